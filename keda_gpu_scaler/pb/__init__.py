@@ -1,0 +1,1 @@
+"""Code generated from `proto/externalscaler.proto` by `make proto`; never edited by hand."""
