@@ -1,0 +1,41 @@
+"""Durations as Go and Prometheus write them: `30s`, `2m`, `1h30m`, `1.5h`.
+
+Pure text and numbers. Units stand from the largest to the smallest, each at most once, so that one
+duration has one reading.
+"""
+
+import re
+
+_SECONDS_PER_UNIT = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_DURATION = re.compile("".join(rf"(?:([0-9]+(?:\.[0-9]+)?){unit})?" for unit in _SECONDS_PER_UNIT))
+_MILLISECONDS_PER_UNIT = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+
+
+def parse(text: str) -> float:
+    """Return the seconds that `text` stands for; infinity when they are beyond a float.
+
+    Raises:
+        ValueError: it is no duration; the message says what was expected.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None or not text:
+        raise ValueError(f"a duration such as 30s, 2m or 1h30m{_hint(text)}")
+    amounts = zip(match.groups(), _SECONDS_PER_UNIT.values(), strict=True)
+    return sum(float(amount) * seconds for amount, seconds in amounts if amount is not None)
+
+
+def text(seconds: float) -> str:
+    """Return the shortest form of a duration, to the millisecond: `15s`, `2m`, `1h30m`."""
+    if seconds < 0:
+        return f"-{text(-seconds)}"
+    left = round(seconds * 1000)
+    parts = []
+    for unit, milliseconds in _MILLISECONDS_PER_UNIT.items():
+        count, left = divmod(left, milliseconds)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def _hint(text: str) -> str:
+    return " (a number needs a unit: s, m or h)" if text.isdecimal() else ""

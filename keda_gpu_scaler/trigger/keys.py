@@ -1,0 +1,125 @@
+"""The keys of a trigger's metadata: what each means and what holds when it is not given.
+
+Pure data; the documentation's tables are compared with it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One key that a user may write."""
+
+    meaning: str
+    default: str | None = None
+    """The text that holds when the key is not given; None when there is no fixed one."""
+    otherwise: str = "-"
+    """What holds in place of a fixed default, in words."""
+    is_supported: bool = True
+    """Whether this version can act on it; if not, it is checked and then refused."""
+
+    @property
+    def documented_default(self) -> str:
+        """What the documentation shows as the default."""
+        return self.default or self.otherwise
+
+
+def _later(meaning: str, default: str | None = None) -> Key:
+    return Key(meaning=meaning, default=default, is_supported=False)
+
+
+KEYS: Mapping[str, Key] = {
+    "workload": Key(
+        meaning="whose pods are measured: [kind/]name, a bare name is a Deployment",
+        otherwise="required, unless podPattern is given",
+    ),
+    "namespace": Key(
+        meaning="the namespace of the workload; this version allows only the ScaledObject's own",
+        otherwise="the ScaledObject's",
+    ),
+    "podPattern": Key(
+        meaning="RE2 pattern for whole pod names, for pods that no rule for a kind finds",
+        otherwise="derived from workload",
+    ),
+    "signal": Key(meaning="what is measured of each GPU", default="utilization"),
+    "profile": Key(meaning="how the exporter names metrics and labels", default="auto"),
+    "threshold": Key(
+        meaning="target per replica in the signal's unit; at most 90 for percentages",
+        otherwise="required",
+    ),
+    "aggregation": Key(
+        meaning="over replicas: sum for metricType AverageValue, average for Value",
+        default="sum",
+    ),
+    "gpuAggregation": Key(
+        meaning="over the GPUs of one pod: average, max or sum",
+        otherwise="average; sum for memory-used and power",
+    ),
+    "window": Key(
+        meaning="the load is the mean over this time",
+        otherwise="2m; 1m where the exporter's number is itself an average",
+    ),
+    "activationThreshold": Key(
+        meaning="active while any GPU is above this",
+        otherwise="2; required for memory, memory-used, power and temperature",
+    ),
+    "activationWindow": Key(
+        meaning="idle means: no GPU was above activationThreshold in this time", default="2m"
+    ),
+    "activationWorkload": _later("also active while the GPUs of this workload are"),
+    "demandQuery": _later("PromQL with one number that exists at zero replicas"),
+    "demandActivationThreshold": _later("active while the demand is above this", "0"),
+    "demandThreshold": _later("the demand that one replica can serve"),
+    "demandOnEmpty": _later("what a failed demandQuery means without pods", "error"),
+    "startTimeout": _later("a pod not Ready and younger than this is starting", "30m"),
+    "warmup": Key(
+        meaning="pods whose series are younger are still starting, where readiness is not known",
+        default="2m",
+    ),
+    "onUnknown": Key(
+        meaning="the answer when the load is unknown: hold, error or zero", default="hold"
+    ),
+    "maxAge": Key(meaning="a sample older than this is stale", default="3m"),
+    "query": _later("own PromQL in place of the profile's metric"),
+    "source": Key(meaning="the name of a source in the process settings", default="default"),
+    "metricName": Key(
+        meaning="the metric's name in the HPA, without the index that KEDA adds",
+        otherwise="gpu-<signal>",
+    ),
+}
+
+KEDA_KEYS = frozenset(
+    {"scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey"}
+)
+"""KEDA reads these itself and forwards them like everything else."""
+FROM_ENV = "FromEnv"
+"""KEDA resolves the value of such a key from the target's environment and keeps the suffix."""
+
+_BESIDE_METADATA = "belongs beside the trigger's metadata, not into it"
+_NAMED_SOURCE = "a trigger names a source of the scaler's settings: use source"
+_HINTS = {
+    "metrictype": _BESIDE_METADATA,
+    "usecachedmetrics": _BESIDE_METADATA,
+    "authenticationref": _BESIDE_METADATA,
+    "serveraddress": _NAMED_SOURCE,
+    "prometheusaddress": _NAMED_SOURCE,
+    "url": _NAMED_SOURCE,
+    "deployment": "write workload: deployment/<name>",
+    "targetvalue": "did you mean threshold?",
+}
+_COMPARED_CHARACTERS = 100
+_KEYS_BY_LOWER_CASE = {key.lower(): key for key in KEYS}
+
+
+def hint(key: str) -> str:
+    """Return what to do about an unknown key: the nearest known one, or where it belongs."""
+    suffix = FROM_ENV if key.endswith(FROM_ENV) else ""
+    word = key.removesuffix(FROM_ENV)[:_COMPARED_CHARACTERS].lower()
+    if word in _HINTS:
+        return _HINTS[word]
+    nearest = get_close_matches(word, _KEYS_BY_LOWER_CASE, n=1)
+    if nearest:
+        return f"did you mean {_KEYS_BY_LOWER_CASE[nearest[0]]}{suffix}?"
+    return f"known are {', '.join(key for key, row in KEYS.items() if row.is_supported)}"

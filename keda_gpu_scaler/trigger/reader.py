@@ -1,0 +1,157 @@
+"""Reads the values of one trigger's metadata and collects every mistake, for one message.
+
+Pure. The message goes into KEDA's log by way of a gRPC trailer: it is short, in ASCII, shows what
+the user wrote in quotes, and never a value that may have been a secret.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from keda_gpu_scaler import errors, workload
+from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.trigger.keys import FROM_ENV, KEDA_KEYS, KEYS, hint
+
+_KEYS_LIMIT = 64
+_VALUE_LIMIT = 4096
+_MESSAGE_LIMIT = 4000
+"""Bytes in the trailer; gRPC implementations refuse 8 KiB and more of them in total."""
+_SHOWN_CHARACTERS = 100
+_ESCAPED_CHARACTERS = 200
+_STAND_IN_NAMESPACE = "default"
+
+T = TypeVar("T")
+
+
+class Reader:
+    """The metadata of one trigger, read key by key; a wrong value is noted and replaced."""
+
+    def __init__(self, scaled_object: ScaledObject, metadata: Mapping[str, str]) -> None:
+        self._scaled_object = scaled_object
+        self._mistakes: list[str] = []
+        self._wrong: set[str] = set()
+        self._written: dict[str, str] = {}
+        """The key as it was written, by the key that it stands for."""
+        self._metadata = metadata
+        self._check_object()
+        self._take()
+
+    @property
+    def namespace(self) -> str:
+        """The ScaledObject's namespace, or a valid stand-in where it is wrong."""
+        namespace = self._scaled_object.namespace
+        return namespace if workload.is_namespace(namespace) else _STAND_IN_NAMESPACE
+
+    def has(self, key: str) -> bool:
+        """Tell whether the user gave this key."""
+        return key in self._written
+
+    def is_sound(self, *keys: str) -> bool:
+        """Tell whether none of these keys is wrong or missing, so that they can be compared."""
+        return self._wrong.isdisjoint(keys)
+
+    def read(self, key: str, parser: Callable[[str], T], instead: T) -> T:
+        """Return what the key's value, or its default, stands for.
+
+        Args:
+            key: a known key.
+            parser: raises ValueError with what it expected.
+            instead: stands in when there is no value or a wrong one, so that reading can go on.
+        """
+        text = self._text(key)
+        if text is None:
+            return instead
+        try:
+            return parser(text)
+        except ValueError as expectation:
+            self.refuse(key, f"expected {expectation}")
+            return instead
+
+    def refuse(self, key: str, why: str) -> None:
+        """Note a mistake in the value of this key."""
+        self._wrong.add(key)
+        self._mistakes.append(f"{self._shown_entry(key)}; {why}")
+
+    def raise_mistakes(self) -> None:
+        """Raise one SpecError with all mistakes, if there are any."""
+        if self._mistakes:
+            raise errors.SpecError(_message(self._scaled_object, self._mistakes))
+
+    def _check_object(self) -> None:
+        if not workload.is_namespace(self._scaled_object.namespace):
+            shown = _quoted(self._scaled_object.namespace)
+            self._mistakes.append(f"the ScaledObject's namespace {shown}; expected a namespace")
+            self._wrong.add("namespace")
+        if not workload.is_name(self._scaled_object.name):
+            shown = _quoted(self._scaled_object.name)
+            self._mistakes.append(f"the ScaledObject's name {shown}; expected a Kubernetes name")
+
+    def _take(self) -> None:
+        if len(self._metadata) > _KEYS_LIMIT:
+            self._mistakes.append(f"{len(self._metadata)} keys; expected at most {_KEYS_LIMIT}")
+            self.raise_mistakes()
+        for written in sorted(self._metadata):
+            key = written.removesuffix(FROM_ENV)
+            if key in KEYS:
+                self._take_known(key, written)
+            elif key not in KEDA_KEYS:
+                self._mistakes.append(f"{_quoted(written)}: unknown key; {hint(written)}")
+
+    def _take_known(self, key: str, written: str) -> None:
+        if key in self._written:
+            self.refuse(key, f"{written} is given as well; expected one of the two")
+            return
+        self._written[key] = written
+        if len(self._metadata[written]) > _VALUE_LIMIT:
+            self.refuse(key, f"expected at most {_VALUE_LIMIT} characters")
+
+    def _text(self, key: str) -> str | None:
+        """Return the text to parse, if it is worth parsing: a key is refused for its value once."""
+        if key in self._wrong:
+            return None
+        if key in self._written:
+            return self._metadata[self._written[key]].strip()
+        return KEYS[key].default
+
+    def _shown_entry(self, key: str) -> str:
+        written = self._written.get(key, key)
+        if written not in self._metadata:
+            default = KEYS[key].default
+            return (
+                f"{key}: not given" if default is None else f"{key}: {_quoted(default)} (default)"
+            )
+        value = self._metadata[written]
+        if written.endswith(FROM_ENV):
+            return f"{written}: a value of {len(value)} characters from the environment"
+        return f"{written}: {_quoted(value)}"
+
+
+def _message(scaled_object: ScaledObject, mistakes: list[str]) -> str:
+    """Return one line per mistake below a heading, and how many more there are past the limit."""
+    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    name = f"{_escaped(scaled_object.namespace)}/{_escaped(scaled_object.name)}"
+    lines = [f"{count} in the trigger of ScaledObject {name}:"]
+    room = _MESSAGE_LIMIT - _bytes_sent(lines[0])
+    for number, mistake in enumerate(mistakes):
+        line = f"- {mistake}".encode("ascii", "backslashreplace").decode("ascii")
+        room -= _bytes_sent(line)
+        if room < 0:
+            lines.append(f"... and {len(mistakes) - number} more")
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _bytes_sent(line: str) -> int:
+    """Return what a line takes in a gRPC trailer, which writes `%` and a line's end as three."""
+    return len(line) + 2 * line.count("%") + 3
+
+
+def _quoted(value: str) -> str:
+    """Return a value in quotes, with three dots where it goes on."""
+    return f'"{_escaped(value)}"{"..." if len(value) > _SHOWN_CHARACTERS else ""}'
+
+
+def _escaped(value: str) -> str:
+    """Return the beginning of a value in ASCII, on one line."""
+    text = value[:_SHOWN_CHARACTERS].encode("unicode_escape").decode("ascii")
+    return text.replace('"', '\\"')[:_ESCAPED_CHARACTERS]

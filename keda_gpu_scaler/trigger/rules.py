@@ -1,0 +1,108 @@
+"""The rules of a trigger that involve more than one key, or the ScaledObject itself.
+
+Pure. A rule speaks up only while the keys it compares are right in themselves, so that one slip is
+reported once.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from keda_gpu_scaler import profiles, workload
+from keda_gpu_scaler.spec import GpuAggregation, PodSelector, Signal
+from keda_gpu_scaler.trigger import values
+from keda_gpu_scaler.trigger.reader import Reader
+
+_REACHABLE_PERCENT = 90
+"""The HPA leaves 10 % of deviation alone: at full load, 100/91 still counts as on target."""
+_COMFORTABLE_PERCENT = 80
+_IDLE_PERCENT = 2.0
+"""Idle cards show blips of 1 and 2 %."""
+_UP_WHILE_IDLE = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Signal.TEMPERATURE})
+"""A loaded model keeps these up without work: from where on it works only its owner knows."""
+_NOT_SUPPORTED = "not supported by this version of the scaler"
+_UNSUPPORTED: Mapping[str, Callable[[str], object]] = {
+    "activationWorkload": lambda text: workload.parse(text, ""),
+    "demandQuery": values.promql,
+    "demandActivationThreshold": values.level,
+    "demandThreshold": values.target,
+    "demandOnEmpty": values.choice(values.EmptyDemand),
+    "startTimeout": values.timeout,
+    "query": values.promql,
+}
+
+
+def refuse_unsupported(reader: Reader) -> None:
+    """Check the keys that only a later version can act on, and refuse them aloud."""
+    for key, parser in _UNSUPPORTED.items():
+        if reader.has(key):
+            reader.read(key, parser, None)
+            reader.refuse(key, _NOT_SUPPORTED)
+    namespace = reader.read("namespace", values.namespace, reader.namespace)
+    if namespace != reader.namespace:
+        reader.refuse("namespace", f"another namespace than the ScaledObject's is {_NOT_SUPPORTED}")
+
+
+def pods(reader: Reader) -> tuple[PodSelector, str]:
+    """Return which pods are measured, and how people name them."""
+    namespace = reader.namespace
+    owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
+    pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
+    if not any(map(reader.has, ("workload", "podPattern", "query"))):
+        reader.refuse("workload", "expected [kind/]name such as deployment/bert, or podPattern")
+    selector = pattern or owner or workload.PodPattern(namespace, ".*")
+    return selector, str(owner or selector)
+
+
+def profile(reader: Reader) -> str:
+    """Return the name of a profile that this version can read."""
+    name = reader.read("profile", values.profile, "auto")
+    if name in values.UNSUPPORTED_PROFILES:
+        reader.refuse("profile", f"{_NOT_SUPPORTED}, which knows {', '.join(profiles.PROFILES)}")
+    return name
+
+
+def threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -> float:
+    """Return the target per replica: one that the load can exceed far enough for the HPA to act."""
+    number = reader.read("threshold", values.target, 0.0)
+    if not reader.has("threshold"):
+        reader.refuse("threshold", "expected the target per replica, such as 70")
+    is_limited = reader.is_sound("signal", "gpuAggregation", "threshold")
+    if is_limited and _is_bounded(signal, gpu_aggregation) and number > _REACHABLE_PERCENT:
+        reader.refuse(
+            "threshold",
+            f"expected at most {_REACHABLE_PERCENT} for a percentage: the HPA ignores deviations "
+            "up to 10 %, so above that a replica at 100 % never calls for another",
+        )
+    return number
+
+
+def activation_threshold(reader: Reader, signal: Signal) -> float:
+    """Return the level above which a GPU works; some signals have none that fits everybody."""
+    needs_one = signal in _UP_WHILE_IDLE and reader.is_sound("signal")
+    if needs_one and not reader.has("activationThreshold"):
+        reader.refuse(
+            "activationThreshold",
+            f"required for {signal}, which a loaded model keeps up while it is idle; "
+            "expected a number a little above that level",
+        )
+    return reader.read("activationThreshold", values.level, _IDLE_PERCENT)
+
+
+def warnings(
+    signal: Signal, gpu_aggregation: GpuAggregation, target: float, activation: float
+) -> Iterator[str]:
+    """Yield what is legal and still likely to disappoint, one sentence each."""
+    if _is_bounded(signal, gpu_aggregation) and target > _COMFORTABLE_PERCENT:
+        yield (
+            f"threshold {target:g} leaves little room: a replica at 100 % counts as only "
+            f"{100 / target:.2f} replicas, so scaling out goes in small steps"
+        )
+    if activation >= target:
+        yield (
+            f"activationThreshold {activation:g} is not below threshold {target:g}: a workload "
+            "that is on target can count as idle and be scaled to zero"
+        )
+
+
+def _is_bounded(signal: Signal, gpu_aggregation: GpuAggregation) -> bool:
+    """Tell whether a replica's load ends at 100."""
+    return signal.is_percentage and gpu_aggregation is not GpuAggregation.SUM

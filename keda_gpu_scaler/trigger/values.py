@@ -1,0 +1,167 @@
+"""One value of a trigger at a time: from the string a user wrote to what the spec holds.
+
+Pure. Each parser raises ValueError with what it expected, in words that follow "expected"; it
+never repeats the value, which may have come out of a Secret.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TypeVar
+
+from keda_gpu_scaler import durations, profiles, workload
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_LARGEST = 2.0**53
+"""Up to here a float holds every integer, and KEDA's thousandths fit an int64."""
+_SMALLEST_TARGET = 0.001
+"""KEDA rounds targets to thousandths; a smaller one would become 0."""
+_LARGEST_WINDOW_SECONDS = 3600.0
+"""A snapshot holds every point of its longest window for every GPU."""
+_LARGEST_TIMEOUT_SECONDS = 86_400.0
+_METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_INDEXED_NAME = re.compile(r"s[0-9]+-.*")
+_METRIC_NAME_LIMIT = 200
+_LISTED_NAMES = 10
+
+UNSUPPORTED_PROFILES = (
+    "ack-dcgm-custom",
+    "acs",
+    "ack-legacy",
+    "mindprince",
+    "cadvisor-accel",
+    "amd",
+    "intel-xpum-v1",
+    "otel-hw",
+    "nvidia-smi",
+    "hami-legacy",
+    "hami",
+    "gke-system",
+    "openshift-rules",
+)
+"""Exporters that are known and that this version cannot read yet."""
+
+ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
+
+
+class EmptyDemand(StrEnum):
+    """What a demandQuery without an answer means while the workload has no pods."""
+
+    ERROR = "error"
+    INACTIVE = "inactive"
+    ACTIVE = "active"
+
+
+def target(text: str) -> float:
+    """Return a threshold that KEDA can pass on: above 0, also after it rounds to thousandths."""
+    number = _number(text)
+    if not _SMALLEST_TARGET <= number < _LARGEST:
+        raise ValueError("a number from 0.001 to below 2^53, such as 70")
+    return number
+
+
+def level(text: str) -> float:
+    """Return a number that activity is compared with: 0 or above."""
+    number = _number(text)
+    if not 0 <= number < _LARGEST:
+        raise ValueError("a number from 0 to below 2^53, such as 5")
+    return number
+
+
+def window(text: str) -> float:
+    """Return the seconds of a time over which samples are looked at."""
+    return _duration(text, 1, _LARGEST_WINDOW_SECONDS)
+
+
+def warmup(text: str) -> float:
+    """Return the seconds of a time that may be nothing."""
+    return _duration(text, 0, _LARGEST_WINDOW_SECONDS)
+
+
+def timeout(text: str) -> float:
+    """Return the seconds of a time for which nothing is held in memory."""
+    return _duration(text, 1, _LARGEST_TIMEOUT_SECONDS)
+
+
+def choice(kind: type[ChoiceT]) -> Callable[[str], ChoiceT]:
+    """Return the parser of one member of an enumeration."""
+
+    def parse(text: str) -> ChoiceT:
+        if text not in frozenset(kind):
+            raise ValueError(f"{_one_of(kind)}{_nearest(text, kind)}")
+        return kind(text)
+
+    return parse
+
+
+def profile(text: str) -> str:
+    """Return the name of a profile, whether this version can read it or not."""
+    known = (*profiles.PROFILES, *UNSUPPORTED_PROFILES)
+    if text not in known:
+        raise ValueError(f"{_one_of(profiles.PROFILES)}{_nearest(text, known)}")
+    return text
+
+
+def source(names: Collection[str]) -> Callable[[str], str]:
+    """Return the parser of the name of a source out of these."""
+
+    def parse(text: str) -> str:
+        if text not in names:
+            configured = _one_of(sorted(names)) if names else "a source, of which none is set up"
+            raise ValueError(f"{configured}{_nearest(text, names)}; sources are process settings")
+        return text
+
+    return parse
+
+
+def namespace(text: str) -> str:
+    """Return the name of a namespace."""
+    if not workload.is_namespace(text):
+        raise ValueError("a namespace: lower-case letters, digits and '-', at most 63 characters")
+    return text
+
+
+def metric_name(text: str) -> str:
+    """Return a name that the external metrics API and KEDA take as it is."""
+    if len(text) > _METRIC_NAME_LIMIT or not _METRIC_NAME.fullmatch(text):
+        raise ValueError(
+            "letters, digits, '-', '_' and '.', a letter or digit at both ends, "
+            f"at most {_METRIC_NAME_LIMIT} characters, such as gpu-load"
+        )
+    if _INDEXED_NAME.fullmatch(text):
+        raise ValueError("a name without an index such as s0- before it: KEDA adds that itself")
+    return text
+
+
+def promql(text: str) -> str:
+    """Return a query; what is in it only its source can judge."""
+    if not text:
+        raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
+    return text
+
+
+def _number(text: str) -> float:
+    """Return a decimal number, and none of what else Python reads as one, such as nan and 1_0."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("a number without a unit, such as 70")
+    return float(text)
+
+
+def _duration(text: str, smallest: float, largest: float) -> float:
+    seconds = durations.parse(text)
+    if not smallest <= seconds <= largest:
+        limits = f"from {durations.text(smallest)} to {durations.text(largest)}"
+        raise ValueError(f"a duration {limits}, such as 2m")
+    return seconds
+
+
+def _one_of(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _LISTED_NAMES} more" if len(listed) > _LISTED_NAMES else ""
+    return f"one of {', '.join(listed[:_LISTED_NAMES])}{more}"
+
+
+def _nearest(text: str, names: Iterable[str]) -> str:
+    nearest = get_close_matches(text[:100].lower(), list(names), n=1)
+    return f" (did you mean {nearest[0]}?)" if nearest else ""

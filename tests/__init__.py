@@ -1,0 +1,1 @@
+"""Tests of keda_gpu_scaler."""

@@ -1,0 +1,81 @@
+"""Durations: what people write, what is refused, and that text and number agree."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import durations
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30),
+        ("2m", 120),
+        ("1h30m", 5400),
+        ("1.5h", 5400),
+        ("500ms", 0.5),
+        ("1m0.5s", 60.5),
+        ("1d", 86_400),
+        ("1d2h3m4s5ms", 93_784.005),
+        ("0s", 0),
+        ("090s", 90),
+    ],
+)
+def test_go_and_prometheus_durations_are_read(text: str, seconds: float) -> None:
+    assert durations.parse(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "120", "-1s", "+1s", "1 s", "s", "1x", "1m1h", "1s1s", "1e3s", ".5s", "5.s", "1h\n", "٣s"],
+)
+def test_anything_else_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="a duration such as 30s, 2m or 1h30m"):
+        durations.parse(text)
+
+
+def test_a_bare_number_is_told_that_it_needs_a_unit() -> None:
+    with pytest.raises(ValueError, match="needs a unit"):
+        durations.parse("120")
+    with pytest.raises(ValueError, match=r"1h30m$"):
+        durations.parse("soon")
+
+
+def test_a_number_beyond_a_float_is_infinite_and_not_an_error_of_another_kind() -> None:
+    assert durations.parse("9" * 400 + "s") == math.inf
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (15, "15s"),
+        (120, "2m"),
+        (5400, "1h30m"),
+        (0.25, "250ms"),
+        (1.5, "1s500ms"),
+        (86_400, "1d"),
+        (59.9999, "1m"),
+        (0.0001, "0s"),
+        (-15, "-15s"),
+    ],
+)
+def test_the_shortest_text_is_written(seconds: float, text: str) -> None:
+    assert durations.text(seconds) == text
+
+
+@given(st.integers(0, 10**12))
+def test_what_is_written_is_read_back(milliseconds: int) -> None:
+    seconds = milliseconds / 1000
+    assert durations.parse(durations.text(seconds)) == pytest.approx(seconds, abs=0.0005)
+
+
+@given(st.text())
+def test_any_text_is_a_duration_or_a_value_error(text: str) -> None:
+    try:
+        assert durations.parse(text) >= 0
+    except ValueError as error:
+        assert "a duration" in str(error)  # noqa: PT017  any text: both ends are right

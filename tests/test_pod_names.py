@@ -1,0 +1,113 @@
+"""The regular expressions of pod names, text by text, and the prefixes that go with them."""
+
+import pytest
+
+from keda_gpu_scaler import pod_names
+
+R5 = "[b-df-hj-np-tv-xz24-9]{5}"
+H = "[4-9bcdf]"
+L40 = "a" * 40
+
+
+@pytest.mark.parametrize(
+    ("name", "regex"),
+    [
+        ("bert", f"bert-{H}{{1,10}}-{R5}"),
+        ("v1.bert", f"v1[.]bert-{H}{{1,10}}-{R5}"),
+        (f"{L40}123456", f"{L40}123456-{H}{{1,10}}-{R5}"),
+        (f"{L40}1234567", f"{L40}1234567-(?:{H}{{1,9}}-|{H}{{10}}){R5}"),
+        (f"{L40}1234567890", f"{L40}1234567890-(?:{H}{{1,6}}-|{H}{{7}}){R5}"),
+        (f"{L40}12345678901234", f"{L40}12345678901234-(?:{H}{{1,2}}-|{H}{{3}}){R5}"),
+        (f"{L40}123456789012345", f"{L40}123456789012345-(?:{H}-|{H}{{2}}){R5}"),
+        (f"{L40}1234567890123456", f"{L40}1234567890123456-{H}{R5}"),
+        (f"{L40}12345678901234567", f"{L40}12345678901234567-{R5}"),
+        (f"{L40}123456789012345678", f"{L40}123456789012345678{R5}"),
+        (f"{L40}123456789012345678" + "x" * 195, f"{L40}123456789012345678{R5}"),
+    ],
+    ids=lambda value: str(len(value)),
+)
+def test_a_deployments_pods_are_cut_as_kubernetes_cuts_them(name: str, regex: str) -> None:
+    assert pod_names.union(pod_names.of_deployment(name)).regex == regex
+
+
+@pytest.mark.parametrize(
+    ("length", "regex"),
+    [(4, f"a{{4}}-{R5}"), (57, f"a{{57}}-{R5}"), (58, f"a{{58}}{R5}"), (253, f"a{{58}}{R5}")],
+)
+def test_a_sets_pods_lose_their_dash_only_from_58_characters_on(length: int, regex: str) -> None:
+    expected = regex.replace(f"a{{{min(length, 58)}}}", "a" * min(length, 58))
+    assert pod_names.union(pod_names.of_set("a" * length)).regex == expected
+
+
+def test_names_that_are_not_generated_are_never_cut() -> None:
+    name = "a" * 250
+    assert pod_names.union(pod_names.of_stateful_set(name)).regex == f"{name}-(?:0|[1-9][0-9]*)"
+    leaders = pod_names.union(pod_names.of_leader_worker_set(name))
+    assert leaders.regex == f"{name}-(?:0|[1-9][0-9]*)(?:-[1-9][0-9]*)?"
+
+
+def test_a_jobs_pods_may_carry_a_completion_index() -> None:
+    job = pod_names.union(pod_names.of_job("train"))
+    assert job.regex == f"train-{R5}|train-(?:0|[1-9][0-9]*)-{R5}"
+    assert job.prefix == "train-"
+
+
+def test_an_index_shortens_the_jobs_name_and_keeps_its_dashes() -> None:
+    name = L40 + "123456789012345"
+    job = pod_names.union(pod_names.of_job(name))
+    assert job.match(f"{name}-bcdfg")
+    assert job.match(f"{name}-7-bcdfg")
+    assert job.match(f"{name[:54]}-12-bcdfg")
+    assert not job.match(f"{name}-12-bcdfg")
+    assert job.prefix == name[:46]
+
+
+def test_a_cron_jobs_jobs_are_named_by_the_minute() -> None:
+    cron = pod_names.union(pod_names.of_cron_job("nightly"))
+    assert cron.match("nightly-29123456-bcdfg")
+    assert not cron.match("nightly-2912345-bcdfg")
+    long = pod_names.union(pod_names.of_cron_job("n" * 52))
+    assert long.match("n" * 52 + "-29123bcdfg")
+
+
+@pytest.mark.parametrize(
+    ("name", "regex"),
+    [
+        ("chat", f"chat-[0-9]{{5}}-deployment-{H}{{1,10}}-{R5}"),
+        (f"{L40}a", f"{L40}a-[0-9]{{5}}-deployment{R5}"),
+        (f"{L40}abcdef", f"{L40}abcdef-[0-9]{{5}}-deplo{R5}"),
+        (f"{L40}abcdefg", f"{'a' * 20}[0-9a-f]{{32}}-deplo{R5}"),
+    ],
+    ids=["short", "glued", "longest", "hashed"],
+)
+def test_knative_revisions_follow_the_length_of_their_deployment(name: str, regex: str) -> None:
+    assert pod_names.union(pod_names.of_knative_service(name)).regex == regex
+
+
+def test_a_knative_service_with_a_hashed_revision_keeps_what_survives_of_its_name() -> None:
+    names = pod_names.union(pod_names.of_knative_service("b" * 63))
+    assert names.prefix == "b" * 20
+
+
+def test_a_predictor_is_found_raw_and_serverless_and_its_workers_are_not() -> None:
+    names = pod_names.union(pod_names.of_inference_service("llm"))
+    assert names.match("llm-predictor-7b9f8c6d5f-x2kqz")
+    assert names.match("llm-predictor-default-7b9f8c6d5f-x2kqz")
+    assert names.match("llm-predictor-00001-deployment-7b9f8c6d5f-x2kqz")
+    assert names.match("llm-predictor-default-00012-deployment-7b9f8c6d5f-x2kqz")
+    assert not names.match("llm-predictor-worker-7b9f8c6d5f-x2kqz")
+    assert not names.match("llm-7b9f8c6d5f-x2kqz")
+    assert names.prefix == "llm-predictor-"
+
+
+def test_forms_that_become_the_same_by_cutting_are_written_once() -> None:
+    names = pod_names.union(pod_names.of_inference_service("a" * 60))
+    assert names.regex == f"{'a' * 58}{R5}|{'a' * 20}[0-9a-f]{{32}}-deplo{R5}"
+
+
+@pytest.mark.parametrize(
+    ("texts", "shared"),
+    [(["ab", "abc"], "ab"), (["ab", "b"], ""), (["a"], "a"), ([], ""), (["", "a"], "")],
+)
+def test_the_shared_prefix_is_what_all_start_with(texts: list[str], shared: str) -> None:
+    assert pod_names.shared_prefix(texts) == shared
