@@ -1,0 +1,86 @@
+"""What one shared query found: every pod's GPU samples, and when each pod was last seen.
+
+Values only. A snapshot is complete for its namespaces: the decision for any workload in them needs
+nothing else. All times are seconds on the source's own clock (Unix time).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from keda_gpu_scaler.observation import Target
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSamples:
+    """The samples of one GPU, or of one MIG instance, while one pod held it."""
+
+    gpu: str
+    times: tuple[float, ...]
+    """Ascending."""
+    values: tuple[float, ...]
+    """One for each time, in the signal's unit; finite and believable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod as the exporters saw it."""
+
+    name: str
+    gpus: tuple[GpuSamples, ...]
+    first_seen: float | None
+    """When its series began; None when it was there before anything that is known."""
+    last_seen: float
+    """The newest instant at which a target in good health reported it."""
+    sampled_at: float
+    """When its newest sample was taken; not after `last_seen`."""
+    scrape_interval_seconds: float = 0.0
+    """How often its target is scraped, as observed; 0 when that is not known yet."""
+    averaged: bool = False
+    """The exporter's number is itself an average over its interval."""
+    targets: frozenset[Target] = frozenset()
+    """The targets that reported it at `last_seen`."""
+    ended: bool = False
+    """A later good scrape of its own target lacked it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacePods:
+    """The pods of one namespace, sorted by name so that a workload's are found by bisection."""
+
+    names: tuple[str, ...]
+    pods: Mapping[str, Pod]
+
+    def starting_with(self, prefix: str) -> Iterator[Pod]:
+        """Yield the pods whose names start with `prefix`, in the order of their names."""
+        for name in self.names[bisect_left(self.names, prefix) :]:
+            if not name.startswith(prefix):
+                return
+            yield self.pods[name]
+
+
+NO_PODS = NamespacePods((), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Every pod's load for one (source, signal, profile) at one instant."""
+
+    at: float
+    """The evaluation time."""
+    step_seconds: float
+    namespaces: Mapping[str, NamespacePods]
+    """The namespaces this snapshot is complete for; one without pods is there, and empty."""
+    absence_known_in: frozenset[str] = field(default_factory=frozenset)
+    """Namespaces watched long enough that a pod which never showed up is believed absent."""
+    refused_samples: int = 0
+    """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
+
+    def pods_of(self, namespace: str, prefix: str) -> Iterator[Pod]:
+        """Yield the pods of a namespace whose names start with `prefix`."""
+        return self.namespaces.get(namespace, NO_PODS).starting_with(prefix)
+
+    @property
+    def pod_count(self) -> int:
+        """How many pods the snapshot holds."""
+        return sum(len(pods.names) for pods in self.namespaces.values())

@@ -1,0 +1,58 @@
+"""Snapshots for tests of the arithmetic: pods with a life of samples, at one instant."""
+
+from collections.abc import Sequence
+
+from keda_gpu_scaler.snapshot import GpuSamples, NamespacePods, Pod, Snapshot
+
+NOW = 10_000.0
+STEP = 15.0
+
+
+def pod(  # noqa: PLR0913 - one keyword for each thing a test may want to be different
+    name: str,
+    *gpus: float | Sequence[float],
+    first_seen: float | None = None,
+    last_seen: float = NOW,
+    age: float = 0.0,
+    averaged: bool = False,
+    ended: bool = False,
+    history: float = 300.0,
+) -> Pod:
+    """Return a pod whose GPUs show a constant, or their last values one step apart."""
+    begin = last_seen - history if first_seen is None else max(first_seen, last_seen - history)
+    return Pod(
+        name=name,
+        gpus=tuple(_gpu(name, n, values, begin, last_seen) for n, values in enumerate(gpus)),
+        first_seen=first_seen,
+        last_seen=last_seen,
+        sampled_at=last_seen - age,
+        scrape_interval_seconds=STEP,
+        averaged=averaged,
+        ended=ended,
+    )
+
+
+def bert(suffix: str, *gpus: float | Sequence[float], **how: float | bool) -> Pod:
+    """Return a pod of deployment/bert."""
+    return pod(f"bert-7b6667bd9-{suffix * 5}", *gpus, **how)  # type: ignore[arg-type]
+
+
+def snapshot(*pods: Pod, namespace: str = "ml", absence_known: bool = True) -> Snapshot:
+    """Return a snapshot of one namespace at NOW."""
+    named = {pod.name: pod for pod in pods}
+    return Snapshot(
+        at=NOW,
+        step_seconds=STEP,
+        namespaces={namespace: NamespacePods(tuple(sorted(named)), named)},
+        absence_known_in=frozenset({namespace} if absence_known else ()),
+    )
+
+
+def _gpu(
+    name: str, number: int, values: float | Sequence[float], begin: float, end: float
+) -> GpuSamples:
+    if isinstance(values, int | float):
+        count = int((end - begin) // STEP) + 1
+        values = [values] * count
+    times = tuple(end - STEP * back for back in reversed(range(len(values))))
+    return GpuSamples(f"GPU-{name}-{number}", times, tuple(float(value) for value in values))
