@@ -1,0 +1,45 @@
+"""What is remembered of a trigger for the time when its load becomes unknown.
+
+Pure. Only the last known state counts, and only if it was fresh when knowledge was lost: a workload
+that was gone two steps before an outage may well have come back before it.
+"""
+
+from dataclasses import dataclass, replace
+
+from keda_gpu_scaler.decision import Decision, State
+
+FRESH_STEPS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The last known state, the instant it speaks of, and the instant at which knowledge ended."""
+
+    state: State
+    at: float
+    lost_at: float | None = None
+
+
+def recall(memory: Memory | None, lost_at: float, step_seconds: float) -> State | None:
+    """Return the state to trust when the load is unknown since `lost_at`.
+
+    A stale memory of a workload without pods is no reason to call it inactive: it is then trusted
+    no further than "it was known", which means active.
+    """
+    if memory is None:
+        return None
+    ended = lost_at if memory.lost_at is None else memory.lost_at
+    if memory.state.is_gone and ended - memory.at > FRESH_STEPS * step_seconds:
+        return State.MEASURED
+    return memory.state
+
+
+def remember(memory: Memory | None, decision: Decision, at: float) -> Memory | None:
+    """Return the memory after a decision about the instant `at`."""
+    if decision.state is not State.UNKNOWN:
+        return Memory(decision.state, at)
+    if memory is None:
+        return None
+    if decision.signal:
+        return Memory(State.MEASURED, at, lost_at=at)
+    return memory if memory.lost_at is not None else replace(memory, lost_at=at)

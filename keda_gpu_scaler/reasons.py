@@ -1,0 +1,120 @@
+"""Decisions in words: one plain sentence with the numbers in it.
+
+Pure. This is what an operator reads in the log, in a gRPC error and later in `explain`: it has to
+answer "why was this workload (not) scaled?" without a look at the code.
+"""
+
+import math
+
+from keda_gpu_scaler import durations, load
+from keda_gpu_scaler.activity import Activity
+from keda_gpu_scaler.load import Reporting, Workload
+from keda_gpu_scaler.spec import Aggregation, TriggerSpec
+
+NAMES_SHOWN = 3
+
+
+def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+    """Say what was measured, what it asks for, and how busy the workload is."""
+    return f"{_measurement(spec, found, value)}; {_activity(spec, busy)}"
+
+
+def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+    """Say which replicas are still warming up and what that does to the answer."""
+    warming = found.of(Reporting.WARMING)
+    who = f"{_names([replica.name for replica in warming])} younger than warmup"
+    age = durations.text(spec.warmup_seconds)
+    return f"{who} {age}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+
+
+def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+    """Say which replicas do not report and what that does to the answer."""
+    missing = found.of(Reporting.MISSING)
+    who = f"{_names([replica.name for replica in missing])} stopped reporting without having ended"
+    return f"{who}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+
+
+def ended(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+    """Say why the workload is believed to have no pods."""
+    del busy, value
+    if found.ended_pods:
+        gone = f"{_count(found.ended_pods, 'pod')} of {spec.workload} ended"
+        return f"{gone}: missing from later good scrapes of their own targets; no pod is left"
+    return f"no pod of {spec.workload} reports or is remembered, and the source is healthy"
+
+
+def unknown(spec: TriggerSpec, found: Workload, age_seconds: float, trouble: str | None) -> str:
+    """Say what is not known, as a clause, with the source's own words where it failed."""
+    because = f" ({trouble})" if trouble is not None else ""
+    if age_seconds > spec.max_age_seconds:
+        limit = durations.text(spec.max_age_seconds)
+        return f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}{because}"
+    if found.replicas:
+        who = _names([replica.name for replica in found.replicas])
+        return f"{who} did not end, and no fresh sample of them is left{because}"
+    early = "too soon to believe that after the source began or came back"
+    return f"no pod of {spec.workload} is seen, {early}{because}"
+
+
+def held(active: bool | None, *, signal: bool) -> str:  # noqa: FBT001 - an answer, not a switch
+    """Say what `hold` makes of an unknown load."""
+    if signal:
+        return "hold, active because a GPU was busy within activationWindow"
+    if active is None:
+        return "hold, and nothing is remembered that could tell whether the workload is active"
+    if active:
+        return "hold, active because the workload had pods when it was last known"
+    return "hold, inactive because the workload had no pods when it was last known"
+
+
+def _measurement(spec: TriggerSpec, found: Workload, value: float | None) -> str:
+    replicas = len(found.replicas)
+    average = found.total / replicas
+    return (
+        f"mean {spec.signal} {_number(spec, average)} over {_count(replicas, 'replica')}, "
+        f"{_asks(spec, found, value)}"
+    )
+
+
+def _asks(spec: TriggerSpec, found: Workload, value: float | None) -> str:
+    if value is None:
+        return "hold"
+    threshold = _number(spec, spec.threshold)
+    if spec.aggregation is Aggregation.AVERAGE:
+        return f"average {_number(spec, value)} against threshold {threshold}"
+    wanted = _count(math.ceil(found.total / spec.threshold), "replica")
+    return f"sum {_number(spec, value)} at threshold {threshold} asks for {wanted}"
+
+
+def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
+    known = len(found.of(Reporting.MEASURED))
+    part = f"{known} of {_count(len(found.replicas), 'replica')} measured"
+    if value is None:
+        return f"{part}, hold"
+    return f"{part}, and those alone ask for more than there are: {_asks(spec, found, value)}"
+
+
+def _activity(spec: TriggerSpec, busy: Activity) -> str:
+    threshold = _number(spec, spec.activation_threshold)
+    window = durations.text(spec.activation_window_seconds)
+    if busy.busiest is None:
+        return "no GPU sample to judge activity by"
+    busiest = f"busiest GPU {_number(spec, busy.busiest)}"
+    if busy.active:
+        return f"{busiest} is above activationThreshold {threshold}"
+    rest = "idle" if busy.covered else f"but samples do not cover {window} yet"
+    return f"{busiest} within {window} is not above activationThreshold {threshold}, {rest}"
+
+
+def _number(spec: TriggerSpec, value: float) -> str:
+    return f"{round(value, load.DECIMALS):.6g} {spec.signal.unit}"
+
+
+def _names(names: list[str]) -> str:
+    shown = ", ".join(names[:NAMES_SHOWN])
+    rest = len(names) - NAMES_SHOWN
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

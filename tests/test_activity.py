@@ -1,0 +1,66 @@
+"""Claims about whether a workload is in use."""
+
+from keda_gpu_scaler import activity
+from keda_gpu_scaler.activity import Activity
+from keda_gpu_scaler.snapshot import Pod
+from keda_gpu_scaler.spec import TriggerSpec
+from tests.snapshots import NOW, bert
+from tests.triggers import spec
+
+
+def _activity(*pods: Pod, trigger: TriggerSpec | None = None, now: float = NOW) -> Activity:
+    return activity.activity(trigger or spec(), pods, NOW, now)
+
+
+def test_the_busiest_single_gpu_decides_and_not_the_average() -> None:
+    assert _activity(bert("b", 0, 0, 0, 3)).active
+    assert _activity(bert("b", 0, 0, 0, 3)).busiest == 3
+
+
+def test_activity_is_strictly_above_its_threshold() -> None:
+    assert not _activity(bert("b", 2)).active
+    assert _activity(bert("b", 2.001)).active
+
+
+def test_a_spike_within_the_window_is_activity() -> None:
+    assert _activity(bert("b", [0] * 12 + [50] + [0] * 7)).active
+
+
+def test_a_spike_before_the_window_is_not() -> None:
+    assert not _activity(bert("b", [0] * 11 + [50] + [0] * 8)).active
+    assert _activity(
+        bert("b", [0] * 11 + [50] + [0] * 8), trigger=spec(activationWindow="3m")
+    ).active
+
+
+def test_an_idle_pod_is_idle_only_with_samples_over_the_whole_window() -> None:
+    assert _activity(bert("b", 0)).covered
+    assert not _activity(bert("b", [0] * 3)).covered
+
+
+def test_a_young_pod_is_covered_by_its_own_life() -> None:
+    assert _activity(bert("b", 0, first_seen=NOW - 45)).covered
+
+
+def test_a_gap_longer_than_patience_is_not_covered() -> None:
+    whole = bert("b", 0)
+    holed = whole.gpus[0]
+    keep = [n for n, time in enumerate(holed.times) if not NOW - 90 < time < NOW - 15]
+    times = tuple(holed.times[n] for n in keep)
+    gpu = type(holed)(holed.gpu, times, tuple(0.0 for _ in times))
+    pod = Pod(whole.name, (gpu,), None, NOW, NOW, 15.0)
+    assert not _activity(pod).covered
+
+
+def test_a_pod_without_samples_covers_nothing() -> None:
+    assert not _activity(bert("b")).covered
+
+
+def test_ended_pods_and_stale_samples_are_no_activity() -> None:
+    assert _activity(bert("b", 90, ended=True)) == Activity(None, active=False, covered=True)
+    assert not _activity(bert("b", 90), now=NOW + 181).active
+
+
+def test_a_missing_pod_was_busy_as_long_as_the_window_remembers_it() -> None:
+    assert _activity(bert("b", 90, last_seen=NOW - 100)).active
+    assert not _activity(bert("b", 90, last_seen=NOW - 121)).active

@@ -1,0 +1,226 @@
+"""Claims about every state and its answer. Unknown is never zero."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import decision
+from keda_gpu_scaler.decision import Context, Decision, State
+from keda_gpu_scaler.snapshot import Pod
+from keda_gpu_scaler.spec import TriggerSpec
+from tests.snapshots import NOW, bert, pod, snapshot
+from tests.triggers import spec
+
+HOUR = 3600.0
+LETTERS = "bcdfghjklmnp"
+SILENT = NOW - 90
+"""Longer silent than is waited for, and still within the activation window."""
+
+
+def _decide(
+    *pods: Pod,
+    trigger: TriggerSpec | None = None,
+    now: float = NOW,
+    remembered: State | None = None,
+    trouble: str | None = None,
+    absence_known: bool = True,
+) -> Decision:
+    context = Context(now, HOUR, remembered, trouble)
+    seen = snapshot(*pods, absence_known=absence_known)
+    return decision.decide(trigger or spec(), seen, context)
+
+
+def _busy(count: int, value: float = 90) -> list[Pod]:
+    return [bert(letter, value) for letter in LETTERS[:count]]
+
+
+def _answer(decided: Decision) -> tuple[State, float | None, bool | None]:
+    return decided.state, decided.value, decided.active
+
+
+def test_measured_is_the_sum_and_active() -> None:
+    decided = _decide(*_busy(5))
+    assert _answer(decided) == (State.MEASURED, 450, True)
+    assert (decided.average, decided.expected, decided.measured) == (90, 5, 5)
+    assert decided.signal
+
+
+def test_one_pod_at_23_percent_is_23() -> None:
+    assert _decide(*_busy(1, 23), trigger=spec(threshold="20")).value == 23
+
+
+def test_average_is_the_sum_over_its_replicas() -> None:
+    decided = _decide(bert("b", 80), bert("c", 40), trigger=spec(aggregation="average"))
+    assert decided.value == 60
+
+
+def test_measured_and_idle_is_the_number_zero_and_inactive() -> None:
+    assert _answer(_decide(*_busy(2, 0))) == (State.MEASURED, 0, False)
+
+
+def test_measured_with_half_a_window_is_active() -> None:
+    decided = _decide(bert("b", [0] * 4))
+    assert _answer(decided) == (State.MEASURED, 0, True)
+    assert not decided.signal
+
+
+def test_starting_holds_and_is_active() -> None:
+    decided = _decide(bert("b", 100, first_seen=NOW - 30))
+    assert _answer(decided) == (State.STARTING, None, True)
+
+
+def test_starting_answers_when_the_others_alone_ask_for_more() -> None:
+    warming = bert("z", 100, first_seen=NOW - 30)
+    assert _decide(*_busy(5, 95), warming).value == 475
+    assert _decide(*_busy(5, 90), warming).value is None
+    assert _decide(*_busy(5, 95), warming, trigger=spec(aggregation="average")).value == 475 / 6
+
+
+def test_partial_holds_and_is_active_even_when_idle() -> None:
+    decided = _decide(*_busy(4, 0), bert("z", 0, last_seen=SILENT))
+    assert _answer(decided) == (State.PARTIAL, None, True)
+    assert (decided.expected, decided.measured) == (5, 4)
+
+
+def test_partial_never_answers_a_number_that_a_scale_in_could_follow() -> None:
+    missing = bert("z", 90, last_seen=SILENT)
+    assert _decide(*_busy(4, 90), missing).value is None
+    assert _decide(*_busy(4, 100), missing).value == 400
+
+
+def test_ended_holds_and_is_inactive() -> None:
+    assert _answer(_decide(bert("b", 90, ended=True))) == (State.ENDED, None, False)
+
+
+def test_never_seen_is_ended_only_where_absence_is_known() -> None:
+    assert _answer(_decide()) == (State.ENDED, None, False)
+    assert _decide(absence_known=False).state is State.UNKNOWN
+
+
+def test_a_snapshot_beyond_max_age_ends_nothing() -> None:
+    assert _decide(now=NOW + 181).state is State.UNKNOWN
+    assert _decide(bert("b", 90, ended=True), now=NOW + 181).state is State.UNKNOWN
+
+
+def test_pods_that_exist_and_do_not_report_are_unknown() -> None:
+    lost = bert("b", 90, last_seen=NOW - 130)
+    decided = _decide(lost, remembered=State.MEASURED)
+    assert _answer(decided) == (State.UNKNOWN, None, True)
+    assert (decided.expected, decided.measured) == (1, 0)
+
+
+def test_hold_with_nothing_remembered_fails_is_active_and_holds_the_value() -> None:
+    decided = _decide(absence_known=False)
+    assert _answer(decided) == (State.UNKNOWN, None, None)
+    assert not decided.refused
+
+
+@pytest.mark.parametrize("state", [State.ENDED, State.EMPTY])
+def test_hold_is_inactive_only_after_a_state_without_pods(state: State) -> None:
+    assert _decide(absence_known=False, remembered=state).active is False
+
+
+@pytest.mark.parametrize("state", [State.MEASURED, State.STARTING, State.PARTIAL])
+def test_hold_is_active_after_any_state_with_pods(state: State) -> None:
+    assert _decide(absence_known=False, remembered=state).active is True
+
+
+@pytest.mark.parametrize("policy", ["hold", "error", "zero"])
+def test_a_signal_holds_whatever_on_unknown_says(policy: str) -> None:
+    lost = bert("b", 90, last_seen=SILENT)
+    decided = _decide(lost, trigger=spec(onUnknown=policy), remembered=State.ENDED)
+    assert _answer(decided) == (State.UNKNOWN, None, True)
+    assert not decided.refused
+    assert decided.signal
+
+
+def test_error_fails_both_answers() -> None:
+    decided = _decide(absence_known=False, trigger=spec(onUnknown="error"), remembered=State.ENDED)
+    assert decided.refused
+    assert _answer(decided) == (State.UNKNOWN, None, None)
+
+
+def test_zero_is_zero_only_because_somebody_chose_it() -> None:
+    decided = _decide(absence_known=False, trigger=spec(onUnknown="zero"))
+    assert _answer(decided) == (State.UNKNOWN, 0, False)
+
+
+def test_the_source_s_own_words_are_in_the_reason() -> None:
+    decided = _decide(*_busy(1), now=NOW + 200, trouble="source default: connection refused")
+    assert "200 s old, beyond maxAge 3m (source default: connection refused)" in decided.reason
+
+
+@pytest.mark.parametrize(
+    ("pods", "words"),
+    [
+        (_busy(5), "mean utilization 90 % over 5 replicas, sum 450 % at threshold 70 % asks for 7"),
+        (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle"),
+        ([bert("b", [0] * 4)], "but samples do not cover 2m yet"),
+        ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
+        ([*_busy(4), bert("z", 9, last_seen=SILENT)], "4 of 5 replicas measured, hold"),
+        ([*_busy(4, 100), bert("z", 9, last_seen=SILENT)], "those alone ask for more"),
+        ([bert("b", 1, ended=True)], "1 pod of deployment/bert ended"),
+        ([], "no pod of deployment/bert reports or is remembered"),
+        ([bert(x, 1, last_seen=1) for x in LETTERS[:5]], "and 2 more did not end"),
+    ],
+)
+def test_the_reason_is_a_sentence_with_the_numbers_in_it(pods: list[Pod], words: str) -> None:
+    assert words in _decide(*pods).reason
+
+
+def test_the_reason_of_an_average_names_the_average() -> None:
+    decided = _decide(*_busy(2), trigger=spec(aggregation="average"))
+    assert "average 90 % against threshold 70 %" in decided.reason
+
+
+def test_a_warming_pod_without_samples_says_so() -> None:
+    decided = _decide(bert("b", first_seen=NOW - 30))
+    assert "no GPU sample to judge activity by" in decided.reason
+
+
+def test_the_reason_of_hold_says_what_is_remembered() -> None:
+    assert "nothing is remembered" in _decide(absence_known=False).reason
+    gone = _decide(absence_known=False, remembered=State.ENDED)
+    assert "inactive because the workload had no pods" in gone.reason
+    there = _decide(absence_known=False, remembered=State.PARTIAL)
+    assert "active because the workload had pods" in there.reason
+
+
+_PODS = st.builds(
+    pod,
+    st.sampled_from([f"bert-7b6667bd9-{letter * 5}" for letter in LETTERS]),
+    st.floats(0, 100),
+    first_seen=st.none() | st.floats(NOW - 300, NOW),
+    last_seen=st.floats(NOW - 4000, NOW),
+    age=st.floats(0, 400),
+    ended=st.booleans(),
+)
+
+
+@given(
+    st.lists(_PODS, max_size=6),
+    st.sampled_from(["hold", "error"]),
+    st.sampled_from(["sum", "average"]),
+    st.floats(0, 500),
+    st.none() | st.sampled_from(State),
+)
+def test_unknown_is_never_zero(
+    pods: list[Pod], policy: str, how: str, later: float, remembered: State | None
+) -> None:
+    """Whatever is missing, old, young or gone: 0 is measured, and a number is never too small."""
+    pods = [replace(one, last_seen=max(one.last_seen, one.first_seen or 0)) for one in pods]
+    trigger = spec(onUnknown=policy, aggregation=how)
+    decided = _decide(*pods, trigger=trigger, now=NOW + later, remembered=remembered)
+    if decided.value is not None:
+        assert math.isfinite(decided.value)
+        assert decided.value >= 0
+        per_replica = decided.value / (decided.expected if how == "sum" else 1)
+        assert decided.state is State.MEASURED or per_replica > trigger.threshold
+    if decided.active is False:
+        gone = remembered in {State.ENDED, State.EMPTY} and policy == "hold"
+        assert decided.state in {State.MEASURED, State.ENDED} or gone
+    if decided.state is State.UNKNOWN:
+        assert decided.value is None

@@ -1,0 +1,54 @@
+"""Claims about what is trusted of the time before the load became unknown."""
+
+from keda_gpu_scaler import memory
+from keda_gpu_scaler.decision import Decision, State
+from keda_gpu_scaler.memory import Memory
+
+STEP = 15.0
+
+
+def _decision(state: State, *, signal: bool = False) -> Decision:
+    return Decision(state=state, reason="", value=None, active=None, signal=signal)
+
+
+def test_nothing_is_recalled_of_nothing() -> None:
+    assert memory.recall(None, 100.0, STEP) is None
+
+
+def test_a_fresh_memory_of_a_workload_without_pods_is_trusted() -> None:
+    assert memory.recall(Memory(State.ENDED, 100.0), 130.0, STEP) is State.ENDED
+
+
+def test_an_older_one_is_not_because_pods_may_have_come_since() -> None:
+    assert memory.recall(Memory(State.ENDED, 100.0), 131.0, STEP) is State.MEASURED
+
+
+def test_a_memory_does_not_age_during_the_outage() -> None:
+    assert memory.recall(Memory(State.ENDED, 100.0, lost_at=115.0), 9999.0, STEP) is State.ENDED
+
+
+def test_a_memory_of_pods_is_trusted_however_old() -> None:
+    assert memory.recall(Memory(State.PARTIAL, 100.0), 9999.0, STEP) is State.PARTIAL
+
+
+def test_every_known_state_replaces_the_memory() -> None:
+    before = Memory(State.ENDED, 100.0, lost_at=115.0)
+    assert memory.remember(before, _decision(State.MEASURED), 130.0) == Memory(
+        State.MEASURED, 130.0
+    )
+
+
+def test_an_unknown_state_marks_when_knowledge_ended_once() -> None:
+    lost = memory.remember(Memory(State.ENDED, 100.0), _decision(State.UNKNOWN), 115.0)
+    assert lost == Memory(State.ENDED, 100.0, lost_at=115.0)
+    assert memory.remember(lost, _decision(State.UNKNOWN), 130.0) == lost
+
+
+def test_an_unknown_state_with_nothing_before_is_not_remembered() -> None:
+    assert memory.remember(None, _decision(State.UNKNOWN), 115.0) is None
+
+
+def test_a_signal_during_the_outage_ends_a_memory_of_no_pods() -> None:
+    before = Memory(State.ENDED, 100.0, lost_at=115.0)
+    after = memory.remember(before, _decision(State.UNKNOWN, signal=True), 130.0)
+    assert memory.recall(after, 145.0, STEP) is State.MEASURED
