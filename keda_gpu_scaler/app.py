@@ -1,0 +1,130 @@
+"""The life of the process: start in order, stop in mirror order.
+
+    observers → evaluator and its sources → HTTP → gRPC → ready → wait → not ready → gRPC → …
+
+This is where the parts meet; each of them gets what it needs as an argument. Signals are the
+caller's: it sets an event.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import NamedTuple
+
+import structlog
+
+from keda_gpu_scaler import errors, evaluator, facts, logs, service, sources, telemetry, web
+from keda_gpu_scaler.settings import Settings
+
+
+class Listening(NamedTuple):
+    """The ports that are open."""
+
+    grpc_port: int
+    http_port: int
+
+
+def _tell_nobody(_listening: Listening) -> None:
+    pass
+
+
+async def run(
+    settings: Settings,
+    stop: asyncio.Event,
+    on_listening: Callable[[Listening], None] = _tell_nobody,
+) -> None:
+    """Serve until `stop` is set, then drain.
+
+    Args:
+        settings: all there is to decide.
+        stop: ends the process in order; it may be set before everything has started.
+        on_listening: is told the ports once calls are answered.
+
+    Raises:
+        errors.SettingsError: a port cannot be had.
+        RuntimeError: a part ended by surprise.
+    """
+    logger = structlog.get_logger()
+    logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
+    async with AsyncExitStack() as stack:
+        counted = telemetry.Telemetry()
+        observe = _each(counted, logs.LogObserver())
+        evaluations = await _start_evaluator(stack, settings, observe)
+        ready = asyncio.Event()
+        http, http_port = await _start_http(stack, settings, counted, ready)
+        grpc_port = await _start_grpc(stack, settings, evaluations, observe)
+        ready.set()
+        stack.callback(ready.clear)
+        listening = Listening(grpc_port, http_port)
+        logger.info("serve.listening", **listening._asdict())
+        on_listening(listening)
+        await _stopped(stop, http)
+        logger.info("serve.stopping")
+    logger.info("serve.stopped")
+
+
+def _each(*observers: facts.Observer) -> facts.Observer:
+    def observe(fact: facts.Fact) -> None:
+        for observer in observers:
+            observer(fact)
+
+    return observe
+
+
+async def _start_evaluator(
+    stack: AsyncExitStack, settings: Settings, observe: facts.Observer
+) -> evaluator.Evaluator:
+    named = {
+        name: sources.create(name, source, observe) for name, source in settings.sources.items()
+    }
+    evaluations = evaluator.Evaluator(named, observe, give_up_seconds=settings.give_up_seconds)
+    stack.push_async_callback(evaluations.close)
+    await evaluations.start()
+    return evaluations
+
+
+async def _start_http(
+    stack: AsyncExitStack, settings: Settings, counted: telemetry.Telemetry, ready: asyncio.Event
+) -> tuple[web.HttpServer, int]:
+    server = web.HttpServer(web.create_app(counted.registry, ready.is_set), *settings.http_address)
+    try:
+        port = await server.start()
+    except errors.SettingsError as error:
+        raise errors.SettingsError(f"KEDA_GPU_SCALER_HTTP_ADDRESS: {error}") from error
+    stack.push_async_callback(server.stop)
+    return server, port
+
+
+async def _start_grpc(
+    stack: AsyncExitStack,
+    settings: Settings,
+    evaluations: service.Evaluations,
+    observe: facts.Observer,
+) -> int:
+    server = service.create_server(
+        evaluations,
+        address=settings.grpc_address.explicit,
+        observe=observe,
+        draining=asyncio.Event(),
+        max_concurrent_rpcs=settings.max_concurrent_rpcs,
+        connection_max_age_seconds=settings.connection_max_age_seconds,
+    )
+    try:
+        port = await server.start()
+    except errors.SettingsError as error:
+        raise errors.SettingsError(f"KEDA_GPU_SCALER_GRPC_ADDRESS: {error}") from error
+    stack.push_async_callback(server.stop, settings.shutdown_grace_seconds)
+    return port
+
+
+async def _stopped(stop: asyncio.Event, http: web.HttpServer) -> None:
+    """Wait for `stop`; a server that ends before it was asked to takes the process with it."""
+    asked = asyncio.create_task(stop.wait(), name="stop")
+    ended = asyncio.create_task(http.ended(), name="http ended")
+    try:
+        await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            raise RuntimeError("the HTTP server ended by surprise") from ended.result()
+    finally:
+        asked.cancel()
+        ended.cancel()

@@ -1,0 +1,202 @@
+"""A model of the rules that turn a scaler's answers into replicas: KEDA's and the HPA's.
+
+It is pure: time comes in as an argument, and every time constant is a field. Left out: `behavior`
+of the HPA; fallback, scalingModifiers and pausing of KEDA. Sources: KEDA `scale_scaledobjects.go`;
+Kubernetes `pkg/controller/podautoscaler/{horizontal,replica_calculator}.go`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class MetricType(StrEnum):
+    """How the HPA reads a metric's target; a ScaledObject's default is AverageValue."""
+
+    AVERAGE_VALUE = "AverageValue"
+    VALUE = "Value"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One external metric as the HPA sees it at one sync."""
+
+    value: float | None
+    """None: an error or an empty list, which is the same to the HPA."""
+    target: float
+    metric_type: MetricType = MetricType.AVERAGE_VALUE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """The scale of the target: what it should have, has, and has Ready."""
+
+    spec: int
+    status: int
+    ready: int
+
+    @classmethod
+    def steady(cls, replicas: int) -> "Scale":
+        """Return the scale when all replicas exist and are Ready."""
+        return cls(spec=replicas, status=replicas, ready=replicas)
+
+
+class Step(NamedTuple):
+    """How many replicas there should be now, and why."""
+
+    replicas: int
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Hpa:
+    """The HPA that KEDA creates, with its memory of recommendations."""
+
+    minimum: int = 0
+    maximum: int = 100
+    sync_seconds: float = 15
+    stabilization_seconds: float = 300
+    tolerance: float = 0.1
+    _recommendations: list[tuple[float, int]] = field(default_factory=list, init=False)
+
+    @property
+    def floor(self) -> int:
+        """The fewest replicas the HPA sets (`getHPAMinReplicas`); only KEDA goes to zero."""
+        return max(1, self.minimum)
+
+    def sync(self, now: float, scale: Scale, metrics: Sequence[Metric]) -> Step:
+        """Return the replicas after one sync (`reconcileAutoscaler`)."""
+        if not self._recommendations:
+            self._recommendations.append((now, scale.spec))
+        if scale.spec == 0:
+            return Step(0, "the HPA rests at 0 replicas: waking is KEDA's part")
+        bounded = min(max(scale.spec, self.floor), self.maximum)
+        if scale.spec != bounded:
+            return Step(bounded, f"{scale.spec} is outside {self.floor} to {self.maximum}")
+        if (wanted := recommend(metrics, scale, self.tolerance)) is None:
+            return Step(scale.spec, "held: a metric has no value")
+        return self._limited(now, scale.spec, wanted)
+
+    def _limited(self, now: float, current: int, wanted: Step) -> Step:
+        """Stabilise, then limit (`normalizeDesiredReplicas`)."""
+        limit = min(self.maximum, scale_up_limit(current))
+        stable = self._stabilized(now, wanted)
+        replicas = min(max(stable.replicas, self.floor), limit)
+        note = f"; limited to {self.floor} to {limit}" if replicas != stable.replicas else ""
+        return Step(replicas, stable.reason + note)
+
+    def _stabilized(self, now: float, wanted: Step) -> Step:
+        """Take the highest recommendation within the window (`stabilizeRecommendation`)."""
+        cutoff = now - self.stabilization_seconds
+        kept = [known for known in self._recommendations if known[0] >= cutoff]
+        self._recommendations = [*kept, (now, wanted.replicas)]
+        highest = max(replicas for _, replicas in self._recommendations)
+        note = "" if highest == wanted.replicas else f"; stabilised at {highest}"
+        return Step(highest, wanted.reason + note)
+
+
+def scale_up_limit(replicas: int) -> int:
+    """Return the most replicas one sync may set (`calculateScaleUpLimit`)."""
+    return max(2 * replicas, 4)
+
+
+def recommend(metrics: Sequence[Metric], scale: Scale, tolerance: float = 0.1) -> Step | None:
+    """Return the largest proposal of the metrics; None holds (`computeReplicasForMetrics`).
+
+    One metric without a value refuses every scale-in; with no value at all nothing is decided.
+    """
+    proposals = [_proposal(metric, scale, tolerance) for metric in metrics]
+    known = [proposal for proposal in proposals if proposal is not None]
+    highest = max(known, key=lambda proposal: proposal.replicas, default=None)
+    if highest is None or (len(known) < len(proposals) and highest.replicas < scale.spec):
+        return None
+    return highest
+
+
+def _proposal(metric: Metric, scale: Scale, tolerance: float) -> Step | None:
+    target = milli(metric.target)
+    if metric.value is None or target == 0:  # Kubernetes refuses an HPA whose target is 0
+        return None
+    value = milli(metric.value)
+    rule = _average_value if metric.metric_type is MetricType.AVERAGE_VALUE else _value
+    return rule(value, target, scale, tolerance)
+
+
+def _average_value(value: int, target: int, scale: Scale, tolerance: float) -> Step:
+    """Divide by the target, unless it is near enough (`GetExternalPerPodMetricReplicas`)."""
+    shown = f"{value / 1000:g} over a target of {target / 1000:g} per replica"
+    if scale.status and _tolerated(value / (target * scale.status), tolerance):
+        return Step(scale.status, f"{shown} is within tolerance of {scale.status}")
+    replicas = math.ceil(value / target)
+    return Step(replicas, f"{shown} asks for {replicas}")
+
+
+def _value(value: int, target: int, scale: Scale, tolerance: float) -> Step | None:
+    """Multiply the Ready pods by the ratio (`GetExternalMetricReplicas`); no pod: an error."""
+    ratio = value / target
+    shown = f"{value / 1000:g} over a target of {target / 1000:g}"
+    if _tolerated(ratio, tolerance):
+        return Step(scale.spec, f"{shown} is within tolerance")
+    if scale.status == 0:
+        return None
+    replicas = math.ceil(ratio * scale.ready)
+    return Step(replicas, f"{shown} with {scale.ready} ready pods asks for {replicas}")
+
+
+def _tolerated(ratio: float, tolerance: float) -> bool:
+    return 1 - tolerance <= ratio <= 1 + tolerance  # both ends belong to it, as in Kubernetes
+
+
+def milli(value: float) -> int:
+    """Return thousandths; NaN, infinite and negative are 0 (KEDA's `pkg/scalers/scaler.go`)."""
+    if not math.isfinite(value) or value < 0:
+        return 0
+    return int(f"{value:.3f}".replace(".", ""))
+
+
+@dataclass(slots=True, kw_only=True)
+class Keda:
+    """KEDA's scale loop for one ScaledObject (`RequestScale`), with its LastActiveTime."""
+
+    minimum: int = 0
+    idle: int | None = None
+    """idleReplicaCount; KEDA supports only 0, and only below the minimum."""
+    poll_seconds: float = 30
+    cooldown_seconds: float = 300
+    initial_cooldown_seconds: float = 0
+    created_at: float = 0
+    last_active: float | None = None
+
+    def poll(self, now: float, replicas: int, triggers: Sequence[bool | None]) -> Step:
+        """Return the replicas after one poll; a trigger that failed is None."""
+        failed = None in triggers
+        if True in triggers:
+            return self._active(now, replicas, failed=failed)
+        if failed:
+            return Step(replicas, "a trigger failed: nothing is changed")
+        return self._inactive(now, replicas)
+
+    def _active(self, now: float, replicas: int, *, failed: bool) -> Step:
+        if replicas == 0 or (self.idle is not None and replicas < self.minimum):
+            self.last_active = now
+            return Step(max(1, self.minimum), "a trigger is active: woken")
+        if failed:
+            return Step(replicas, "active, but a trigger failed: the cooldown runs on")
+        self.last_active = now
+        return Step(replicas, "active: the rest is the HPA's part")
+
+    def _inactive(self, now: float, replicas: int) -> Step:
+        """Fall once the cooldown is over (`scaleToZeroOrIdle`); above that the HPA decides."""
+        bottom = self.idle if self.idle is not None else self.minimum
+        if replicas < bottom:
+            return Step(bottom, "below the minimum")
+        if replicas == bottom or (self.idle is None and bottom > 0):
+            return Step(replicas, "inactive: nothing to do")
+        ends = self.created_at + self.initial_cooldown_seconds
+        if self.last_active is not None:
+            ends = self.last_active + self.cooldown_seconds
+        if (waiting := ends - now) >= 0:
+            return Step(replicas, f"inactive: the cooldown ends in {waiting:.0f} s")
+        return Step(bottom, f"inactive for the whole cooldown: to {bottom}")

@@ -1,0 +1,125 @@
+"""`keda-gpu-scaler demo`: from zero to several replicas and back, on one machine."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+import grpc
+import httpx
+import typer
+from rich.console import Console
+
+from keda_gpu_scaler import durations
+from keda_gpu_scaler.demo import answers, children, driver, frames, scenario, screens, server_log
+
+_T = TypeVar("_T")
+_PREFIX = "KEDA_GPU_SCALER_"
+_HTTP_SECONDS = 5
+
+
+def demo() -> None:
+    """Scale a simulated GPU workload from 0 to 7 replicas and back to 0, in about a minute.
+
+    No cluster and no GPU: the GPUs are simulated, KEDA and the HPA are played by their own rules,
+    and the gRPC server between them is the real one.
+    """
+    _end(*_shown())
+
+
+def _shown() -> tuple[int, str]:
+    with screens.opened(Console()) as show:
+        return asyncio.run(_played(show))
+
+
+def _end(status: int, story: str) -> None:
+    typer.echo(story, err=status != 0)
+    raise typer.Exit(status)
+
+
+async def _played(show: Callable[[frames.Frame], None]) -> tuple[int, str]:
+    """Play the demo, and return the exit status with what there is to say about it."""
+    task = asyncio.create_task(_play(show), name="demo")
+    caught: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, _cancel, task, caught, number)
+    try:
+        return 0, await task
+    except scenario.DemoError as error:
+        return 1, f"demo failed: {error}"
+    except asyncio.CancelledError:
+        return 128 + caught[0], "demo stopped"
+
+
+def _cancel(task: asyncio.Task[str], caught: list[int], number: int) -> None:
+    """End the task in order, its children with it, and remember which signal asked for that."""
+    caught.append(number)
+    task.cancel()
+
+
+async def _play(show: Callable[[frames.Frame], None]) -> str:
+    async with AsyncExitStack() as stack:
+        simulator, url = await _simulator(stack)
+        server, port = await _server(stack, url)
+        client = httpx.AsyncClient(base_url=url, timeout=_HTTP_SECONDS, trust_env=False)
+        channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
+        words = server_log.Words()
+        played = driver.Driver(
+            exporter=answers.Exporter(await stack.enter_async_context(client)),
+            scaler=answers.Scaler(await stack.enter_async_context(channel)),
+            words=words,
+            show=show,
+        )
+        return await _first(
+            server.follow(words.hear), simulator.follow(lambda _: None), played.run()
+        )
+
+
+async def _simulator(stack: AsyncExitStack) -> tuple[children.Child, str]:
+    namespace, name = scenario.SCALED_OBJECT
+    flags = ["--address", "127.0.0.1:0", "--workload", f"{namespace}/{name}=0:0"]
+    child = await _child(stack, "simulate", *flags)
+    return child, await child.first(server_log.simulator_url)
+
+
+async def _server(stack: AsyncExitStack, url: str) -> tuple[children.Child, int]:
+    child = await _child(
+        stack,
+        "serve",
+        SCRAPE_TARGETS=f"{url}/metrics",
+        SCRAPE_INTERVAL=durations.text(scenario.SYNC_SECONDS),
+        GRPC_ADDRESS="127.0.0.1:0",
+        HTTP_ADDRESS="127.0.0.1:0",
+        LOG_FORMAT="json",
+        LOG_LEVEL="info",
+    )
+    return child, await child.first(server_log.grpc_port)
+
+
+async def _child(
+    stack: AsyncExitStack, subcommand: str, *flags: str, **settings: str
+) -> children.Child:
+    command = [sys.executable, "-m", "keda_gpu_scaler", subcommand, *flags]
+    environment = _environment(settings)
+    return await stack.enter_async_context(children.running(subcommand, command, environment))
+
+
+def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with these settings of the scaler and no others."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_PREFIX)}
+    return kept | {_PREFIX + key: value for key, value in settings.items()}
+
+
+async def _first(*works: Coroutine[Any, Any, _T]) -> _T:
+    """Return what the first work to end returns or raises, and stop the others."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(task.result() for task in tasks if task.done())
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,155 @@
+"""The use case: one trigger in, one decision out, from what is shared by all triggers.
+
+It knows sources only by their port, and gRPC, logs and metrics not at all. An evaluation never
+raises because of a source: what is wrong with one is the reason of the decision.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from cachetools import TTLCache
+
+from keda_gpu_scaler import decision, facts, feed, load, memory
+from keda_gpu_scaler.collector import Collector
+from keda_gpu_scaler.decision import Context, Decision, State
+from keda_gpu_scaler.feed import Feed
+from keda_gpu_scaler.memory import Memory
+from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.source import Source
+from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+
+ANSWER_SECONDS = feed.SLOW_SECONDS
+"""KEDA sets no deadline on its poll path: this one keeps its loops and the HPA's workers moving."""
+MARGIN_SECONDS = 0.1
+"""Left of the caller's own deadline for the way back."""
+SAME_POLL_SECONDS = 1.0
+"""KEDA asks GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
+REMEMBER_SECONDS = 600.0
+TRIGGERS_REMEMBERED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The last decision about one trigger, and what to remember of it."""
+
+    decision: Decision
+    decided_at: float
+    memory: Memory | None
+
+
+class Evaluator:
+    """Decides triggers. All of them share one snapshot per (source, signal, profile)."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        observe: facts.Observer = facts.ignore,
+        *,
+        give_up_seconds: float = 3600.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the sources over; `close` closes them.
+
+        Args:
+            sources: by the name that triggers call them.
+            observe: is told of every decision, snapshot and change of a source.
+            give_up_seconds: how long a pod that vanished with its exporter counts as missing.
+            clock: seconds that never go back.
+        """
+        self.source_names = frozenset(sources)
+        self._sources, self._observe = sources, observe
+        self._give_up_seconds, self._clock = give_up_seconds, clock
+        self._feeds: dict[feed.Key, Feed] = {}
+        self._records: TTLCache[tuple[ScaledObject, TriggerSpec], _Record] = TTLCache(
+            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        )
+
+    async def start(self) -> None:
+        """Start every source."""
+        for source in self._sources.values():
+            await source.start()
+
+    async def close(self) -> None:
+        """End what is on its way and close every source."""
+        for shared in self._feeds.values():
+            await shared.close()
+        for source in self._sources.values():
+            await source.close()
+
+    def step_seconds(self, source: str) -> float:
+        """Return how often a source can have something new."""
+        return self._sources[source].step_seconds
+
+    async def evaluate(
+        self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
+    ) -> Decision:
+        """Return the decision for one trigger within the caller's time, and within 2.5 s.
+
+        Args:
+            scaled_object: whose trigger it is.
+            spec: the trigger.
+            timeout_seconds: what is left of the caller's deadline; None: he set none.
+        """
+        asked_at = self._clock()
+        record = self._records.get((scaled_object, spec))
+        if record is not None and asked_at - record.decided_at < SAME_POLL_SECONDS:
+            return record.decision
+        shared, need = self._feed(spec), _need(spec, self.step_seconds(spec.source))
+        await shared.refresh(need, asked_at + _patience(timeout_seconds))
+        decided, kept = self._decided(spec, shared, need, record.memory if record else None)
+        self._records[scaled_object, spec] = _Record(decided, self._clock(), kept)
+        self._observe(facts.Evaluated(scaled_object, spec, decided, self._age(spec, shared)))
+        return decided
+
+    def _feed(self, spec: TriggerSpec) -> Feed:
+        key = feed.Key(spec.source, spec.signal, spec.profile)
+        if key not in self._feeds:
+            source = self._sources[spec.source]
+            collector = Collector(source, self._give_up_seconds)
+            self._feeds[key] = Feed(key, source, self._observe, collector, self._clock)
+        return self._feeds[key]
+
+    def _age(self, spec: TriggerSpec, shared: Feed) -> float | None:
+        taken = shared.snapshot
+        return None if taken is None else self._sources[spec.source].now() - taken.at
+
+    def _decided(
+        self, spec: TriggerSpec, shared: Feed, need: Demand, before: Memory | None
+    ) -> tuple[Decision, Memory | None]:
+        """Decide now; where the load is unknown now, with what was known before."""
+        now = self._sources[spec.source].now()
+        taken = shared.snapshot
+        if taken is None or not shared.covers(need):
+            why = shared.trouble or f"source {spec.source}: no answer yet"
+            return decision.unknown(spec, why, self._recalled(spec, before, now)), before
+        context = Context(now, self._give_up_seconds, trouble=shared.trouble)
+        decided = decision.decide(spec, taken, context)
+        if decided.state is not State.UNKNOWN:
+            return decided, memory.remember(before, decided, taken.at)
+        last = decision.decide(spec, taken, replace(context, now=taken.at))
+        kept = memory.remember(before, last, taken.at)
+        lost_at = shared.failure.since if shared.failure is not None else now
+        recalled = self._recalled(spec, kept, lost_at)
+        return decision.decide(spec, taken, replace(context, remembered=recalled)), kept
+
+    def _recalled(self, spec: TriggerSpec, kept: Memory | None, lost_at: float) -> State | None:
+        return memory.recall(kept, lost_at, self.step_seconds(spec.source))
+
+
+def _need(spec: TriggerSpec, step_seconds: float) -> Demand:
+    window = spec.window_seconds if spec.window_seconds is not None else load.WINDOW_SECONDS
+    reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
+    return Demand(
+        spec.signal,
+        spec.profile,
+        frozenset({spec.pods.namespace}),
+        span_seconds=reach + step_seconds,
+        window_seconds=max(window, spec.activation_window_seconds),
+    )
+
+
+def _patience(timeout_seconds: float | None) -> float:
+    if timeout_seconds is None:
+        return ANSWER_SECONDS
+    return max(0.0, min(ANSWER_SECONDS, timeout_seconds - MARGIN_SECONDS))

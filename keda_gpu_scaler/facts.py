@@ -1,0 +1,73 @@
+"""What happened, as typed facts. Logs and metrics are small subscribers to these.
+
+The core never logs and never counts: it states a fact once, and whoever observes turns it into a
+log line (`logs.py`) or a metric (`telemetry.py`). Either may be deleted without touching the core.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from keda_gpu_scaler.decision import Decision
+from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """One trigger was decided."""
+
+    scaled_object: ScaledObject
+    spec: TriggerSpec
+    decision: Decision
+    snapshot_age_seconds: float | None
+    """Seconds since the newest usable snapshot's evaluation time; None without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queried:
+    """One request went to a source, and this came of it."""
+
+    source: str
+    query: str
+    """Which query: snapshot, age, history, gpus, clock, scrape."""
+    seconds: float
+    error: str | None
+    """The reason in words, or None when it was answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTaken:
+    """A new snapshot replaced the one before it."""
+
+    source: str
+    signal: str
+    profile: str
+    at: float
+    pods: int
+    refused_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChanged:
+    """A source went down or came back; stated once at each change."""
+
+    source: str
+    reachable: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One RPC ended."""
+
+    method: str
+    code: str
+    """The gRPC status code's name, such as OK or UNAVAILABLE."""
+    seconds: float
+
+
+Fact = Evaluated | Queried | SnapshotTaken | SourceChanged | Called
+Observer = Callable[[Fact], None]
+
+
+def ignore(fact: Fact) -> None:
+    """Observe nothing: the default where nobody listens."""

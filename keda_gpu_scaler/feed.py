@@ -1,0 +1,200 @@
+"""One shared snapshot: kept fresh by whoever asks, fetched once for all of them.
+
+Fetching is separate from answering. Somebody who asks starts a fetch when a newer instant exists
+and none is on its way; he waits for it only where there is nothing usable, and never once the
+source is known to be down. So a thousand triggers cost one query per step, and none when nobody
+asks.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler.collector import Collector
+from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.snapshot import Snapshot
+from keda_gpu_scaler.source import Source
+from keda_gpu_scaler.spec import Signal
+
+USABLE_STEPS = 2
+"""A snapshot older than this is not answered from while a newer one can be had."""
+WIDEN_SECONDS = 1.0
+"""A fetch only for namespaces that are new waits this long after the last, to gather more."""
+SLOW_SECONDS = 2.5
+"""A fetch that takes longer is no longer waited for by anybody; it may still succeed."""
+FORGET_SECONDS = 600.0
+"""Namespaces and spans nobody asked about for this long are no longer fetched."""
+
+
+class Key(NamedTuple):
+    """What one snapshot is of."""
+
+    source: str
+    signal: Signal
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the newest fetch failed, and since when fetches do."""
+
+    reason: str
+    since: float
+    """The instant that could not be had, on the source's clock."""
+
+
+class Feed:
+    """The snapshots of one (source, signal, profile)."""
+
+    def __init__(
+        self,
+        key: Key,
+        source: Source,
+        observe: facts.Observer,
+        collector: Collector,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start without a snapshot.
+
+        Args:
+            key: what it is a feed of.
+            source: where samples come from, for its clock and its step.
+            observe: is told of every new snapshot and of the source's changes.
+            collector: takes the snapshots.
+            clock: seconds that never go back.
+        """
+        self.snapshot: Snapshot | None = None
+        self.failure: Failure | None = None
+        self._key, self._source, self._observe = key, source, observe
+        self._collector, self._clock = collector, clock
+        self._asked: dict[Demand, float] = {}
+        self._span_seconds = 0.0
+        self._flight: asyncio.Task[None] | None = None
+        self._launched_at = self._tried = float("-inf")
+
+    async def refresh(self, need: Demand, deadline: float) -> None:
+        """Bring the snapshot up to date for `need`, as far as can be done before `deadline`.
+
+        Args:
+            need: the namespaces and the span of one trigger.
+            deadline: on this feed's clock.
+        """
+        self._asked[need] = self._clock()
+        while True:
+            self._collect()
+            if self._flight is None and self._is_due(need):
+                self._launch()
+            if self._is_current(need) or self._is_down():
+                return
+            if not await self._waited(deadline):
+                return
+
+    @property
+    def trouble(self) -> str | None:
+        """Why there is no newer snapshot, in the source's words; None while there is no trouble."""
+        if self.failure is not None:
+            return self.failure.reason
+        if self._is_slow():
+            return f"source {self._key.source}: no answer within {SLOW_SECONDS:g} s"
+        return None
+
+    def covers(self, need: Demand) -> bool:
+        """Tell whether the snapshot holds everything that `need` is about."""
+        if self.snapshot is None or need.span_seconds > self._span_seconds:
+            return False
+        return need.namespaces <= self.snapshot.namespaces.keys()
+
+    async def close(self) -> None:
+        """End the fetch on its way, if there is one."""
+        if self._flight is not None:
+            self._flight.cancel()
+            await asyncio.wait({self._flight})
+
+    def _is_current(self, need: Demand) -> bool:
+        if self.snapshot is None or not self.covers(need):
+            return False
+        behind = self._source.instant() - self.snapshot.at
+        return behind <= USABLE_STEPS * self._source.step_seconds
+
+    def _is_down(self) -> bool:
+        return self.failure is not None or self._is_slow()
+
+    def _is_slow(self) -> bool:
+        under_way = self._flight is not None and not self._flight.done()
+        return under_way and self._clock() - self._launched_at >= SLOW_SECONDS
+
+    def _is_due(self, need: Demand) -> bool:
+        if self._source.instant() > self._tried:
+            return True
+        return self.failure is None and not self._is_current(need) and self._until_wider() <= 0
+
+    def _until_wider(self) -> float:
+        return self._launched_at + WIDEN_SECONDS - self._clock()
+
+    async def _waited(self, deadline: float) -> bool:
+        """Wait for what can be waited for; tell whether there was time for it."""
+        left = max(0.0, deadline - self._clock())
+        flight = self._flight
+        if flight is None:
+            pause = max(0.0, self._until_wider())
+            await asyncio.sleep(min(left, pause))
+            return left > pause
+        slow = max(0.0, self._launched_at + SLOW_SECONDS - self._clock())
+        await asyncio.wait({flight}, timeout=min(left, slow))
+        return flight.done() or left > slow
+
+    def _launch(self) -> None:
+        self._launched_at = self._clock()
+        self._flight = asyncio.create_task(
+            self._fly(), name=f"fetch {self._key.source} {self._key.signal}"
+        )
+
+    def _collect(self) -> None:
+        """Take note of a fetch that ended; a fault of ours in it is raised to whoever asks next."""
+        if self._flight is not None and self._flight.done():
+            flight, self._flight = self._flight, None
+            flight.result()
+
+    async def _fly(self) -> None:
+        try:
+            await self._source.synchronize()
+            self._tried = self._source.instant()
+            demand = self._demand()
+            self.snapshot = await self._collector.take(demand, self._tried)
+            self._span_seconds = demand.span_seconds
+        except errors.SourceError as error:
+            self._tried = self._source.instant()
+            self._failed(f"source {self._key.source}: {error}")
+        else:
+            self._succeeded(self.snapshot)
+
+    def _demand(self) -> Demand:
+        """Everything that somebody asked for lately."""
+        forgotten = self._clock() - FORGET_SECONDS
+        self._asked = {need: when for need, when in self._asked.items() if when >= forgotten}
+        return Demand(
+            self._key.signal,
+            self._key.profile,
+            frozenset().union(*(need.namespaces for need in self._asked)),
+            max(need.span_seconds for need in self._asked),
+            max(need.window_seconds for need in self._asked),
+        )
+
+    def _failed(self, reason: str) -> None:
+        if self.failure is None:
+            self.failure = Failure(reason, self._tried)
+            self._observe(facts.SourceChanged(self._key.source, reachable=False, reason=reason))
+        else:
+            self.failure = Failure(reason, self.failure.since)
+
+    def _succeeded(self, taken: Snapshot) -> None:
+        if self.failure is not None:
+            self.failure = None
+            back = facts.SourceChanged(self._key.source, reachable=True, reason="it answers again")
+            self._observe(back)
+        self._observe(
+            facts.SnapshotTaken(*self._key, taken.at, taken.pod_count, taken.refused_samples)
+        )

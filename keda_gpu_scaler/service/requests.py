@@ -1,0 +1,108 @@
+"""What a request asks for: whose trigger, and which spec. Parsing is remembered, not repeated.
+
+KEDA sends the whole trigger with every call, about 0.3 times per second and ScaledObject. The same
+strings give the same spec, so the last few thousand triggers stay parsed.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+import structlog
+
+from keda_gpu_scaler import errors, spec, trigger, workload
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.service import answers, status
+
+log = structlog.get_logger()
+
+# Together these bound the memory of remembered triggers to about 128 MiB, whoever calls; in
+# practice a trigger has a few hundred characters.
+_REMEMBERED_TRIGGERS = 8192
+_REMEMBERED_CHARACTERS = 16_384
+
+# KEDA 2.5 and 2.6 asked with the HPA's name for the metric, which has the trigger's index in front.
+_LEAKED_PREFIX = re.compile(r"s[0-9]+-")
+_SHOWN_CHARACTERS = 100
+
+_Items = frozenset[tuple[str, str]]
+
+
+class Asked(NamedTuple):
+    """One trigger that a request is about."""
+
+    scaled_object: spec.ScaledObject
+    spec: spec.TriggerSpec
+
+
+class Triggers:
+    """The triggers KEDA asks about, each parsed once while it stays the same."""
+
+    def __init__(self, source_names: frozenset[str]) -> None:
+        self._source_names = source_names
+        self._remembered = lru_cache(_REMEMBERED_TRIGGERS)(self._parse)
+        self._note_once = lru_cache(_REMEMBERED_TRIGGERS)(_note)
+
+    def read(self, reference: pb.ScaledObjectRef) -> Asked:
+        """Find out what a reference asks for.
+
+        Raises:
+            errors.RequestError: the reference does not say whose trigger it is.
+            errors.SpecError: the trigger is wrong.
+        """
+        scaled_object = _scaled_object(reference)
+        items = frozenset(reference.scalerMetadata.items())
+        size = sum(len(key) + len(value) for key, value in items)
+        parse = self._remembered if size <= _REMEMBERED_CHARACTERS else self._parse
+        try:
+            return Asked(scaled_object, parse(scaled_object, items))
+        except errors.SpecError as error:
+            self._note_once("trigger.refused", scaled_object, status.message(str(error)))
+            raise
+
+    def _parse(self, scaled_object: spec.ScaledObject, items: _Items) -> spec.TriggerSpec:
+        # Sorted, so that the mistakes of one trigger are always listed in the same order.
+        parsed = trigger.parse(scaled_object, dict(sorted(items)), self._source_names)
+        rounding = answers.rounding_warning(parsed.threshold)
+        if rounding is not None:
+            self._note_once("trigger.target_rounded", scaled_object, rounding)
+        return parsed
+
+
+def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:
+    """Return the reference within a GetMetricsRequest, which may lack it."""
+    if not request.HasField("scaledObjectRef"):
+        raise errors.RequestError("scaledObjectRef is missing: it says whose metric is wanted")
+    return request.scaledObjectRef
+
+
+def check_metric_name(requested: str, metric_name: str) -> None:
+    """Refuse to answer for a metric that is not the trigger's.
+
+    Raises:
+        errors.RequestError: the request names another metric.
+    """
+    if metric_name not in (requested, _LEAKED_PREFIX.sub("", requested, count=1)):
+        shown = requested[:_SHOWN_CHARACTERS]
+        raise errors.RequestError(f"metricName {shown!r} is unknown, expected {metric_name!r}")
+
+
+def _scaled_object(reference: pb.ScaledObjectRef) -> spec.ScaledObject:
+    fields = (
+        ("namespace", reference.namespace, workload.is_namespace),
+        ("name", reference.name, workload.is_name),
+    )
+    mistakes = [
+        f"{field} {value[:_SHOWN_CHARACTERS]!r} is not the name of a Kubernetes object"
+        for field, value, is_name in fields
+        if not is_name(value)
+    ]
+    if mistakes:
+        raise errors.RequestError("scaledObjectRef: " + "; ".join(mistakes))
+    return spec.ScaledObject(reference.namespace, reference.name)
+
+
+def _note(event: str, scaled_object: spec.ScaledObject, text: str) -> None:
+    log.warning(
+        event, namespace=scaled_object.namespace, scaled_object=scaled_object.name, reason=text
+    )

@@ -1,0 +1,142 @@
+"""The gRPC server: its port, its options, its start and its stop.
+
+It knows nothing of triggers and loads; `create_server` puts the parts together.
+"""
+
+import asyncio
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from keda_gpu_scaler.service import calls, health, servicer
+from keda_gpu_scaler.service.evaluations import Evaluations
+
+SERVICE_NAME = externalscaler_pb2.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
+HEALTH_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+
+# A ScaledObject has to fit into etcd's 1.5 MiB with all its triggers, and a trigger has a few
+# hundred characters: this leaves room for long values from the environment and bounds the rest.
+MAX_REQUEST_BYTES = 1024 * 1024
+# gRPC spreads the age of connections by 10 % either way. A stream may be opened at the very end of
+# a connection's age and lives as long as an unspread one, and 30 s are for its last evaluation.
+_GRACE_SECONDS_BEYOND_AGE = 30.0
+_INT32_MAX = 2**31 - 1
+
+
+def create_server(  # noqa: PLR0913 - the composition root's values, all by name
+    evaluations: Evaluations,
+    *,
+    address: str,
+    observe: facts.Observer,
+    draining: asyncio.Event,
+    max_concurrent_rpcs: int,
+    connection_max_age_seconds: float,
+) -> "GrpcServer":
+    """Put the service together; nothing listens before `start`.
+
+    Args:
+        evaluations: who decides.
+        address: host:port to listen on; port 0 takes a free one.
+        observe: is told of every call of KEDA's contract that reached an RPC.
+        draining: set when the process is about to end; streams end with it.
+        max_concurrent_rpcs: calls of KEDA's contract open at once, streams included: one or two
+            for each ScaledObject with an `external-push` trigger.
+        connection_max_age_seconds: after this a client is asked to connect anew, and a stream ends
+            with OK, so that new replicas get their share of both.
+    """
+    guard = calls.Calls(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
+    answers = servicer.Servicer(
+        evaluations, draining=draining, stream_seconds=connection_max_age_seconds
+    )
+    return GrpcServer(
+        answers, guard, address, draining, channel_options(connection_max_age_seconds)
+    )
+
+
+class GrpcServer:
+    """A gRPC server that starts once and stops once."""
+
+    def __init__(
+        self,
+        answers: servicer.Servicer,
+        guard: calls.Calls,
+        address: str,
+        draining: asyncio.Event,
+        options: list[tuple[str, int]],
+    ) -> None:
+        self._answers = answers
+        self._guard = guard
+        self._address = address
+        self._draining = draining
+        self._options = options
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self) -> int:
+        """Listen and serve; return the port.
+
+        Raises:
+            errors.SettingsError: nothing can listen on this address.
+        """
+        server = grpc.aio.server(interceptors=[self._guard], options=self._options)
+        externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(self._answers, server)
+        served = health.Health(frozenset({SERVICE_NAME, HEALTH_NAME}), self._draining)
+        health_pb2_grpc.add_HealthServicer_to_server(served, server)
+        names = (SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
+        port = _bind(server, self._address)
+        await server.start()
+        self._server = server
+        return port
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Stop in mirror order: not healthy, streams end with OK, calls in flight finish.
+
+        Args:
+            grace_seconds: calls that are not done by then are cut; usually none is.
+        """
+        self._draining.set()
+        if self._server is not None:
+            await self._server.stop(grace_seconds)
+            self._server = None
+
+
+def _bind(server: grpc.aio.Server, address: str) -> int:
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise errors.SettingsError(
+            f"cannot listen on {address!r}: expected host:port with an address of this host "
+            "and a port that nobody uses"
+        ) from error
+    # gRPC takes a port number modulo 65536.
+    if address.rpartition(":")[2] not in ("0", str(port)):
+        raise errors.SettingsError(
+            f"cannot listen on {address!r}: expected a port number below 65536"
+        )
+    return port
+
+
+def channel_options(connection_max_age_seconds: float) -> list[tuple[str, int]]:
+    """Return what gRPC is told about ports, requests and connections."""
+    grace_seconds = connection_max_age_seconds + _GRACE_SECONDS_BEYOND_AGE
+    return [
+        # Otherwise a second process on the same port would start and take half of the calls.
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+        ("grpc.max_connection_age_ms", _milliseconds(connection_max_age_seconds)),
+        ("grpc.max_connection_age_grace_ms", _milliseconds(grace_seconds)),
+        # KEDA sends no pings, but a mesh or another client may, as often as grpc-go allows.
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        # Ours find callers that vanished without a word and still hold streams open.
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+
+
+def _milliseconds(seconds: float) -> int:
+    return min(round(seconds * 1000), _INT32_MAX)

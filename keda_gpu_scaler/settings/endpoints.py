@@ -1,0 +1,117 @@
+"""Text → value for what goes into HTTP requests: URLs, targets, headers, tokens.
+
+Like `values.py`: each raises ValueError with what was expected, and nothing is asked here.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import BeforeValidator, SecretStr
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+
+
+def url(value: object) -> str:
+    """Read the address of an HTTP API; the paths of its endpoints are added to it."""
+    expected = "a URL such as http://prometheus:9090"
+    parts = _split(str(value), ("http", "https"), expected)
+    if parts.query or parts.fragment:
+        raise ValueError(f"{expected}, without ? and #")
+    return parts.geturl().rstrip("/")
+
+
+def targets(value: object) -> tuple[str, ...]:
+    """Read exporter endpoints, separated by commas or as a list; the path is /metrics by default.
+
+    `http://host:port/path` is one endpoint, `dns+http://name:port/path` is every address that the
+    name stands for.
+    """
+    texts = value if isinstance(value, list | tuple) else str(value).split(",")
+    found = [_target(text) for text in (str(text).strip() for text in texts) if text]
+    if not found:
+        raise ValueError("at least one target such as http://10.0.0.1:9400/metrics")
+    return tuple(dict.fromkeys(found))
+
+
+def _target(text: str) -> str:
+    expected = (
+        "targets such as http://10.0.0.1:9400/metrics (one exporter) or "
+        "dns+http://dcgm-exporter.gpu:9400/metrics (every address of the name)"
+    )
+    parts = _split(text, ("http", "https", "dns+http", "dns+https"), expected)
+    if parts.fragment:
+        raise ValueError(f"{expected}, without #")
+    return parts._replace(path=parts.path or "/metrics").geturl()
+
+
+def _split(text: str, schemes: tuple[str, ...], expected: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        is_complete = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ValueError(expected) from error
+    if "@" in parts.netloc:
+        raise ValueError(
+            f"{expected}, without a user or password: those have settings of their own "
+            "(username and password, bearer_token or bearer_token_file, headers)"
+        )
+    if not is_complete or not text.isprintable() or " " in text:
+        raise ValueError(expected)
+    return parts
+
+
+def headers(value: object) -> Mapping[str, str]:
+    """Read HTTP headers: a mapping, a JSON object, or `name=value,name=value`."""
+    found = _header_pairs(value)
+    for name, text in found.items():
+        if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text)):
+            raise ValueError("header names and values that HTTP allows: ASCII without line breaks")
+    return found
+
+
+def _header_pairs(value: object) -> dict[str, str]:
+    if isinstance(value, str):
+        value = _json(value) if value.startswith("{") else _pairs(value)
+    if isinstance(value, Mapping):
+        texts = {str(name): _revealed(text) for name, text in value.items()}
+        pairs = {name: text for name, text in texts.items() if isinstance(text, str)}
+        if len(pairs) == len(texts):
+            return pairs
+    raise ValueError('name=value,name=value or {"name": "value"}')
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _pairs(text: str) -> Mapping[str, str] | None:
+    pairs = [pair.strip().partition("=") for pair in text.split(",")]
+    if not all(separator for _, separator, _ in pairs):
+        return None
+    return {name.strip(): content.strip() for name, _, content in pairs}
+
+
+def token(value: object) -> str:
+    """Read a bearer token as it stands in an Authorization header."""
+    text = _revealed(value)
+    if not isinstance(text, str) or _TOKEN.fullmatch(text) is None:
+        raise ValueError("a token of visible ASCII characters")
+    return text
+
+
+def _revealed(value: object) -> object:
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
+
+
+Token = Annotated[SecretStr, BeforeValidator(token)]
+Headers = Annotated[Mapping[str, SecretStr], BeforeValidator(headers)]
+Url = Annotated[str, BeforeValidator(url)]
+Targets = Annotated[tuple[str, ...], BeforeValidator(targets)]

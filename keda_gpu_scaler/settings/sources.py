@@ -1,0 +1,134 @@
+"""The settings of the two kinds of source, each a frozen value that is right once it exists.
+
+Field names carry the unit; people write the short name (`step`, `timeout`). Secrets never show:
+they are SecretStr, and so is every header's content, since a header may carry one.
+"""
+
+import ssl
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic_core import PydanticCustomError
+
+from keda_gpu_scaler.settings import endpoints, values
+
+CONFIG = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+_MIB = 2**20
+
+
+def conflict(expected: str, *fields: str) -> PydanticCustomError:
+    """Make the error of settings that are right one by one and wrong together."""
+    return PydanticCustomError("conflict", "{expected}", {"expected": expected, "fields": fields})
+
+
+class PrometheusSettings(BaseModel):
+    """Anything that speaks Prometheus' HTTP API."""
+
+    model_config = CONFIG
+
+    type: Literal["prometheus"] = "prometheus"
+    url: endpoints.Url = Field(description="Base URL of the HTTP API, without /api/v1.")
+    step_seconds: values.PositiveSeconds = Field(
+        default=15.0,
+        validation_alias="step",
+        description="At most one query per signal in this time; use the scrape interval.",
+    )
+    timeout_seconds: values.PositiveSeconds = Field(
+        default=10.0,
+        validation_alias="timeout",
+        description="Longest time for one query; RPCs do not wait for it.",
+    )
+    max_response_bytes: values.Bytes = Field(
+        default=64 * _MIB, description="An answer larger than this is refused."
+    )
+    bearer_token: endpoints.Token | None = Field(
+        default=None, description="Token to authenticate with."
+    )
+    bearer_token_file: values.ReadableFile | None = Field(
+        default=None, description="File with the token; read again when it changes."
+    )
+    username: str | None = Field(default=None, description="User for basic authentication.")
+    password: SecretStr | None = Field(
+        default=None, description="Password for basic authentication."
+    )
+    ca_file: values.ReadableFile | None = Field(
+        default=None, description="PEM file with the CAs to trust instead of the system's."
+    )
+    cert_file: values.ReadableFile | None = Field(
+        default=None, description="PEM file with the client certificate for mTLS."
+    )
+    key_file: values.ReadableFile | None = Field(
+        default=None, description="PEM file with its key, unless the certificate's file holds it."
+    )
+    headers: endpoints.Headers = Field(
+        default={},
+        description="Headers of each request, such as a tenant: name=value,name=value or JSON.",
+    )
+
+    @model_validator(mode="after")
+    def _authenticate_in_one_way(self) -> Self:
+        ways = ("bearer_token", "bearer_token_file", "username")
+        given = [way for way in ways if getattr(self, way) is not None]
+        if len(given) > 1:
+            raise conflict("only one of them", *given)
+        if (self.username is None) != (self.password is None):
+            raise conflict("both or none", "username", "password")
+        if self.username is not None and ":" in self.username:
+            raise conflict("a user without a colon, as basic authentication wants it", "username")
+        return self
+
+    @model_validator(mode="after")
+    def _certificates_can_be_used(self) -> Self:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if self.ca_file is not None:
+            try:
+                context.load_verify_locations(self.ca_file)
+            except ssl.SSLError as error:
+                raise conflict("a PEM file with certificates", "ca_file") from error
+        if self.key_file is not None and self.cert_file is None:
+            raise conflict("a cert_file with it", "key_file")
+        if self.cert_file is not None:
+            try:
+                # Without a password OpenSSL would ask for one at the terminal.
+                context.load_cert_chain(self.cert_file, self.key_file, password=lambda: "")
+            except ssl.SSLError as error:
+                fields = ("cert_file", "key_file") if self.key_file else ("cert_file",)
+                raise conflict(
+                    "PEM files with a certificate and its unencrypted key", *fields
+                ) from error
+        return self
+
+
+def _interval(validated: dict[str, Any]) -> float:
+    return float(validated.get("interval_seconds", 5.0))
+
+
+class ScrapeSettings(BaseModel):
+    """Exporters asked directly, without a Prometheus."""
+
+    model_config = CONFIG
+
+    type: Literal["scrape"] = "scrape"
+    targets: endpoints.Targets = Field(
+        description=(
+            "Exporters to ask, separated by commas: http(s)://host:port/path, or "
+            "dns+http(s)://name:port/path for every address of the name."
+        )
+    )
+    interval_seconds: values.PositiveSeconds = Field(
+        default=5.0, validation_alias="interval", description="How often each exporter is asked."
+    )
+    timeout_seconds: values.PositiveSeconds = Field(
+        default_factory=_interval,
+        validation_alias="timeout",
+        description="Longest time for one scrape, at most the interval; by default the interval.",
+    )
+    max_response_bytes: values.Bytes = Field(
+        default=16 * _MIB, description="An exporter's answer larger than this is refused."
+    )
+
+    @model_validator(mode="after")
+    def _scrapes_do_not_overlap(self) -> Self:
+        if self.timeout_seconds > self.interval_seconds:
+            raise conflict("a timeout of at most the interval", "timeout", "interval")
+        return self

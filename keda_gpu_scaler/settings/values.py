@@ -1,0 +1,120 @@
+"""Text → value, one function for each kind of setting.
+
+Each takes what somebody wrote, or a value that is right already, and raises ValueError with what
+was expected; `report.py` puts the name of the setting in front. Files are read here only to see
+that they can be read.
+"""
+
+import ipaddress
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from pydantic import BeforeValidator, PlainSerializer
+
+from keda_gpu_scaler import durations
+
+_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]*):(?P<port>[0-9]{1,5})")
+_HIGHEST_PORT = 65535
+_SIZE = re.compile(r"([0-9]{1,15})(?:([KMG]i)B?)?")
+_BYTES_PER_UNIT = {None: 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class Address(NamedTuple):
+    """Where to listen; an empty host stands for every address of this machine."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Return the form people write: `:6000`, `127.0.0.1:6000`, `[::1]:6000`."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def explicit(self) -> str:
+        """The same with a host in any case, as gRPC wants it."""
+        return str(self._replace(host=self.host or "::"))
+
+
+def address(value: object) -> Address:
+    """Read `:port`, `host:port` or `[::1]:port`; port 0 takes a free one."""
+    if isinstance(value, Address):
+        return value
+    found = _ADDRESS.fullmatch(str(value))
+    if found is None or int(found["port"]) > _HIGHEST_PORT or not _is_host(found["host"]):
+        raise ValueError("an address such as :6000, 127.0.0.1:6000 or [::1]:6000")
+    return Address(found["host"].strip("[]"), int(found["port"]))
+
+
+def _is_host(host: str) -> bool:
+    if not host.startswith("["):
+        return True
+    try:
+        ipaddress.IPv6Address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def seconds(minimum: float) -> Callable[[object], float]:
+    """Make a reader of durations that refuses what is shorter than `minimum`."""
+
+    def read(value: object) -> float:
+        given = value if isinstance(value, int | float) else durations.parse(str(value))
+        if not (math.isfinite(given) and given >= minimum):
+            raise ValueError(f"a duration of at least {durations.text(minimum)}")
+        return float(given)
+
+    return read
+
+
+def size(value: object) -> int:
+    """Read a number of bytes: `1048576`, `64MiB`, `1Gi`."""
+    found = _SIZE.fullmatch(str(value))
+    if found is None or int(found[1]) == 0:
+        raise ValueError("a number of bytes such as 1048576, 64MiB or 1GiB")
+    return int(found[1]) * _BYTES_PER_UNIT[found[2]]
+
+
+def size_text(count: int) -> str:
+    """Return the form of a size that people write: `64MiB`."""
+    for unit in ("Gi", "Mi", "Ki"):
+        if count % _BYTES_PER_UNIT[unit] == 0:
+            return f"{count // _BYTES_PER_UNIT[unit]}{unit}B"
+    return str(count)
+
+
+def count(value: object) -> int:
+    """Read a whole number of at least 1."""
+    text = str(value)
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise ValueError("a whole number of at least 1")
+    return int(text)
+
+
+def readable_file(value: object) -> Path:
+    """Read the path of a file that this process can read."""
+    path = Path(str(value))
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"a file this process can read ({error.strerror})") from error
+    return path
+
+
+def source_name(value: str) -> str:
+    """Read the name by which triggers choose a source."""
+    if _LABEL.fullmatch(value) is None:
+        raise ValueError("a source name of lower-case letters, digits and inner dashes, 63 at most")
+    return value
+
+
+ListenAddress = Annotated[Address, BeforeValidator(address), PlainSerializer(str)]
+PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
+Bytes = Annotated[int, BeforeValidator(size)]
+Count = Annotated[int, BeforeValidator(count)]
+ReadableFile = Annotated[Path, BeforeValidator(readable_file)]
+SourceName = Annotated[str, BeforeValidator(source_name)]

@@ -1,0 +1,149 @@
+"""The simulated cluster: workloads, their pods, and how busy each pod's GPUs are.
+
+Pure: the time comes in as an argument. It knows nothing of metrics or HTTP. Pods are created at
+once and stay until they are given back, newest first; a change of the pod template replaces all.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from keda_gpu_scaler.simulator import devices, names
+
+MAX_DEVICES = 100_000
+"""Ten thousand pods on eight GPUs each fit; the page of a larger cluster would exhaust memory."""
+
+
+class Kind(StrEnum):
+    """The owners whose pod names are known here."""
+
+    DEPLOYMENT = "deployment"
+    STATEFULSET = "statefulset"
+
+
+class Key(NamedTuple):
+    """Which workload."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What somebody asked of a workload."""
+
+    kind: Kind = Kind.DEPLOYMENT
+    replicas: int = 0
+    load: float = 0
+    """Offered load in percent of one device: 250 keeps two and a half devices busy."""
+    gpus_per_pod: int = 1
+    mig: str | None = None
+    """MIG profile of the pods' devices; None: whole GPUs."""
+    startup_seconds: float = 0
+    loading_percent: float = 0
+    """What a pod's devices show until it is Ready; some models load at 100 %."""
+
+    @property
+    def template(self) -> str:
+        """What makes pods of one revision equal; another text means other pods."""
+        return f"{self.kind}/{self.gpus_per_pod}/{self.mig or 'gpu'}"
+
+    @property
+    def device_count(self) -> int:
+        """How many devices all replicas hold."""
+        return self.replicas * self.gpus_per_pod
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod and what it holds."""
+
+    name: str
+    devices: tuple[devices.Device, ...]
+    created_at: float
+    ready_at: float
+
+    def is_ready(self, now: float) -> bool:
+        """Tell whether the pod takes load."""
+        return now >= self.ready_at
+
+
+@dataclass(slots=True)
+class Workload:
+    """A workload's wish and its pods by name, oldest first."""
+
+    key: Key
+    wanted: Wanted = field(default_factory=Wanted)
+    pods: dict[str, Pod] = field(default_factory=dict)
+    created: int = 0
+
+    def percents(self, now: float) -> Iterator[tuple[Pod, float]]:
+        """Yield each pod with the load of each of its devices.
+
+        The offered load spreads evenly over the devices of the Ready pods; what is above 100 % of
+        a device is left waiting, as it is on a real one.
+        """
+        ready = sum(pod.is_ready(now) for pod in self.pods.values())
+        share = self.wanted.load / (ready * self.wanted.gpus_per_pod) if ready else 0
+        for pod in self.pods.values():
+            yield pod, min(100, share) if pod.is_ready(now) else self.wanted.loading_percent
+
+    def next_name(self) -> str:
+        """Name the pod that comes next."""
+        if self.wanted.kind is Kind.STATEFULSET:
+            return names.stateful_set_pod(self.key.name, len(self.pods))
+        while (name := self._draw()) in self.pods:
+            pass  # two draws of 5 characters may be equal: Kubernetes tries again too
+        return name
+
+    def _draw(self) -> str:
+        self.created += 1
+        return names.deployment_pod(*self.key, self.wanted.template, self.created)
+
+
+class Cluster:
+    """Nodes with GPUs, and the workloads that hold them."""
+
+    def __init__(self, nodes: int = 1, spare_gpus: int = 0) -> None:
+        """Build nodes that have `spare_gpus` GPUs each before any pod comes."""
+        self.nodes = [devices.Node(index, spare_gpus) for index in range(nodes)]
+        self.workloads: dict[Key, Workload] = {}
+
+    def put(self, key: Key, wanted: Wanted, now: float) -> Workload:
+        """Make a workload what somebody wants it to be; ValueError when there is no room."""
+        self._require_room(key, wanted)
+        workload = self.workloads.setdefault(key, Workload(key))
+        if workload.wanted.template != wanted.template:
+            self._shrink(workload, 0)
+        workload.wanted = wanted
+        self._shrink(workload, wanted.replicas)
+        self._grow(workload, now)
+        return workload
+
+    def delete(self, key: Key) -> None:
+        """Remove a workload and its pods; KeyError when there is none of this name."""
+        self._shrink(self.workloads[key], 0)
+        del self.workloads[key]
+
+    def _require_room(self, key: Key, wanted: Wanted) -> None:
+        others = (other for other in self.workloads.values() if other.key != key)
+        count = sum(other.wanted.device_count for other in others) + wanted.device_count
+        if count > MAX_DEVICES:
+            raise ValueError(f"the pods would hold {count} devices, more than {MAX_DEVICES}")
+
+    def _grow(self, workload: Workload, now: float) -> None:
+        while len(workload.pods) < workload.wanted.replicas:
+            pod = self._pod(workload, now)
+            workload.pods[pod.name] = pod
+
+    def _pod(self, workload: Workload, now: float) -> Pod:
+        node = min(self.nodes, key=lambda node: node.taken)
+        profile = workload.wanted.mig or devices.WHOLE
+        held = node.take(profile, workload.wanted.gpus_per_pod)
+        return Pod(workload.next_name(), held, now, now + workload.wanted.startup_seconds)
+
+    def _shrink(self, workload: Workload, replicas: int) -> None:
+        while len(workload.pods) > replicas:
+            _, pod = workload.pods.popitem()
+            self.nodes[pod.devices[0].node].give_back(pod.devices)

@@ -1,0 +1,132 @@
+"""The simulator's HTTP interface: exporter pages to scrape, workloads to change while it runs.
+
+It translates between HTTP and the cluster and decides nothing. Time comes from one clock.
+"""
+
+from collections.abc import Callable
+from typing import cast
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from keda_gpu_scaler.simulator import changes, cluster, exposition
+
+MAX_BODY_BYTES = 16 * 1024
+_CREATED, _OK, _NO_CONTENT = 201, 200, 204
+_BAD_REQUEST, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE = 400, 404, 413, 422
+
+
+class Api:
+    """The endpoints, over one cluster and one clock."""
+
+    def __init__(
+        self, simulated: cluster.Cluster, style: exposition.Style, clock: Callable[[], float]
+    ) -> None:
+        """Serve this cluster, in this style, at the clock's time."""
+        self._cluster = simulated
+        self._style = style
+        self._clock = clock
+
+    async def metrics(self, request: Request) -> Response:
+        """Show all exporters and the router."""
+        del request
+        page = exposition.whole_page(self._cluster, self._style, self._clock())
+        return Response(page, media_type=exposition.CONTENT_TYPE)
+
+    async def node_metrics(self, request: Request) -> Response:
+        """Show the exporter of one node."""
+        node = request.path_params["node"]
+        if node >= len(self._cluster.nodes):
+            count = len(self._cluster.nodes)
+            raise HTTPException(_NOT_FOUND, f"no node {node}: there are {count}, counted from 0")
+        page = exposition.node_page(self._cluster, self._style, self._clock(), node)
+        return Response(page, media_type=exposition.CONTENT_TYPE)
+
+    async def workloads(self, request: Request) -> Response:
+        """List the workloads with their pods."""
+        del request
+        now = self._clock()
+        found = [_description(each, now) for each in self._cluster.workloads.values()]
+        return JSONResponse({"workloads": found})
+
+    async def put(self, request: Request) -> Response:
+        """Create a workload, or change the given fields of one."""
+        try:
+            key = _key(request)
+            change = changes.from_json(await _body(request))
+            created = key not in self._cluster.workloads
+            workload = self._change(key, change)
+        except changes.NotJsonError as error:
+            raise HTTPException(_BAD_REQUEST, str(error)) from error
+        except ValueError as error:
+            raise HTTPException(_UNPROCESSABLE, str(error)) from error
+        return JSONResponse(_description(workload, self._clock()), _CREATED if created else _OK)
+
+    def _change(self, key: cluster.Key, change: changes.Change) -> cluster.Workload:
+        known = self._cluster.workloads.get(key)
+        wanted = change.apply(known.wanted if known else cluster.Wanted())
+        return self._cluster.put(key, wanted, self._clock())
+
+    async def delete(self, request: Request) -> Response:
+        """Remove a workload and its pods."""
+        key = cluster.Key(request.path_params["namespace"], request.path_params["name"])
+        try:
+            self._cluster.delete(key)
+        except KeyError as error:
+            raise HTTPException(_NOT_FOUND, f"no workload {key.namespace}/{key.name}") from error
+        return Response(status_code=_NO_CONTENT)
+
+
+def application(api: Api) -> Starlette:
+    """Return the ASGI application of these endpoints."""
+    path = "/workloads/{namespace}/{name}"
+    routes = [
+        Route("/metrics", api.metrics),
+        Route("/nodes/{node:int}/metrics", api.node_metrics),
+        Route("/workloads", api.workloads),
+        Route(path, api.put, methods=["PUT"]),
+        Route(path, api.delete, methods=["DELETE"]),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _refusal})
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    del request
+    refused = cast("HTTPException", error)  # Starlette calls it for no other class
+    return JSONResponse({"error": refused.detail}, refused.status_code, refused.headers)
+
+
+def _key(request: Request) -> cluster.Key:
+    return changes.key(request.path_params["namespace"], request.path_params["name"])
+
+
+async def _body(request: Request) -> bytes:
+    """Read the body up to its limit, and not a byte more into memory."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise HTTPException(_TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
+    return bytes(body)
+
+
+def _description(workload: cluster.Workload, now: float) -> dict[str, object]:
+    wanted = workload.wanted
+    return {
+        "namespace": workload.key.namespace,
+        "name": workload.key.name,
+        "kind": wanted.kind,
+        "replicas": wanted.replicas,
+        "load": wanted.load,
+        "gpus_per_pod": wanted.gpus_per_pod,
+        "mig": wanted.mig,
+        "startup_seconds": wanted.startup_seconds,
+        "loading_percent": wanted.loading_percent,
+        "pods": [
+            {"name": pod.name, "ready": pod.is_ready(now), "gpu_percent": round(percent, 3)}
+            for pod, percent in workload.percents(now)
+        ],
+    }

@@ -1,0 +1,45 @@
+"""The port to where samples come from. `sources/` holds what stands behind it.
+
+A source answers or raises `errors.SourceError`; it never answers half. Each method ends by itself
+within the source's own timeout.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from keda_gpu_scaler.observation import Demand, GpuReports, Observation
+
+SETTLED_LAG_SECONDS = 2.0
+"""How far behind its clock a source is asked: samples arrive late, and every replica of the scaler
+must see the same ones to give the same answer."""
+
+
+class Source(Protocol):
+    """Somewhere that GPU samples can be had from, with a clock of its own."""
+
+    step_seconds: float
+    """The distance between instants; no new information comes faster."""
+
+    async def start(self) -> None:
+        """Begin whatever runs on its own; called once, before anything else."""
+
+    async def synchronize(self) -> None:
+        """Learn the source's clock, if it is not known well enough."""
+
+    def now(self) -> float:
+        """The time on the source's clock; this machine's, until the source's is known."""
+
+    def instant(self) -> float:
+        """The newest instant that can be asked for now."""
+
+    async def fetch(self, demand: Demand, at: float) -> Observation:
+        """Return the samples of the demand up to the instant `at`."""
+
+    async def history(self, demand: Demand, at: float) -> Observation | None:
+        """Return who reported in the last hour, coarsely; None where no such memory exists."""
+
+    async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
+        """Return where the GPUs with these UUIDs are at the instant `at`."""
+
+    async def close(self) -> None:
+        """Let go of connections and tasks."""

@@ -1,0 +1,21 @@
+"""Where samples come from: the only place that speaks HTTP to somebody else.
+
+Every source implements the port in `keda_gpu_scaler/source.py`; none of them decides anything.
+"""
+
+from keda_gpu_scaler import facts
+from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.source import Source
+from keda_gpu_scaler.sources.prometheus import PrometheusSource
+from keda_gpu_scaler.sources.scrape import ScrapeSource
+
+__all__ = ["create"]
+
+
+def create(
+    name: str, settings: PrometheusSettings | ScrapeSettings, observe: facts.Observer
+) -> Source:
+    """Return the source that these settings describe; it connects to nothing before its start."""
+    if isinstance(settings, PrometheusSettings):
+        return PrometheusSource(name, settings, observe)
+    return ScrapeSource(name, settings, observe)

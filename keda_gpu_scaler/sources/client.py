@@ -1,0 +1,192 @@
+"""HTTP for sources: authenticated, bounded in size and time, with every fault named.
+
+One request in, one whole body out or a `SourceError`. Nothing here knows what the body means.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.settings import PrometheusSettings, endpoints
+
+USER_AGENT = "keda-gpu-scaler"
+OK = 200
+"""The only status of a whole answer: 206 and its like carry a part."""
+WORDS_SHOWN = 256
+"""A server's own words are shown up to this length: enough to act on, too short to flood a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole HTTP answer."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+class BearerFile(httpx.Auth):
+    """Sends the token in a file, read for every request: tokens rotate."""
+
+    def __init__(self, path: Path) -> None:
+        """Read nothing yet; the file may appear later than this process."""
+        self._path = path
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Add the token of this moment.
+
+        Raises:
+            errors.SourceUnreachableError: the file cannot be read, or holds no token.
+        """
+        request.headers["Authorization"] = f"Bearer {self._token()}"
+        yield request
+
+    def _token(self) -> str:
+        try:
+            return endpoints.token(self._path.read_text(encoding="utf-8").strip())
+        except OSError as error:
+            message = f"the bearer token file {self._path} cannot be read: {error.strerror}"
+            raise errors.SourceUnreachableError(message) from error
+        except ValueError:
+            # Not chained: the cause of a decoding error shows what is in the file.
+            message = f"the bearer token file {self._path} does not hold one visible ASCII token"
+            raise errors.SourceUnreachableError(message) from None
+
+
+class Client:
+    """Requests to one source."""
+
+    def __init__(
+        self, client: httpx.AsyncClient, *, timeout_seconds: float, max_response_bytes: int
+    ) -> None:
+        """Take over an httpx client; `close` closes it.
+
+        Args:
+            client: the connections.
+            timeout_seconds: bounds a request from its start to the last byte of its answer.
+            max_response_bytes: bounds an answer, after decompression.
+        """
+        self._client = client
+        self._timeout_seconds, self._max_response_bytes = timeout_seconds, max_response_bytes
+
+    async def get(self, url: str) -> Answer:
+        """Return what is at `url`."""
+        return await self._bounded("GET", url)
+
+    async def post(self, url: str, form: Mapping[str, str]) -> Answer:
+        """Return the answer to a form: a POST, because queries outgrow URLs."""
+        return await self._bounded("POST", url, form)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.aclose()
+
+    async def _bounded(
+        self, method: str, url: str, form: Mapping[str, str] | None = None
+    ) -> Answer:
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self._sent(self._client.build_request(method, url, data=form))
+        except TimeoutError as error:
+            message = f"no answer within {self._timeout_seconds:g} s"
+            raise errors.SourceTimeoutError(message) from error
+        except httpx.TimeoutException as error:
+            raise errors.SourceTimeoutError(f"no answer in time: {_words(error)}") from error
+        except httpx.DecodingError as error:
+            raise errors.SourceMalformedError(f"undecodable answer: {_words(error)}") from error
+        except httpx.LocalProtocolError:
+            # Its words, and those of its causes, quote the header: that may be a secret.
+            message = "the request is not valid HTTP; look at the headers in the settings"
+            raise errors.SourceUnreachableError(message) from None
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise errors.SourceUnreachableError(f"no usable URL: {_words(error)}") from error
+        except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+            raise errors.SourceUnreachableError(_words(error)) from error
+
+    async def _sent(self, request: httpx.Request) -> Answer:
+        response = await self._client.send(request, stream=True)
+        try:
+            _require_one_encoding(response)
+            body = bytearray()
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > self._max_response_bytes:
+                    message = f"an answer of more than {self._max_response_bytes} bytes"
+                    raise errors.SourceMalformedError(message)
+        finally:
+            await response.aclose()
+        content_type = response.headers.get("content-type", "no content type")
+        return Answer(response.status_code, content_type, bytes(body))
+
+
+def _require_one_encoding(response: httpx.Response) -> None:
+    """Compressed twice, a few bytes become gigabytes before their size can be looked at."""
+    if "," in response.headers.get("content-encoding", ""):
+        raise errors.SourceMalformedError("an answer that is compressed more than once")
+
+
+def create(settings: PrometheusSettings) -> Client:
+    """Return a client for a Prometheus, with its authentication and its certificates."""
+    client = httpx.AsyncClient(
+        auth=_auth(settings),
+        verify=_tls(settings),
+        headers={
+            "User-Agent": USER_AGENT,
+            **{name: value.get_secret_value() for name, value in settings.headers.items()},
+        },
+        timeout=settings.timeout_seconds,
+    )
+    return Client(
+        client,
+        timeout_seconds=settings.timeout_seconds,
+        max_response_bytes=settings.max_response_bytes,
+    )
+
+
+def _auth(settings: PrometheusSettings) -> httpx.Auth | None:
+    if settings.bearer_token_file is not None:
+        return BearerFile(settings.bearer_token_file)
+    if settings.bearer_token is not None:
+        return _Bearer(settings.bearer_token.get_secret_value())
+    if settings.username is not None:
+        password = settings.password.get_secret_value() if settings.password is not None else ""
+        return httpx.BasicAuth(settings.username, password)
+    return None
+
+
+class _Bearer(httpx.Auth):
+    """Sends a token that never changes."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        yield request
+
+
+def _tls(settings: PrometheusSettings) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=settings.ca_file)
+    if settings.cert_file is not None:
+        context.load_cert_chain(settings.cert_file, settings.key_file)
+    return context
+
+
+def _words(error: BaseException) -> str:
+    """Say what went wrong; httpx often leaves that to the exception that caused its own."""
+    cause = error.__cause__ or error.__context__
+    if str(error) or cause is None:
+        return printable(str(error) or type(error).__name__)
+    return _words(cause)
+
+
+def printable(text: str) -> str:
+    """Return a server's words on one line, without control characters, cut to a bound."""
+    line = " ".join(text[: 4 * WORDS_SHOWN].split())
+    safe = "".join(char if char.isprintable() else "?" for char in line)
+    return safe if len(safe) <= WORDS_SHOWN else f"{safe[:WORDS_SHOWN]}…"

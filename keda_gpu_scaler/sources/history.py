@@ -1,0 +1,104 @@
+"""What the scrape source has seen: its samples and its targets' good scrapes, for a bounded time.
+
+Pure: instants come in as arguments.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from keda_gpu_scaler import profiles, readings
+from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
+from keda_gpu_scaler.sources.exposition import Sample
+
+Labels = frozenset[tuple[str, str]]
+Scrapes = Mapping[Target, list[Sample] | None]
+"""What every target showed in one round; None for one whose scrape failed."""
+
+
+@dataclass(slots=True)
+class History:
+    """The rounds of the last `keep_seconds`."""
+
+    keep_seconds: float
+    instants: deque[float] = field(default_factory=deque)
+    good: dict[Target, deque[float]] = field(default_factory=dict)
+    listed: frozenset[Target] = frozenset()
+    """The targets of the newest round, good or not."""
+    _series: dict[Labels, deque[tuple[float, float]]] = field(default_factory=dict)
+
+    def add(self, at: float, scrapes: Scrapes) -> None:
+        """Take in the round of the instant `at`, and let go of what is too old."""
+        self.instants.append(at)
+        self.listed = frozenset(scrapes)
+        for target, samples in scrapes.items():
+            if samples is not None:
+                self.good.setdefault(target, deque()).append(at)
+                for labels, value in samples:
+                    key = frozenset({**labels, **target._asdict()}.items())
+                    self._series.setdefault(key, deque()).append((at, value))
+        self._forget(at - self.keep_seconds)
+
+    def observation(self, demand: Demand, at: float) -> Observation:
+        """Return the samples of the demand up to `at`."""
+        since = at - demand.span_seconds
+        rows = [
+            Row(labels, [point for point in points if since < point[0] <= at])
+            for key, points in self._series.items()
+            if points[-1][0] > since and _is_asked(labels := dict(key), demand)
+        ]
+        series, refused = readings.series(rows, demand.profile, demand.signal)
+        return Observation(
+            instants=tuple(instant for instant in self.instants if since < instant <= at),
+            series=series,
+            good_scrapes={
+                target: {instant: instant for instant in instants if since < instant <= at}
+                for target, instants in self.good.items()
+            },
+            absence_known=self._watched(at - demand.window_seconds),
+            refused_samples=refused,
+        )
+
+    def gpus(self, uuids: Iterable[str]) -> GpuReports:
+        """Return which of these GPUs the newest round reports, and which are busy without a pod."""
+        wanted, newest = frozenset(uuids), self.instants[-1]
+        reported: set[str] = set()
+        busy: set[str] = set()
+        for key, points in self._series.items():
+            labels, (instant, value) = dict(key), points[-1]
+            uuid = labels.get(profiles.PLAIN.gpu) or labels.get(profiles.OLD.gpu)
+            if uuid in wanted and instant == newest:
+                reported.add(uuid)
+                if labels["__name__"] in profiles.UTILIZATION_METRICS and value > 0:
+                    busy.update({uuid} if readings.pod_of(labels) is None else ())
+        return GpuReports(frozenset(reported), frozenset(busy))
+
+    def _watched(self, since: float) -> bool:
+        """Tell whether every target was good in every round since then, and rounds reach back."""
+        rounds = [instant for instant in self.instants if instant >= since]
+        if not self.listed or self.instants[0] > since:
+            return False
+        return all(set(rounds) <= set(self.good.get(target, ())) for target in self.listed)
+
+    def _forget(self, before: float) -> None:
+        _drop(self.instants, before)
+        for target in list(self.good):
+            _drop(self.good[target], before)
+            if not self.good[target]:
+                del self.good[target]
+        for key in list(self._series):
+            points = self._series[key]
+            while points and points[0][0] < before:
+                points.popleft()
+            if not points:
+                del self._series[key]
+
+
+def _is_asked(labels: Mapping[str, str], demand: Demand) -> bool:
+    pod = readings.pod_of(labels)
+    return pod is not None and pod[0] in demand.namespaces
+
+
+def _drop(instants: deque[float], before: float) -> None:
+    while instants and instants[0] < before:
+        instants.popleft()

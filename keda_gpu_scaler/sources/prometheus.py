@@ -1,0 +1,180 @@
+"""A Prometheus, or whatever speaks its HTTP API, as a source.
+
+Per step one snapshot query and one for the age of stale samples, however many triggers there are;
+beside them a few that are rare: the clock, the last hour of namespaces that are new, and the GPUs
+of pods that just vanished.
+"""
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from keda_gpu_scaler import errors, facts, query, readings
+from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
+from keda_gpu_scaler.sources import client, prometheus_api
+from keda_gpu_scaler.sources.client import Answer
+
+SYNCHRONIZED_SECONDS = 300.0
+"""Clocks drift by milliseconds in this time."""
+HISTORY_SECONDS = 3600.0
+HISTORY_STEP_SECONDS = 120.0
+"""Existence does not need the samples' resolution, and 30 instants an hour are cheap."""
+GPUS_PER_QUERY = 500
+
+
+Result = TypeVar("Result")
+
+
+class PrometheusSource:
+    """Answers from the samples that a Prometheus has stored."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: PrometheusSettings,
+        observe: facts.Observer = facts.ignore,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            name: how triggers call this source.
+            settings: where it is and how to be let in.
+            observe: is told of every query.
+            clock: seconds that never go back.
+        """
+        self.step_seconds = round(settings.step_seconds, 3)
+        self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
+        self._url = f"{settings.url.rstrip('/')}/api/v1/query"
+        self._client = client.create(settings)
+        self._jobs: set[str] = set()
+        self._offset = time.time() - clock()
+        self._synchronized_at = float("-inf")
+
+    async def start(self) -> None:
+        """Nothing runs on its own here."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.close()
+
+    async def synchronize(self) -> None:
+        """Ask the server what time it is, unless it was asked lately."""
+        if self._clock() - self._synchronized_at < SYNCHRONIZED_SECONDS:
+            return
+        there = await self._asked("clock", "time()", None, prometheus_api.scalar)
+        self._offset, self._synchronized_at = there - self._clock(), self._clock()
+
+    def now(self) -> float:
+        """The time on the server's clock."""
+        return self._clock() + self._offset
+
+    def instant(self) -> float:
+        """The newest multiple of the step that is two seconds past."""
+        settled_ms = math.floor((self.now() - SETTLED_LAG_SECONDS) * 1000)
+        step_ms = _milliseconds(self.step_seconds)
+        return settled_ms // step_ms * step_ms / 1000
+
+    async def fetch(self, demand: Demand, at: float) -> Observation:
+        """Return the samples up to `at`, and how old the stale ones among them are.
+
+        They reach back into what `history` covers, so that the two can be read as one story.
+        """
+        reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
+        wide = replace(demand, span_seconds=reach)
+        observation = await self._observed("snapshot", wide, at, self.step_seconds)
+        rows = await self._asked("age", query.ages(demand), at, prometheus_api.vector)
+        alive = any(query.ALIVE_LABEL in row.labels for row in rows)
+        return replace(observation, sample_ages=_ages(rows), absence_known=alive)
+
+    async def history(self, demand: Demand, at: float) -> Observation:
+        """Return who reported in the hour before `at`, at a coarse step."""
+        hour = replace(demand, span_seconds=HISTORY_SECONDS)
+        before = at - self.step_seconds
+        return await self._observed("history", hour, before, HISTORY_STEP_SECONDS)
+
+    async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
+        """Return where these GPUs are now; a few hundred at a time."""
+        found: dict[str, set[str]] = {"reported": set(), "busy": set()}
+        ordered = iter(sorted(uuids))
+        while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
+            rows = await self._asked("gpus", query.gpus(batch), at, prometheus_api.vector)
+            for row in rows:
+                uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
+                found.setdefault(row.labels.get(query.STATE_LABEL, ""), set()).add(uuid)
+        return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
+
+    async def _observed(self, kind: str, demand: Demand, at: float, step: float) -> Observation:
+        """Ask once more when the rows show a new job: its health is wanted too."""
+        rows = await self._rows(kind, demand, at, step)
+        jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
+        if not jobs <= self._jobs:
+            self._jobs |= jobs
+            rows = await self._rows(kind, demand, at, step)
+        return await asyncio.to_thread(_observation, rows, demand, at, step)
+
+    async def _rows(self, kind: str, demand: Demand, at: float, step: float) -> list[Row]:
+        text = query.snapshot(demand, self._jobs, step)
+        return await self._asked(kind, text, at, prometheus_api.matrix)
+
+    async def _asked(
+        self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
+    ) -> Result:
+        # Durations with a fraction, such as 2.5s, are not Prometheus'; numbers of seconds are.
+        form = {"query": text, "timeout": f"{self._settings.timeout_seconds:.3f}"}
+        if at is not None:
+            form["time"] = f"{at:.3f}"
+        began = self._clock()
+        try:
+            answer = await self._client.post(self._url, form)
+            result = await asyncio.to_thread(parse, answer)
+        except errors.SourceError as error:
+            self._observe(facts.Queried(self._name, kind, self._clock() - began, str(error)))
+            raise
+        self._observe(facts.Queried(self._name, kind, self._clock() - began, None))
+        return result
+
+
+def _observation(rows: list[Row], demand: Demand, at: float, step: float) -> Observation:
+    targets = [row for row in rows if readings.pod_of(row.labels) is None]
+    series, refused = readings.series(rows, demand.profile, demand.signal)
+    return Observation(
+        instants=_instants(at, demand.span_seconds, step),
+        series=series,
+        good_scrapes={
+            Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
+            for row in targets
+        },
+        refused_samples=refused,
+    )
+
+
+def _instants(at: float, span_seconds: float, step: float) -> tuple[float, ...]:
+    """The multiples of the step in (at - span, at]: how Prometheus aligns a subquery.
+
+    In whole milliseconds, so that they equal the times in its answers to the last digit.
+    """
+    last, step_ms = _milliseconds(at), _milliseconds(step)
+    first = (last - _milliseconds(span_seconds)) // step_ms + 1
+    return tuple(number * step_ms / 1000 for number in range(first, last // step_ms + 1))
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _ages(rows: list[Row]) -> dict[tuple[str, str], float]:
+    """A pod is as fresh as its freshest series."""
+    ages: dict[tuple[str, str], float] = {}
+    for row in rows:
+        pod = readings.pod_of(row.labels)
+        if pod is not None:
+            age = row.points[0][1]
+            ages[pod] = min(age, ages.get(pod, age))
+    return ages

@@ -1,0 +1,106 @@
+"""Prometheus' HTTP answers → rows, or the server's own words as an error.
+
+Pure. A partial answer is no answer: warnings and `isPartial` are errors here, because the pods that
+are missing from it would look as if they had gone.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.observation import Row
+from keda_gpu_scaler.sources.client import OK, Answer, printable
+
+
+def matrix(answer: Answer) -> list[Row]:
+    """Return the series of a range result.
+
+    Raises:
+        errors.SourceRefusedError: the server answered with an error.
+        errors.SourceMalformedError: the answer is partial or of the wrong shape.
+    """
+    series = _result(answer, "matrix")
+    try:
+        return [
+            Row(
+                _labels(one["metric"]),
+                [(float(time), float(value)) for time, value in one["values"]],
+            )
+            for one in series
+            if one["values"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise errors.SourceMalformedError("a matrix of the wrong shape") from error
+
+
+def vector(answer: Answer) -> list[Row]:
+    """Return the elements of an instant result, as rows of one point; raises as `matrix` does."""
+    elements = _result(answer, "vector")
+    try:
+        return [
+            Row(_labels(one["metric"]), [(float(one["value"][0]), float(one["value"][1]))])
+            for one in elements
+        ]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise errors.SourceMalformedError("a vector of the wrong shape") from error
+
+
+def scalar(answer: Answer) -> float:
+    """Return a scalar result; raises as `matrix` does."""
+    result = _result(answer, "scalar")
+    try:
+        value = float(result[1])
+    except (TypeError, ValueError, IndexError) as error:
+        raise errors.SourceMalformedError("a scalar of the wrong shape") from error
+    if not math.isfinite(value):
+        raise errors.SourceMalformedError(f"a scalar that is no number: {value}")
+    return value
+
+
+def _labels(metric: Any) -> Mapping[str, str]:  # noqa: ANN401 - JSON is whatever came in
+    if not isinstance(metric, dict) or not all(isinstance(text, str) for text in metric.values()):
+        raise TypeError(metric)
+    return metric
+
+
+def _result(answer: Answer, kind: str) -> Any:  # noqa: ANN401 - JSON is whatever came in
+    content = _content(answer)
+    if answer.status != OK or content.get("status") != "success":
+        raise errors.SourceRefusedError(_refusal(answer, content))
+    partial = content.get("warnings") or (
+        "the answer is partial" if content.get("isPartial") else []
+    )
+    if partial:
+        raise errors.SourceMalformedError(f"an incomplete answer: {printable(str(partial))}")
+    body = content.get("data")
+    if not isinstance(body, dict) or body.get("resultType") != kind:
+        raise errors.SourceMalformedError(f"an answer without a result of type {kind}")
+    result = body.get("result")
+    if not isinstance(result, list):
+        raise errors.SourceMalformedError(f"a {kind} that is no list")
+    return result
+
+
+def _content(answer: Answer) -> dict[str, Any]:
+    try:
+        content = orjson.loads(answer.body)
+    except orjson.JSONDecodeError as error:
+        raise _not_json(answer) from error
+    if not isinstance(content, dict):
+        raise _not_json(answer)
+    return content
+
+
+def _not_json(answer: Answer) -> errors.SourceError:
+    words = printable(answer.body[:1024].decode("utf-8", errors="replace"))
+    kind = printable(answer.content_type)
+    fault = errors.SourceMalformedError if answer.status == OK else errors.SourceRefusedError
+    return fault(f"HTTP {answer.status} with {kind} instead of Prometheus' JSON: {words}")
+
+
+def _refusal(answer: Answer, content: Mapping[str, Any]) -> str:
+    kind, words = content.get("errorType", "error"), content.get("error", "no reason given")
+    return printable(f"HTTP {answer.status}, {kind}: {words}")

@@ -1,0 +1,81 @@
+"""The scaler's own metrics, counted from facts.
+
+    metrics   the table: every metric with its type, labels and meaning
+    triggers  what was decided, for each trigger asked for lately
+    snapshots what is known of each source's data
+
+The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.
+"""
+
+import time
+from collections.abc import Callable
+
+import prometheus_client
+from prometheus_client import Counter, Histogram
+
+from keda_gpu_scaler import facts
+from keda_gpu_scaler.telemetry import metrics
+from keda_gpu_scaler.telemetry.metrics import METRICS, Metric
+from keda_gpu_scaler.telemetry.snapshots import Snapshots
+from keda_gpu_scaler.telemetry.triggers import Triggers
+
+__all__ = ["METRICS", "Metric", "Telemetry"]
+
+_RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""From an answer out of memory, about a millisecond, to beyond the 2.5 s an RPC waits at most."""
+_QUERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Telemetry:
+    """Counts facts in a registry of its own."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start at zero.
+
+        Args:
+            clock: seconds that never go back; series that nobody asks for end by it.
+        """
+        self.registry = prometheus_client.CollectorRegistry()
+        prometheus_client.PlatformCollector(self.registry)
+        prometheus_client.ProcessCollector(registry=self.registry)
+        self._rpcs = _counter(metrics.RPCS, self.registry)
+        self._rpc_seconds = _histogram(metrics.RPC_SECONDS, _RPC_BUCKETS, self.registry)
+        self._queries = _counter(metrics.QUERIES, self.registry)
+        self._query_seconds = _histogram(metrics.QUERY_SECONDS, _QUERY_BUCKETS, self.registry)
+        self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
+        self.registry.register(self._triggers)
+        self.registry.register(self._snapshots)
+
+    def __call__(self, fact: facts.Fact) -> None:
+        """Count it."""
+        match fact:
+            case facts.Evaluated():
+                self._triggers.evaluated(fact)
+                self._snapshots.evaluated(fact)
+            case facts.SnapshotTaken():
+                self._snapshots.taken(fact)
+            case facts.SourceChanged():
+                self._snapshots.source_changed(fact)
+            case facts.Queried():
+                self._queried(fact)
+            case _:
+                self._called(fact)
+
+    def _queried(self, fact: facts.Queried) -> None:
+        outcome = "ok" if fact.error is None else "error"
+        self._queries.labels(fact.source, fact.query, outcome).inc()
+        self._query_seconds.labels(fact.source, fact.query).observe(fact.seconds)
+
+    def _called(self, fact: facts.Called) -> None:
+        self._rpcs.labels(fact.method, fact.code).inc()
+        self._rpc_seconds.labels(fact.method).observe(fact.seconds)
+
+
+def _counter(metric: Metric, registry: prometheus_client.CollectorRegistry) -> Counter:
+    return Counter(metric.name, metric.meaning, metric.labels, registry=registry)
+
+
+def _histogram(
+    metric: Metric, buckets: tuple[float, ...], registry: prometheus_client.CollectorRegistry
+) -> Histogram:
+    return Histogram(metric.name, metric.meaning, metric.labels, buckets=buckets, registry=registry)

@@ -1,0 +1,116 @@
+"""The table of the scaler's own metrics; what is not in it is not exposed.
+
+Names follow Prometheus' conventions: base units, `_total` for counters. Labels are bounded: sources
+and methods are few, triggers end when nobody asks for them.
+"""
+
+from typing import NamedTuple
+
+
+class Metric(NamedTuple):
+    """One metric as people read about it."""
+
+    name: str
+    kind: str
+    """counter, gauge or histogram."""
+    labels: tuple[str, ...]
+    meaning: str
+
+
+_TRIGGER = ("namespace", "scaled_object", "metric")
+_SNAPSHOT = ("source", "signal", "profile")
+
+RPCS = Metric(
+    "keda_gpu_scaler_rpcs_total", "counter", ("method", "code"), "Calls from KEDA that ended."
+)
+RPC_SECONDS = Metric(
+    "keda_gpu_scaler_rpc_duration_seconds", "histogram", ("method",), "How long calls took."
+)
+QUERIES = Metric(
+    "keda_gpu_scaler_source_queries_total",
+    "counter",
+    ("source", "query", "outcome"),
+    "Requests to a source, by whether it answered: ok or error.",
+)
+QUERY_SECONDS = Metric(
+    "keda_gpu_scaler_source_query_duration_seconds",
+    "histogram",
+    ("source", "query"),
+    "How long requests to a source took.",
+)
+SOURCE_UP = Metric(
+    "keda_gpu_scaler_source_up", "gauge", ("source",), "1 while a source answers, 0 while not."
+)
+SNAPSHOT_AGE = Metric(
+    "keda_gpu_scaler_snapshot_age_seconds",
+    "gauge",
+    _SNAPSHOT,
+    "Age of the data that triggers are decided from.",
+)
+SNAPSHOT_PODS = Metric(
+    "keda_gpu_scaler_snapshot_pods", "gauge", _SNAPSHOT, "Pods in the newest snapshot."
+)
+REFUSED_SAMPLES = Metric(
+    "keda_gpu_scaler_snapshot_refused_samples",
+    "gauge",
+    _SNAPSHOT,
+    "Samples that the newest snapshot left out because no GPU can have such a load.",
+)
+VALUE = Metric(
+    "keda_gpu_scaler_trigger_value",
+    "gauge",
+    _TRIGGER,
+    "What GetMetrics returns; absent while the number of replicas is held.",
+)
+AVERAGE = Metric(
+    "keda_gpu_scaler_trigger_average",
+    "gauge",
+    _TRIGGER,
+    "Load per replica, in the signal's unit; absent while it is unknown.",
+)
+THRESHOLD = Metric(
+    "keda_gpu_scaler_trigger_threshold", "gauge", _TRIGGER, "The target per replica."
+)
+ACTIVE = Metric(
+    "keda_gpu_scaler_trigger_active",
+    "gauge",
+    _TRIGGER,
+    "1 while IsActive says active, 0 while not; absent while it fails.",
+)
+STATE = Metric(
+    "keda_gpu_scaler_trigger_state",
+    "gauge",
+    (*_TRIGGER, "state"),
+    "1 for the state the trigger is in, 0 for the others.",
+)
+EXPECTED = Metric(
+    "keda_gpu_scaler_trigger_expected_replicas", "gauge", _TRIGGER, "Replicas that should report."
+)
+MEASURED = Metric(
+    "keda_gpu_scaler_trigger_measured_replicas",
+    "gauge",
+    _TRIGGER,
+    "Replicas whose load is known.",
+)
+REPORTING = Metric(
+    "keda_gpu_scaler_trigger_reporting_pods", "gauge", _TRIGGER, "Pods that report right now."
+)
+
+METRICS = (
+    RPCS,
+    RPC_SECONDS,
+    QUERIES,
+    QUERY_SECONDS,
+    SOURCE_UP,
+    SNAPSHOT_AGE,
+    SNAPSHOT_PODS,
+    REFUSED_SAMPLES,
+    VALUE,
+    AVERAGE,
+    THRESHOLD,
+    ACTIVE,
+    STATE,
+    EXPECTED,
+    MEASURED,
+    REPORTING,
+)

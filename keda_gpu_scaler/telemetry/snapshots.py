@@ -1,0 +1,76 @@
+"""The metrics of sources and of the snapshots they gave.
+
+The age goes on growing while a source is down and people go on asking: that is what to alert on.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from keda_gpu_scaler import facts
+from keda_gpu_scaler.telemetry import metrics
+from keda_gpu_scaler.telemetry.lately import Lately
+
+LIMIT = 1_000
+"""Of sources, signals and profiles; a handful in any real process."""
+
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    pods: float | None = None
+    refused_samples: float | None = None
+    born: float | None = None
+    """When the snapshot's evaluation time was, on this process's clock."""
+
+
+class Snapshots(Collector):
+    """What is known of each source's data."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._shown: Lately[_Key, _Shown] = Lately(LIMIT, clock)
+        self._up: dict[str, bool] = {}
+
+    def taken(self, fact: facts.SnapshotTaken) -> None:
+        """Show what is in this snapshot from now on."""
+        key = (fact.source, fact.signal, fact.profile)
+        shown = self._shown.get(key) or _Shown()
+        counted = replace(shown, pods=fact.pods, refused_samples=fact.refused_samples)
+        self._shown.put(key, counted)
+        self._up.setdefault(fact.source, True)
+
+    def evaluated(self, fact: facts.Evaluated) -> None:
+        """Learn how old the snapshot is: only the source knows its own clock."""
+        key = (fact.spec.source, str(fact.spec.signal), fact.spec.profile)
+        shown = self._shown.get(key) or _Shown()
+        age = fact.snapshot_age_seconds
+        born = None if age is None else self._clock() - age
+        self._shown.put(key, replace(shown, born=born))
+
+    def source_changed(self, fact: facts.SourceChanged) -> None:
+        """Show whether the source answers."""
+        self._up[fact.source] = fact.reachable
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Yield one family per metric."""
+        now, shown = self._clock(), self._shown.items()
+        ages = [(key, None if each.born is None else now - each.born) for key, each in shown]
+        yield _family(metrics.SNAPSHOT_AGE, ages)
+        yield _family(metrics.SNAPSHOT_PODS, [(key, each.pods) for key, each in shown])
+        refused = [(key, each.refused_samples) for key, each in shown]
+        yield _family(metrics.REFUSED_SAMPLES, refused)
+        yield _family(metrics.SOURCE_UP, [((name,), up) for name, up in list(self._up.items())])
+
+
+def _family(
+    metric: metrics.Metric, samples: Iterable[tuple[tuple[str, ...], float | None]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+    for labels, value in samples:
+        if value is not None:
+            family.add_metric(labels, value)
+    return family

@@ -1,0 +1,63 @@
+"""The metrics of each trigger asked for lately.
+
+A trigger is known by its ScaledObject and its metric's name: two triggers of one ScaledObject that
+share both share their series, and the one decided last shows.
+"""
+
+from collections.abc import Callable, Iterable
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from keda_gpu_scaler import facts
+from keda_gpu_scaler.decision import State
+from keda_gpu_scaler.telemetry import metrics
+from keda_gpu_scaler.telemetry.lately import Lately
+
+LIMIT = 10_000
+"""Far above any cluster's number of triggers, and a bound on what an answer to /metrics can be."""
+
+
+class Triggers(Collector):
+    """What was decided last for each trigger."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._decided: Lately[tuple[str, str, str], facts.Evaluated] = Lately(LIMIT, clock)
+
+    def evaluated(self, fact: facts.Evaluated) -> None:
+        """Show this decision from now on."""
+        namespace, name = fact.scaled_object
+        self._decided.put((namespace, name, fact.spec.metric_name), fact)
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Yield one family per metric."""
+        decided = self._decided.items()
+        for metric, read in _GAUGES:
+            family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+            for labels, fact in decided:
+                value = read(fact)
+                if value is not None:
+                    family.add_metric(labels, value)
+            yield family
+        yield self._states(decided)
+
+    def _states(
+        self, decided: Iterable[tuple[tuple[str, str, str], facts.Evaluated]]
+    ) -> GaugeMetricFamily:
+        metric = metrics.STATE
+        family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+        for labels, fact in decided:
+            for state in State:
+                family.add_metric((*labels, state), float(state is fact.decision.state))
+        return family
+
+
+_GAUGES: tuple[tuple[metrics.Metric, Callable[[facts.Evaluated], float | None]], ...] = (
+    (metrics.VALUE, lambda fact: fact.decision.value),
+    (metrics.AVERAGE, lambda fact: fact.decision.average),
+    (metrics.THRESHOLD, lambda fact: fact.spec.threshold),
+    (metrics.ACTIVE, lambda fact: fact.decision.active),
+    (metrics.EXPECTED, lambda fact: fact.decision.expected),
+    (metrics.MEASURED, lambda fact: fact.decision.measured),
+    (metrics.REPORTING, lambda fact: fact.decision.reporting_pods),
+)

@@ -1,0 +1,127 @@
+"""HTTP: the scaler's metrics and its health, for Prometheus and the kubelet.
+
+Health tells about this process only: it is alive while the event loop answers, and ready from its
+start until it drains. A source that is down changes neither, because a restart cannot mend it.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from keda_gpu_scaler import errors
+
+_CONNECTIONS = 512
+"""Prometheus and the kubelet need a handful; the rest bounds what somebody else can take."""
+_SHUTDOWN_SECONDS = 5
+"""Answers take milliseconds; what is not done by then is a client that does not read."""
+
+
+def create_app(registry: CollectorRegistry, is_ready: Callable[[], bool]) -> Starlette:
+    """Return the HTTP application.
+
+    Args:
+        registry: the metrics to show.
+        is_ready: whether this process takes calls now.
+    """
+
+    def metrics(request: Request) -> Response:
+        """Show the metrics; in a thread, since thousands of triggers take a while to write."""
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), headers={"content-type": content_type})
+
+    async def healthz(_request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_request: Request) -> Response:
+        if is_ready():
+            return PlainTextResponse("ready\n")
+        return PlainTextResponse("starting or draining\n", status_code=503)
+
+    routes = [Route("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
+    return Starlette(routes=routes)
+
+
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn without its own signal handlers: the process has its own."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+class HttpServer:
+    """An HTTP server that starts once and stops once."""
+
+    def __init__(self, app: Starlette, host: str, port: int) -> None:
+        """Listen to nothing yet.
+
+        Args:
+            app: what to serve.
+            host: one of this machine's addresses or names; empty for every address.
+            port: 0 takes a free one.
+        """
+        self._server = _Uvicorn(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                limit_concurrency=_CONNECTIONS,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            )
+        )
+        self._host, self._port = host, port
+        self._listener: socket.socket | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> int:
+        """Listen and serve; return the port.
+
+        Raises:
+            errors.SettingsError: nothing can listen on this address.
+        """
+        self._listener = _bind(self._host, self._port)
+        port = int(self._listener.getsockname()[1])
+        self._serving = asyncio.create_task(self._server.serve([self._listener]), name="http")
+        return port
+
+    async def ended(self) -> BaseException | None:
+        """Wait until the server has ended, and return what ended it, if that was an error."""
+        if self._serving is None:
+            return None
+        await asyncio.wait({self._serving})
+        return None if self._serving.cancelled() else self._serving.exception()
+
+    async def stop(self) -> None:
+        """Take no more connections and let answers in progress finish."""
+        self._server.should_exit = True
+        await self.ended()
+        if self._listener is not None:
+            self._listener.close()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        if not host and socket.has_dualstack_ipv6():
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)  # noqa: S104
+        family, *_, address = found[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        reason = error.strerror or error
+        raise errors.SettingsError(
+            f"cannot listen on port {port} of {host or 'any address'}: {reason}"
+        ) from error

@@ -1,0 +1,192 @@
+"""A real Prometheus for tests: started on a free port, fed with history, stopped by its handle.
+
+    async with PrometheusServer(tmp_path) as prometheus:
+        await prometheus.write([series.Series("up", {"job": "dcgm"}, [(now - 60, 1), (now, 1)])])
+        await prometheus.query("up", at=now)
+
+It knows nothing of the scaler. Every wait is bounded, and so is the life of the process.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+from tests import series
+
+READY_WITHIN_SECONDS = 20.0
+STOPPED_WITHIN_SECONDS = 10.0
+LIFE_SECONDS = 600.0
+"""No test needs it longer; a test run that was killed leaves no Prometheus behind for ever."""
+
+_MISSING = (
+    "tests need a Prometheus: run `make tools`, or name a binary in the environment variable"
+    " PROMETHEUS"
+)
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+@dataclass(slots=True)
+class PrometheusServer:
+    """One Prometheus process with its data in a directory of the test."""
+
+    directory: Path
+    scrape_configs: Sequence[Mapping[str, Any]] = ()
+    """The `scrape_configs` section, as Prometheus documents it; scraped every second."""
+    port: int = field(default_factory=free_port)
+    _process: asyncio.subprocess.Process | None = None
+    _client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(trust_env=False))
+
+    @property
+    def url(self) -> str:
+        """Where the HTTP API answers, without a slash at the end."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        """Start it and wait until it is ready."""
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop it and close the connections to it."""
+        await self.stop()
+        await self._client.aclose()
+
+    async def start(self) -> None:
+        """Start the process on the data of this directory and wait until it is ready."""
+        self._configure()
+        with (self.directory / "prometheus.log").open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *_bounded(LIFE_SECONDS), binary(), *self._flags(), stdout=log, stderr=log
+            )
+        await until(self._is_ready, READY_WITHIN_SECONDS, f"Prometheus is ready: {self._log()}")
+
+    async def stop(self) -> None:
+        """End the process and wait for it; kill it when it does not end by itself."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOPPED_WITHIN_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def restart(self) -> None:
+        """Stop it and start it again with the same data, address and configuration."""
+        await self.stop()
+        await self.start()
+
+    async def reload(self, scrape_configs: Sequence[Mapping[str, Any]]) -> None:
+        """Scrape other targets from now on."""
+        self.scrape_configs = scrape_configs
+        self._configure()
+        (await self._client.post(f"{self.url}/-/reload")).raise_for_status()
+
+    async def query(self, promql: str, at: float | None = None) -> list[dict[str, Any]]:
+        """Return the result of an instant query; the query has no side effect on the test."""
+        form = {"query": promql, "time": str(time.time() if at is None else at)}
+        response = await self._client.post(f"{self.url}/api/v1/query", data=form)
+        response.raise_for_status()
+        result: list[dict[str, Any]] = response.json()["data"]["result"]
+        return result
+
+    async def wait_for(self, promql: str, within_seconds: float = 20.0) -> list[dict[str, Any]]:
+        """Wait until a query answers something, and return it."""
+        found: list[dict[str, Any]] = []
+
+        async def answers() -> bool:
+            found[:] = await self.query(promql)
+            return bool(found)
+
+        await until(answers, within_seconds, f"{promql} answers something")
+        return found
+
+    async def write(self, history: Iterable[series.Series]) -> None:
+        """Store samples at their own times, up to a day in the past and in any order."""
+        response = await self._client.post(
+            f"{self.url}/api/v1/otlp/v1/metrics",
+            content=json.dumps(series.as_otlp(history)),
+            headers={"Content-Type": "application/json"},
+        )
+        response.raise_for_status()
+
+    def _configure(self) -> None:
+        # JSON is YAML, and needs no library to write.
+        (self.directory / "prometheus.yml").write_text(json.dumps(self._configuration()))
+
+    def _configuration(self) -> dict[str, Any]:
+        return {
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "storage": {"tsdb": {"out_of_order_time_window": "1d"}},
+            "otlp": {"translation_strategy": "NoTranslation"},
+            "scrape_configs": list(self.scrape_configs),
+        }
+
+    def _flags(self) -> list[str]:
+        return [
+            f"--config.file={self.directory / 'prometheus.yml'}",
+            f"--storage.tsdb.path={self.directory / 'data'}",
+            f"--web.listen-address=127.0.0.1:{self.port}",
+            "--web.enable-lifecycle",
+            "--web.enable-otlp-receiver",
+            "--scrape.discovery-reload-interval=100ms",
+            "--log.level=warn",
+        ]
+
+    async def _is_ready(self) -> bool:
+        process = self._process
+        if process is None or process.returncode is not None:
+            message = f"Prometheus ended while it started: {self._log()}"
+            raise RuntimeError(message)
+        try:
+            return (await self._client.get(f"{self.url}/-/ready")).is_success
+        except httpx.TransportError:
+            return False
+
+    def _log(self) -> str:
+        return (self.directory / "prometheus.log").read_text(errors="replace")[-2000:]
+
+
+def binary() -> str:
+    """Return the Prometheus to run: PROMETHEUS, else what `make tools` built, else the PATH's."""
+    built = Path(__file__).parents[1] / ".cache" / "bin" / "prometheus"
+    named = os.environ.get("PROMETHEUS")
+    found = shutil.which(named) if named else shutil.which(built) or shutil.which("prometheus")
+    if found is None:
+        raise RuntimeError(_MISSING)
+    return found
+
+
+async def until(
+    condition: Callable[[], Awaitable[bool]], within_seconds: float, claim: str
+) -> None:
+    """Ask until a condition holds; fail with the claim when it does not within this time."""
+    deadline = asyncio.get_running_loop().time() + within_seconds
+    while not await condition():
+        if asyncio.get_running_loop().time() > deadline:
+            message = f"not within {within_seconds:g} s: {claim}"
+            raise TimeoutError(message)
+        await asyncio.sleep(0.05)
+
+
+def _bounded(seconds: float) -> tuple[str, ...]:
+    """Return the words that make a command end by itself, where the system has such a program."""
+    program = shutil.which("timeout")
+    return (program, "--kill-after=5", f"{seconds:g}") if program else ()

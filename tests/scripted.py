@@ -1,0 +1,91 @@
+"""A source that shows a small world and does what a test tells it: for faults and for counting."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.observation import Demand, GpuReports, Observation
+from tests.worlds import STEP, World
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    seconds: float = 100_000.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.seconds
+
+
+@dataclass(slots=True)
+class ScriptedSource:
+    """Shows a world on a clock; fails, hangs and breaks on request."""
+
+    world: World
+    clock: Clock
+    step_seconds: float = STEP
+    trouble: Exception | None = None
+    history_trouble: Exception | None = None
+    without_history: bool = False
+    gate: asyncio.Event | None = None
+    """While set to an event, a fetch waits for it."""
+    reports: GpuReports = GpuReports()
+    fetched: list[Demand] = field(default_factory=list)
+    remembered: list[Demand] = field(default_factory=list)
+    located: list[frozenset[str]] = field(default_factory=list)
+    closed: bool = False
+    started: bool = False
+
+    async def start(self) -> None:
+        """Note it."""
+        self.started = True
+
+    async def close(self) -> None:
+        """Note it."""
+        self.closed = True
+
+    async def synchronize(self) -> None:
+        """The clock is the test's."""
+
+    def now(self) -> float:
+        """Return the test's time."""
+        return self.clock()
+
+    def instant(self) -> float:
+        """Return the newest multiple of the step."""
+        return self.clock() // self.step_seconds * self.step_seconds
+
+    async def fetch(self, demand: Demand, at: float) -> Observation:
+        """Show the world, or do what was scripted."""
+        self.fetched.append(demand)
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.trouble is not None:
+            raise self.trouble
+        return self._shown(demand, self.world.observed(at))
+
+    async def history(self, demand: Demand, at: float) -> Observation | None:
+        """Show the last hour."""
+        self.remembered.append(demand)
+        if self.history_trouble is not None:
+            raise self.history_trouble
+        if self.without_history:
+            return None
+        return self._shown(demand, self.world.observed(at - STEP, step=120.0, span=3600.0))
+
+    async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
+        """Return what was scripted."""
+        assert at <= self.clock()
+        self.located.append(frozenset(uuids))
+        return self.reports
+
+    @staticmethod
+    def _shown(demand: Demand, observation: Observation) -> Observation:
+        asked = tuple(one for one in observation.series if one.namespace in demand.namespaces)
+        return replace(observation, series=asked)
+
+
+REFUSED = errors.SourceRefusedError("HTTP 503, unavailable: the server is shutting down")

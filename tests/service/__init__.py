@@ -1,0 +1,1 @@
+"""Tests of the gRPC service, over real channels to a real server."""

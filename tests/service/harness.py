@@ -1,0 +1,164 @@
+"""A real server on a free port, a real channel to it, and evaluations that follow a script."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from keda_gpu_scaler import decision, facts, service, spec
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+
+TRIGGER = {"workload": "bert", "threshold": "70"}
+OBJECT = spec.ScaledObject("ml", "bert-scaler")
+# Bounds a test that hangs; far above anything a test takes.
+HANG_SECONDS = 30
+
+
+def decided(**values: Any) -> decision.Decision:  # noqa: ANN401 - a Decision's fields
+    """Make a decision about a workload that is measured and active, unless told otherwise."""
+    known: dict[str, Any] = {
+        "state": decision.State.MEASURED,
+        "reason": "mean utilization 45 % over 2 pods",
+        "value": 90.0,
+        "active": True,
+        "reporting_pods": 2,
+    }
+    return decision.Decision(**(known | values))
+
+
+SIGNAL = decided(signal=True)
+QUIET = decided(signal=False, active=False)
+
+
+def reference(**metadata: str) -> Any:  # noqa: ANN401 - a message
+    """Make the reference KEDA sends for a trigger, here with these keys changed or added."""
+    return pb.ScaledObjectRef(
+        name=OBJECT.name, namespace=OBJECT.namespace, scalerMetadata=TRIGGER | metadata
+    )
+
+
+def metrics_request(metric_name: str = "gpu-utilization") -> Any:  # noqa: ANN401 - a message
+    """Make the request KEDA sends for a metric's value."""
+    return pb.GetMetricsRequest(scaledObjectRef=reference(), metricName=metric_name)
+
+
+class Script:
+    """Evaluations that answer what a script says, line by line; the last line goes on for ever.
+
+    An exception in the script is raised. While `gate` is closed, no evaluation ends.
+    """
+
+    source_names = frozenset({"default"})
+
+    def __init__(
+        self, *lines: decision.Decision | Exception, seconds_per_step: float = 0.001
+    ) -> None:
+        self._lines = list(lines)
+        self._seconds_per_step = seconds_per_step
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.asked: list[tuple[spec.ScaledObject, spec.TriggerSpec, float | None]] = []
+        self._news = asyncio.Condition()
+
+    async def evaluate(
+        self,
+        scaled_object: spec.ScaledObject,
+        trigger_spec: spec.TriggerSpec,
+        timeout_seconds: float | None,
+    ) -> decision.Decision:
+        """Write down what is asked, wait for the gate, and answer the next line."""
+        self.asked.append((scaled_object, trigger_spec, timeout_seconds))
+        async with self._news:
+            self._news.notify_all()
+        await self.gate.wait()
+        line = self._lines.pop(0) if len(self._lines) > 1 else self._lines[0]
+        if isinstance(line, Exception):
+            raise line
+        return line
+
+    def step_seconds(self, source: str) -> float:
+        """Tell the step, which is the same for every source here."""
+        assert source in self.source_names
+        return self._seconds_per_step
+
+    async def asked_at_least(self, times: int) -> None:
+        """Wait until so many evaluations have been asked for."""
+        async with self._news:
+            await self._news.wait_for(lambda: len(self.asked) >= times)
+
+
+@dataclass
+class Served:
+    """A running server and a client of it."""
+
+    server: service.GrpcServer
+    port: int
+    channel: grpc.aio.Channel
+    stub: Any
+    draining: asyncio.Event
+    calls: asyncio.Queue[facts.Called]
+
+    async def next_call(self) -> tuple[str, str]:
+        """Wait for a call to end; return its method and its code."""
+        called = await self.calls.get()
+        assert called.seconds >= 0
+        return called.method, called.code
+
+
+@asynccontextmanager
+async def serving(
+    evaluations: service.Evaluations,
+    *,
+    max_concurrent_rpcs: int = 1000,
+    connection_max_age_seconds: float = 3600,
+) -> AsyncIterator[Served]:
+    """Serve these evaluations on a free port; the whole test is bounded in time.
+
+    At the end every task of the server ends by itself, or the test fails on its bound.
+    """
+    before = asyncio.all_tasks()
+    draining = asyncio.Event()
+    calls: asyncio.Queue[facts.Called] = asyncio.Queue()
+
+    def observe(fact: facts.Fact) -> None:
+        assert isinstance(fact, facts.Called)
+        calls.put_nowait(fact)
+
+    server = service.create_server(
+        evaluations,
+        address="127.0.0.1:0",
+        observe=observe,
+        draining=draining,
+        max_concurrent_rpcs=max_concurrent_rpcs,
+        connection_max_age_seconds=connection_max_age_seconds,
+    )
+    async with asyncio.timeout(HANG_SECONDS):
+        port = await server.start()
+        try:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+                yield Served(server, port, channel, stub, draining, calls)
+        finally:
+            await server.stop(0)
+            await asyncio.gather(*(asyncio.all_tasks() - before), return_exceptions=True)
+
+
+async def first(stream: Any) -> Any:  # noqa: ANN401 - a stream of any messages
+    """Return the next message of a stream."""
+    return await anext(aiter(stream))
+
+
+async def rest(stream: Any) -> list[Any]:  # noqa: ANN401 - a stream of any messages
+    """Return the messages until the stream ends, which it must do with OK."""
+    messages = [message async for message in stream]
+    assert await stream.code() is grpc.StatusCode.OK
+    return messages
+
+
+async def refusal(call: Any) -> tuple[grpc.StatusCode, str]:  # noqa: ANN401 - a call of any type
+    """Return how a call fails."""
+    return await call.code(), await call.details()

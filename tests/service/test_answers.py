@@ -1,0 +1,96 @@
+"""Spec and decision become messages from which no version of KEDA loses a number."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.service import answers
+from tests.service.harness import OBJECT, TRIGGER, decided
+
+VALUES = st.floats(min_value=0, max_value=answers.LARGEST_VALUE)
+
+
+def keda_reads(whole: int, precise: float) -> float:
+    """Choose the field as KEDA 2.17 and later do."""
+    return precise if precise > 0 else float(whole)
+
+
+def test_the_spec_names_the_metric_and_its_target_in_both_forms() -> None:
+    parsed = trigger.parse(OBJECT, TRIGGER | {"threshold": "66.6"}, {"default"})
+
+    (metric,) = answers.metric_spec(parsed).metricSpecs
+
+    assert metric.metricName == "gpu-utilization"
+    assert metric.targetSizeFloat == 66.6
+    assert metric.targetSize == 67
+
+
+def test_a_target_below_one_is_still_a_target_for_readers_of_integers() -> None:
+    parsed = trigger.parse(OBJECT, TRIGGER | {"threshold": "0.4"}, {"default"})
+
+    (metric,) = answers.metric_spec(parsed).metricSpecs
+
+    assert metric.targetSize == 1
+    assert metric.targetSizeFloat == 0.4
+
+
+@pytest.mark.parametrize("threshold", [1, 70, 70.4, 10.5, 0.96, 9.6, 1e15])
+def test_a_target_that_rounds_to_nearly_itself_is_no_warning(threshold: float) -> None:
+    assert answers.rounding_warning(threshold) is None
+
+
+@pytest.mark.parametrize(
+    ("threshold", "whole"), [(0.4, 1), (1.4, 1), (2.5, 2), (1.9, 2), (0.94, 1)]
+)
+def test_rounding_a_target_by_more_than_five_percent_is_warned_of(
+    threshold: float, whole: int
+) -> None:
+    warning = answers.rounding_warning(threshold)
+
+    assert warning is not None
+    assert f"they use {whole}, not {threshold}" in warning
+
+
+@given(VALUES)
+def test_no_reader_loses_a_value(value: float) -> None:
+    (metric,) = answers.metric_value("gpu-utilization", decided(value=value)).metricValues
+
+    assert keda_reads(metric.metricValue, metric.metricValueFloat) == value
+    assert metric.metricValueFloat == value
+    assert metric.metricValue - 1 < value <= metric.metricValue
+    assert (metric.metricValue == 0) == (value == 0)
+
+
+@given(VALUES, st.integers(min_value=1, max_value=1000))
+def test_readers_of_integers_never_scale_below_readers_of_floats(value: float, target: int) -> None:
+    (metric,) = answers.metric_value("gpu-utilization", decided(value=value)).metricValues
+
+    assert metric.metricValue / target >= metric.metricValueFloat / target
+
+
+@pytest.mark.parametrize("value", [-0.001, math.nan, math.inf, -math.inf, 1e16])
+def test_a_value_that_keda_cannot_count_with_is_a_fault_and_not_an_answer(value: float) -> None:
+    with pytest.raises(ValueError, match="not a number that KEDA can count with"):
+        answers.metric_value("gpu-utilization", decided(value=value))
+
+
+def test_no_value_is_an_empty_list() -> None:
+    assert not answers.metric_value("gpu-utilization", decided(value=None)).metricValues
+
+
+def test_a_refused_value_is_an_error_with_the_reason() -> None:
+    with pytest.raises(errors.UnknownLoadError, match="source down"):
+        answers.metric_value("gpu-utilization", decided(refused=True, reason="source down"))
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_activity_is_passed_on(active: bool) -> None:  # noqa: FBT001 - a table's value
+    assert answers.activity(decided(active=active)).result is active
+
+
+def test_unknown_activity_is_an_error_with_the_reason() -> None:
+    with pytest.raises(errors.UnknownLoadError, match="source down"):
+        answers.activity(decided(active=None, reason="source down"))

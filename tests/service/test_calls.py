@@ -1,0 +1,258 @@
+"""Whatever bytes arrive and whatever breaks, a call ends with the right status and one fact."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+from structlog.testing import capture_logs
+
+from keda_gpu_scaler import errors, spec
+from keda_gpu_scaler.decision import Decision
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.service import server, status
+from tests.service.harness import (
+    QUIET,
+    SIGNAL,
+    Script,
+    Served,
+    decided,
+    metrics_request,
+    reference,
+    refusal,
+    serving,
+)
+
+METHODS = ["IsActive", "StreamIsActive", "GetMetricSpec", "GetMetrics", "StreamMetricSpec"]
+STREAMS = {"StreamIsActive", "StreamMetricSpec"}
+
+
+def raw_call(served: Served, method: str, data: bytes) -> Any:  # noqa: ANN401 - a call
+    """Send bytes as they are; the answer comes back as bytes."""
+    make = served.channel.unary_stream if method in STREAMS else served.channel.unary_unary
+    return make(f"/{server.SERVICE_NAME}/{method}", None, None)(data)
+
+
+def field_bytes(number: int, data: bytes) -> bytes:
+    """Encode one short length-delimited field."""
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+BROKEN = {
+    "name is not UTF-8": field_bytes(1, b"\xff\xfe"),
+    "namespace is not UTF-8": field_bytes(2, b"\xc3\x28"),
+    "key is not UTF-8": field_bytes(3, field_bytes(1, b"\xff") + field_bytes(2, b"v")),
+    "value is not UTF-8": field_bytes(3, field_bytes(1, b"k") + field_bytes(2, b"\xff")),
+    "cut off": b"\x0a\x20abc",
+    "no protobuf": b"\xff\xff\xff\xff",
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN.keys())
+async def test_bytes_that_are_no_message_are_refused(method: str, data: bytes) -> None:
+    if method == "GetMetrics" and data != BROKEN["no protobuf"]:
+        data = field_bytes(1, data)
+    async with serving(Script(QUIET)) as served:
+        code, text = await refusal(raw_call(served, method, data))
+
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert "not a message of externalscaler.proto" in text
+        assert await served.next_call() == (method, "INVALID_ARGUMENT")
+
+
+async def test_a_metric_name_that_is_not_utf8_is_refused() -> None:
+    async with serving(Script(QUIET)) as served:
+        code, _ = await refusal(raw_call(served, "GetMetrics", field_bytes(2, b"\xff")))
+
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_an_empty_request_is_refused(method: str) -> None:
+    async with serving(Script(QUIET)) as served:
+        code, text = await refusal(raw_call(served, method, b""))
+
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert "scaledObjectRef" in text
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_wrong_trigger_is_refused_at_once(method: str) -> None:
+    wrong = reference(threshold="many", windw="1m")
+    if method == "GetMetrics":
+        wrong = pb.GetMetricsRequest(scaledObjectRef=wrong, metricName="gpu-utilization")
+    async with serving(Script(QUIET)) as served:
+        code, text = await refusal(getattr(served.stub, method)(wrong))
+
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert "threshold" in text
+        assert "windw" in text
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_four_megabytes_of_metadata_are_too_much(method: str) -> None:
+    data = reference(workload="x" * 4_000_000).SerializeToString()
+    async with serving(Script(QUIET)) as served:
+        code, _ = await refusal(raw_call(served, method, data))
+
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_fields_of_a_newer_contract_are_tolerated() -> None:
+    data = reference().SerializeToString() + field_bytes(12, b"new")
+    async with serving(Script(QUIET)) as served:
+        answer = pb.GetMetricSpecResponse.FromString(await raw_call(served, "GetMetricSpec", data))
+
+        assert answer.metricSpecs[0].targetSize == 70
+
+
+async def test_the_last_of_a_key_sent_twice_counts() -> None:
+    again = pb.ScaledObjectRef(scalerMetadata={"threshold": "80"})
+    data = reference().SerializeToString() + again.SerializeToString()
+    async with serving(Script(QUIET)) as served:
+        answer = pb.GetMetricSpecResponse.FromString(await raw_call(served, "GetMetricSpec", data))
+
+        assert answer.metricSpecs[0].targetSize == 80
+
+
+async def test_an_unknown_method_is_unimplemented() -> None:
+    async with serving(Script(QUIET)) as served:
+        code, _ = await refusal(raw_call(served, "Close", b""))
+
+        assert code is grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("error", [RuntimeError("hunter2"), errors.SourceError("hunter2")])
+async def test_our_own_fault_is_internal_with_a_fixed_text_and_a_trace_in_the_log(
+    error: Exception,
+) -> None:
+    async with serving(Script(error)) as served:
+        with capture_logs() as logs:
+            code, text = await refusal(served.stub.IsActive(reference()))
+
+        assert code is grpc.StatusCode.INTERNAL
+        assert text == status.INTERNAL_TEXT
+        (line,) = logs
+        assert (line["event"], line["log_level"]) == ("rpc.failed", "error")
+        assert (line["method"], line["exc_info"]) == ("IsActive", error)
+
+
+async def test_a_value_that_is_no_number_is_internal() -> None:
+    async with serving(Script(decided(value=float("nan")))) as served:
+        code, text = await refusal(served.stub.GetMetrics(metrics_request()))
+
+        assert code is grpc.StatusCode.INTERNAL
+        assert text == status.INTERNAL_TEXT
+
+
+async def test_an_evaluation_out_of_time_is_a_passed_deadline() -> None:
+    async with serving(Script(TimeoutError())) as served:
+        code, text = await refusal(served.stub.IsActive(reference()))
+
+        assert (code, text) == (grpc.StatusCode.DEADLINE_EXCEEDED, status.DEADLINE_TEXT)
+
+
+async def test_a_wild_reason_arrives_as_one_bounded_line() -> None:
+    wild = decided(active=None, reason="down\n\x1b[31m" + "ä%" * 50_000)
+    async with serving(Script(wild)) as served:
+        code, text = await refusal(served.stub.IsActive(reference()))
+
+        assert code is grpc.StatusCode.UNAVAILABLE
+        assert text.startswith("down  [31mä%ä%")
+        assert text.isprintable()
+
+
+async def test_each_answered_call_is_one_fact() -> None:
+    async with serving(Script(SIGNAL)) as served:
+        await served.stub.GetMetricSpec(reference())
+        await served.stub.GetMetrics(metrics_request())
+        await served.stub.IsActive(reference())
+
+        assert await served.next_call() == ("GetMetricSpec", "OK")
+        assert await served.next_call() == ("GetMetrics", "OK")
+        assert await served.next_call() == ("IsActive", "OK")
+        assert served.calls.empty()
+
+
+async def test_a_refused_value_is_a_fact() -> None:
+    async with serving(Script(decided(refused=True))) as served:
+        await refusal(served.stub.GetMetrics(metrics_request()))
+
+        assert await served.next_call() == ("GetMetrics", "UNAVAILABLE")
+
+
+async def test_a_cancelled_call_is_a_fact() -> None:
+    script = Script(QUIET)
+    script.gate.clear()
+    async with serving(script) as served:
+        call = served.stub.IsActive(reference())
+        await script.asked_at_least(1)
+        call.cancel()
+
+        assert await served.next_call() == ("IsActive", "CANCELLED")
+
+
+async def test_a_call_that_outlives_its_deadline_is_a_fact() -> None:
+    script = Script(QUIET)
+    script.gate.clear()
+    async with serving(script) as served:
+        code, _ = await refusal(served.stub.IsActive(reference(), timeout=0.3))
+
+        assert code is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert await served.next_call() == ("IsActive", "DEADLINE_EXCEEDED")
+
+
+async def test_a_caller_who_leaves_with_time_left_has_cancelled() -> None:
+    script = Script(QUIET)
+    script.gate.clear()
+    async with serving(script) as served:
+        call = served.stub.IsActive(reference(), timeout=3600)
+        await script.asked_at_least(1)
+        call.cancel()
+
+        assert await served.next_call() == ("IsActive", "CANCELLED")
+
+
+class Stubborn(Script):
+    """Evaluations that finish although their caller is gone."""
+
+    async def evaluate(
+        self,
+        scaled_object: spec.ScaledObject,
+        trigger_spec: spec.TriggerSpec,
+        timeout_seconds: float | None,
+    ) -> Decision:
+        """Answer at once when the caller leaves."""
+        try:
+            return await super().evaluate(scaled_object, trigger_spec, timeout_seconds)
+        except asyncio.CancelledError:
+            return SIGNAL
+
+
+async def test_writing_to_a_caller_who_left_is_a_cancelled_call_and_no_fault() -> None:
+    script = Stubborn(SIGNAL)
+    script.gate.clear()
+    async with serving(script) as served:
+        call = served.stub.StreamIsActive(reference())
+        await script.asked_at_least(1)
+        with capture_logs() as logs:
+            call.cancel()
+
+            assert await served.next_call() == ("StreamIsActive", "CANCELLED")
+        assert logs == []
+
+
+async def test_calls_beyond_the_limit_are_refused_and_the_room_is_given_back() -> None:
+    script = Script(QUIET)
+    script.gate.clear()
+    async with serving(script, max_concurrent_rpcs=1) as served:
+        first = served.stub.IsActive(reference())
+        await script.asked_at_least(1)
+
+        assert await refusal(served.stub.IsActive(reference())) == status.BUSY
+        assert await served.next_call() == ("IsActive", "RESOURCE_EXHAUSTED")
+
+        script.gate.set()
+        assert (await first).result is False
+        assert (await served.stub.IsActive(reference())).result is False

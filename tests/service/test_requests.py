@@ -1,0 +1,141 @@
+"""A request says whose trigger it is about, and the same trigger is parsed once."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.service import requests
+from tests.service.harness import OBJECT, TRIGGER, reference
+
+
+def triggers() -> requests.Triggers:
+    return requests.Triggers(frozenset({"default"}))
+
+
+def test_a_reference_names_the_scaled_object_and_carries_its_trigger() -> None:
+    asked = triggers().read(reference())
+
+    assert asked.scaled_object == OBJECT
+    assert asked.spec.threshold == 70
+
+
+def test_the_same_trigger_is_parsed_once() -> None:
+    known = triggers()
+
+    assert known.read(reference()).spec is known.read(reference()).spec
+
+
+def test_a_changed_trigger_is_parsed_anew() -> None:
+    known = triggers()
+
+    assert known.read(reference()).spec.threshold == 70
+    assert known.read(reference(threshold="80")).spec.threshold == 80
+
+
+def test_the_same_strings_of_another_object_are_another_trigger() -> None:
+    known = triggers()
+    here = known.read(reference())
+    there = known.read(
+        pb.ScaledObjectRef(name="bert-scaler", namespace="x", scalerMetadata=TRIGGER)
+    )
+
+    assert here.spec.pods.namespace == "ml"
+    assert there.spec.pods.namespace == "x"
+
+
+def test_a_huge_trigger_is_read_but_not_kept() -> None:
+    known = triggers()
+    huge = reference(scalerAddress="x" * 100_000)
+
+    assert known.read(huge).spec == known.read(huge).spec
+    assert known.read(huge).spec is not known.read(huge).spec
+
+
+def test_resolved_environment_keys_pass() -> None:
+    from_env = pb.ScaledObjectRef(
+        name="bert-scaler",
+        namespace="ml",
+        scalerMetadata={"workload": "bert", "thresholdFromEnv": "66"},
+    )
+
+    assert triggers().read(from_env).spec.threshold == 66
+
+
+def test_kedas_own_keys_pass() -> None:
+    asked = triggers().read(reference(scalerAddress="scaler:6000", enableTLS="true"))
+
+    assert asked.spec.threshold == 70
+
+
+def test_a_wrong_trigger_is_an_error_each_time_and_one_line_in_the_log() -> None:
+    known = triggers()
+    with capture_logs() as logs:
+        for _ in range(3):
+            with pytest.raises(errors.SpecError, match="threshold"):
+                known.read(reference(threshold="none"))
+
+    (line,) = logs
+    assert line["event"] == "trigger.refused"
+    assert line["log_level"] == "warning"
+    assert (line["namespace"], line["scaled_object"]) == OBJECT
+    assert "threshold" in line["reason"]
+
+
+def test_a_target_that_old_keda_rounds_is_one_line_in_the_log() -> None:
+    known = triggers()
+    with capture_logs() as logs:
+        for address in ("scaler:6000", "x" * 100_000):
+            known.read(reference(threshold="1.4", scalerAddress=address))
+            known.read(reference(threshold="1.4", scalerAddress=address))
+
+    (line,) = logs
+    assert line["event"] == "trigger.target_rounded"
+    assert (line["namespace"], line["scaled_object"]) == OBJECT
+
+
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        (pb.ScaledObjectRef(), ["namespace ''", "name ''"]),
+        (pb.ScaledObjectRef(name="bert"), ["namespace ''"]),
+        (pb.ScaledObjectRef(namespace="ml"), ["name ''"]),
+        (pb.ScaledObjectRef(name="a\nb", namespace="ml"), [r"name 'a\nb'"]),
+        (pb.ScaledObjectRef(name="a" * 254, namespace="ml"), ["name 'aaa"]),
+        (pb.ScaledObjectRef(name="bert", namespace='"}'), ["namespace '\"}'"]),
+    ],
+)
+def test_a_reference_without_names_is_refused_and_each_is_named(
+    broken: Any,  # noqa: ANN401 - a message
+    named: list[str],
+) -> None:
+    with pytest.raises(errors.RequestError) as caught:
+        triggers().read(broken)
+
+    assert [text for text in named if text not in str(caught.value)] == []
+
+
+def test_a_metrics_request_without_a_reference_is_refused() -> None:
+    with pytest.raises(errors.RequestError, match="scaledObjectRef is missing"):
+        requests.reference_of(pb.GetMetricsRequest(metricName="gpu-utilization"))
+
+
+@given(st.from_regex(r"s[0-9]{1,4}-", fullmatch=True))
+def test_the_triggers_metric_is_known_with_one_leaked_prefix(prefix: str) -> None:
+    requests.check_metric_name("gpu-utilization", "gpu-utilization")
+    requests.check_metric_name(f"{prefix}gpu-utilization", "gpu-utilization")
+    requests.check_metric_name(f"{prefix}gpu", f"{prefix}gpu")
+
+
+@pytest.mark.parametrize(
+    "requested", ["", "s0-", "gpu", "s0-s0-gpu-utilization", "S0-gpu-utilization", "x" * 5000]
+)
+def test_another_metric_is_refused_with_the_expected_name(requested: str) -> None:
+    with pytest.raises(errors.RequestError, match="expected 'gpu-utilization'") as caught:
+        requests.check_metric_name(requested, "gpu-utilization")
+
+    assert len(str(caught.value)) < 200

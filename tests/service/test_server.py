@@ -1,0 +1,156 @@
+"""The server binds one port alone, shows what it offers, and stops without cutting anybody off."""
+
+import asyncio
+
+import grpc
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from keda_gpu_scaler import errors, facts, service
+from keda_gpu_scaler.service import server
+from tests.service.harness import (
+    QUIET,
+    SIGNAL,
+    Script,
+    Served,
+    first,
+    reference,
+    refusal,
+    rest,
+    serving,
+)
+
+
+def unstarted(address: str) -> service.GrpcServer:
+    return service.create_server(
+        Script(QUIET),
+        address=address,
+        observe=facts.ignore,
+        draining=asyncio.Event(),
+        max_concurrent_rpcs=10,
+        connection_max_age_seconds=3600,
+    )
+
+
+async def test_a_second_server_on_the_same_port_is_a_wrong_setting() -> None:
+    async with serving(Script(QUIET)) as served:
+        with pytest.raises(errors.SettingsError, match=f"127.0.0.1:{served.port}.*nobody uses"):
+            await unstarted(f"127.0.0.1:{served.port}").start()
+
+
+@pytest.mark.parametrize("address", ["", "6000", "127.0.0.1:port", "192.0.2.1:6000"])
+async def test_an_address_that_is_not_ours_is_a_wrong_setting(address: str) -> None:
+    with pytest.raises(errors.SettingsError, match="expected host:port"):
+        await unstarted(address).start()
+
+
+async def test_a_port_that_grpc_would_wrap_around_is_a_wrong_setting() -> None:
+    async with serving(Script(QUIET)) as served:
+        with pytest.raises(errors.SettingsError, match="expected a port number below 65536"):
+            await unstarted(f"127.0.0.2:{served.port + 65536}").start()
+
+
+async def test_stopping_what_never_started_is_fine() -> None:
+    await unstarted("127.0.0.1:0").stop(1)
+
+
+async def test_stopping_twice_is_fine() -> None:
+    async with serving(Script(QUIET)) as served:
+        await served.server.stop(1)
+        await served.server.stop(1)
+
+
+async def test_open_streams_end_well_and_do_not_hold_a_stopping_server() -> None:
+    async with serving(Script(SIGNAL, seconds_per_step=3600)) as served:
+        streams = [
+            served.stub.StreamIsActive(reference()),
+            served.stub.StreamMetricSpec(reference()),
+        ]
+        for stream in streams:
+            await first(stream)
+        await served.server.stop(3600)
+
+        assert served.draining.is_set()
+        assert [await rest(stream) for stream in streams] == [[], []]
+
+
+async def test_a_call_in_flight_finishes_while_the_server_stops() -> None:
+    script = Script(SIGNAL)
+    script.gate.clear()
+    async with serving(script) as served:
+        call = served.stub.IsActive(reference())
+        await script.asked_at_least(1)
+        stopping = asyncio.create_task(served.server.stop(3600))
+        await served.draining.wait()
+        script.gate.set()
+
+        assert (await call).result
+        await stopping
+
+
+async def test_a_call_that_does_not_end_is_cut_after_the_grace() -> None:
+    script = Script(SIGNAL)
+    script.gate.clear()
+    async with serving(script) as served:
+        call = served.stub.IsActive(reference())
+        await script.asked_at_least(1)
+        await served.server.stop(0.01)
+
+        assert (await refusal(call))[0] is grpc.StatusCode.UNAVAILABLE
+        assert await served.next_call() == ("IsActive", "CANCELLED")
+
+
+async def reflected(
+    served: Served, request: reflection_pb2.ServerReflectionRequest
+) -> reflection_pb2.ServerReflectionResponse:
+    """Ask the reflection service one question."""
+    stub = reflection_pb2_grpc.ServerReflectionStub(served.channel)
+    (answer,) = [answer async for answer in stub.ServerReflectionInfo(iter([request]))]
+    return answer
+
+
+async def test_reflection_lists_the_services() -> None:
+    async with serving(Script(QUIET)) as served:
+        answer = await reflected(served, reflection_pb2.ServerReflectionRequest(list_services=""))
+
+        assert {listed.name for listed in answer.list_services_response.service} == {
+            "externalscaler.ExternalScaler",
+            "grpc.health.v1.Health",
+            "grpc.reflection.v1alpha.ServerReflection",
+        }
+
+
+@pytest.mark.parametrize(
+    ("symbol", "methods"),
+    [
+        (
+            "externalscaler.ExternalScaler",
+            ["IsActive", "StreamIsActive", "GetMetricSpec", "GetMetrics", "StreamMetricSpec"],
+        ),
+        ("grpc.health.v1.Health", ["Check", "List", "Watch"]),
+    ],
+)
+async def test_reflection_describes_the_methods(symbol: str, methods: list[str]) -> None:
+    request = reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol)
+    async with serving(Script(QUIET)) as served:
+        answer = await reflected(served, request)
+
+        files = answer.file_descriptor_response.file_descriptor_proto
+        (described,) = FileDescriptorProto.FromString(files[0]).service
+        assert [method.name for method in described.method] == methods
+
+
+def test_a_connection_outlives_the_streams_opened_on_it() -> None:
+    options = dict(server.channel_options(connection_max_age_seconds=600))
+    age, grace = options["grpc.max_connection_age_ms"], options["grpc.max_connection_age_grace_ms"]
+
+    assert age == 600_000
+    assert grace > 600_000
+
+
+def test_a_connection_without_end_fits_into_grpcs_integers() -> None:
+    options = dict(server.channel_options(connection_max_age_seconds=1e9))
+
+    assert options["grpc.max_connection_age_ms"] == 2**31 - 1
+    assert options["grpc.max_connection_age_grace_ms"] == 2**31 - 1

@@ -1,0 +1,198 @@
+"""The five RPCs answer KEDA what was decided, and nothing that was not."""
+
+import asyncio
+from dataclasses import replace
+
+import grpc
+import pytest
+from structlog.testing import capture_logs
+
+from keda_gpu_scaler.decision import Decision
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.service import servicer
+from tests.service.harness import (
+    OBJECT,
+    QUIET,
+    SIGNAL,
+    Script,
+    decided,
+    first,
+    metrics_request,
+    reference,
+    refusal,
+    rest,
+    serving,
+)
+
+DOWN = decided(value=None, active=None, refused=True, reason="default unreachable for 4m")
+HELD = decided(value=None)
+
+
+def test_every_rpc_of_the_contract_has_its_method() -> None:
+    contract = pb.DESCRIPTOR.services_by_name["ExternalScaler"]
+
+    assert [rpc.name for rpc in contract.methods if not hasattr(servicer.Servicer, rpc.name)] == []
+
+
+async def test_the_spec_is_answered_without_an_evaluation() -> None:
+    script = Script(RuntimeError("must not be asked"))
+    async with serving(script) as served:
+        answer = await served.stub.GetMetricSpec(reference(metricName="load", threshold="7.5"))
+
+        assert answer.metricSpecs == [
+            pb.MetricSpec(metricName="load", targetSize=8, targetSizeFloat=7.5)
+        ]
+        assert script.asked == []
+
+
+@pytest.mark.parametrize(
+    ("value", "whole"), [(0.0, 0), (0.2, 1), (90.0, 90), (90.01, 91), (1234.5, 1235)]
+)
+async def test_metrics_are_one_value_in_both_forms(value: float, whole: int) -> None:
+    async with serving(Script(decided(value=value))) as served:
+        answer = await served.stub.GetMetrics(metrics_request())
+
+        assert answer.metricValues == [
+            pb.MetricValue(metricName="gpu-utilization", metricValue=whole, metricValueFloat=value)
+        ]
+
+
+async def test_metrics_repeat_a_name_with_a_leaked_prefix() -> None:
+    async with serving(Script(QUIET)) as served:
+        answer = await served.stub.GetMetrics(metrics_request("s0-gpu-utilization"))
+
+        assert [value.metricName for value in answer.metricValues] == ["s0-gpu-utilization"]
+
+
+async def test_another_metric_is_refused_without_an_evaluation() -> None:
+    script = Script(QUIET)
+    async with serving(script) as served:
+        code, text = await refusal(served.stub.GetMetrics(metrics_request("gpu-memory")))
+
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert text == "metricName 'gpu-memory' is unknown, expected 'gpu-utilization'"
+        assert script.asked == []
+
+
+async def test_a_held_value_is_an_empty_answer() -> None:
+    async with serving(Script(HELD)) as served:
+        assert not (await served.stub.GetMetrics(metrics_request())).metricValues
+
+
+async def test_an_unknown_load_is_unavailable_with_its_reason() -> None:
+    async with serving(Script(DOWN)) as served:
+        for call in (served.stub.GetMetrics(metrics_request()), served.stub.IsActive(reference())):
+            assert await refusal(call) == (grpc.StatusCode.UNAVAILABLE, DOWN.reason)
+
+
+async def test_activity_is_answered_although_the_value_is_refused() -> None:
+    async with serving(Script(replace(DOWN, active=True))) as served:
+        assert (await served.stub.IsActive(reference())).result
+
+
+@pytest.mark.parametrize("decision", [SIGNAL, QUIET])
+async def test_activity_is_what_was_decided(decision: Decision) -> None:
+    async with serving(Script(decision)) as served:
+        assert (await served.stub.IsActive(reference())).result is decision.active
+
+
+async def test_the_evaluation_gets_the_callers_remaining_time() -> None:
+    script = Script(QUIET)
+    async with serving(script) as served:
+        await served.stub.IsActive(reference(), timeout=30)
+        await served.stub.GetMetrics(metrics_request())
+
+        (first_object, first_spec, left), (_, second_spec, unbounded) = script.asked
+        assert first_object == OBJECT
+        assert first_spec is second_spec
+        assert left is not None
+        assert 0 < left <= 30.5
+        assert unbounded is None
+
+
+async def test_a_stream_pushes_only_true_and_only_on_the_edges() -> None:
+    script = Script(QUIET, SIGNAL, SIGNAL, QUIET, SIGNAL)
+    async with serving(script) as served:
+        stream = served.stub.StreamIsActive(reference())
+        await script.asked_at_least(8)
+        served.draining.set()
+
+        assert [message.result for message in await rest(stream)] == [True, True]
+        assert await served.next_call() == ("StreamIsActive", "OK")
+
+
+async def test_a_stream_evaluates_once_per_step() -> None:
+    script = Script(SIGNAL, seconds_per_step=3600)
+    async with serving(script) as served:
+        stream = served.stub.StreamIsActive(reference())
+        assert (await first(stream)).result
+        served.draining.set()
+
+        assert await rest(stream) == []
+        assert len(script.asked) == 1
+
+
+async def test_a_failing_evaluation_does_not_end_the_stream() -> None:
+    script = Script(RuntimeError("a bug"), SIGNAL)
+    async with serving(script) as served:
+        with capture_logs() as logs:
+            stream = served.stub.StreamIsActive(reference())
+            assert (await first(stream)).result
+        served.draining.set()
+
+        assert await rest(stream) == []
+        (line,) = logs
+        assert line["event"] == "stream.evaluation_failed"
+        assert line["scaled_object"] == str(OBJECT)
+
+
+async def test_a_failure_between_two_signals_is_no_edge() -> None:
+    script = Script(SIGNAL, RuntimeError("a bug"), SIGNAL)
+    async with serving(script) as served:
+        stream = served.stub.StreamIsActive(reference())
+        await script.asked_at_least(6)
+        served.draining.set()
+
+        assert [message.result for message in await rest(stream)] == [True]
+
+
+async def test_a_spec_stream_sends_the_spec_at_once_and_waits() -> None:
+    async with serving(Script(QUIET)) as served:
+        stream = served.stub.StreamMetricSpec(reference())
+
+        assert await first(stream) == await served.stub.GetMetricSpec(reference())
+        served.draining.set()
+        assert await rest(stream) == []
+
+
+@pytest.mark.parametrize("method", ["StreamIsActive", "StreamMetricSpec"])
+async def test_a_stream_ends_well_by_itself_before_its_connection_is_cut(method: str) -> None:
+    async with serving(Script(SIGNAL), connection_max_age_seconds=0.05) as served:
+        stream = getattr(served.stub, method)(reference())
+
+        assert len(await rest(stream)) == 1
+
+
+@pytest.mark.parametrize("method", ["StreamIsActive", "StreamMetricSpec"])
+async def test_a_caller_who_leaves_a_stream_leaves_no_task(method: str) -> None:
+    async with serving(Script(SIGNAL)) as served:
+        idle = asyncio.all_tasks()
+        streams = [getattr(served.stub, method)(reference()) for _ in range(5)]
+        for stream in streams:
+            await first(stream)
+        for stream in streams:
+            stream.cancel()
+        ended = [await served.next_call() for _ in streams]
+        await served.server.stop(3600)
+
+        assert ended == [(method, "CANCELLED")] * 5
+        assert asyncio.all_tasks() <= idle
+
+
+async def test_two_hundred_streams_are_open_at_once() -> None:
+    async with serving(Script(SIGNAL, seconds_per_step=3600)) as served:
+        streams = [served.stub.StreamIsActive(reference()) for _ in range(200)]
+        assert [(await first(stream)).result for stream in streams] == [True] * 200
+        served.draining.set()
+
+        assert [await rest(stream) for stream in streams] == [[]] * 200

@@ -1,0 +1,117 @@
+"""Text → value for HTTP: URLs, targets, headers, tokens."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from keda_gpu_scaler.settings import endpoints
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("http://prometheus:9090", "http://prometheus:9090"),
+        ("http://prometheus:9090/", "http://prometheus:9090"),
+        ("https://mimir.example/prometheus/", "https://mimir.example/prometheus"),
+        ("HTTP://[::1]:9090", "http://[::1]:9090"),
+    ],
+)
+def test_a_url_is_kept_without_its_last_slash(text: str, url: str) -> None:
+    assert endpoints.url(text) == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("prometheus:9090", id="no scheme"),
+        pytest.param("ftp://prometheus", id="another scheme"),
+        pytest.param("http://", id="no host"),
+        pytest.param("http://:9090", id="no host before a port"),
+        pytest.param("http://prometheus:0", id="port 0"),
+        pytest.param("http://prometheus:99999", id="no such port"),
+        pytest.param("http://[::1", id="half an address"),
+        pytest.param("http://a b", id="space"),
+        pytest.param("http://a\u0000b", id="control character"),
+        pytest.param("http://a/?token=1", id="query"),
+        pytest.param("http://a/#b", id="fragment"),
+    ],
+)
+def test_what_is_no_url_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a URL such as http://prometheus:9090"):
+        endpoints.url(text)
+
+
+def test_credentials_in_a_url_are_refused_and_it_is_said_where_they_go() -> None:
+    with pytest.raises(ValueError, match=r"without a user or password: .*username and password"):
+        endpoints.url("https://me:hunter2@prometheus")
+    with pytest.raises(ValueError, match="without a user or password"):
+        endpoints.targets("https://me@exporter:9400/metrics")
+
+
+def test_targets_are_separated_by_commas_or_listed() -> None:
+    expected = ("http://10.0.0.1:9400/metrics", "dns+https://exporter.gpu:9400/gpu?a=b")
+    assert endpoints.targets(f" {expected[0]} , {expected[1]},") == expected
+    assert endpoints.targets(list(expected)) == expected
+
+
+def test_a_target_without_a_path_means_metrics() -> None:
+    assert endpoints.targets("http://a:9400") == ("http://a:9400/metrics",)
+    assert endpoints.targets("http://a:9400/") == ("http://a:9400/",)
+
+
+def test_a_target_given_twice_counts_once() -> None:
+    assert endpoints.targets("http://a,http://a/metrics") == ("http://a/metrics",)
+
+
+@pytest.mark.parametrize("text", ["exporter:9400", "dns://a:1", "http://a#b", "dns+http://"])
+def test_what_is_no_target_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="targets such as"):
+        endpoints.targets(text)
+
+
+@pytest.mark.parametrize("text", ["", " , ,"])
+def test_no_target_at_all_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="at least one target"):
+        endpoints.targets(text)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param("X-Scope-OrgID=a=b, X-More=2", id="pairs"),
+        pytest.param('{"X-Scope-OrgID": "a=b", "X-More": "2"}', id="JSON"),
+        pytest.param({"X-Scope-OrgID": SecretStr("a=b"), "X-More": "2"}, id="mapping"),
+    ],
+)
+def test_headers_are_pairs_or_json_or_a_mapping(given: object) -> None:
+    assert endpoints.headers(given) == {"X-Scope-OrgID": "a=b", "X-More": "2"}
+
+
+@pytest.mark.parametrize("given", ["tenant", "{", '{"a": 1}', "a=1,b", 5, {"a": {}}])
+def test_what_are_no_headers_is_refused(given: object) -> None:
+    with pytest.raises(ValueError, match="name=value,name=value or"):
+        endpoints.headers(given)
+
+
+@pytest.mark.parametrize("given", ["a b=1", "=1", {"a": "x\r\ny: z"}, {"a": "ü"}, {"a\n": "1"}])
+def test_headers_that_http_cannot_carry_are_refused(given: object) -> None:
+    with pytest.raises(ValueError, match="header names and values that HTTP allows"):
+        endpoints.headers(given)
+
+
+def test_a_token_is_visible_ascii() -> None:
+    assert endpoints.token("abc.DEF-1~+/=") == "abc.DEF-1~+/="
+    assert endpoints.token(SecretStr("abc")) == "abc"
+    for wrong in ("", "a b", "a\nb", "ä", 5):
+        with pytest.raises(ValueError, match="a token of visible ASCII characters"):
+            endpoints.token(wrong)
+
+
+@given(st.from_regex(r"https?://[^ ]{1,20}", fullmatch=True))
+def test_a_url_that_was_read_reads_as_itself(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        found = endpoints.url(text)
+        assert endpoints.url(found) == found

@@ -1,0 +1,363 @@
+"""Environment and file → settings, or one message that names every mistake."""
+
+from pathlib import Path
+
+import pytest
+
+from keda_gpu_scaler import errors, settings
+from keda_gpu_scaler.settings import LogFormat, LogLevel, PrometheusSettings, ScrapeSettings
+
+PREFIX = "KEDA_GPU_SCALER_"
+URL = "http://prometheus:9090"
+WORD = "hunter2"
+"""A secret that must not show."""
+
+
+def load(file: str = "", **variables: str) -> settings.Settings:
+    """Load from these variables; `file` is the path of the settings file."""
+    environ = {PREFIX + name: value for name, value in variables.items()}
+    return settings.load(environ | {PREFIX + "CONFIG": file, "PATH": "/bin"})
+
+
+def refusal(file: str = "", **variables: str) -> list[str]:
+    """Return the mistakes in these settings, one per line."""
+    with pytest.raises(errors.SettingsError) as caught:
+        load(file, **variables)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    heading, *mistakes = str(caught.value).splitlines()
+    plural = "" if len(mistakes) == 1 else "s"
+    assert heading == f"{len(mistakes)} mistake{plural} in the process settings:"
+    return mistakes
+
+
+@pytest.fixture
+def yaml(tmp_path: Path) -> Path:
+    return tmp_path / "settings.yaml"
+
+
+def test_the_url_of_a_prometheus_is_enough() -> None:
+    loaded = load(PROMETHEUS_URL=URL)
+    assert loaded.sources == {"default": PrometheusSettings(url=URL)}
+
+
+def test_the_defaults_are_what_the_documentation_promises() -> None:
+    loaded = load(PROMETHEUS_URL=URL)
+    assert str(loaded.grpc_address) == ":6000"
+    assert str(loaded.http_address) == ":8080"
+    assert loaded.config is None
+    assert (loaded.log_level, loaded.log_format) == (LogLevel.INFO, LogFormat.AUTO)
+    assert loaded.give_up_seconds == 3600
+    assert loaded.shutdown_grace_seconds == 20
+    assert loaded.connection_max_age_seconds == 600
+    assert loaded.max_concurrent_rpcs == 5000
+
+
+def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("abc")
+    loaded = load(
+        GRPC_ADDRESS="127.0.0.1:0",
+        HTTP_ADDRESS="[::1]:81",
+        LOG_LEVEL="DEBUG",
+        LOG_FORMAT="json",
+        GIVE_UP="2h",
+        SHUTDOWN_GRACE="0s",
+        CONNECTION_MAX_AGE="5m",
+        MAX_CONCURRENT_RPCS="7",
+        PROMETHEUS_URL=URL,
+        PROMETHEUS_STEP="30s",
+        PROMETHEUS_TIMEOUT="1500ms",
+        PROMETHEUS_MAX_RESPONSE_BYTES="1MiB",
+        PROMETHEUS_BEARER_TOKEN_FILE=str(token),
+        PROMETHEUS_HEADERS="X-Scope-OrgID=team-a",
+    )
+    assert loaded.grpc_address == ("127.0.0.1", 0)
+    assert loaded.http_address == ("::1", 81)
+    assert (loaded.log_level, loaded.log_format) == (LogLevel.DEBUG, LogFormat.JSON)
+    assert loaded.give_up_seconds == 7200
+    assert loaded.shutdown_grace_seconds == 0
+    assert loaded.connection_max_age_seconds == 300
+    assert loaded.max_concurrent_rpcs == 7
+    source = loaded.sources["default"]
+    assert isinstance(source, PrometheusSettings)
+    assert (source.step_seconds, source.timeout_seconds) == (30, 1.5)
+    assert source.max_response_bytes == 2**20
+    assert source.bearer_token_file == token
+    assert source.headers["X-Scope-OrgID"].get_secret_value() == "team-a"
+
+
+def test_exporters_can_be_asked_directly() -> None:
+    loaded = load(SCRAPE_TARGETS="http://a:9400,dns+http://b:9400", SCRAPE_INTERVAL="10s")
+    targets = ("http://a:9400/metrics", "dns+http://b:9400/metrics")
+    assert loaded.sources == {"default": ScrapeSettings(targets=targets, interval_seconds=10)}
+
+
+def test_this_process_own_environment_is_read_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PREFIX + "PROMETHEUS_URL", URL)
+    assert settings.load().sources == {"default": PrometheusSettings(url=URL)}
+
+
+def test_an_empty_value_counts_as_not_set() -> None:
+    loaded = load(PROMETHEUS_URL=URL, PROMETHEUS_STEP="", SCRAPE_TARGETS=" ")
+    assert loaded.sources == {"default": PrometheusSettings(url=URL)}
+
+
+def test_a_secret_with_a_line_break_at_its_end_is_taken_without_it() -> None:
+    source = load(PROMETHEUS_URL=URL, PROMETHEUS_BEARER_TOKEN=f"{WORD}\n").sources["default"]
+    assert isinstance(source, PrometheusSettings)
+    assert source.bearer_token is not None
+    assert source.bearer_token.get_secret_value() == WORD
+
+
+def test_without_a_source_it_is_said_how_to_give_one() -> None:
+    (mistake,) = refusal()
+    assert mistake.startswith(
+        "- sources; expected at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL"
+    )
+    assert "KEDA_GPU_SCALER_SCRAPE_TARGETS" in mistake
+    assert "KEDA_GPU_SCALER_CONFIG" in mistake
+
+
+def test_all_mistakes_are_named_as_they_were_written_with_value_and_expectation() -> None:
+    assert refusal(
+        PROMETHEUS_URL="prometheus:9090",
+        PROMETHEUS_STEP="15",
+        GRPC_ADDRESS="6000",
+        LOG_LEVEL="loud",
+        MAX_CONCURRENT_RPCS="0",
+    ) == [
+        (
+            '- KEDA_GPU_SCALER_GRPC_ADDRESS: "6000"; '
+            "expected an address such as :6000, 127.0.0.1:6000 or [::1]:6000"
+        ),
+        "- KEDA_GPU_SCALER_LOG_LEVEL: \"loud\"; expected 'debug', 'info', 'warning' or 'error'",
+        '- KEDA_GPU_SCALER_MAX_CONCURRENT_RPCS: "0"; expected a whole number of at least 1',
+        (
+            '- KEDA_GPU_SCALER_PROMETHEUS_URL: "prometheus:9090"; '
+            "expected a URL such as http://prometheus:9090"
+        ),
+        (
+            '- KEDA_GPU_SCALER_PROMETHEUS_STEP: "15"; expected a duration such as 30s, 2m or 1h30m '
+            "(a number needs a unit: s, m or h)"
+        ),
+    ]
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest_known_one() -> None:
+    assert refusal(PROMETHEUS_URL=URL, PROMETHEUS_PASWORD=WORD, Give_Up="1h", XYZ="1") == [
+        "- KEDA_GPU_SCALER_Give_Up: unknown setting; did you mean KEDA_GPU_SCALER_GIVE_UP?",
+        (
+            "- KEDA_GPU_SCALER_PROMETHEUS_PASWORD: unknown setting; "
+            "did you mean KEDA_GPU_SCALER_PROMETHEUS_PASSWORD?"
+        ),
+        "- KEDA_GPU_SCALER_XYZ: unknown setting; expected a setting that exists",
+    ]
+
+
+def test_the_names_of_fields_in_the_code_are_no_settings() -> None:
+    (mistake,) = refusal(PROMETHEUS_URL=URL, PROMETHEUS_STEP_SECONDS="15s")
+    assert mistake.startswith("- KEDA_GPU_SCALER_PROMETHEUS_STEP_SECONDS: unknown setting")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SERVICE_HOST",
+        "SERVICE_PORT",
+        "SERVICE_PORT_GRPC",
+        "PORT",
+        "PORT_6000_TCP",
+        "PORT_6000_TCP_ADDR",
+        "METRICS_SERVICE_HOST",
+        "PROMETHEUS_SERVICE_PORT_HTTP",
+        "METRICS_PORT_8080_TCP_PROTO",
+    ],
+)
+def test_what_kubernetes_says_of_services_is_no_setting(name: str) -> None:
+    assert load(PROMETHEUS_URL=URL, **{name: "tcp://10.0.0.1:6000"}) == load(PROMETHEUS_URL=URL)
+
+
+def test_settings_without_the_one_they_belong_to_are_refused() -> None:
+    assert refusal(PROMETHEUS_STEP="15s") == [
+        "- KEDA_GPU_SCALER_PROMETHEUS_URL: not set; expected a value"
+    ]
+    assert refusal(SCRAPE_INTERVAL="15s") == [
+        "- KEDA_GPU_SCALER_SCRAPE_TARGETS: not set; expected a value"
+    ]
+
+
+def test_settings_that_do_not_go_together_are_all_named() -> None:
+    assert refusal(PROMETHEUS_URL=URL, PROMETHEUS_BEARER_TOKEN=WORD, PROMETHEUS_USERNAME="me") == [
+        (
+            "- KEDA_GPU_SCALER_PROMETHEUS_BEARER_TOKEN, KEDA_GPU_SCALER_PROMETHEUS_USERNAME; "
+            "expected only one of them"
+        )
+    ]
+    assert refusal(PROMETHEUS_URL=URL, PROMETHEUS_USERNAME="a:b", PROMETHEUS_PASSWORD=WORD) == [
+        (
+            '- KEDA_GPU_SCALER_PROMETHEUS_USERNAME: "a:b"; '
+            "expected a user without a colon, as basic authentication wants it"
+        )
+    ]
+
+
+def test_two_kinds_of_default_source_are_refused() -> None:
+    assert refusal(PROMETHEUS_URL=URL, SCRAPE_TARGETS="http://a") == [
+        (
+            "- KEDA_GPU_SCALER_PROMETHEUS_URL, KEDA_GPU_SCALER_SCRAPE_TARGETS; "
+            "expected only one of them to say what `default` is"
+        ),
+        (
+            "- sources; expected at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL or "
+            "KEDA_GPU_SCALER_SCRAPE_TARGETS, or name sources in the file that "
+            "KEDA_GPU_SCALER_CONFIG names"
+        ),
+    ]
+
+
+def test_no_secret_is_shown_with_a_mistake() -> None:
+    shown = "\n".join(
+        refusal(
+            PROMETHEUS_URL=f"http://me:{WORD}@prometheus",
+            PROMETHEUS_BEARER_TOKEN=f"{WORD} with a space",
+            PROMETHEUS_HEADERS=f"Authorization: {WORD}",
+            PROMETHEUS_PASWORD=WORD,
+        )
+    )
+    assert WORD not in shown
+    assert 'KEDA_GPU_SCALER_PROMETHEUS_URL: "http://***@prometheus"' in shown
+    assert "KEDA_GPU_SCALER_PROMETHEUS_BEARER_TOKEN: a value that is not shown" in shown
+
+
+def test_a_long_value_is_cut() -> None:
+    (mistake,) = refusal(PROMETHEUS_URL=URL, GIVE_UP="x" * 1000)
+    assert len(mistake) < 250
+    assert "x..." in mistake
+
+
+def test_the_file_names_several_sources(yaml: Path) -> None:
+    yaml.write_text(
+        """
+        give_up: 2h
+        sources:
+          eu:
+            type: prometheus
+            url: https://eu.example
+            step: 30s
+            headers: {X-Scope-OrgID: "7"}
+          edge:
+            type: scrape
+            targets: [http://a:9400, http://b:9400/gpu]
+        """
+    )
+    loaded = load(str(yaml))
+    assert loaded.config == yaml
+    assert loaded.give_up_seconds == 7200
+    eu, edge = loaded.sources["eu"], loaded.sources["edge"]
+    assert isinstance(eu, PrometheusSettings)
+    assert (eu.url, eu.step_seconds) == ("https://eu.example", 30)
+    assert eu.headers["X-Scope-OrgID"].get_secret_value() == "7"
+    assert edge == ScrapeSettings(targets=("http://a:9400/metrics", "http://b:9400/gpu"))
+
+
+def test_the_environment_wins_over_the_file_setting_by_setting(yaml: Path) -> None:
+    yaml.write_text(f"prometheus_url: {URL}\nprometheus_step: 30s\ngive_up: 2h\n")
+    loaded = load(str(yaml), PROMETHEUS_STEP="1m")
+    assert loaded.sources == {"default": PrometheusSettings(url=URL, step_seconds=60)}
+    assert loaded.give_up_seconds == 7200
+
+
+def test_a_source_of_the_environment_stands_beside_those_of_the_file(yaml: Path) -> None:
+    yaml.write_text("sources: {edge: {type: scrape, targets: http://a}}")
+    assert set(load(str(yaml), PROMETHEUS_URL=URL).sources) == {"default", "edge"}
+
+
+def test_a_default_source_in_both_places_is_refused(yaml: Path) -> None:
+    yaml.write_text("sources: {default: {type: scrape, targets: http://a}}")
+    assert refusal(str(yaml), PROMETHEUS_URL=URL) == [
+        (
+            f"- sources.default.targets in {yaml}, KEDA_GPU_SCALER_PROMETHEUS_URL; "
+            "expected only one of them to say what `default` is"
+        )
+    ]
+
+
+def test_mistakes_in_the_file_are_named_by_their_place(yaml: Path) -> None:
+    yaml.write_text(
+        """
+        giveup: 1h
+        config: other.yaml
+        prometheus_url: http://me:hunter2@a
+        prometheus_step: 15
+        sources:
+          eu: {type: prometheus, url: 5, pasword: hunter2}
+          EU: {type: scrape, targets: http://a}
+          us: {type: influxdb}
+          jp: {url: http://a}
+          cn: {type: scrape, interval: [5s]}
+        """
+    )
+    assert refusal(str(yaml)) == [
+        f"- giveup in {yaml}: unknown setting; did you mean give_up?",
+        f"- config in {yaml}: unknown setting; expected a setting that exists",
+        f'- sources.eu.url in {yaml}: "5"; expected a URL such as http://prometheus:9090',
+        f"- sources.eu.pasword in {yaml}: unknown setting; did you mean password?",
+        (
+            "- sources.EU; expected a source name of lower-case letters, digits and inner dashes, "
+            "63 at most"
+        ),
+        f'- sources.us.type in {yaml}: "influxdb"; expected prometheus or scrape',
+        "- sources.jp.type; expected prometheus or scrape",
+        "- sources.cn.targets: not set; expected a value",
+        (
+            f"- sources.cn.interval in {yaml}: \"['5s']\"; "
+            "expected a duration such as 30s, 2m or 1h30m"
+        ),
+        (
+            f'- prometheus_url in {yaml}: "http://***@a"; expected a URL such as '
+            "http://prometheus:9090, without a user or password: those have settings of their own "
+            "(username and password, bearer_token or bearer_token_file, headers)"
+        ),
+        (
+            f'- prometheus_step in {yaml}: "15"; expected a duration such as 30s, 2m or 1h30m '
+            "(a number needs a unit: s, m or h)"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param("a: [1", "YAML; line 1 is not: ", id="not YAML"),
+        pytest.param("password: hunter2\n\tx: 1", "YAML; line 2 is not: ", id="tab"),
+        pytest.param("\x00", "YAML without control characters", id="control characters"),
+        pytest.param("- a", "a YAML mapping of names to values", id="list"),
+        pytest.param("sources: [a]", "`sources` to be a mapping of names to sources", id="sources"),
+        pytest.param("sources: {a: b}", "`sources.a` to be a mapping of names", id="source"),
+    ],
+)
+def test_a_file_of_another_shape_is_refused(yaml: Path, content: str, expected: str) -> None:
+    yaml.write_text(content)
+    (mistake,) = refusal(str(yaml), PROMETHEUS_URL=URL)
+    assert mistake.startswith(f'- KEDA_GPU_SCALER_CONFIG: "{yaml}"; expected {expected}')
+    assert WORD not in mistake
+
+
+def test_a_file_that_cannot_be_read_is_refused(yaml: Path) -> None:
+    (mistake,) = refusal(str(yaml), PROMETHEUS_URL=URL)
+    assert mistake.endswith("a YAML file that this process can read (No such file or directory)")
+    yaml.write_bytes(b"\xff")
+    (mistake,) = refusal(str(yaml), PROMETHEUS_URL=URL)
+    assert mistake.endswith("expected YAML text in UTF-8")
+
+
+@pytest.mark.parametrize("content", ["", "sources:", "give_up:\nsources: {default: }"])
+def test_an_empty_file_says_nothing(yaml: Path, content: str) -> None:
+    yaml.write_text(content)
+    assert load(str(yaml), PROMETHEUS_URL=URL).sources == {"default": PrometheusSettings(url=URL)}
+
+
+def test_a_value_left_empty_in_the_file_is_not_set(yaml: Path) -> None:
+    yaml.write_text(f"sources: {{eu: {{type: prometheus, url: '{URL}', step: , username: ''}}}}")
+    assert load(str(yaml)).sources == {"eu": PrometheusSettings(url=URL)}

@@ -1,0 +1,93 @@
+"""The settings of a source: right once they exist."""
+
+from pathlib import Path
+
+import pytest
+import trustme
+from pydantic import SecretStr, ValidationError
+
+from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
+
+URL = "http://prometheus:9090"
+
+
+def test_a_prometheus_needs_no_more_than_its_url() -> None:
+    settings = PrometheusSettings(url=URL)
+    assert settings.step_seconds == 15
+    assert settings.timeout_seconds == 10
+    assert settings.max_response_bytes == 64 * 2**20
+    assert settings.headers == {}
+
+
+def test_exporters_need_no_more_than_their_targets() -> None:
+    settings = ScrapeSettings(targets=("http://a:9400",))
+    assert settings.targets == ("http://a:9400/metrics",)
+    assert settings.interval_seconds == 5
+    assert settings.timeout_seconds == 5
+
+
+def test_a_scrape_may_take_as_long_as_the_interval_and_no_longer() -> None:
+    assert ScrapeSettings(targets=("http://a",), interval_seconds=2).timeout_seconds == 2
+    with pytest.raises(ValidationError, match="a timeout of at most the interval"):
+        ScrapeSettings(targets=("http://a",), interval_seconds=2, timeout_seconds=3)
+
+
+def test_settings_cannot_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        PrometheusSettings(url=URL).url = "http://other"
+
+
+def test_secrets_never_show() -> None:
+    settings = PrometheusSettings(
+        url=URL,
+        username="me",
+        password=SecretStr("hunter2"),
+        headers={"Authorization": SecretStr("hunter2")},
+    )
+    token = PrometheusSettings(url=URL, bearer_token=SecretStr("hunter2"))
+    for shown in (repr(settings), str(settings), settings.model_dump_json(), repr(token)):
+        assert "hunter2" not in shown
+    assert settings.password is not None
+    assert settings.password.get_secret_value() == "hunter2"
+    assert settings.headers["Authorization"].get_secret_value() == "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(
+            {"bearer_token": "a", "username": "b", "password": "c"}, "only one of them", id="two"
+        ),
+        pytest.param(
+            {"bearer_token": "a", "bearer_token_file": __file__}, "only one of them", id="file too"
+        ),
+        pytest.param({"username": "a"}, "both or none", id="no password"),
+        pytest.param({"password": "a"}, "both or none", id="no user"),
+        pytest.param({"username": "a:b", "password": "c"}, "a user without a colon", id="colon"),
+        pytest.param({"key_file": __file__}, "a cert_file with it", id="key alone"),
+        pytest.param({"ca_file": __file__}, "a PEM file with certificates", id="no CA"),
+        pytest.param({"cert_file": __file__}, "PEM files with a certificate", id="no certificate"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(given: dict[str, str], expected: str) -> None:
+    with pytest.raises(ValidationError, match=expected):
+        PrometheusSettings.model_validate({"url": URL, **given})
+
+
+def test_certificates_are_loaded_once_to_see_that_they_can_be(tmp_path: Path) -> None:
+    ca, other = trustme.CA(), trustme.CA()
+    issued, foreign = ca.issue_cert("scaler"), other.issue_cert("scaler")
+    paths = {name: tmp_path / f"{name}.pem" for name in ("ca", "cert", "key", "both", "foreign")}
+    ca.cert_pem.write_to_path(paths["ca"])
+    issued.cert_chain_pems[0].write_to_path(paths["cert"])
+    issued.private_key_pem.write_to_path(paths["key"])
+    issued.private_key_and_cert_chain_pem.write_to_path(paths["both"])
+    foreign.private_key_pem.write_to_path(paths["foreign"])
+
+    settings = PrometheusSettings(
+        url=URL, ca_file=paths["ca"], cert_file=paths["cert"], key_file=paths["key"]
+    )
+    assert settings.cert_file == paths["cert"]
+    assert PrometheusSettings(url=URL, cert_file=paths["both"]).key_file is None
+    with pytest.raises(ValidationError, match="a certificate and its unencrypted key"):
+        PrometheusSettings(url=URL, cert_file=paths["cert"], key_file=paths["foreign"])

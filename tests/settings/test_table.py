@@ -1,0 +1,49 @@
+"""The rows that the documentation shows."""
+
+from keda_gpu_scaler import settings
+from keda_gpu_scaler.settings import Row
+
+
+def test_every_setting_has_a_row_with_both_names_and_a_meaning() -> None:
+    rows = settings.describe()
+    assert len({row.variable for row in rows}) == len(rows)
+    for row in rows:
+        assert row.variable == f"KEDA_GPU_SCALER_{row.key.upper()}"
+        assert row.meaning.endswith(".")
+    assert {row.key.partition("_")[0] for row in rows} >= {"grpc", "prometheus", "scrape"}
+
+
+def test_defaults_are_shown_as_people_write_them() -> None:
+    defaults = {row.key: row.default for row in settings.describe()}
+    assert defaults["grpc_address"] == ":6000"
+    assert defaults["log_level"] == "info"
+    assert defaults["give_up"] == "1h"
+    assert defaults["max_concurrent_rpcs"] == "5000"
+    assert defaults["prometheus_url"] == ""
+    assert defaults["prometheus_step"] == "15s"
+    assert defaults["prometheus_max_response_bytes"] == "64MiB"
+    assert defaults["prometheus_bearer_token"] == ""
+
+
+def test_the_defaults_shown_are_accepted_as_values() -> None:
+    given = {row.variable: row.default for row in settings.describe() if row.default}
+    scrape = {name: text for name, text in given.items() if "_PROMETHEUS_" not in name}
+    prometheus = {name: text for name, text in given.items() if "_SCRAPE_" not in name}
+    target, url = "http://a:9400/metrics", "http://a:9090"
+    assert settings.load(scrape | {"KEDA_GPU_SCALER_SCRAPE_TARGETS": target}) == settings.load(
+        {"KEDA_GPU_SCALER_SCRAPE_TARGETS": target}
+    )
+    assert settings.load(prometheus | {"KEDA_GPU_SCALER_PROMETHEUS_URL": url}) == settings.load(
+        {"KEDA_GPU_SCALER_PROMETHEUS_URL": url}
+    )
+
+
+def test_a_row_carries_the_unit_in_its_text() -> None:
+    row = next(row for row in settings.describe() if row.key == "shutdown_grace")
+    assert row == Row(
+        "KEDA_GPU_SCALER_SHUTDOWN_GRACE",
+        "shutdown_grace",
+        "20s",
+        "Longest time for calls to end when the process is asked to; keep it below "
+        "terminationGracePeriodSeconds.",
+    )

@@ -1,0 +1,194 @@
+"""Facts → metrics, read back from what a Prometheus would see."""
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from keda_gpu_scaler import facts, telemetry
+from keda_gpu_scaler.decision import Decision, State
+from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.telemetry import Telemetry
+from tests import triggers
+from tests.clocks import Clock
+
+TRIGGER = {"namespace": "ml", "scaled_object": "bert", "metric": "gpu-utilization"}
+SNAPSHOT = {"source": "default", "signal": "utilization", "profile": "auto"}
+MEASURED = Decision(
+    state=State.MEASURED,
+    reason="mean 83.5 over 2 pods",
+    value=167.0,
+    active=True,
+    average=83.5,
+    expected=3,
+    measured=2,
+    reporting_pods=4,
+)
+UNKNOWN = Decision(state=State.UNKNOWN, reason="no answer", value=None, active=None)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def counted(clock: Clock) -> Telemetry:
+    return Telemetry(clock)
+
+
+def evaluated(decision: Decision = MEASURED, age: float | None = 2.0) -> facts.Evaluated:
+    return facts.Evaluated(triggers.BERT, triggers.spec(), decision, snapshot_age_seconds=age)
+
+
+def taken(refused_samples: int = 0) -> facts.SnapshotTaken:
+    return facts.SnapshotTaken("default", "utilization", "auto", 1.0, 5, refused_samples)
+
+
+def value(counted: Telemetry, name: str, **labels: str) -> float | None:
+    return counted.registry.get_sample_value(f"keda_gpu_scaler_{name}", labels)
+
+
+def test_calls_are_counted_and_timed(counted: Telemetry) -> None:
+    counted(facts.Called("GetMetrics", "OK", 0.002))
+    counted(facts.Called("GetMetrics", "UNAVAILABLE", 3.0))
+    assert value(counted, "rpcs_total", method="GetMetrics", code="OK") == 1
+    assert value(counted, "rpcs_total", method="GetMetrics", code="UNAVAILABLE") == 1
+    assert value(counted, "rpc_duration_seconds_count", method="GetMetrics") == 2
+    assert value(counted, "rpc_duration_seconds_bucket", method="GetMetrics", le="0.0025") == 1
+
+
+def test_queries_are_counted_by_outcome_and_timed(counted: Telemetry) -> None:
+    counted(facts.Queried("default", "snapshot", 0.5, None))
+    counted(facts.Queried("default", "snapshot", 0.25, "connection refused"))
+    labels = {"source": "default", "query": "snapshot"}
+    assert value(counted, "source_queries_total", **labels, outcome="ok") == 1
+    assert value(counted, "source_queries_total", **labels, outcome="error") == 1
+    assert value(counted, "source_query_duration_seconds_sum", **labels) == 0.75
+
+
+def test_a_source_is_up_from_its_first_snapshot_until_it_is_said_to_be_down(
+    counted: Telemetry,
+) -> None:
+    assert value(counted, "source_up", source="default") is None
+    counted(taken())
+    assert value(counted, "source_up", source="default") == 1
+    counted(facts.SourceChanged("default", reachable=False, reason="refused"))
+    counted(taken())
+    assert value(counted, "source_up", source="default") == 0
+    counted(facts.SourceChanged("default", reachable=True, reason="it answers again"))
+    assert value(counted, "source_up", source="default") == 1
+
+
+def test_a_snapshot_shows_its_pods_and_what_it_left_out(counted: Telemetry) -> None:
+    counted(taken(refused_samples=2))
+    assert value(counted, "snapshot_pods", **SNAPSHOT) == 5
+    assert value(counted, "snapshot_refused_samples", **SNAPSHOT) == 2
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
+
+
+def test_the_age_of_a_snapshot_grows_while_people_ask(counted: Telemetry, clock: Clock) -> None:
+    counted(evaluated(age=2.0))
+    counted(taken())
+    clock.now += 30
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 32
+    counted(evaluated(age=3.0))
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 3
+    assert value(counted, "snapshot_pods", **SNAPSHOT) == 5
+
+
+def test_without_a_snapshot_there_is_no_age(counted: Telemetry) -> None:
+    counted(evaluated(UNKNOWN, age=None))
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
+
+
+def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
+    counted(evaluated(UNKNOWN))
+    counted(evaluated())
+    shown = {
+        name: value(counted, f"trigger_{name}", **TRIGGER)
+        for name in (
+            "value",
+            "average",
+            "threshold",
+            "active",
+            "expected_replicas",
+            "measured_replicas",
+            "reporting_pods",
+        )
+    }
+    assert shown == {
+        "value": 167,
+        "average": 83.5,
+        "threshold": 70,
+        "active": 1,
+        "expected_replicas": 3,
+        "measured_replicas": 2,
+        "reporting_pods": 4,
+    }
+
+
+def test_exactly_the_state_it_is_in_is_one(counted: Telemetry) -> None:
+    counted(evaluated())
+    states = {
+        str(state): value(counted, "trigger_state", **TRIGGER, state=state) for state in State
+    }
+    assert states == {str(state): float(state is State.MEASURED) for state in State}
+
+
+def test_what_is_held_or_unknown_has_no_sample(counted: Telemetry) -> None:
+    counted(evaluated())
+    counted(evaluated(UNKNOWN))
+    for name in ("value", "average", "active"):
+        assert value(counted, f"trigger_{name}", **TRIGGER) is None
+    assert value(counted, "trigger_state", **TRIGGER, state="unknown") == 1
+
+
+def test_inactive_is_zero_and_not_absent(counted: Telemetry) -> None:
+    counted(evaluated(replace(MEASURED, active=False, value=0.0)))
+    assert value(counted, "trigger_active", **TRIGGER) == 0
+    assert value(counted, "trigger_value", **TRIGGER) == 0
+
+
+def test_series_nobody_asks_for_end_after_ten_minutes(counted: Telemetry, clock: Clock) -> None:
+    counted(evaluated())
+    clock.now += 600
+    assert value(counted, "trigger_value", **TRIGGER) == 167
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 602
+    clock.now += 1
+    assert value(counted, "trigger_value", **TRIGGER) is None
+    assert value(counted, "trigger_state", **TRIGGER, state="measured") is None
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
+
+
+def test_two_triggers_with_the_same_names_share_their_series(counted: Telemetry) -> None:
+    counted(evaluated())
+    other = replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50"))
+    counted(other)
+    assert value(counted, "trigger_threshold", **TRIGGER) == 50
+    counted(replace(evaluated(), scaled_object=ScaledObject("ml", "other")))
+    assert value(counted, "trigger_threshold", **TRIGGER) == 50
+
+
+def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
+    counted(evaluated())
+    counted(taken())
+    counted(facts.Queried("default", "snapshot", 0.5, None))
+    counted(facts.Called("GetMetrics", "OK", 0.002))
+    own = {}
+    for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
+        if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):
+            total = "_total" if family.type == "counter" else ""
+            labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+            own[family.name + total] = (family.type, labels, family.documentation)
+    assert own == {
+        metric.name: (metric.kind, set(metric.labels), metric.meaning)
+        for metric in telemetry.METRICS
+    }
+
+
+def test_process_and_platform_are_shown_too(counted: Telemetry) -> None:
+    shown = generate_latest(counted.registry).decode()
+    assert "process_resident_memory_bytes" in shown
+    assert "python_info" in shown

@@ -1,0 +1,203 @@
+"""The life of the process, with its real parts on free ports."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from structlog.testing import LogCapture
+
+from keda_gpu_scaler import app, errors
+from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
+
+HANG_SECONDS = 30
+"""Bounds a test that hangs; far above anything a test takes."""
+LOCAL = Address("127.0.0.1", 0)
+NOBODY = "http://127.0.0.1:1/metrics"
+SAMPLES = """\
+DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",namespace="ml",pod="bert-5d4f7c6b8-x2x4z"} 90
+"""
+
+
+def settings(
+    target: str = NOBODY, grpc_address: Address = LOCAL, http_address: Address = LOCAL
+) -> Settings:
+    return Settings(
+        grpc_address=grpc_address,
+        http_address=http_address,
+        sources={"default": ScrapeSettings(targets=(target,))},
+    )
+
+
+class Running:
+    """A scaler in this process, its ports, and the event that stops it."""
+
+    def __init__(self, chosen: Settings) -> None:
+        self.stop = asyncio.Event()
+        self._ports: asyncio.Future[app.Listening] = asyncio.get_running_loop().create_future()
+        self.life = asyncio.create_task(app.run(chosen, self.stop, self._ports.set_result))
+
+    async def ports(self) -> app.Listening:
+        """Wait until it listens."""
+        waited: set[asyncio.Future[Any]] = {self.life, self._ports}
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        return self._ports.result()
+
+
+@asynccontextmanager
+async def running(chosen: Settings) -> AsyncIterator[Running]:
+    """Run a scaler for a while, and see that it ends in order."""
+    async with asyncio.timeout(HANG_SECONDS):
+        scaler = Running(chosen)
+        try:
+            yield scaler
+        finally:
+            scaler.stop.set()
+            await asyncio.wait({scaler.life})
+        scaler.life.result()
+
+
+@asynccontextmanager
+async def channel(port: int) -> AsyncIterator[grpc.aio.Channel]:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def browser(port: int) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        yield client
+
+
+@pytest.fixture
+def lines() -> Iterator[LogCapture]:
+    captured = LogCapture()
+    structlog.configure(
+        processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
+    )
+    yield captured
+    structlog.reset_defaults()
+
+
+def reference() -> externalscaler_pb2.ScaledObjectRef:
+    trigger = {"workload": "bert", "threshold": "70"}
+    return externalscaler_pb2.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
+
+
+async def test_it_listens_is_healthy_and_ready_although_its_source_is_down(
+    lines: LogCapture,
+) -> None:
+    async with running(settings()) as scaler:
+        ports = await scaler.ports()
+        async with channel(ports.grpc_port) as opened, browser(ports.http_port) as client:
+            check = health_pb2_grpc.HealthStub(opened).Check
+            answer = await check(health_pb2.HealthCheckRequest())
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+            assert (await client.get("/healthz")).status_code == 200
+            assert (await client.get("/readyz")).status_code == 200
+    told = [line["event"] for line in lines.entries if line["event"].startswith("serve.")]
+    assert told == ["serve.starting", "serve.listening", "serve.stopping", "serve.stopped"]
+    listening = next(line for line in lines.entries if line["event"] == "serve.listening")
+    assert listening["grpc_port"] == ports.grpc_port
+    assert listening["http_port"] == ports.http_port
+
+
+async def test_an_evaluation_is_logged_and_counted(lines: LogCapture) -> None:
+    async with running(settings()) as scaler:
+        ports = await scaler.ports()
+        async with channel(ports.grpc_port) as opened, browser(ports.http_port) as client:
+            stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                await stub.IsActive(reference())
+            shown = (await client.get("/metrics")).text
+    changed = [line for line in lines.entries if line["event"] == "decision.changed"]
+    assert [line["state"] for line in changed] == ["unknown"]
+    assert 'keda_gpu_scaler_rpcs_total{code="UNAVAILABLE",method="IsActive"} 1.0' in shown
+    assert 'scaled_object="bert",state="unknown"} 1.0' in shown
+
+
+async def test_both_ports_are_closed_afterwards() -> None:
+    async with running(settings()) as scaler:
+        ports = await scaler.ports()
+    for port in ports:
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_a_stop_that_comes_before_the_start_is_kept() -> None:
+    async with asyncio.timeout(HANG_SECONDS):
+        stop = asyncio.Event()
+        stop.set()
+        await app.run(settings(), stop)
+
+
+async def test_an_open_stream_ends_with_ok_and_does_not_hold_up_the_stop() -> None:
+    async with running(settings()) as scaler:
+        ports = await scaler.ports()
+        async with channel(ports.grpc_port) as opened:
+            stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
+            stream = stub.StreamIsActive(reference())
+            await stub.GetMetricSpec(reference())  # answered after the stream was opened
+            scaler.stop.set()
+            async with asyncio.timeout(10):  # half of the grace
+                await scaler.life
+            assert await stream.code() is grpc.StatusCode.OK
+
+
+async def test_a_call_in_progress_finishes_while_it_is_not_ready_any_more() -> None:
+    answer = asyncio.Event()
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await answer.wait()
+        writer.write(f"HTTP/1.0 200 OK\r\ncontent-type: text/plain\r\n\r\n{SAMPLES}".encode())
+        writer.close()
+
+    exporter = await asyncio.start_server(slow, "127.0.0.1", 0)
+    port = exporter.sockets[0].getsockname()[1]
+    async with exporter, running(settings(f"http://127.0.0.1:{port}")) as scaler:
+        ports = await scaler.ports()
+        async with channel(ports.grpc_port) as opened, browser(ports.http_port) as client:
+            stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
+            call = stub.IsActive(reference())
+            await stub.GetMetricSpec(reference())  # answered after the call has begun
+            scaler.stop.set()
+            while (await client.get("/readyz")).status_code != 503:
+                pass
+            assert not call.done()
+            answer.set()
+            assert (await call).result is True
+
+
+@pytest.mark.parametrize(
+    ("grpc_is_taken", "setting"),
+    [(True, "KEDA_GPU_SCALER_GRPC_ADDRESS"), (False, "KEDA_GPU_SCALER_HTTP_ADDRESS")],
+    ids=["grpc", "http"],
+)
+async def test_a_port_that_is_taken_is_named_by_its_setting(
+    *, grpc_is_taken: bool, setting: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        taken = Address("127.0.0.1", holder.getsockname()[1])
+        addresses = (taken, LOCAL) if grpc_is_taken else (LOCAL, taken)
+        with pytest.raises(errors.SettingsError, match=f"{setting}: cannot listen on"):
+            await app.run(settings(NOBODY, *addresses), asyncio.Event())
+
+
+async def test_a_server_that_ends_by_surprise_ends_the_process() -> None:
+    async with asyncio.timeout(HANG_SECONDS):
+        scaler = Running(settings())
+        await scaler.ports()
+        (http,) = (task for task in asyncio.all_tasks() if task.get_name() == "http")
+        http.cancel()
+        with pytest.raises(RuntimeError, match="the HTTP server ended by surprise"):
+            await scaler.life

@@ -1,0 +1,154 @@
+"""`keda-gpu-scaler serve` as a container runs it: a process, its ports, its signals."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+
+COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "serve"]
+PREFIX = "KEDA_GPU_SCALER_"
+PATIENCE_SECONDS = 30
+"""Bounds a test that hangs; the grace is longer, so that waiting it out shows."""
+GRACE = "120s"
+SIGNALS = [signal.SIGTERM, signal.SIGINT]
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """Return this process's environment with these settings and no others."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    local = {
+        "GRPC_ADDRESS": "127.0.0.1:0",
+        "HTTP_ADDRESS": "127.0.0.1:0",
+        "SCRAPE_TARGETS": "http://127.0.0.1:1/metrics",
+        "SHUTDOWN_GRACE": GRACE,
+    }
+    return kept | {PREFIX + name: value for name, value in (local | settings).items()}
+
+
+@contextmanager
+def started(environ: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        COMMAND, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
+    """Read the log up to the first line of this event."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        found: dict[str, Any] = json.loads(line)
+        if found["event"] == event:
+            return found
+    raise AssertionError(f"the process ended without {event}")
+
+
+@contextmanager
+def serving(**settings: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Run the command, and give it with the ports it says it listens on."""
+    with started(environment(**settings)) as process:
+        yield process, said(process, "serve.listening")
+
+
+def ended(environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        COMMAND, env=environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
+
+
+def reference() -> externalscaler_pb2.ScaledObjectRef:
+    trigger = {"workload": "bert", "threshold": "70"}
+    return externalscaler_pb2.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_it_serves_until_a_signal_and_ends_with_0(number: signal.Signals) -> None:
+    with serving() as (process, ports):
+        with grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel:
+            check = health_pb2_grpc.HealthStub(channel).Check
+            answer = check(health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        ready = httpx.get(f"http://127.0.0.1:{ports['http_port']}/readyz", trust_env=False)
+        assert ready.status_code == 200
+        process.send_signal(number)
+        assert process.wait(PATIENCE_SECONDS) == 0
+        said(process, "serve.stopped")
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_an_open_stream_does_not_hold_up_the_end() -> None:
+    with (
+        serving() as (process, ports),
+        grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
+    ):
+        stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+        stream = stub.StreamIsActive(reference())
+        stub.GetMetricSpec(reference())  # answered after the stream was opened
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_SECONDS) == 0
+        assert list(stream) == []
+        assert stream.code() is grpc.StatusCode.OK
+
+
+def test_a_signal_during_the_start_ends_with_0() -> None:
+    with started(environment()) as process:
+        said(process, "serve.starting")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_SECONDS) == 0
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        target = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with (
+            serving(SCRAPE_TARGETS=target, SCRAPE_INTERVAL="60s") as (process, ports),
+            grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
+        ):
+            stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+            waiting = stub.IsActive.future(reference())
+            stub.GetMetricSpec(reference())  # answered after the call has begun
+            process.send_signal(signal.SIGTERM)
+            said(process, "serve.stopping")
+            process.send_signal(number)
+            assert process.wait(PATIENCE_SECONDS) == 128 + number
+            assert waiting.exception(PATIENCE_SECONDS) is not None
+
+
+def test_a_wrong_setting_ends_with_2_before_a_port_opens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        taken = f"127.0.0.1:{port}"
+        # Both ports are taken: to try one would end with 1.
+        environ = environment(GRPC_ADDRESS=taken, HTTP_ADDRESS=taken, SCRAPE_INTERVAL="5")
+        done = ended(environ)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'KEDA_GPU_SCALER_SCRAPE_INTERVAL: "5"; expected a duration' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("setting", ["GRPC_ADDRESS", "HTTP_ADDRESS"])
+def test_a_port_that_cannot_be_had_ends_with_1_and_a_message(setting: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        taken = f"127.0.0.1:{holder.getsockname()[1]}"
+        done = ended(environment(**{setting: taken}))
+    assert done.returncode == 1
+    assert f"keda-gpu-scaler: KEDA_GPU_SCALER_{setting}: cannot listen on" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,111 @@
+"""The documentation says what the code does: every key, every default, every target."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from keda_gpu_scaler import decision, settings, telemetry, trigger
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+
+
+def section(page: Path, name: str) -> list[str]:
+    """Return the lines between a page's markers of this name."""
+    found = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", page.read_text(), re.DOTALL)
+    assert found, f"{page.name} has no section {name}"
+    return found[1].splitlines()
+
+
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    rule = ["---"] * len(head)
+    return [f"| {' | '.join(cells)} |" for cells in (head, rule, *rows)]
+
+
+def trigger_row(name: str, key: trigger.Key) -> list[str]:
+    default = f"`{key.default}`" if key.default else key.otherwise.replace("<", r"\<")
+    return [f"`{name}`" if key.is_supported else f"`{name}` †", default, key.meaning]
+
+
+def setting_rows() -> list[list[str]]:
+    return [
+        [f"`{row.variable}`", f"`{row.default}`" if row.default else "", row.meaning]
+        for row in settings.describe()
+    ]
+
+
+def metric_rows() -> list[list[str]]:
+    return [
+        [f"`{metric.name}`", metric.kind, ", ".join(metric.labels), metric.meaning]
+        for metric in telemetry.METRICS
+    ]
+
+
+def test_the_readme_has_every_trigger_key_with_its_default() -> None:
+    rows = [trigger_row(name, key) for name, key in trigger.KEYS.items()]
+    assert section(README, "trigger-keys") == table(["key", "default", "meaning"], rows)
+
+
+def test_the_page_on_triggers_explains_every_key_of_this_version() -> None:
+    page = (ROOT / "docs" / "trigger.md").read_text()
+    explained = set(re.findall(r"`(\w+)(?:: [\w-]+)?`", page))
+    assert {name for name, key in trigger.KEYS.items() if key.is_supported} <= explained
+
+
+def test_the_page_on_settings_has_every_setting_with_its_default() -> None:
+    page = ROOT / "docs" / "settings.md"
+    assert section(page, "settings") == table(["variable", "default", "meaning"], setting_rows())
+
+
+def test_the_file_on_the_settings_page_is_accepted(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "settings.md").read_text()
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    token, file = tmp_path / "token", tmp_path / "settings.yaml"
+    token.write_text("secret")
+    file.write_text(text.replace("/var/run/secrets/mimir/token", str(token)))
+
+    loaded = settings.load({"KEDA_GPU_SCALER_CONFIG": str(file)})
+
+    assert set(loaded.sources) == set(yaml.safe_load(text)["sources"])
+
+
+def test_the_page_on_metrics_has_every_metric_with_its_labels() -> None:
+    page = ROOT / "docs" / "metrics.md"
+    expected = table(["metric", "type", "labels", "meaning"], metric_rows())
+    assert section(page, "metrics") == expected
+
+
+def test_every_metric_in_an_example_query_exists() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    queried = set(re.findall(r"^    .*?(keda_gpu_scaler_\w+)", page, re.MULTILINE))
+    assert queried <= {metric.name for metric in telemetry.METRICS}
+    assert queried
+
+
+def test_every_state_is_explained() -> None:
+    page = (ROOT / "docs" / "states.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= set(decision.State)
+
+
+def test_every_example_is_in_the_readme() -> None:
+    linked = set(re.findall(r"\((examples/scaledobjects/[\w.-]+)\)", README.read_text()))
+    examples = (ROOT / "examples" / "scaledobjects").iterdir()
+    assert linked == {str(path.relative_to(ROOT)) for path in examples}
+
+
+def test_every_make_target_is_in_the_readme_and_in_its_own_help() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z]+):.* ## ", makefile, re.MULTILINE))
+    assert targets == set(re.findall(r"^\| `make ([a-z]+)`", README.read_text(), re.MULTILINE))
+    assert {"help", "demo", "test", "check", "proto", "lock", "tools", "bench", "clean"} <= targets
+
+
+def test_links_between_the_pages_lead_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    links = [
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    ]
+    assert not [(page.name, to) for page, to in links if not (page.parent / to).exists()]

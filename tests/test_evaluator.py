@@ -1,0 +1,293 @@
+"""Claims about one trigger's way to a decision: sharing, waiting, failing, remembering."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler.decision import Decision, State
+from keda_gpu_scaler.evaluator import Evaluator
+from keda_gpu_scaler.observation import GpuReports
+from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from tests.scripted import REFUSED, Clock, ScriptedSource
+from tests.triggers import BERT, spec
+from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, until
+
+PODS = tuple(WorldPod(f"bert-7b6667bd9-{letter * 5}") for letter in "bcdfg")
+WEB = ScaledObject("web", "bert")
+
+
+@dataclass(slots=True)
+class Bench:
+    """An evaluator on a scripted source, with everything it states."""
+
+    source: ScriptedSource
+    clock: Clock
+    seen: list[facts.Fact] = field(default_factory=list)
+    evaluator: Evaluator = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Build the evaluator."""
+        self.evaluator = Evaluator({"default": self.source}, self.seen.append, clock=self.clock)
+
+    async def ask(
+        self,
+        trigger: TriggerSpec | None = None,
+        scaled_object: ScaledObject = BERT,
+        timeout_seconds: float | None = None,
+    ) -> Decision:
+        """Evaluate a trigger, as KEDA would by one poll."""
+        return await self.evaluator.evaluate(scaled_object, trigger or spec(), timeout_seconds)
+
+    async def later(self, seconds: float) -> Decision:
+        """Let time pass in steps, asking at each as a poll does, and return the last decision."""
+        for _ in range(int(seconds // STEP)):
+            self.clock.seconds += STEP
+            await self.ask()
+            await self.landed()
+        return await self.again()
+
+    async def again(self) -> Decision:
+        """Ask once more, past the time in which one poll gets one decision."""
+        self.clock.seconds += 1
+        return await self.ask()
+
+    async def landed(self) -> None:
+        """Wait until no fetch is under way."""
+        flights = [task for task in asyncio.all_tasks() if task.get_name().startswith("fetch ")]
+        if flights:
+            await asyncio.wait(flights)
+
+    def of(self, kind: type) -> list[facts.Fact]:
+        """Return the facts of one kind."""
+        return [fact for fact in self.seen if isinstance(fact, kind)]
+
+
+@pytest_asyncio.fixture
+async def bench() -> AsyncIterator[Bench]:
+    """Five busy pods on one node."""
+    clock = Clock()
+    bench = Bench(ScriptedSource(World(PODS), clock), clock)
+    await bench.evaluator.start()
+    yield bench
+    if bench.source.gate is not None:
+        bench.source.gate.set()
+    await bench.evaluator.close()
+    assert bench.source.closed
+
+
+def _spec_in(namespace: str) -> TriggerSpec:
+    ours = spec()
+    return replace(ours, pods=replace(ours.pods, namespace=namespace))  # type: ignore[type-var]
+
+
+async def test_five_pods_at_ninety_ask_for_seven_replicas(bench: Bench) -> None:
+    decided = await bench.ask()
+    assert (decided.state, decided.value, decided.active) == (State.MEASURED, 450, True)
+
+
+async def test_what_was_decided_is_stated_once(bench: Bench) -> None:
+    decided = await bench.ask()
+    assert bench.of(facts.Evaluated) == [facts.Evaluated(BERT, spec(), decided, pytest.approx(10))]
+    assert [fact.pods for fact in bench.of(facts.SnapshotTaken)] == [5]  # type: ignore[union-attr]
+
+
+async def test_both_questions_of_a_poll_get_one_decision(bench: Bench) -> None:
+    assert await bench.ask() is await bench.ask()
+    assert len(bench.of(facts.Evaluated)) == 1
+
+
+async def test_a_thousand_triggers_share_one_fetch(bench: Bench) -> None:
+    objects = [ScaledObject("ml", f"object-{number}") for number in range(1000)]
+    decisions = await asyncio.gather(*(bench.ask(scaled_object=one) for one in objects))
+    assert {decision.value for decision in decisions} == {450}
+    assert len(bench.source.fetched) == 1
+
+
+async def test_nobody_waits_for_a_newer_snapshot_while_there_is_a_usable_one(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.gate = asyncio.Event()
+    bench.clock.seconds += 2 * STEP
+    assert (await bench.ask()).value == 450
+    await asyncio.sleep(0)
+    assert len(bench.source.fetched) == 2
+
+
+async def test_there_is_at_most_one_fetch_per_step(bench: Bench) -> None:
+    for _ in range(30):
+        bench.clock.seconds += 1.5
+        await bench.ask()
+        await bench.landed()
+    assert len(bench.source.fetched) == 4
+
+
+async def test_a_snapshot_older_than_two_steps_is_waited_for(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.world = World(tuple(replace(one, value=40.0) for one in PODS))
+    bench.clock.seconds += 3 * STEP
+    assert (await bench.ask()).value == 200
+
+
+async def test_new_namespaces_are_fetched_together_with_the_old_ones(bench: Bench) -> None:
+    await bench.ask()
+    bench.clock.seconds += 1
+    await bench.ask(_spec_in("web"), WEB)
+    assert bench.source.fetched[-1].namespaces == {"ml", "web"}
+    assert [demand.namespaces for demand in bench.source.remembered] == [{"ml"}, {"web"}]
+
+
+async def test_a_new_namespace_waits_a_moment_to_gather_more(bench: Bench) -> None:
+    """The clock stands still here, so the moment never ends and the caller's own time does."""
+    await bench.ask()
+    decided = await bench.ask(_spec_in("web"), WEB, timeout_seconds=0.2)
+    assert decided.state is State.UNKNOWN
+    assert len(bench.source.fetched) == 1
+
+
+async def test_a_longer_window_is_a_reason_to_fetch(bench: Bench) -> None:
+    await bench.ask()
+    bench.clock.seconds += 1
+    await bench.ask(spec(window="30m"))
+    assert bench.source.fetched[-1].span_seconds == 1800 + 120 + STEP
+
+
+async def test_namespaces_nobody_asks_about_are_no_longer_fetched(bench: Bench) -> None:
+    await bench.ask(_spec_in("web"), WEB)
+    bench.clock.seconds += 601
+    await bench.ask()
+    assert bench.source.fetched[-1].namespaces == {"ml"}
+
+
+async def test_a_source_that_fails_is_the_reason_and_not_an_exception(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    decided = await bench.ask()
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, None)
+    assert "source default: HTTP 503, unavailable: the server is shutting down" in decided.reason
+
+
+async def test_a_failed_fetch_does_not_age_the_snapshot(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.trouble = REFUSED
+    assert (await bench.later(165)).value == 450
+    assert (await bench.later(30)).state is State.UNKNOWN
+
+
+async def test_a_source_going_down_and_coming_back_is_stated_once_each(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    await bench.ask()
+    await bench.later(60)
+    bench.source.trouble = None
+    assert (await bench.later(30)).value == 450
+    changes = bench.of(facts.SourceChanged)
+    assert [change.reachable for change in changes] == [False, True]  # type: ignore[union-attr]
+
+
+async def test_a_workload_busy_before_an_outage_is_held_active(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.trouble = REFUSED
+    decided = await bench.later(300)
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
+    assert "beyond maxAge 3m (source default: HTTP 503" in decided.reason
+
+
+async def test_a_workload_without_pods_before_an_outage_is_held_inactive(bench: Bench) -> None:
+    bench.source.world = World(())
+    assert (await bench.ask()).state is State.ENDED
+    bench.source.trouble = REFUSED
+    assert (await bench.later(300)).active is False
+
+
+async def test_an_idle_phase_before_an_outage_is_no_reason_to_call_it_inactive(
+    bench: Bench,
+) -> None:
+    bench.source.world = World(tuple(replace(one, value=0.0) for one in PODS))
+    assert (await bench.ask()).active is False
+    bench.source.trouble = REFUSED
+    assert (await bench.later(300)).active is True
+
+
+async def test_a_stale_memory_of_no_pods_is_not_trusted(bench: Bench) -> None:
+    bench.source.world = World(())
+    await bench.ask()
+    bench.clock.seconds += 300
+    bench.source.trouble = REFUSED
+    assert (await bench.ask()).active is True
+
+
+async def test_error_on_unknown_refuses_in_both_answers(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    decided = await bench.ask(spec(onUnknown="error"))
+    assert decided.refused
+    assert decided.active is None
+
+
+async def test_a_slow_fetch_is_waited_for_no_longer_than_the_caller_can(bench: Bench) -> None:
+    bench.source.gate = asyncio.Event()
+    decided = await bench.ask(timeout_seconds=0.15)
+    assert decided.reason.startswith("source default: no answer yet")
+
+
+async def test_a_fetch_that_takes_too_long_is_waited_for_by_nobody(bench: Bench) -> None:
+    bench.source.gate = asyncio.Event()
+    await bench.ask(timeout_seconds=0.15)
+    bench.clock.seconds += 2.5
+    decided = await asyncio.wait_for(bench.ask(), timeout=1)
+    assert "no answer within 2.5 s" in decided.reason
+
+
+async def test_a_slow_fetch_that_lands_is_used(bench: Bench) -> None:
+    bench.source.gate = asyncio.Event()
+    await bench.ask(timeout_seconds=0.15)
+    bench.source.gate.set()
+    assert (await bench.again()).value == 450
+
+
+async def test_a_fault_of_ours_is_not_taken_for_a_fault_of_the_source(bench: Bench) -> None:
+    bench.source.trouble = RuntimeError("a bug")
+    with pytest.raises(RuntimeError, match="a bug"):
+        await bench.ask()
+    bench.source.trouble = None
+    assert (await bench.later(15)).value == 450
+
+
+async def test_a_history_that_is_refused_leaves_only_absence_unknown(bench: Bench) -> None:
+    bench.source.history_trouble = errors.SourceMalformedError("too large")
+    assert (await bench.ask()).value == 450
+    other = replace(spec(), pods=replace(spec().pods, name="gone"))  # type: ignore[type-var]
+    assert (await bench.ask(other)).state is State.UNKNOWN
+
+
+async def test_a_source_without_history_is_believed_when_it_says_so(bench: Bench) -> None:
+    bench.source.without_history = True
+    bench.source.world = World(())
+    assert (await bench.ask()).state is State.ENDED
+
+
+async def test_an_exporter_that_dies_never_leads_to_a_smaller_number(bench: Bench) -> None:
+    pods = (*PODS[:-1], replace(PODS[-1], target=OTHER_NODE))
+    bench.source.world = World(pods, {NODE: EVER, OTHER_NODE: until(bench.clock() + 10)})
+    assert (await bench.ask()).value == 450
+    answers = []
+    for _ in range(40):
+        answers.append(await bench.later(15))
+    assert {decided.value for decided in answers} == {450, None}
+    assert {decided.active for decided in answers} == {True}
+    assert answers[-1].state is State.PARTIAL
+
+
+async def test_lost_pods_are_looked_for_by_their_gpus(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.world = World(PODS[:-1])
+    bench.source.reports = GpuReports(frozenset({"GPU-bert-7b6667bd9-ggggg"}), frozenset())
+    decided = await bench.later(30)
+    assert bench.source.located == [{"GPU-bert-7b6667bd9-ggggg"}]
+    assert (decided.state, decided.value) == (State.MEASURED, 360)
+
+
+async def test_the_step_is_the_source_s(bench: Bench) -> None:
+    assert bench.evaluator.step_seconds("default") == STEP
+    assert bench.evaluator.source_names == {"default"}
+    assert bench.source.started

@@ -1,0 +1,88 @@
+"""Every example is a ScaledObject that the scaler accepts and that does what its header says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from keda_gpu_scaler import spec, trigger
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "scaledobjects").glob("*.yaml"))
+EXTERNAL = {"external", "external-push"}
+
+every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+
+
+def read(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(path.read_text())
+    return document
+
+
+def external(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for each in document["spec"]["triggers"] if each["type"] in EXTERNAL]
+
+
+def parsed(document: dict[str, Any], metadata: dict[str, str]) -> spec.TriggerSpec:
+    named = spec.ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
+    return trigger.parse(named, metadata, {"default"})
+
+
+def test_there_is_an_example_of_each_use() -> None:
+    names = {path.stem for path in EXAMPLES}
+    assert names == {"memory", "mig", "statefulset", "two-triggers", "utilization"}
+
+
+@every_example
+def test_a_header_says_what_it_is_for(path: Path) -> None:
+    first, second, *_ = path.read_text().splitlines()
+    assert first.startswith("# ")
+    assert first.endswith(".")
+    assert second == "#"
+
+
+@every_example
+def test_it_is_a_scaled_object_with_one_trigger_for_the_scaler(path: Path) -> None:
+    document = read(path)
+    assert (document["apiVersion"], document["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
+    (metadata,) = [each["metadata"] for each in external(document)]
+    assert metadata["scalerAddress"] == "keda-gpu-scaler.keda.svc:6000"
+
+
+@every_example
+def test_metadata_are_strings_as_kubernetes_demands(path: Path) -> None:
+    for each in read(path)["spec"]["triggers"]:
+        assert {type(value) for value in each["metadata"].values()} == {str}
+
+
+@every_example
+def test_the_trigger_is_accepted_without_a_warning(path: Path) -> None:
+    document = read(path)
+    for each in external(document):
+        assert parsed(document, each["metadata"]).warnings == ()
+
+
+@every_example
+def test_it_measures_the_workload_that_it_scales(path: Path) -> None:
+    document = read(path)
+    target = document["spec"]["scaleTargetRef"]
+    for each in external(document):
+        found = parsed(document, each["metadata"])
+        assert found.workload == f"{target.get('kind', 'Deployment').lower()}/{target['name']}"
+        assert found.pods.namespace == document["metadata"]["namespace"]
+
+
+@every_example
+def test_a_workload_that_may_go_to_zero_has_something_to_wake_it(path: Path) -> None:
+    document = read(path)
+    if document["spec"].get("minReplicaCount", 0) == 0:
+        assert len(external(document)) < len(document["spec"]["triggers"])
+
+
+@every_example
+def test_idle_is_judged_over_more_than_one_poll_and_a_scrape(path: Path) -> None:
+    document = read(path)
+    poll_seconds = document["spec"].get("pollingInterval", 30)
+    for each in external(document):
+        window = parsed(document, each["metadata"]).activation_window_seconds
+        assert window >= poll_seconds + 60

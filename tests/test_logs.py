@@ -1,0 +1,240 @@
+"""What becomes a line, and how it looks."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from keda_gpu_scaler import facts, logs
+from keda_gpu_scaler.decision import Decision, State
+from keda_gpu_scaler.settings import LogFormat, LogLevel
+from keda_gpu_scaler.spec import ScaledObject
+from tests import triggers
+from tests.clocks import Clock
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Tell so."""
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    """Leave structlog and the root logger as they were."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers, root.level = handlers, level
+
+
+@pytest.fixture
+def lines() -> LogCapture:
+    captured = LogCapture()
+    structlog.configure(
+        processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG)
+    )
+    return captured
+
+
+def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluated:
+    measured = Decision(
+        state=State.MEASURED,
+        reason="mean 83.5 over 2 pods",
+        value=167.00049,
+        active=True,
+        average=83.500245,
+    )
+    spec = triggers.spec(**trigger)
+    return facts.Evaluated(triggers.BERT, spec, decision or measured, snapshot_age_seconds=2.0)
+
+
+UNKNOWN = Decision(state=State.UNKNOWN, reason="no answer", value=None, active=None)
+
+
+def named(lines: LogCapture, event: str) -> list[dict[str, object]]:
+    return [dict(line) for line in lines.entries if line["event"] == event]
+
+
+def test_the_first_decision_is_told_with_its_reason(lines: LogCapture) -> None:
+    logs.LogObserver()(evaluated())
+    assert named(lines, "decision.changed") == [
+        {
+            "event": "decision.changed",
+            "log_level": "info",
+            "namespace": "ml",
+            "scaled_object": "bert",
+            "metric": "gpu-utilization",
+            "workload": "deployment/bert",
+            "state": "measured",
+            "active": True,
+            "value": 167.0,
+            "average": 83.5,
+            "reason": "mean 83.5 over 2 pods",
+        }
+    ]
+
+
+def test_the_same_decision_again_is_told_at_debug_only(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    observe(evaluated())
+    observe(evaluated())
+    assert len(named(lines, "decision.changed")) == 1
+    assert [line["log_level"] for line in named(lines, "decision.made")] == ["debug", "debug"]
+
+
+def test_each_change_of_state_or_activity_is_told_once(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    idle = replace(evaluated().decision, active=False)
+    for decision in (None, idle, idle, UNKNOWN, None):
+        observe(evaluated(decision))
+    changes = named(lines, "decision.changed")
+    assert [(line["state"], line["active"]) for line in changes] == [
+        ("measured", True),
+        ("measured", False),
+        ("unknown", None),
+        ("measured", True),
+    ]
+    assert (changes[2]["value"], changes[2]["average"]) == (None, None)
+
+
+def test_triggers_change_by_themselves(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    observe(evaluated())
+    observe(evaluated(workload="llama"))
+    observe(replace(evaluated(), scaled_object=ScaledObject("ml", "other")))
+    observe(evaluated())
+    assert len(named(lines, "decision.changed")) == 3
+
+
+def test_warnings_of_a_trigger_are_told_once(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    risky = evaluated(threshold="85")
+    assert risky.spec.warnings
+    observe(risky)
+    observe(risky)
+    told = named(lines, "trigger.warning")
+    assert [line["warning"] for line in told] == list(risky.spec.warnings)
+    assert {line["log_level"] for line in told} == {"warning"}
+    assert {line["scaled_object"] for line in told} == {"bert"}
+
+
+def test_an_object_not_asked_for_in_ten_minutes_is_forgotten(lines: LogCapture) -> None:
+    clock = Clock()
+    observe = logs.LogObserver(clock)
+    observe(evaluated())
+    clock.now += 599
+    observe(evaluated())
+    clock.now += 599
+    observe(evaluated())
+    assert len(named(lines, "decision.changed")) == 1
+    clock.now += 601
+    observe(evaluated())
+    assert len(named(lines, "decision.changed")) == 2
+
+
+def test_an_outage_of_a_source_is_told_once_however_many_signals_notice(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    for reachable in (False, False, True, True):
+        observe(facts.SourceChanged("default", reachable=reachable, reason="refused"))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "source.down",
+            "log_level": "warning",
+            "source": "default",
+            "reason": "refused",
+        },
+        {"event": "source.up", "log_level": "info", "source": "default", "reason": "refused"},
+    ]
+
+
+def test_a_query_is_told_at_debug(lines: LogCapture) -> None:
+    logs.LogObserver()(facts.Queried("default", "snapshot", 0.12345, None))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "source.queried",
+            "log_level": "debug",
+            "source": "default",
+            "query": "snapshot",
+            "seconds": 0.123,
+            "error": None,
+        }
+    ]
+
+
+def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    observe(facts.Called("GetMetrics", "OK", 0.001))
+    observe(facts.SnapshotTaken("default", "utilization", "auto", 1.0, 1, 0))
+    assert lines.entries == []
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.AUTO])
+def test_a_line_is_one_json_object_where_nobody_watches(form: LogFormat) -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, form, stream)
+    structlog.get_logger().info("serve.listening", grpc_port=6000)
+    line = json.loads(stream.getvalue())
+    assert list(line) == ["timestamp", "level", "event", "grpc_port"]
+    assert (line["level"], line["event"], line["grpc_port"]) == ("info", "serve.listening", 6000)
+    assert line["timestamp"].endswith("Z")
+
+
+def test_a_line_is_for_people_on_a_terminal() -> None:
+    stream = Terminal()
+    logs.configure(LogLevel.INFO, LogFormat.AUTO, stream)
+    structlog.get_logger().info("serve.listening", grpc_port=6000)
+    assert "serve.listening" in stream.getvalue()
+    assert "\x1b[" in stream.getvalue()
+    assert "{" not in stream.getvalue()
+
+
+def test_console_lines_without_a_terminal_have_no_colours() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, LogFormat.CONSOLE, stream)
+    structlog.get_logger().info("serve.listening", grpc_port=6000)
+    assert "\x1b[" not in stream.getvalue()
+    assert "grpc_port=6000" in stream.getvalue()
+
+
+def test_lines_below_the_level_are_not_written() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.WARNING, LogFormat.JSON, stream)
+    structlog.get_logger().info("decision.changed")
+    assert stream.getvalue() == ""
+    structlog.get_logger().warning("source.down")
+    assert json.loads(stream.getvalue())["event"] == "source.down"
+
+
+def test_what_libraries_say_becomes_a_line_with_a_name() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.DEBUG, LogFormat.JSON, stream)
+    logging.getLogger("uvicorn.error").info("Started")
+    logging.getLogger("uvicorn.error").warning("limit of %d reached", 7)
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["level"]) == ("library.logged", "warning")
+    assert (line["logger"], line["message"]) == ("uvicorn.error", "limit of 7 reached")
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
+def test_a_traceback_does_not_show_the_values_of_variables(form: LogFormat) -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, form, stream)
+    try:
+        _fail_with("hunter2"[::-1])
+    except RuntimeError:
+        structlog.get_logger().exception("serve.failed")
+    assert "RuntimeError: 7" in stream.getvalue()
+    assert "2retnuh" not in stream.getvalue()
+
+
+def _fail_with(secret: str) -> None:
+    raise RuntimeError(len(secret))
