@@ -12,6 +12,8 @@ from keda_gpu_scaler.load import Reporting, Workload
 from keda_gpu_scaler.spec import Aggregation, TriggerSpec
 
 NAMES_SHOWN = 3
+TOLERANCE = 0.1
+"""The HPA changes nothing while a value is this near to its target (its default)."""
 
 
 def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
@@ -82,8 +84,15 @@ def _asks(spec: TriggerSpec, found: Workload, value: float | None) -> str:
     threshold = _number(spec, spec.threshold)
     if spec.aggregation is Aggregation.AVERAGE:
         return f"average {_number(spec, value)} against threshold {threshold}"
-    wanted = _count(math.ceil(found.total / spec.threshold), "replica")
-    return f"sum {_number(spec, value)} at threshold {threshold} asks for {wanted}"
+    return f"sum {_number(spec, value)} at threshold {threshold} {_wanted(spec, found)}"
+
+
+def _wanted(spec: TriggerSpec, found: Workload) -> str:
+    """What the HPA makes of the sum, if it runs as many replicas as report here."""
+    replicas = len(found.replicas)
+    if abs(found.total / (replicas * spec.threshold) - 1) <= TOLERANCE:
+        return f"is on target for {_count(replicas, 'replica')}"
+    return f"asks for {_count(math.ceil(found.total / spec.threshold), 'replica')}"
 
 
 def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:

@@ -8,6 +8,7 @@ It knows nothing of the scaler. Every wait is bounded, and so is the life of the
 """
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
@@ -22,8 +23,12 @@ import httpx
 
 from tests import series
 
+_REQUESTS = "prometheus_http_requests_total"
+_QUERY = 'handler="/api/v1/query"'
 READY_WITHIN_SECONDS = 20.0
 STOPPED_WITHIN_SECONDS = 10.0
+SERIES_PER_REQUEST = 100
+"""Prometheus bounds the body of a request."""
 LIFE_SECONDS = 600.0
 """No test needs it longer; a test run that was killed leaves no Prometheus behind for ever."""
 
@@ -107,6 +112,13 @@ class PrometheusServer:
         result: list[dict[str, Any]] = response.json()["data"]["result"]
         return result
 
+    async def requests(self) -> int:
+        """Return how many queries its API has been asked, by its own count."""
+        page = (await self._client.get(f"{self.url}/metrics")).text
+        lines = (line for line in page.splitlines() if line.startswith(_REQUESTS))
+        counts = [float(line.rpartition(" ")[2]) for line in lines if _QUERY in line]
+        return int(sum(counts))
+
     async def wait_for(self, promql: str, within_seconds: float = 20.0) -> list[dict[str, Any]]:
         """Wait until a query answers something, and return it."""
         found: list[dict[str, Any]] = []
@@ -120,12 +132,15 @@ class PrometheusServer:
 
     async def write(self, history: Iterable[series.Series]) -> None:
         """Store samples at their own times, up to a day in the past and in any order."""
-        response = await self._client.post(
-            f"{self.url}/api/v1/otlp/v1/metrics",
-            content=json.dumps(series.as_otlp(history)),
-            headers={"Content-Type": "application/json"},
-        )
-        response.raise_for_status()
+        left = iter(history)
+        while batch := list(itertools.islice(left, SERIES_PER_REQUEST)):
+            response = await self._client.post(
+                f"{self.url}/api/v1/otlp/v1/metrics",
+                content=json.dumps(series.as_otlp(batch)),
+                headers={"Content-Type": "application/json"},
+                timeout=READY_WITHIN_SECONDS,
+            )
+            assert response.is_success, response.text
 
     def _configure(self) -> None:
         # JSON is YAML, and needs no library to write.

@@ -32,7 +32,7 @@ class ScriptedSource:
     without_history: bool = False
     gate: asyncio.Event | None = None
     """While set to an event, a fetch waits for it."""
-    reports: GpuReports = GpuReports()
+    reports: GpuReports = field(default_factory=GpuReports)
     fetched: list[Demand] = field(default_factory=list)
     remembered: list[Demand] = field(default_factory=list)
     located: list[frozenset[str]] = field(default_factory=list)

@@ -1,0 +1,1 @@
+"""What the product promises, shown from end to end: a real Prometheus, a real gRPC channel."""

@@ -1,0 +1,61 @@
+"""One query for everybody: a thousand triggers cost Prometheus what one does."""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterator
+
+from tests.gpus import Gpu, Up, history
+from tests.prometheus import PrometheusServer
+from tests.promises.stack import Stack, reference, running
+
+TRIGGERS = 1000
+ROUNDS = 4
+STEP_SECONDS = 15.0
+ROUND_SECONDS = 15.0
+"""Four rounds are a minute: one poll more than KEDA and the HPA make at their defaults."""
+OTHERS = 12
+"""The clock, the last hour and the age of samples: none of it grows with the triggers."""
+
+
+def _workloads() -> Iterator[str]:
+    for number in range(TRIGGERS):
+        yield f"model-{number}"
+
+
+async def _ask(stack: Stack, name: str) -> None:
+    """Ask what KEDA asks for one trigger of its own workload."""
+    metadata = {"workload": name}
+    await stack.stub.GetMetricSpec(reference(name, **metadata))
+    assert await stack.value(**metadata) == 50
+    assert await stack.active(**metadata)
+
+
+async def _round(stack: Stack, begin: float) -> None:
+    """Poll every trigger once, spread over the round as KEDA's loops are."""
+    loop = asyncio.get_running_loop()
+    for number, name in enumerate(_workloads()):
+        at = begin + number * ROUND_SECONDS / TRIGGERS
+        await asyncio.sleep(max(0.0, at - loop.time()))
+        await _ask(stack, name)
+
+
+async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
+    prometheus: PrometheusServer,
+) -> None:
+    """Counted by Prometheus itself, over a minute."""
+    now = time.time()
+    pods = [Gpu(f"{name}-7b6667bd9-bbbbb", 50) for name in _workloads()]
+    await prometheus.write(history(now, [Up(), *pods]))
+    async with running(prometheus.url, step=f"{STEP_SECONDS:g}s") as stack:
+        before, loop = await prometheus.requests(), asyncio.get_running_loop()
+        begin = loop.time()
+        for number in range(ROUNDS):
+            await _round(stack, begin + number * ROUND_SECONDS)
+        counted = await prometheus.requests() - before
+        steps = math.ceil((loop.time() - begin) / STEP_SECONDS) + 1
+        assert stack.queries("snapshot") <= steps
+        assert counted <= 2 * steps + OTHERS
+        assert (
+            sum(stack.queries(kind) for kind in ("snapshot", "age", "clock", "history")) == counted
+        )
