@@ -53,7 +53,8 @@ class NamespacePods:
 
     def starting_with(self, prefix: str) -> Iterator[Pod]:
         """Yield the pods whose names start with `prefix`, in the order of their names."""
-        for name in self.names[bisect_left(self.names, prefix) :]:
+        for position in range(bisect_left(self.names, prefix), len(self.names)):
+            name = self.names[position]
             if not name.startswith(prefix):
                 return
             yield self.pods[name]

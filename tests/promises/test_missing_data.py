@@ -43,7 +43,7 @@ async def test_an_exporter_of_five_that_is_lost_never_leads_to_a_scale_in(
 
 
 async def test_all_exporters_lost_hold_what_there_is(prometheus: PrometheusServer) -> None:
-    parts = [Up(down=-300), *(Gpu(pod, 90, end=-300) for pod in FIVE)]
+    parts: list[Gpu | Up] = [Up(down=-300), *(Gpu(pod, 90, end=-300) for pod in FIVE)]
     await prometheus.write(history(time.time(), parts))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.value() is None

@@ -1,0 +1,65 @@
+"""Exporters that die or leave discovery under a running scaler: nothing a scale-in could follow."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from tests.prometheus import PrometheusServer, until
+from tests.promises.stack import Poll, running
+
+FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
+SHORT = {"warmup": "0s", "window": "5s", "activationWindow": "5s"}
+PATIENCE_SECONDS = 60.0
+"""So long a silent pod keeps its last mean."""
+
+
+@asynccontextmanager
+async def _exporter(pod: str) -> AsyncIterator[asyncio.Server]:
+    """Serve one busy GPU of one pod, as an exporter on its own node would."""
+    labels = f'gpu="0",UUID="GPU-{pod}",namespace="ml",pod="{pod}",container="bert"'
+    body = f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} 90\n".encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server
+
+
+def _job(exporters: list[asyncio.Server]) -> dict[str, object]:
+    ports = [server.sockets[0].getsockname()[1] for server in exporters]
+    targets = [f"127.0.0.1:{port}" for port in ports]
+    static = [{"targets": targets, "labels": {"pod": "exporter", "namespace": "gpu-operator"}}]
+    return {"job_name": "dcgm-exporter", "static_configs": static}
+
+
+async def test_a_dead_exporter_and_one_that_left_discovery_lead_to_no_smaller_number(
+    prometheus: PrometheusServer,
+) -> None:
+    async with AsyncExitStack() as stack:
+        exporters = [await stack.enter_async_context(_exporter(pod)) for pod in FIVE]
+        await prometheus.reload([_job(exporters)])
+        scaler = await stack.enter_async_context(running(prometheus.url))
+
+        async def measured() -> bool:
+            return await scaler.value(**SHORT) == 450
+
+        await until(measured, 20, "all five pods are measured")
+        before = await scaler.poll(**SHORT)
+        lost = _job(exporters[1:])
+        exporters[1].close()
+        await prometheus.reload([lost])
+        polls: list[Poll] = []
+
+        async def held() -> bool:
+            polls.append(await scaler.poll(**SHORT))
+            return polls[-1].value is None
+
+        await until(held, 2 * PATIENCE_SECONDS, "the answer is hold")
+        assert before == Poll(70, 450, active=True)
+        assert {poll.value for poll in polls} == {450, None}
+        assert all(poll.active for poll in polls)
