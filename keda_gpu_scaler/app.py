@@ -1,6 +1,8 @@
 """The life of the process: start in order, stop in mirror order.
 
-    observers → evaluator and its sources → HTTP → gRPC → ready → wait → not ready → gRPC → …
+    observers → evaluator and its sources → HTTP → gRPC → ready
+                              … wait for the event …
+    not ready → gRPC drains → HTTP → evaluator and its sources
 
 This is where the parts meet; each of them gets what it needs as an argument. Signals are the
 caller's: it sets an event.

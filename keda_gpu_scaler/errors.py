@@ -1,7 +1,7 @@
 """The errors of the scaler, named by whose fault they are.
 
     ScalerError
-    ├── SettingsError     the operator's process settings are wrong: exit 2 before a port opens
+    ├── SettingsError     the operator's settings are wrong: exit 2; or a port cannot be had: exit 1
     ├── SpecError         the user's trigger is wrong                 → INVALID_ARGUMENT
     ├── RequestError      the caller's request is wrong               → INVALID_ARGUMENT
     ├── UnknownLoadError  the load is unknown and the answer is error → UNAVAILABLE
@@ -11,8 +11,8 @@
         ├── SourceRefusedError      an HTTP or API error, in the server's own words
         └── SourceMalformedError    an answer of the wrong shape, partial, or too large
 
-`service.py` holds the one ladder from here to gRPC status codes. Every message is written for the
-person who reads KEDA's log: it names what was wrong and never shows a secret or a stack.
+`service/status.py` holds the one ladder from here to gRPC status codes. Every message is written
+for the person who reads KEDA's log: it names what was wrong and never shows a secret or a stack.
 """
 
 
@@ -21,7 +21,7 @@ class ScalerError(Exception):
 
 
 class SettingsError(ScalerError):
-    """A process setting is wrong; the message names it, its value and what was expected."""
+    """A setting is wrong, or its port cannot be had; the message names it and what was expected."""
 
 
 class SpecError(ScalerError):

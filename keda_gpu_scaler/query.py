@@ -57,7 +57,7 @@ def ages(demand: Demand) -> str:
     """
     ways = profiles.measures(demand.profile, demand.signal)
     newest = [
-        _marked(f"timestamp({_selector(metric, labels, demand)})", METRIC_LABEL, metric.name)
+        _marked(_newest(metric, labels, demand), METRIC_LABEL, metric.name)
         for labels, measure in ways
         for metric in measure.metrics
     ]
@@ -76,6 +76,11 @@ def gpus(uuids: Iterable[str]) -> str:
     return " or ".join(
         branch for label in ("UUID", "uuid") for branch in _gpu_states(label, matched)
     )
+
+
+def _newest(metric: Metric, labels: Labels, demand: Demand) -> str:
+    times = f"timestamp({_selector(metric, labels, demand)})"
+    return f"max by ({labels.namespace}, {labels.pod}) ({times})"
 
 
 def _gpu_states(label: str, matched: str) -> Iterator[str]:

@@ -86,41 +86,48 @@ def _gpu(labels: Labels, measure: Measure, row: Mapping[str, str], target: Targe
 def _combined(key: _Key, readings: list[_Reading]) -> Series:
     present = tuple(sorted({time for reading in readings for time, _ in reading.points}))
     measure = readings[0].measure
-    values = _ratio(measure, readings) if measure.is_ratio else _preferred(measure, readings)
+    read = _ratio if measure.is_ratio else _preferred
+    values, averaged = read(measure, readings)
     times = tuple(sorted(values))
     return Series(
         *key,
         present=present,
         times=times,
         values=tuple(values[time] for time in times),
-        averaged=all(reading.metric.averaged for reading in readings),
+        averaged=averaged,
     )
 
 
-def _preferred(measure: Measure, readings: list[_Reading]) -> dict[float, float]:
-    """The last to be written wins: the measure's first metric; among duplicates the larger one."""
+def _preferred(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, float], bool]:
+    """At each instant the measure's first metric that is there; are only averages among them?"""
     values: dict[float, float] = {}
-    for metric in reversed(measure.metrics):
-        values.update(_largest(metric, readings, metric.factor))
-    return values
+    averaged = True
+    for metric in measure.metrics:
+        found = _largest(metric, readings)
+        added = {time: value for time, value in found.items() if time not in values}
+        values |= added
+        averaged = averaged and (metric.averaged or not added)
+    return values, averaged
 
 
-def _ratio(measure: Measure, readings: list[_Reading]) -> dict[float, float]:
-    used, free = (_largest(metric, readings, metric.factor) for metric in measure.metrics)
-    return {
+def _ratio(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, float], bool]:
+    used, free = (_largest(metric, readings) for metric in measure.metrics)
+    values = {
         time: 100 * used[time] / (used[time] + free[time])
         for time in used
         if time in free and used[time] + free[time] > 0
     }
+    return values, False
 
 
-def _largest(metric: Metric, readings: list[_Reading], factor: float) -> dict[float, float]:
+def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
+    """Duplicates become one: the larger."""
     values: dict[float, float] = {}
     for reading in readings:
         if reading.metric is metric:
             for time, value in reading.points:
                 if _believable(value, metric):
-                    values[time] = max(value * factor, values.get(time, 0.0))
+                    values[time] = max(value * metric.factor, values.get(time, 0.0))
     return values
 
 

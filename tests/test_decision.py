@@ -177,6 +177,18 @@ def test_the_reason_of_an_average_names_the_average() -> None:
     assert "average 90 % against threshold 70 %" in decided.reason
 
 
+def test_an_absence_that_is_not_believed_yet_says_so() -> None:
+    assert "too soon to believe" in _decide(absence_known=False).reason
+
+
+def test_a_long_number_of_pods_is_cut() -> None:
+    lost = [bert(letter, 1, last_seen=SILENT) for letter in LETTERS[:4]]
+    assert (
+        "bert-7b6667bd9-bbbbb, bert-7b6667bd9-ccccc, bert-7b6667bd9-ddddd and 1 more stopped"
+        in (_decide(*lost, bert("z", 9)).reason)
+    )
+
+
 def test_a_warming_pod_without_samples_says_so() -> None:
     decided = _decide(bert("b", first_seen=NOW - 30))
     assert "no GPU sample to judge activity by" in decided.reason

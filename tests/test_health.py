@@ -78,3 +78,10 @@ def test_scrapes_before_the_pod_was_last_seen_say_nothing() -> None:
 def test_patience_is_a_minute_or_two_scrapes() -> None:
     assert health.patience_seconds(15) == 60
     assert health.patience_seconds(60) == 120
+
+
+def test_a_target_that_was_good_only_before_it_was_watched_has_no_health_yet() -> None:
+    _, states = health.advance(
+        {}, 300.0, Observation((285.0, 300.0, 315.0), (), {NODE: {285.0: 285.0}})
+    )
+    assert states == {}

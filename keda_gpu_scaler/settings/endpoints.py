@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BeforeValidator, SecretStr
+from pydantic import BeforeValidator, SecretStr, TypeAdapter
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
+_PAIRS = TypeAdapter(dict[str, SecretStr])
 
 
 def url(value: object) -> str:
@@ -65,50 +66,32 @@ def _split(text: str, schemes: tuple[str, ...], expected: str) -> SplitResult:
     return parts
 
 
-def headers(value: object) -> Mapping[str, str]:
+def headers(value: object) -> Mapping[str, SecretStr]:
     """Read HTTP headers: a mapping, a JSON object, or `name=value,name=value`."""
-    found = _header_pairs(value)
+    try:
+        found = _PAIRS.validate_python(_pairs(value) if isinstance(value, str) else value)
+    except ValueError:
+        # The cause stays out: it shows values.
+        raise ValueError('name=value,name=value or {"name": "value"}') from None
     for name, text in found.items():
-        if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text)):
+        if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text.get_secret_value())):
             raise ValueError("header names and values that HTTP allows: ASCII without line breaks")
     return found
 
 
-def _header_pairs(value: object) -> dict[str, str]:
-    if isinstance(value, str):
-        value = _json(value) if value.startswith("{") else _pairs(value)
-    if isinstance(value, Mapping):
-        texts = {str(name): _revealed(text) for name, text in value.items()}
-        pairs = {name: text for name, text in texts.items() if isinstance(text, str)}
-        if len(pairs) == len(texts):
-            return pairs
-    raise ValueError('name=value,name=value or {"name": "value"}')
-
-
-def _json(text: str) -> object:
-    try:
+def _pairs(text: str) -> object:
+    if text.startswith("{"):
         return json.loads(text)
-    except ValueError:
-        return None
-
-
-def _pairs(text: str) -> Mapping[str, str] | None:
-    pairs = [pair.strip().partition("=") for pair in text.split(",")]
-    if not all(separator for _, separator, _ in pairs):
-        return None
-    return {name.strip(): content.strip() for name, _, content in pairs}
+    pairs = (pair.split("=", 1) for pair in text.split(","))
+    return {name.strip(): content.strip() for name, content in pairs}
 
 
 def token(value: object) -> str:
     """Read a bearer token as it stands in an Authorization header."""
-    text = _revealed(value)
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if not isinstance(text, str) or _TOKEN.fullmatch(text) is None:
         raise ValueError("a token of visible ASCII characters")
     return text
-
-
-def _revealed(value: object) -> object:
-    return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
 Token = Annotated[SecretStr, BeforeValidator(token)]

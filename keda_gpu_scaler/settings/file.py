@@ -1,79 +1,86 @@
-"""The settings file: YAML, whose values are read as text, as those of the environment are.
+"""The YAML file, as a source of pydantic-settings.
 
-So `step: 15` is the same mistake as KEDA_GPU_SCALER_PROMETHEUS_STEP=15, and a token of digits stays
-what it is.
+Its values are text, as those of the environment are: a token of digits stays what it is. The names
+are the same as well, in lower case; beside them it names sources.
 """
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
+from pydantic import AfterValidator
+from pydantic_settings import YamlConfigSettingsSource
 
-from keda_gpu_scaler.settings import names, report
+from keda_gpu_scaler.settings import names
+from keda_gpu_scaler.settings.sources import KINDS
 
 
-def read(path: str | None, mistakes: list[str]) -> dict[names.Path, report.Written]:
-    """Return what the file says; nothing without a file.
+class FileSource(YamlConfigSettingsSource):
+    """What the file says, nested as the models are."""
 
-    Args:
-        path: where it is.
-        mistakes: takes what is wrong with it.
-    """
-    if path is None:
+    def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
+        with contextlib.suppress(ValueError):  # `config` refuses the file, and says why
+            return _read(file_path)
         return {}
-    try:
-        content = _parse(Path(path).read_text(encoding="utf-8"))
-        return dict(_entries(content, path, mistakes))
-    except UnicodeDecodeError:
-        expected = "YAML text in UTF-8"
-    except OSError as error:
-        expected = f"a YAML file that this process can read ({error.strerror})"
-    except ValueError as error:
-        expected = str(error)
-    mistakes.append(f'{names.variable("config")}: "{path}"; expected {expected}')
-    return {}
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the values by field; what is no setting stays beside them, to be refused."""
+        known = {row.key for row in names.rows(self.settings_cls)} - {"config"} | {"sources"}
+        given, nested = names.divide(self.yaml_data, known, self._place)
+        for key, value in given.items():
+            kind, _, name = key.partition("_")
+            if kind in KINDS:
+                nested.setdefault(kind, {})[name] = value
+            elif key == "sources" and isinstance(value, dict):
+                nested[key] = {source: self._source(source, value[source]) for source in value}
+            else:
+                nested[key] = value
+        return nested
+
+    def _source(self, source: str, content: Any) -> object:  # noqa: ANN401 - what the file says
+        if not isinstance(content, dict) or content.get("type") not in KINDS:
+            return content
+        known = {row.key for row in names.rows(KINDS[content["type"]])} | {"type"}
+        place = f"sources.{source}."
+        given, unknown = names.divide(content, known, lambda name: self._place(place + name))
+        return given | unknown
+
+    def _place(self, name: str) -> str:
+        return f"{name} in {self.yaml_file_path}"
 
 
-def _parse(text: str) -> Mapping[str, Any]:
+def _read(path: Path | Traversable) -> dict[str, Any]:
     try:
+        text = path.read_text(encoding="utf-8")
         content = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes nothing but text
+    except UnicodeDecodeError as error:
+        raise ValueError("YAML text in UTF-8") from error
+    except OSError as error:
+        raise ValueError(f"a YAML file that this process can read ({error.strerror})") from error
     except yaml.MarkedYAMLError as error:
         # The error's own text quotes the line, and the line may hold a secret.
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ValueError(f"YAML; line {line} is not: {error.problem}") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError("YAML without control characters, not too deep") from error
-    return _mapping(content, "a YAML mapping of names to values")
+    filled = _filled(content or {})
+    if not isinstance(filled, dict):
+        raise ValueError("a YAML mapping of names to values")  # noqa: TRY004 - the operator's error
+    return filled
 
 
-def _mapping(value: object, expected: str) -> Mapping[str, Any]:
-    if value in ("", None):
-        return {}
-    if not isinstance(value, Mapping):
-        raise ValueError(expected)  # noqa: TRY004 - it is the operator's mistake, not a caller's
-    return value
+def _filled(value: object) -> object:
+    """Leave out what is empty: it counts as not set."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _filled(inner) for name, inner in value.items() if inner != ""}
 
 
-def _entries(
-    content: Mapping[str, Any], path: str, mistakes: list[str]
-) -> Iterator[tuple[names.Path, report.Written]]:
-    short_names = names.short_fields()
-    known = {name for name in short_names if name != "config"} | {"sources"}
-    for name, value in content.items():
-        if name not in known:
-            mistakes.append(report.unknown(f"{name} in {path}", name, known))
-        elif name == "sources":
-            yield from _sources(value, path)
-        elif value != "":
-            yield short_names[name], report.Written(f"{name} in {path}", value)
+def _readable(path: Path) -> Path:
+    _read(path)
+    return path
 
 
-def _sources(value: object, path: str) -> Iterator[tuple[names.Path, report.Written]]:
-    sources = _mapping(value, "`sources` to be a mapping of names to sources")
-    for source, settings in sources.items():
-        expected = f"`sources.{source}` to be a mapping of names to values"
-        for name, setting in _mapping(settings, expected).items():
-            if setting != "":
-                written = report.Written(f"sources.{source}.{name} in {path}", setting)
-                yield ("sources", source, name), written
+SettingsFile = Annotated[Path, AfterValidator(_readable)]

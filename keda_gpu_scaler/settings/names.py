@@ -1,62 +1,64 @@
-"""How settings are called in the environment, in the file, and inside the models.
+"""How settings are called, in the environment and in the file, and what people read about them."""
 
-A path is where a value stands, in the names people write: `("give_up",)` for the process,
-`("sources", "eu", "step")` for a source of the file. PROMETHEUS_… and SCRAPE_… say what the source
-`default` is: `("prometheus", "step")`.
-"""
-
-import re
-from collections.abc import Mapping
+import difflib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from keda_gpu_scaler.settings.process import Settings
-from keda_gpu_scaler.settings.sources import PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler import durations
+from keda_gpu_scaler.settings import sources, values
 
 PREFIX = "KEDA_GPU_SCALER_"
-DEFAULT = "default"
-KINDS: Mapping[str, type[BaseModel]] = {"prometheus": PrometheusSettings, "scrape": ScrapeSettings}
-SECRETS = frozenset({"bearer_token", "password", "headers"})
-
-Path = tuple[str, ...]
-
-# Kubernetes puts the addresses of Services into the environment, and those of one that is called
-# keda-gpu-scaler or keda-gpu-scaler-something under our own prefix.
-_SERVICE_LINK = re.compile(
-    r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
-)
 
 
-def variable(short_name: str) -> str:
-    """Return the environment variable of a setting's short name."""
-    return PREFIX + short_name.upper()
+class Row(NamedTuple):
+    """One setting: its variable, its key in the file, its default if it has one, its meaning."""
+
+    variable: str
+    key: str
+    default: str
+    meaning: str
 
 
-def is_service_link(name: str) -> bool:
-    """Tell whether Kubernetes, not the operator, set this variable."""
-    return _SERVICE_LINK.fullmatch(name.removeprefix(PREFIX)) is not None
+def rows(model: type[BaseModel], start: str = "") -> Iterator[Row]:
+    """Yield every setting of a model that has a name of its own, `start` in front of it."""
+    for field in model.model_fields.values():
+        name = str(field.validation_alias)
+        if name in sources.KINDS:
+            yield from rows(sources.KINDS[name], f"{name}_")
+        elif name not in ("type", "sources"):
+            meaning = " ".join((field.description or "").split())
+            yield Row(
+                f"{PREFIX}{start}{name}".upper(), start + name, _default(name, field), meaning
+            )
 
 
-def written_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Return the fields that somebody may write, by the name they write."""
-    return {
-        str(field.validation_alias or name): field
-        for name, field in model.model_fields.items()
-        if name not in ("type", "sources")
-    }
+def _default(name: str, field: FieldInfo) -> str:
+    match field.default:
+        case float(seconds):
+            return durations.text(seconds)
+        case int(size) if name.endswith("_bytes"):
+            return values.size_text(size)
+        case int() | str() | values.Address():
+            return str(field.default)
+        case _:
+            return ""
 
 
-def short_fields() -> dict[str, Path]:
-    """Return where each setting with a short name leads to."""
-    paths: dict[str, Path] = {name: (name,) for name in written_fields(Settings)}
-    for kind, model in KINDS.items():
-        paths |= {f"{kind}_{name}": (kind, name) for name in written_fields(model)}
-    return paths
+def divide(
+    given: Mapping[str, Any], known: Collection[str], full: Callable[[str], str] = str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Divide what was given into settings, and hints for what is none, under its full name.
+
+    The models forbid what they do not know, and so refuse it together with all other mistakes.
+    """
+    settings = {name: value for name, value in given.items() if name in known}
+    return settings, {full(name): _hint(name, known) for name in given if name not in known}
 
 
-def short_name(path: Path, kind: str | None) -> str | None:
-    """Return the short name that leads to a path of the models; None when there is none."""
-    if path[:2] == ("sources", DEFAULT) and kind is not None:
-        return "_".join((kind, *path[2:]))
-    return path[0] if len(path) == 1 and path != ("sources",) else None
+def _hint(name: str, known: Collection[str]) -> str:
+    short = {each.removeprefix(PREFIX).lower(): each for each in known}
+    near = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), short, n=1)
+    return f"did you mean {short[near[0]]}?" if near else "expected a setting that exists"

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from keda_gpu_scaler.settings import sources, values
-
-Source = Annotated[sources.PrometheusSettings | sources.ScrapeSettings, Field(discriminator="type")]
+from keda_gpu_scaler.settings import file, names, values
+from keda_gpu_scaler.settings import sources as kinds
 
 
 class LogLevel(StrEnum):
@@ -29,67 +28,80 @@ class LogFormat(StrEnum):
     CONSOLE = "console"
 
 
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
+_LOWER = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
 
-class Settings(BaseModel):
-    """What the operator decided, checked."""
+class Settings(BaseSettings):
+    """What the operator decided, checked.
 
-    model_config = sources.CONFIG
+    One that is made by hand is what it was given, with what the file says that `config` names; only
+    `load` looks at an environment.
+    """
 
-    grpc_address: values.ListenAddress = Field(
-        default=values.Address("", 6000),
-        description="Where KEDA finds the scaler; port 0 takes a free one.",
+    model_config = SettingsConfigDict(
+        **kinds.CONFIG,
+        case_sensitive=True,
+        enable_decoding=False,
+        env_prefix=names.PREFIX,
+        env_prefix_target="all",
+        env_nested_delimiter="_",
+        env_nested_max_split=1,
     )
-    http_address: values.ListenAddress = Field(
-        default=values.Address("", 8080), description="Where /metrics, /healthz and /readyz are."
-    )
-    config: Path | None = Field(
-        default=None, description="YAML file with more settings, such as several named sources."
-    )
-    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field(
-        default=LogLevel.INFO, description="debug, info, warning or error."
-    )
-    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(
-        default=LogFormat.AUTO,
-        description="json, console, or auto: console on a terminal, else json.",
-    )
-    give_up_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = Field(
-        default=3600.0,
-        validation_alias="give_up",
-        description=(
-            "How long a pod that vanished together with its exporter still counts as missing."
-        ),
-    )
-    shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = Field(
-        default=20.0,
-        validation_alias="shutdown_grace",
-        description=(
-            "Longest time for calls to end when the process is asked to; keep it below "
-            "terminationGracePeriodSeconds."
-        ),
-    )
-    connection_max_age_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = Field(
-        default=600.0,
-        validation_alias="connection_max_age",
-        description="After this KEDA connects anew and finds new replicas of the scaler.",
-    )
-    max_concurrent_rpcs: values.Count = Field(
-        default=5_000,
-        description="Calls open at once, streams included; one more is RESOURCE_EXHAUSTED.",
-    )
-    sources: Mapping[values.SourceName, Source] = Field(
-        description="Where samples come from, by name; triggers use `default` unless they say more."
-    )
+
+    grpc_address: values.ListenAddress = values.Address("", 6000)
+    """Where KEDA finds the scaler; port 0 takes a free one."""
+    http_address: values.ListenAddress = values.Address("", 8080)
+    """Where /metrics, /healthz and /readyz are."""
+    config: file.SettingsFile | None = None
+    """YAML file with more settings, such as several named sources."""
+    log_level: Annotated[LogLevel, _LOWER] = LogLevel.INFO
+    """debug, info, warning or error."""
+    log_format: Annotated[LogFormat, _LOWER] = LogFormat.AUTO
+    """json, console, or auto: console on a terminal, else json."""
+    give_up_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 3600.0
+    """How long a pod that vanished together with its exporter still counts as missing."""
+    shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0
+    """Longest time for calls to end when the process is asked to; keep it below
+    terminationGracePeriodSeconds."""
+    connection_max_age_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = 600.0
+    """After this KEDA connects anew and finds new replicas of the scaler."""
+    max_concurrent_rpcs: values.Count = 5_000
+    """Calls open at once, streams included; one more is RESOURCE_EXHAUSTED."""
+    # What the short names say of the source `default`; it is read among `sources`.
+    prometheus: kinds.PrometheusSettings | None = Field(default=None, exclude=True, repr=False)
+    scrape: kinds.ScrapeSettings | None = Field(default=None, exclude=True, repr=False)
+    sources: Mapping[values.SourceName, kinds.Source] = {}
+    """Where samples come from, by name; triggers use `default` unless they say more."""
 
     @field_validator("sources")
     @classmethod
-    def _there_is_one(cls, given: Mapping[str, Source]) -> Mapping[str, Source]:
-        if not given:
+    def _with_the_default(
+        cls, named: Mapping[str, kinds.Source], info: ValidationInfo
+    ) -> Mapping[str, kinds.Source]:
+        claims = {
+            "prometheus.url": info.data.get("prometheus"),
+            "scrape.targets": info.data.get("scrape"),
+            "sources.default": named.get("default"),
+        }
+        given = {claim: source for claim, source in claims.items() if source is not None}
+        if len(given) > 1:
+            raise kinds.conflict("only one of them to say what `default` is", *given)
+        if not given and not named and kinds.KINDS.keys() <= info.data.keys():
             raise ValueError(
                 "at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL or "
                 "KEDA_GPU_SCALER_SCRAPE_TARGETS, or name sources in the file that "
                 "KEDA_GPU_SCALER_CONFIG names"
             )
-        return given
+        return {**named, **{"default": source for source in given.values()}}  # noqa: B035 - one
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - `load` gives what it says
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not wanted
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not wanted
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let what is given win over the file."""
+        return init_settings, file.FileSource(settings_cls, init_settings().get("config"))

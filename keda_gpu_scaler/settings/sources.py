@@ -5,14 +5,23 @@ they are SecretStr, and so is every header's content, since a header may carry o
 """
 
 import ssl
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AliasGenerator, BaseModel, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
+from pydantic_settings import SettingsConfigDict
 
 from keda_gpu_scaler.settings import endpoints, values
 
-CONFIG = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+CONFIG = SettingsConfigDict(
+    frozen=True,
+    extra="forbid",
+    validate_by_name=True,
+    validate_by_alias=True,
+    alias_generator=AliasGenerator(validation_alias=lambda name: name.removesuffix("_seconds")),
+    use_attribute_docstrings=True,
+)
 _MIB = 2**20
 
 
@@ -27,43 +36,30 @@ class PrometheusSettings(BaseModel):
     model_config = CONFIG
 
     type: Literal["prometheus"] = "prometheus"
-    url: endpoints.Url = Field(description="Base URL of the HTTP API, without /api/v1.")
-    step_seconds: values.PositiveSeconds = Field(
-        default=15.0,
-        validation_alias="step",
-        description="At most one query per signal in this time; use the scrape interval.",
-    )
-    timeout_seconds: values.PositiveSeconds = Field(
-        default=10.0,
-        validation_alias="timeout",
-        description="Longest time for one query; RPCs do not wait for it.",
-    )
-    max_response_bytes: values.Bytes = Field(
-        default=64 * _MIB, description="An answer larger than this is refused."
-    )
-    bearer_token: endpoints.Token | None = Field(
-        default=None, description="Token to authenticate with."
-    )
-    bearer_token_file: values.ReadableFile | None = Field(
-        default=None, description="File with the token; read again when it changes."
-    )
-    username: str | None = Field(default=None, description="User for basic authentication.")
-    password: SecretStr | None = Field(
-        default=None, description="Password for basic authentication."
-    )
-    ca_file: values.ReadableFile | None = Field(
-        default=None, description="PEM file with the CAs to trust instead of the system's."
-    )
-    cert_file: values.ReadableFile | None = Field(
-        default=None, description="PEM file with the client certificate for mTLS."
-    )
-    key_file: values.ReadableFile | None = Field(
-        default=None, description="PEM file with its key, unless the certificate's file holds it."
-    )
-    headers: endpoints.Headers = Field(
-        default={},
-        description="Headers of each request, such as a tenant: name=value,name=value or JSON.",
-    )
+    url: endpoints.Url
+    """Base URL of the HTTP API, without /api/v1."""
+    step_seconds: values.PositiveSeconds = 15.0
+    """At most one query per signal in this time; use the scrape interval."""
+    timeout_seconds: values.PositiveSeconds = 10.0
+    """Longest time for one query; RPCs do not wait for it."""
+    max_response_bytes: values.Bytes = 64 * _MIB
+    """An answer larger than this is refused."""
+    bearer_token: endpoints.Token | None = None
+    """Token to authenticate with."""
+    bearer_token_file: values.ReadableFile | None = None
+    """File with the token; read again when it changes."""
+    username: str | None = None
+    """User for basic authentication."""
+    password: SecretStr | None = None
+    """Password for basic authentication."""
+    ca_file: values.ReadableFile | None = None
+    """PEM file with the CAs to trust instead of the system's."""
+    cert_file: values.ReadableFile | None = None
+    """PEM file with the client certificate for mTLS."""
+    key_file: values.ReadableFile | None = None
+    """PEM file with its key, unless the certificate's file holds it."""
+    headers: endpoints.Headers = {}
+    """Headers of each request, such as a tenant: name=value,name=value or JSON."""
 
     @model_validator(mode="after")
     def _authenticate_in_one_way(self) -> Self:
@@ -93,9 +89,8 @@ class PrometheusSettings(BaseModel):
                 context.load_cert_chain(self.cert_file, self.key_file, password=lambda: "")
             except ssl.SSLError as error:
                 fields = ("cert_file", "key_file") if self.key_file else ("cert_file",)
-                raise conflict(
-                    "PEM files with a certificate and its unencrypted key", *fields
-                ) from error
+                expected = "PEM files with a certificate and its unencrypted key"
+                raise conflict(expected, *fields) from error
         return self
 
 
@@ -109,26 +104,22 @@ class ScrapeSettings(BaseModel):
     model_config = CONFIG
 
     type: Literal["scrape"] = "scrape"
-    targets: endpoints.Targets = Field(
-        description=(
-            "Exporters to ask, separated by commas: http(s)://host:port/path, or "
-            "dns+http(s)://name:port/path for every address of the name."
-        )
-    )
-    interval_seconds: values.PositiveSeconds = Field(
-        default=5.0, validation_alias="interval", description="How often each exporter is asked."
-    )
-    timeout_seconds: values.PositiveSeconds = Field(
-        default_factory=_interval,
-        validation_alias="timeout",
-        description="Longest time for one scrape, at most the interval; by default the interval.",
-    )
-    max_response_bytes: values.Bytes = Field(
-        default=16 * _MIB, description="An exporter's answer larger than this is refused."
-    )
+    targets: endpoints.Targets
+    """Exporters to ask, separated by commas: http(s)://host:port/path, or
+    dns+http(s)://name:port/path for every address of the name."""
+    interval_seconds: values.PositiveSeconds = 5.0
+    """How often each exporter is asked."""
+    timeout_seconds: values.PositiveSeconds = Field(default_factory=_interval)
+    """Longest time for one scrape, at most the interval; by default the interval."""
+    max_response_bytes: values.Bytes = 16 * _MIB
+    """An exporter's answer larger than this is refused."""
 
     @model_validator(mode="after")
     def _scrapes_do_not_overlap(self) -> Self:
         if self.timeout_seconds > self.interval_seconds:
             raise conflict("a timeout of at most the interval", "timeout", "interval")
         return self
+
+
+KINDS: Mapping[str, type[BaseModel]] = {"prometheus": PrometheusSettings, "scrape": ScrapeSettings}
+Source = Annotated[PrometheusSettings | ScrapeSettings, Field(discriminator="type")]

@@ -5,19 +5,18 @@ was expected; `report.py` puts the name of the setting in front. Files are read 
 that they can be read.
 """
 
-import ipaddress
 import math
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, PlainSerializer
 
 from keda_gpu_scaler import durations
 
-_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]*):(?P<port>[0-9]{1,5})")
-_HIGHEST_PORT = 65535
+_HOST = re.compile(r"[0-9A-Za-z._:-]*")
 _SIZE = re.compile(r"([0-9]{1,15})(?:([KMG]i)B?)?")
 _BYTES_PER_UNIT = {None: 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
@@ -43,20 +42,14 @@ def address(value: object) -> Address:
     """Read `:port`, `host:port` or `[::1]:port`; port 0 takes a free one."""
     if isinstance(value, Address):
         return value
-    found = _ADDRESS.fullmatch(str(value))
-    if found is None or int(found["port"]) > _HIGHEST_PORT or not _is_host(found["host"]):
-        raise ValueError("an address such as :6000, 127.0.0.1:6000 or [::1]:6000")
-    return Address(found["host"].strip("[]"), int(found["port"]))
-
-
-def _is_host(host: str) -> bool:
-    if not host.startswith("["):
-        return True
     try:
-        ipaddress.IPv6Address(host.strip("[]"))
+        parts = urlsplit(f"//{value}")
+        found = Address(parts.hostname or "", -1 if parts.port is None else parts.port)
     except ValueError:
-        return False
-    return True
+        found = None
+    if found is None or str(found) != str(value).lower() or not _HOST.fullmatch(found.host):
+        raise ValueError("an address such as :6000, 127.0.0.1:6000 or [::1]:6000")
+    return found
 
 
 def seconds(minimum: float) -> Callable[[object], float]:

@@ -32,7 +32,10 @@ def test_an_address_is_read_and_shown_as_it_was_written(
 
 @pytest.mark.parametrize(
     "text",
-    ["6000", "", ":65536", ":x", "::1:6000", "[1.2.3.4]:1", "[::g]:1", "a b:1", "http://a:1"],
+    [
+        *("6000", "", ":65536", ":x", ":-1", "::1:6000", "[1.2.3.4]:1", "[::g]:1", "[::1%1]:1"),
+        *("a b:1", "http://a:1", "me@a:1", "a:1/", ":1\n"),
+    ],
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="an address such as :6000"):

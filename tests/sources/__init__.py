@@ -1,0 +1,1 @@
+"""Tests of the sources, over real sockets to servers that can misbehave."""

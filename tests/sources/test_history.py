@@ -1,0 +1,260 @@
+"""What the scrape source remembers: its rounds, its targets' good scrapes, for a bounded time."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Target
+from keda_gpu_scaler.sources.exposition import Sample
+from keda_gpu_scaler.sources.history import History
+from keda_gpu_scaler.spec import Signal
+
+A, B = Target("gpus", "http://a/metrics"), Target("gpus", "http://b/metrics")
+UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+
+
+def demand(*namespaces: str, span: float = 100, window: float = 50) -> Demand:
+    return Demand(Signal.UTILIZATION, "auto", frozenset(namespaces or {"ml"}), span, window)
+
+
+def sample(pod: str | None = "bert-0", value: float = 50, name: str = UTIL, **more: str) -> Sample:
+    owner = {"namespace": "ml", "pod": pod} if pod else {}
+    return {"__name__": name, "UUID": f"GPU-{pod}", **owner, **more}, value
+
+
+def rounds(history: History, count: int, *samples: Sample, begin: float = 0) -> float:
+    """Add rounds ten seconds apart in which target A is good; return the instant of the last."""
+    for number in range(count):
+        history.add(begin + 10 * number, {A: list(samples)})
+    return begin + 10 * (count - 1)
+
+
+def test_a_series_is_there_at_the_instants_of_its_rounds() -> None:
+    history = History(600)
+    history.add(0, {A: [sample(value=10)]})
+    history.add(10, {A: [sample(value=20)]})
+    observed = history.observation(demand(), 10)
+
+    (series,) = observed.series
+    assert (series.namespace, series.pod, series.gpu) == ("ml", "bert-0", "GPU-bert-0")
+    assert series.target == A
+    assert series.present == series.times == (0, 10)
+    assert series.values == (10, 20)
+    assert observed.instants == (0, 10)
+    assert observed.good_scrapes == {A: {0: 0, 10: 10}}
+    assert observed.at == 10
+
+
+def test_a_failed_scrape_leaves_a_gap_and_is_not_good() -> None:
+    history = History(600)
+    history.add(0, {A: [sample()], B: [sample("bert-1")]})
+    history.add(10, {A: None, B: [sample("bert-1")]})
+    observed = history.observation(demand(), 10)
+
+    assert {one.pod: one.present for one in observed.series} == {"bert-0": (0,), "bert-1": (0, 10)}
+    assert observed.good_scrapes == {A: {0: 0}, B: {0: 0, 10: 10}}
+
+
+def test_only_the_span_up_to_the_instant_is_looked_at() -> None:
+    history = History(600)
+    rounds(history, 10, sample())
+    observed = history.observation(demand(span=30), 60)
+
+    assert observed.instants == (40, 50, 60)
+    assert observed.series[0].present == (40, 50, 60)
+    assert observed.good_scrapes[A].keys() == {40, 50, 60}
+
+
+def test_a_series_that_begins_after_the_instant_is_not_there_yet() -> None:
+    history = History(600)
+    history.add(0, {A: [sample("old")]})
+    history.add(10, {A: [sample("old"), sample("new")]})
+
+    assert [one.pod for one in history.observation(demand(), 0).series] == ["old"]
+
+
+def test_only_the_pods_of_the_namespaces_are_shown() -> None:
+    history = History(600)
+    other = ({"__name__": UTIL, "UUID": "GPU-x", "namespace": "other", "pod": "x"}, 1.0)
+    rounds(history, 1, sample(), other, sample(None))
+
+    assert [one.pod for one in history.observation(demand("ml"), 0).series] == ["bert-0"]
+    assert [one.pod for one in history.observation(demand("other"), 0).series] == ["x"]
+    assert history.observation(demand("none"), 0).series == ()
+
+
+def test_unbelievable_samples_are_counted() -> None:
+    history = History(600)
+    rounds(history, 3, sample(value=140737488355328.0), sample("bert-1"))
+    observed = history.observation(demand(), 20)
+
+    assert observed.refused_samples == 3
+    assert {one.pod: one.values for one in observed.series} == {
+        "bert-0": (),
+        "bert-1": (50, 50, 50),
+    }
+
+
+def test_an_exporters_own_job_label_does_not_hide_its_target() -> None:
+    history = History(600)
+    rounds(history, 1, sample(job="forged", instance="forged"))
+
+    assert history.observation(demand(), 0).series[0].target == A
+
+
+# Absence
+
+
+def test_absence_is_known_after_one_window_of_good_rounds() -> None:
+    history = History(600)
+    known = []
+    for number in range(8):
+        history.add(10 * number, {A: []})
+        known.append(history.observation(demand(window=50), 10 * number).absence_known)
+
+    assert known == [False] * 5 + [True] * 3
+
+
+@pytest.mark.parametrize("missed", range(10))
+def test_absence_is_not_known_while_a_failed_scrape_is_within_the_window(missed: int) -> None:
+    history = History(600)
+    for number in range(10):
+        history.add(10 * number, {A: [], B: None if number == missed else []})
+
+    in_window = 10 * missed >= 90 - 50
+    assert history.observation(demand(window=50), 90).absence_known is not in_window
+
+
+def test_a_new_target_is_watched_for_a_window_before_absence_is_known() -> None:
+    history = History(600)
+    last = rounds(history, 10)
+    assert history.observation(demand(), last).absence_known
+
+    history.add(last + 10, {A: [], B: []})
+    assert not history.observation(demand(), last + 10).absence_known
+
+
+def test_a_target_that_left_does_not_hinder() -> None:
+    history = History(600)
+    history.add(0, {A: [], B: None})
+    last = rounds(history, 10, begin=10)
+
+    assert history.observation(demand(), last).absence_known
+
+
+def test_without_a_target_nothing_is_known() -> None:
+    history = History(600)
+    for number in range(10):
+        history.add(10 * number, {})
+
+    assert not history.observation(demand(), 90).absence_known
+
+
+# GPUs
+
+
+def test_gpus_are_reported_by_the_newest_round_only() -> None:
+    history = History(600)
+    history.add(0, {A: [sample(UUID="GPU-old"), sample(UUID="GPU-new")]})
+    history.add(10, {A: [sample(UUID="GPU-new"), sample("bert-1", UUID="GPU-other")]})
+
+    assert history.gpus(["GPU-old", "GPU-new"]) == GpuReports(frozenset({"GPU-new"}))
+
+
+@pytest.mark.parametrize(
+    ("shown", "busy"),
+    [
+        pytest.param(sample(None, 50, UUID="GPU-a"), True, id="busy"),
+        pytest.param(sample(None, 0.5, ENGINE, UUID="GPU-a"), True, id="engine busy"),
+        pytest.param(sample(None, 0, UUID="GPU-a"), False, id="idle"),
+        pytest.param(sample(None, 50, "DCGM_FI_DEV_GPU_TEMP", UUID="GPU-a"), False, id="warm"),
+        pytest.param(sample("bert-1", 50, UUID="GPU-a"), False, id="busy with a pod"),
+        pytest.param(
+            ({"__name__": UTIL, "UUID": "GPU-a", "namespace": "", "pod": ""}, 50.0),
+            True,
+            id="empty labels",
+        ),
+    ],
+)
+def test_a_gpu_under_load_without_a_pod_is_busy(shown: Sample, busy: bool) -> None:  # noqa: FBT001 - an example
+    history = History(600)
+    rounds(history, 1, shown)
+
+    assert history.gpus(["GPU-a"]) == GpuReports(
+        frozenset({"GPU-a"}), frozenset({"GPU-a"} if busy else ())
+    )
+
+
+def test_a_gpu_of_old_names_is_found_too() -> None:
+    history = History(600)
+    rounds(history, 1, ({"__name__": "dcgm_gpu_utilization", "uuid": "GPU-a"}, 7.0))
+
+    assert history.gpus(["GPU-a"]) == GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
+
+
+# Memory
+
+
+Round = tuple[float, Mapping[Target, list[Sample] | None]]
+
+scrapes = st.none() | st.lists(
+    st.builds(sample, st.sampled_from(["bert-0", "bert-1", None]), st.floats(-10, 200)), max_size=4
+)
+round_lists = st.lists(
+    st.tuples(st.floats(0.5, 30), st.dictionaries(st.sampled_from([A, B]), scrapes)), max_size=25
+)
+
+
+def played(rounds_: list[Round], keep_seconds: float) -> tuple[History, float]:
+    history, at = History(keep_seconds), 1000.0
+    for after, shown in rounds_:
+        at += after
+        history.add(at, shown)
+    return history, at
+
+
+@given(round_lists, st.floats(1, 200))
+def test_nothing_older_than_its_bound_is_kept(rounds_: list[Round], keep_seconds: float) -> None:
+    history, at = played(rounds_, keep_seconds)
+    oldest = at - keep_seconds
+    points = [points for points in history._series.values()]  # noqa: C416, SLF001 - what is in memory
+    times = [time for one in points for time, _ in one]
+
+    assert all(time >= oldest for time in [*history.instants, *times])
+    assert all(instants and instants[0] >= oldest for instants in history.good.values())
+    assert all(points)
+
+
+def invariants(observed: Observation, asked: Demand, at: float) -> None:
+    known = set(observed.instants)
+    assert all(at - asked.span_seconds < instant <= at for instant in known)
+    assert list(observed.instants) == sorted(known)
+    for one in observed.series:
+        assert one.present
+        assert set(one.times) <= set(one.present) <= known
+        assert list(one.present) == sorted(set(one.present))
+        assert set(one.present) <= observed.good_scrapes[one.target].keys()
+        assert len(one.times) == len(one.values)
+    assert all(good.keys() <= known for good in observed.good_scrapes.values())
+
+
+@given(round_lists, st.floats(1, 400), st.floats(0, 400))
+def test_what_is_shown_agrees_with_itself(rounds_: list[Round], span: float, before: float) -> None:
+    history, at = played([(1, {A: [sample()]}), *rounds_], 600)
+    asked = demand(span=span)
+
+    invariants(history.observation(asked, at - before), asked, at - before)
+    invariants(history.observation(asked, at), asked, at)
+
+
+@given(round_lists)
+def test_longer_memory_changes_nothing_within_the_span(rounds_: list[Round]) -> None:
+    (short, at), (long, _) = played(rounds_, 100), played(rounds_, 1000)
+    asked = demand(span=100)
+    one, other = short.observation(asked, at), long.observation(asked, at)
+
+    assert one.instants == other.instants
+    assert sorted(one.series, key=repr) == sorted(other.series, key=repr)
+    assert one.refused_samples == other.refused_samples

@@ -1,0 +1,319 @@
+"""Answers of Prometheus and its relatives, as they were seen, and as they must not be believed."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.observation import Row
+from keda_gpu_scaler.sources import prometheus_api
+from keda_gpu_scaler.sources.client import Answer
+from tests.sources import web
+
+LABELS = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "exported_pod": "bert-0"}
+KINDS: dict[str, Callable[[Answer], object]] = {
+    "matrix": prometheus_api.matrix,
+    "vector": prometheus_api.vector,
+    "scalar": prometheus_api.scalar,
+}
+PARSERS = list(KINDS.values())
+
+
+def answer(content: object, status: int = 200) -> Answer:
+    return Answer(status, "application/json", json.dumps(content).encode())
+
+
+def matrix(*series: object, **more: object) -> Answer:
+    return answer(web.success("matrix", list(series), **more))
+
+
+def vector(*elements: object, **more: object) -> Answer:
+    return answer(web.success("vector", list(elements), **more))
+
+
+# Whole answers
+
+
+def test_a_matrix_becomes_rows() -> None:
+    series = {"metric": LABELS, "values": [[1700000000, "87"], [1700000015.5, "1e1"]]}
+
+    assert prometheus_api.matrix(matrix(series)) == [
+        Row(LABELS, [(1700000000.0, 87.0), (1700000015.5, 10.0)])
+    ]
+
+
+def test_a_vector_becomes_rows_of_one_point() -> None:
+    element = {"metric": LABELS, "value": [1700000000.123, "0.5"]}
+
+    assert prometheus_api.vector(vector(element)) == [Row(LABELS, [(1700000000.123, 0.5)])]
+
+
+def test_a_scalar_becomes_a_number() -> None:
+    given = answer(web.success("scalar", [1700000000.2, "1700000000.1"]))
+
+    assert prometheus_api.scalar(given) == 1700000000.1
+
+
+def test_an_empty_answer_is_no_rows() -> None:
+    assert prometheus_api.matrix(matrix()) == []
+    assert prometheus_api.vector(vector()) == []
+
+
+def test_a_series_without_points_is_no_row() -> None:
+    assert prometheus_api.matrix(matrix({"metric": LABELS, "values": []})) == []
+
+
+@pytest.mark.parametrize(
+    ("spelled", "value"), [("NaN", math.nan), ("+Inf", math.inf), ("-Inf", -math.inf)]
+)
+def test_numbers_json_lacks_are_read(spelled: str, value: float) -> None:
+    series = {"metric": LABELS, "values": [[0, spelled]]}
+    ((_, [(_, found)]),) = prometheus_api.matrix(matrix(series))
+
+    assert found == pytest.approx(value, nan_ok=True)
+
+
+@pytest.mark.parametrize("spelled", ["NaN", "+Inf", "-Inf"])
+def test_a_scalar_that_is_no_number_is_refused(spelled: str) -> None:
+    given = answer(web.success("scalar", [0, spelled]))
+    with pytest.raises(errors.SourceMalformedError, match="no number"):
+        prometheus_api.scalar(given)
+
+
+def test_infos_are_no_trouble() -> None:
+    infos = ['PromQL info: metric might not be a counter, name does not end in _total: "x" (1:6)']
+
+    assert prometheus_api.vector(vector(infos=infos)) == []
+
+
+# Partial answers
+
+
+@pytest.mark.parametrize("parse", [prometheus_api.matrix, prometheus_api.vector])
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"warnings": ["No StoreAPIs matched for this query"]}, "No StoreAPIs matched"),
+        ({"warnings": ["one"], "isPartial": True}, "one"),
+        ({"isPartial": True}, "the answer is partial"),
+    ],
+)
+def test_a_partial_answer_is_no_answer(
+    parse: Callable[[Answer], object], more: dict[str, object], words: str
+) -> None:
+    kind = "matrix" if parse is prometheus_api.matrix else "vector"
+    with pytest.raises(errors.SourceMalformedError, match=f"an incomplete answer: .*{words}"):
+        parse(answer(web.success(kind, [], **more)))
+
+
+@pytest.mark.parametrize("more", [{"warnings": []}, {"warnings": None}, {"isPartial": False}])
+def test_an_answer_that_says_it_is_whole_is_taken(more: dict[str, object]) -> None:
+    assert prometheus_api.vector(vector(**more)) == []
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [
+        (400, "bad_data", '1:5: parse error: unexpected "}"'),
+        (422, "execution", "query timed out in expression evaluation: context deadline exceeded"),
+        (422, "422", "error when executing query: cannot find tenant"),
+        (503, "timeout", "query timed out in query execution"),
+        (429, "too_many_requests", "too many outstanding requests"),
+        (200, "internal", "an error in spite of its status"),
+    ],
+)
+def test_an_error_is_told_in_the_servers_own_words(
+    parse: Callable[[Answer], object], status: int, kind: str, words: str
+) -> None:
+    given = answer({"status": "error", "errorType": kind, "error": words}, status)
+    with pytest.raises(errors.SourceRefusedError) as raised:
+        parse(given)
+
+    assert str(raised.value) == f"HTTP {status}, {kind}: {words}"
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+def test_an_error_without_words_still_names_its_status(parse: Callable[[Answer], object]) -> None:
+    with pytest.raises(errors.SourceRefusedError, match="HTTP 500, error: no reason given"):
+        parse(answer({}, 500))
+
+
+@pytest.mark.parametrize("status", [206, 404, 503])
+def test_a_success_under_another_status_is_no_success(status: int) -> None:
+    with pytest.raises(errors.SourceRefusedError, match=f"HTTP {status}"):
+        prometheus_api.vector(answer(web.success("vector", []), status))
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize(
+    ("status", "fault"),
+    [
+        (200, errors.SourceMalformedError),
+        (302, errors.SourceRefusedError),
+        (401, errors.SourceRefusedError),
+        (500, errors.SourceRefusedError),
+        (502, errors.SourceRefusedError),
+    ],
+)
+def test_a_page_for_people_is_quoted(
+    parse: Callable[[Answer], object], status: int, fault: type[errors.SourceError]
+) -> None:
+    page = b"<html>\n  <title>Bad\tGateway\xff</title>" + b"." * 10_000
+    with pytest.raises(fault) as raised:
+        parse(Answer(status, "text/html\x1b", page))
+
+    words = str(raised.value)
+    beginning = f"HTTP {status} with text/html? instead of Prometheus' JSON: <html> <title>Bad Gat"
+    assert words.startswith(beginning)
+    assert len(words) < 400
+
+
+# Wrong shapes
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b'{"status":"success","data":{"resultTy',
+        b"\xff\xfe{}",
+        b"[]",
+        b"null",
+        b"1",
+        b'""',
+    ],
+)
+def test_what_is_no_json_object_is_malformed(
+    parse: Callable[[Answer], object], body: bytes
+) -> None:
+    with pytest.raises(errors.SourceMalformedError, match="HTTP 200 with application/json instead"):
+        parse(Answer(200, "application/json", body))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"status": "success"},
+        {"status": "success", "data": None},
+        {"status": "success", "data": []},
+        {"status": "success", "data": {}},
+        {"status": "success", "data": {"resultType": "string", "result": [0, "x"]}},
+    ],
+)
+def test_another_result_type_is_malformed(kind: str, content: object) -> None:
+    with pytest.raises(errors.SourceMalformedError, match=f"without a result of type {kind}"):
+        KINDS[kind](answer(content))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("result", [None, {}, "x", 1])
+def test_a_result_that_is_no_list_is_malformed(kind: str, result: object) -> None:
+    with pytest.raises(errors.SourceMalformedError, match=f"a {kind} that is no list"):
+        KINDS[kind](answer(web.success(kind, result)))
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pytest.param({"metric": {}, "histograms": [[0, {"count": "1"}]]}, id="native histogram"),
+        pytest.param({"values": [[0, "1"]]}, id="no labels"),
+        pytest.param({"metric": [], "values": [[0, "1"]]}, id="labels in a list"),
+        pytest.param({"metric": {"job": ["x"]}, "values": [[0, "1"]]}, id="a label with a list"),
+        pytest.param({"metric": {"job": None}, "values": [[0, "1"]]}, id="a label with null"),
+        pytest.param({"metric": {}, "values": [[0]]}, id="half a point"),
+        pytest.param({"metric": {}, "values": [[0, "1", "2"]]}, id="too much of a point"),
+        pytest.param({"metric": {}, "values": [[0, None]]}, id="a point without a value"),
+        pytest.param({"metric": {}, "values": [["x", "1"]]}, id="a point without a time"),
+        pytest.param({"metric": {}, "values": [[0, "one"]]}, id="a value in words"),
+        pytest.param({"metric": {}, "values": 1}, id="points that are a number"),
+        pytest.param([], id="a list"),
+        pytest.param(None, id="null"),
+        pytest.param("x", id="a string"),
+    ],
+)
+def test_one_wrong_series_makes_the_whole_matrix_malformed(series: object) -> None:
+    good = {"metric": LABELS, "values": [[0, "1"]]}
+    with pytest.raises(errors.SourceMalformedError, match="a matrix of the wrong shape"):
+        prometheus_api.matrix(matrix(good, series))
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        {"metric": {}, "histogram": [0, {"count": "1"}]},
+        {"metric": {}, "value": [0]},
+        {"metric": {}, "value": {}},
+        {"metric": {}, "value": [0, "one"]},
+        {"metric": {"a": 1}, "value": [0, "1"]},
+        {"value": [0, "1"]},
+        None,
+    ],
+)
+def test_one_wrong_element_makes_the_whole_vector_malformed(element: object) -> None:
+    with pytest.raises(errors.SourceMalformedError, match="a vector of the wrong shape"):
+        prometheus_api.vector(vector(element))
+
+
+@pytest.mark.parametrize("result", [[], [0], [0, None], [0, "one"], [0, {}]])
+def test_a_scalar_of_the_wrong_shape_is_malformed(result: object) -> None:
+    with pytest.raises(errors.SourceMalformedError, match="a scalar of the wrong shape"):
+        prometheus_api.scalar(answer(web.success("scalar", result)))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["metric", "value", "values", "result", "job", "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=12,
+)
+
+
+def is_row(row: Any) -> bool:  # noqa: ANN401 - what came out of arbitrary JSON
+    labels = all(isinstance(text, str) for pair in row.labels.items() for text in pair)
+    points = all(isinstance(time, float) and isinstance(value, float) for time, value in row.points)
+    return labels and points and len(row.points) > 0
+
+
+@given(kind=st.sampled_from(["matrix", "vector"]), result=json_values, whole=json_values)
+def test_any_json_is_rows_or_a_source_error(kind: str, result: object, whole: object) -> None:
+    parse = prometheus_api.matrix if kind == "matrix" else prometheus_api.vector
+    for content in (web.success(kind, result), web.success(kind, [result]), whole):
+        try:
+            rows = parse(answer(content))
+        except errors.SourceError as error:
+            assert str(error)  # noqa: PT017 - either is right
+        else:
+            assert all(is_row(row) for row in rows)
+
+
+@given(body=st.binary(max_size=60), status=st.sampled_from([200, 500]))
+def test_any_bytes_are_an_answer_or_a_source_error(body: bytes, status: int) -> None:
+    for parse in PARSERS:
+        with pytest.raises(errors.SourceError):
+            parse(Answer(status, "text/plain", body))
+
+
+@given(result=json_values)
+def test_any_scalar_is_a_number_or_a_source_error(result: object) -> None:
+    try:
+        value = prometheus_api.scalar(answer(web.success("scalar", result)))
+    except errors.SourceError as error:
+        assert str(error)  # noqa: PT017 - either is right
+    else:
+        assert math.isfinite(value)

@@ -1,0 +1,200 @@
+"""PromQL texts: whole, one for everybody, and closed to whatever is put into them."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import promql_parser
+import pytest
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import profiles, query
+from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.spec import Signal
+
+HOSTILE = (
+    'ml"',
+    'ml"} or up{job=~"',
+    "ml\\",
+    'ml\\"',
+    "ml\n} or up",
+    "ml|kube-system",
+    ".*",
+    "(",
+    "[[:alpha:]",
+    "\\E.*",
+    "a{2,}",
+    "$__range",
+    "#",
+    "`",
+    "",
+    "é☃\U0001f600",
+)
+PROFILES = sorted(profiles.PROFILES)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(HOSTILE)
+sets = st.frozensets(texts, min_size=1, max_size=5)
+
+
+def demand(
+    *namespaces: str,
+    signal: Signal = Signal.UTILIZATION,
+    profile: str = "auto",
+    span: float = 300,
+) -> Demand:
+    return Demand(signal, profile, frozenset(namespaces or {"ml"}), span, 120)
+
+
+def selectors(text: str) -> Iterator[Any]:
+    """Yield every selector of a query, as another parser than ours sees it."""
+    found: list[Any] = []
+
+    def note(expression: object) -> bool:
+        if isinstance(expression, promql_parser.VectorSelector):
+            found.append(expression)
+        return True
+
+    promql_parser.walk(promql_parser.parse(text), note)
+    yield from found
+
+
+def shape(text: str) -> list[tuple[str | None, tuple[tuple[str, str], ...]]]:
+    """Return the selectors of a query without the texts that were put into them."""
+    return [
+        (one.name, tuple((each.name, str(each.op)) for each in one.matchers.matchers))
+        for one in selectors(text)
+    ]
+
+
+def matched(text: str) -> str:
+    """Return what a literal means to a parser of PromQL."""
+    (one,) = selectors(f"x{{label=~{text}}}")
+    value: str = one.matchers.matchers[0].value
+    return value
+
+
+def every_query(asked: Demand, jobs: Iterable[str]) -> list[str]:
+    return [query.snapshot(asked, jobs, 15), query.ages(asked), query.gpus(asked.namespaces)]
+
+
+# Texts
+
+
+@given(texts)
+def test_a_quoted_text_means_itself(text: str) -> None:
+    (one,) = selectors(f"x{{label={query.quoted(text)}}}")
+
+    assert one.matchers.matchers[0].value == text
+
+
+@given(sets, texts)
+def test_alternatives_match_exactly_their_texts(given_texts: frozenset[str], other: str) -> None:
+    regex = matched(query.alternatives(given_texts))
+
+    assert all(re2.fullmatch(regex, text) for text in given_texts)
+    assert bool(re2.fullmatch(regex, other)) == (other in given_texts)
+
+
+def test_alternatives_are_the_same_text_in_any_order() -> None:
+    orders = itertools.permutations(["b", "a", "c"])
+
+    assert {query.alternatives(order) for order in orders} == {'"a|b|c"'}
+
+
+@given(sets, sets)
+def test_nothing_breaks_out_of_a_query(namespaces: frozenset[str], jobs: frozenset[str]) -> None:
+    hostile = every_query(demand(*namespaces), jobs)
+    harmless = every_query(demand("ml"), ["dcgm"])
+
+    assert [shape(text) for text in hostile] == [shape(text) for text in harmless]
+
+
+# Queries
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("signal", Signal)
+def test_every_query_is_promql(profile: str, signal: Signal) -> None:
+    asked = demand("ml", "ai", signal=signal, profile=profile)
+    for text in every_query(asked, ["dcgm", "dcgm-other"]):
+        assert list(selectors(text))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("signal", Signal)
+def test_every_gpu_selector_is_confined_to_the_namespaces(profile: str, signal: Signal) -> None:
+    asked = demand("ml", "ai", signal=signal, profile=profile)
+    for text in (query.snapshot(asked, [], 15), query.ages(asked)):
+        for one in selectors(text):
+            namespaces = [each for each in one.matchers.matchers if "namespace" in each.name]
+            confined = [each.value for each in namespaces] == ["ai|ml"]
+            assert confined or (text == query.ages(asked) and one.name == "up")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("signal", Signal)
+def test_every_metric_of_a_profile_is_asked_for(profile: str, signal: Signal) -> None:
+    wanted = {
+        metric.name for _, one in profiles.measures(profile, signal) for metric in one.metrics
+    }
+    for text in (
+        query.snapshot(demand(signal=signal, profile=profile), [], 15),
+        query.ages(demand(signal=signal, profile=profile)),
+    ):
+        assert all(name in text for name in wanted)
+
+
+def test_metrics_of_whole_gpus_are_not_asked_of_mig_instances() -> None:
+    for one in selectors(query.snapshot(demand(), [], 15)):
+        whole = ("GPU_I_ID", "MatchOp.Equal") in [
+            (each.name, str(each.op)) for each in one.matchers.matchers
+        ]
+        assert whole == (one.name in {"DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_utilization"})
+
+
+@pytest.mark.parametrize(
+    ("span", "step", "expected"),
+    [
+        (300, 15, "[5m:15s]"),
+        (255, 15, "[4m15s:15s]"),
+        (90.5, 0.1, "[1m30s500ms:100ms]"),
+        (1_036_800, 7.5, "[12d:7s500ms]"),
+    ],
+)
+def test_spans_and_steps_are_durations_that_prometheus_reads(
+    span: float, step: float, expected: str
+) -> None:
+    text = query.snapshot(demand(span=span), ["dcgm"], step)
+    whole: Any = promql_parser.parse(text)
+
+    assert text.endswith(expected)
+    assert whole.range == timedelta(seconds=span)
+    assert whole.step == timedelta(seconds=step)
+
+
+def test_health_is_asked_of_known_jobs_only() -> None:
+    without = shape(query.snapshot(demand(), [], 15))
+    with_jobs = shape(query.snapshot(demand(), ["b", "a"], 15))
+
+    assert with_jobs[: len(without)] == without
+    assert with_jobs[len(without) :] == [("up", (("job", "MatchOp.Re"),))] * 2
+    assert 'up{job=~"a|b"}' in query.snapshot(demand(), ["b", "a"], 15)
+
+
+def test_a_query_is_the_same_text_for_the_same_demand() -> None:
+    namespaces = [f"namespace-{number}" for number in range(20)]
+
+    forwards = query.snapshot(demand(*namespaces), {"a", "b"}, 15)
+    assert forwards == query.snapshot(demand(*reversed(namespaces)), {"b", "a"}, 15)
+
+
+def test_gpus_are_asked_for_by_both_spellings_of_their_label() -> None:
+    names = {
+        each.name
+        for one in selectors(query.gpus(["GPU-a", "GPU-b"]))
+        for each in one.matchers.matchers
+        if each.value in {"GPU-a|GPU-b", "GPU\\-a|GPU\\-b"}
+    }
+    assert names == {"UUID", "uuid"}

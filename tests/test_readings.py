@@ -1,0 +1,380 @@
+"""Raw rows → GPU series: labels, preference, units, refusals."""
+
+import math
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import profiles, readings
+from keda_gpu_scaler.observation import Row, Series, Target
+from keda_gpu_scaler.spec import Signal
+
+UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
+EXPORTER = {"pod": "dcgm-exporter-x", "namespace": "gpu-operator"}
+OWNER = {"exported_pod": "bert-0", "exported_namespace": "ml", **EXPORTER}
+
+
+def row(name: str, *values: float, **labels: str) -> Row:
+    """Return a row of pod ml/bert-0 on GPU-a, with its labels changed or taken away (empty)."""
+    target = {"job": "dcgm", "instance": "10.0.0.1:9400"}
+    known = {"__name__": name, **OWNER, **target, "UUID": "GPU-a", "gpu": "0", **labels}
+    points = [(15.0 * number, value) for number, value in enumerate(values)]
+    return Row({label: text for label, text in known.items() if text}, points)
+
+
+def read(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> list[Series]:
+    return list(readings.series(rows, profile, signal)[0])
+
+
+def refused(*rows: Row, signal: Signal = Signal.UTILIZATION) -> int:
+    return readings.series(rows, "auto", signal)[1]
+
+
+def values(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> list[float]:
+    (one,) = read(*rows, signal=signal, profile=profile)
+    return list(one.values)
+
+
+# Labels
+
+
+PLAIN = {"exported_pod": "", "exported_namespace": "", "pod": "bert-0", "namespace": "ml"}
+OLD = {
+    "exported_pod": "",
+    "exported_namespace": "",
+    "pod_name": "bert-0",
+    "pod_namespace": "ml",
+    "uuid": "GPU-a",
+    "UUID": "",
+}
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param({}, id="exported beside the exporter's own"),
+        pytest.param({"pod": "", "namespace": ""}, id="exported alone"),
+        pytest.param(PLAIN, id="plain"),
+        pytest.param(OLD, id="old beside the exporter's own"),
+        pytest.param({**OLD, "pod": "", "namespace": ""}, id="old alone"),
+        pytest.param({"pod_name": "other", "pod_namespace": "other"}, id="exported beats old"),
+    ],
+)
+def test_every_label_scheme_names_the_workloads_pod(labels: dict[str, str]) -> None:
+    given = row(UTIL, 50, **labels)
+    (one,) = read(given)
+
+    target = Target("dcgm", "10.0.0.1:9400")
+    assert one == Series("ml", "bert-0", "GPU-a", target, (0.0,), (0.0,), (50.0,), averaged=False)
+    assert readings.pod_of(given.labels) == ("ml", "bert-0")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param({**PLAIN, "pod": ""}, id="no pod"),
+        pytest.param({**PLAIN, "namespace": ""}, id="no namespace"),
+        pytest.param({**PLAIN, "exported_pod": "x"}, id="exported pod without its namespace"),
+        pytest.param({**OLD, "pod_namespace": ""}, id="old pod without its namespace"),
+    ],
+)
+def test_a_row_without_a_pod_is_nobodys(labels: dict[str, str]) -> None:
+    given = row(UTIL, 50, **labels)
+
+    assert read(given) == []
+    assert readings.pod_of(given.labels) is None
+
+
+def test_a_gpu_without_a_uuid_is_its_number_on_its_target() -> None:
+    first, second = read(row(UTIL, 1, UUID=""), row(UTIL, 2, UUID="", gpu="1"))
+
+    assert first.gpu == "10.0.0.1:9400#0"
+    assert second.gpu == "10.0.0.1:9400#1"
+
+
+def test_mig_instances_are_gpus_of_their_own() -> None:
+    found = read(*(row(ENGINE, 0.5, GPU_I_ID=number) for number in "127"))
+
+    assert [one.gpu for one in found] == ["GPU-a/1", "GPU-a/2", "GPU-a/7"]
+
+
+def test_targets_are_kept_apart() -> None:
+    found = read(row(UTIL, 1), row(UTIL, 2, job="other"), row(UTIL, 3, instance="10.0.0.2:9400"))
+
+    assert len({one.target for one in found}) == 3
+
+
+def test_a_row_of_another_metric_is_not_read() -> None:
+    assert read(row("DCGM_FI_DEV_SM_CLOCK", 1980)) == []
+    assert read(row("up", 1)) == []
+    assert read(Row({}, [(0.0, 1.0)])) == []
+
+
+def test_a_profile_reads_its_own_labels_only() -> None:
+    assert read(row(UTIL, 50), profile="dcgm") == []
+    assert read(row(UTIL, 50, **PLAIN), profile="dcgm-exported") == []
+    assert len(read(row(UTIL, 50, **PLAIN), profile="dcgm")) == 1
+
+
+def test_a_row_without_points_is_not_there() -> None:
+    assert read(row(UTIL)) == []
+
+
+# Preference
+
+
+def test_the_average_is_preferred_to_the_sample() -> None:
+    (one,) = read(row(UTIL, 100, 100), row(ENGINE, 0.25, 0.5))
+
+    assert one.values == (25, 50)
+    assert one.averaged
+
+
+def test_the_sample_fills_what_the_average_lacks() -> None:
+    (one,) = read(row(UTIL, 100, 90), row(ENGINE, 0.25))
+
+    assert one.values == (25, 90)
+    assert not one.averaged
+
+
+def test_the_sample_replaces_an_average_that_is_refused() -> None:
+    assert values(row(UTIL, 70), row(ENGINE, math.nan)) == [70]
+
+
+def test_a_profile_of_samples_prefers_the_sample() -> None:
+    (one,) = read(row(UTIL, 100), row(ENGINE, 0.25), profile="dcgm-exported")
+
+    assert one.values == (100,)
+    assert not one.averaged
+
+
+def test_a_false_zero_of_a_mig_instance_is_not_read() -> None:
+    (one,) = read(row(UTIL, 0, GPU_I_ID="1"), row(ENGINE, 0.9, GPU_I_ID="1"))
+
+    assert one.values == (90,)
+    assert read(row(UTIL, 0, GPU_I_ID="1")) == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_duplicates_take_the_larger(order: int) -> None:
+    assert values(*[row(UTIL, 10, 90), row(UTIL, 80, 20)][::order]) == [80, 90]
+
+
+# Units
+
+
+@pytest.mark.parametrize(
+    ("signal", "name", "shown", "expected"),
+    [
+        (Signal.UTILIZATION, UTIL, 87, 87),
+        (Signal.UTILIZATION, ENGINE, 0.87, 87),
+        (Signal.MEMORY_USED, USED, 40960, 40960),
+        (Signal.POWER, "DCGM_FI_DEV_POWER_USAGE", 312.5, 312.5),
+        (Signal.TEMPERATURE, "DCGM_FI_DEV_GPU_TEMP", 64, 64),
+        (Signal.SM_ACTIVITY, "DCGM_FI_PROF_SM_ACTIVE", 0.5, 50),
+        (Signal.TENSOR_ACTIVITY, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.25, 25),
+        (Signal.DRAM_ACTIVITY, "DCGM_FI_PROF_DRAM_ACTIVE", 1.0, 100),
+        (Signal.ENCODER, "DCGM_FI_DEV_ENC_UTIL", 12, 12),
+        (Signal.DECODER, "DCGM_FI_DEV_DEC_UTIL", 13, 13),
+    ],
+)
+def test_a_signal_is_read_in_its_own_unit(
+    signal: Signal, name: str, shown: float, expected: float
+) -> None:
+    assert values(row(name, shown), signal=signal) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("signal", "name"),
+    [
+        (Signal.UTILIZATION, "dcgm_gpu_utilization"),
+        (Signal.MEMORY_USED, "dcgm_fb_used"),
+        (Signal.POWER, "dcgm_power_usage"),
+        (Signal.TEMPERATURE, "dcgm_gpu_temp"),
+    ],
+)
+def test_the_old_names_are_read_too(signal: Signal, name: str) -> None:
+    assert values(row(name, 55, **OLD), signal=signal) == [55]
+
+
+def test_memory_is_the_share_of_used_in_used_and_free() -> None:
+    both = row(USED, 30, 60), row(FREE, 70, 20)
+
+    assert values(*both, signal=Signal.MEMORY) == [30, 75]
+    assert values(*both[::-1], signal=Signal.MEMORY) == [30, 75]
+
+
+def test_memory_needs_both_halves_of_one_instant() -> None:
+    free = row(FREE, 0, 70)
+    (one,) = read(row(USED, 30, 30), Row(free.labels, free.points[1:]), signal=Signal.MEMORY)
+
+    assert one.present == (0, 15)
+    assert one.times == (15,)
+    assert one.values == (30,)
+
+
+def test_a_gpu_without_memory_has_no_share_of_it() -> None:
+    (one,) = read(row(USED, 0), row(FREE, 0), signal=Signal.MEMORY)
+
+    assert one.values == ()
+    assert one.present == (0,)
+
+
+@pytest.mark.parametrize(
+    ("signal", "name"),
+    [
+        (Signal.POWER, "DCGM_FI_DEV_POWER_USAGE"),
+        (Signal.TEMPERATURE, "DCGM_FI_DEV_GPU_TEMP"),
+    ],
+)
+def test_a_board_counts_once_however_many_instances_repeat_it(signal: Signal, name: str) -> None:
+    (one,) = read(row(name, 150, GPU_I_ID="1"), row(name, 150, GPU_I_ID="2"), signal=signal)
+
+    assert one.gpu == "GPU-a"
+    assert one.values == (150,)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (UTIL, math.nan),
+        (UTIL, math.inf),
+        (UTIL, -math.inf),
+        (UTIL, -1),
+        (UTIL, 101),
+        (UTIL, 2147483632),
+        (UTIL, 9223372036854775794),
+        (UTIL, 140737488355328.0),
+        (ENGINE, 1.02),
+        (ENGINE, -0.01),
+    ],
+)
+def test_an_unbelievable_number_is_refused_and_counted(name: str, value: float) -> None:
+    given = row(name, 0.5, value, 0.5)
+    (one,) = read(given)
+
+    assert refused(given) == 1
+    assert one.present == (0, 15, 30)
+    assert one.times == (0, 30)
+
+
+def test_the_limits_themselves_are_believable() -> None:
+    assert values(row(UTIL, 0, 100)) == [0, 100]
+    assert refused(row(UTIL, 0, 100), row(ENGINE, 0, 1.01)) == 0
+
+
+def test_a_gpu_whose_numbers_are_all_refused_is_still_there() -> None:
+    (one,) = read(row(UTIL, math.nan, math.nan))
+
+    assert one.present == (0, 15)
+    assert one.values == ()
+
+
+# Properties
+
+
+names = st.sampled_from(
+    sorted(
+        metric.name
+        for schemes in profiles.PROFILES.values()
+        for scheme in schemes
+        for measure in scheme.measures.values()
+        for metric in measure.metrics
+    )
+)
+labels = st.fixed_dictionaries(
+    {"__name__": names | st.text(max_size=3)},
+    optional={
+        label: st.sampled_from(["", "a", "b", "1"])
+        for label in (
+            "exported_pod",
+            "exported_namespace",
+            "pod",
+            "namespace",
+            "pod_name",
+            "pod_namespace",
+            "UUID",
+            "uuid",
+            "gpu",
+            "GPU_I_ID",
+            "job",
+            "instance",
+        )
+    },
+)
+points = st.lists(
+    st.tuples(st.integers(0, 8).map(float), st.floats() | st.floats(0, 1) | st.floats(0, 120)),
+    max_size=5,
+    unique_by=lambda point: point[0],
+).map(sorted)
+rows = st.lists(st.builds(Row, labels, points), max_size=12)
+
+
+@given(rows, st.sampled_from(sorted(profiles.PROFILES)), st.sampled_from(Signal))
+def test_any_rows_are_read_without_an_error(
+    given_rows: list[Row], profile: str, signal: Signal
+) -> None:
+    found, refusals = readings.series(given_rows, profile, signal)
+    believable = [value for one in found for value in one.values]
+
+    assert 0 <= refusals <= sum(len(one.points) for one in given_rows)
+    assert all(math.isfinite(value) and value >= 0 for value in believable)
+    assert all(value <= 101 for value in believable) or not signal.is_percentage
+    for one in found:
+        assert one.namespace
+        assert one.pod
+        assert one.present
+        assert list(one.present) == sorted(set(one.present))
+        assert list(one.times) == sorted(set(one.times))
+        assert set(one.times) <= set(one.present)
+        assert len(one.times) == len(one.values)
+
+
+@given(rows, st.sampled_from(Signal))
+def test_refusals_and_what_is_kept_add_up(given_rows: list[Row], signal: Signal) -> None:
+    one_by_one = Counter(
+        {
+            "refused": sum(readings.series([one], "auto", signal)[1] for one in given_rows),
+            "read": sum(bool(readings.series([one], "auto", signal)[0]) for one in given_rows),
+        }
+    )
+
+    assert readings.series(given_rows, "auto", signal)[1] == one_by_one["refused"]
+    assert one_by_one["refused"] == 0 or one_by_one["read"] > 0
+
+
+@given(st.lists(points, min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_the_order_of_duplicates_does_not_matter(
+    copies: list[list[tuple[float, float]]], chance: random.Random
+) -> None:
+    given_rows = [Row(row(UTIL).labels, copy) for copy in copies]
+    shuffled = chance.sample(given_rows, len(given_rows))
+    largest: dict[float, float] = {}
+    for time, value in (point for copy in copies for point in copy):
+        if 0 <= value <= 100:
+            largest[time] = max(value, largest.get(time, value))
+
+    assert read(*given_rows) == read(*shuffled)
+    one = _only(given_rows)
+    found = dict(zip(one.times, one.values, strict=True)) if one else {}
+    assert found == largest
+
+
+def _only(given_rows: list[Row]) -> Series | None:
+    return next(iter(read(*given_rows)), None)
+
+
+@given(rows, st.sampled_from(Signal))
+def test_every_pod_that_is_read_is_the_one_its_labels_name(
+    given_rows: list[Row], signal: Signal
+) -> None:
+    named = {readings.pod_of(one.labels) for one in given_rows}
+
+    assert {(one.namespace, one.pod) for one in read(*given_rows, signal=signal)} <= named
