@@ -18,7 +18,8 @@ TOLERANCE = 0.1
 
 def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say what was measured, what it asks for, and how busy the workload is."""
-    return f"{_measurement(spec, found, value)}; {_activity(spec, busy)}"
+    del value
+    return f"{_measurement(spec, found)}; {_activity(spec, busy)}"
 
 
 def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
@@ -69,22 +70,18 @@ def held(active: bool | None, *, signal: bool) -> str:  # noqa: FBT001 - an answ
     return "hold, inactive because the workload had no pods when it was last known"
 
 
-def _measurement(spec: TriggerSpec, found: Workload, value: float | None) -> str:
-    replicas = len(found.replicas)
-    average = found.total / replicas
-    return (
-        f"mean {spec.signal} {_number(spec, average)} over {_count(replicas, 'replica')}, "
-        f"{_asks(spec, found, value)}"
-    )
+def _measurement(spec: TriggerSpec, found: Workload) -> str:
+    average = _number(spec, found.total / len(found.replicas))
+    replicas = _count(len(found.replicas), "replica")
+    return f"mean {spec.signal} {average} over {replicas}, {_asks(spec, found)}"
 
 
-def _asks(spec: TriggerSpec, found: Workload, value: float | None) -> str:
-    if value is None:
-        return "hold"
+def _asks(spec: TriggerSpec, found: Workload) -> str:
     threshold = _number(spec, spec.threshold)
     if spec.aggregation is Aggregation.AVERAGE:
-        return f"average {_number(spec, value)} against threshold {threshold}"
-    return f"sum {_number(spec, value)} at threshold {threshold} {_wanted(spec, found)}"
+        average = _number(spec, found.total / len(found.replicas))
+        return f"average {average} against threshold {threshold}"
+    return f"sum {_number(spec, found.total)} at threshold {threshold} {_wanted(spec, found)}"
 
 
 def _wanted(spec: TriggerSpec, found: Workload) -> str:
@@ -100,7 +97,7 @@ def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
     part = f"{known} of {_count(len(found.replicas), 'replica')} measured"
     if value is None:
         return f"{part}, hold"
-    return f"{part}, and those alone ask for more than there are: {_asks(spec, found, value)}"
+    return f"{part}, and those alone ask for more than there are: {_asks(spec, found)}"
 
 
 def _activity(spec: TriggerSpec, busy: Activity) -> str:
