@@ -42,8 +42,8 @@ demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU,
 	@$(BIN)/keda-gpu-scaler demo $(ARGS)
 
 .PHONY: test
-test: $(VENV) $(GO_TOOLS) ## Run the tests with branch coverage (ARGS='tests/test_x.py -k y')
-	@$(BIN)/pytest --cov --cov-report=term $(ARGS)
+test: $(VENV) $(GO_TOOLS) ## Run all tests with branch coverage, or some without (ARGS='tests/test_x.py')
+	@$(BIN)/pytest $(or $(ARGS),--cov --cov-report=term)
 
 .PHONY: check
 check: check-style check-types check-imports check-proto check-lock ## Lint, format, types, import rules, generated code, lock
