@@ -5,6 +5,7 @@ new), what is there now, and where the GPUs of the pods are that are not.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler import digest, errors, presence
@@ -12,6 +13,11 @@ from keda_gpu_scaler.observation import Demand, GpuReports, Observation
 from keda_gpu_scaler.presence import Ledger
 from keda_gpu_scaler.snapshot import Snapshot
 from keda_gpu_scaler.source import Source
+
+HOUR_SECONDS = 3600.0
+"""What is not seen for so long was not there; the sources' history reaches as far back."""
+RETRY_SECONDS = 300.0
+"""A history that could not be had is asked for again after this time."""
 
 
 class Collector:
@@ -26,7 +32,8 @@ class Collector:
         """
         self._source, self._forget_seconds = source, forget_seconds
         self._ledger = Ledger()
-        self._recorded: frozenset[str] = frozenset()
+        self._watched: dict[str, float] = {}
+        self._past_asked_at = float("-inf")
 
     async def take(self, demand: Demand, at: float) -> Snapshot:
         """Return a snapshot of everything in `demand` at the instant `at`.
@@ -35,28 +42,37 @@ class Collector:
             errors.SourceError: the source gave no usable answer; what was known stays as it was.
         """
         ledger = presence.confined(self._ledger, demand.namespaces)
-        recorded = self._recorded & demand.namespaces
-        strangers = demand.namespaces - recorded
+        watched = {name: self._watched.get(name, at) for name in demand.namespaces}
+        strangers = self._strangers(watched, at)
         past = await self._past(replace(demand, namespaces=strangers), at) if strangers else None
         if past is not None:
-            ledger, recorded = presence.join(ledger, past), demand.namespaces
+            ledger = presence.join(ledger, past)
+            watched |= dict.fromkeys(strangers, float("-inf"))
         observation = await self._source.fetch(demand, at)
-        ledger = await self._advanced(ledger, observation)
-        self._ledger, self._recorded = ledger, recorded
+        self._ledger, self._watched = await self._advanced(ledger, observation), watched
+        recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
         step = self._source.step_seconds
-        return digest.snapshot(ledger, observation, demand, recorded, step)
+        return digest.snapshot(self._ledger, observation, demand, recorded, step)
+
+    def _strangers(self, watched: Mapping[str, float], at: float) -> frozenset[str]:
+        """Return the namespaces whose last hour is to be asked about now, if there are any."""
+        anybody_new = bool(watched.keys() - self._watched.keys())
+        if not anybody_new and at - self._past_asked_at < RETRY_SECONDS:
+            return frozenset()
+        return frozenset(name for name, since in watched.items() if at - since < HOUR_SECONDS)
 
     async def _past(self, demand: Demand, at: float) -> Ledger | None:
         """Return the last hour of namespaces that are new here; None if it cannot be had.
 
-        A server that answers but refuses this larger question still serves the small ones: the
-        absence of what never reported is then not believed.
+        A source that cannot answer this larger question still serves the small ones: what never
+        reported is then believed absent only after an hour of watching.
         """
+        self._past_asked_at = at
         try:
             history = await self._source.history(demand, at)
-        except (errors.SourceRefusedError, errors.SourceMalformedError):
+            return Ledger() if history is None else await self._advanced(Ledger(), history)
+        except errors.SourceError:
             return None
-        return Ledger() if history is None else await self._advanced(Ledger(), history)
 
     async def _advanced(self, ledger: Ledger, observation: Observation) -> Ledger:
         lost = presence.absent_gpus(ledger, observation)

@@ -6,10 +6,9 @@ it loads says nothing about the work there is.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from statistics import fmean
 
 from keda_gpu_scaler import health
 from keda_gpu_scaler.snapshot import Pod, Snapshot
@@ -21,8 +20,13 @@ WINDOW_SECONDS = 120.0
 AVERAGED_WINDOW_SECONDS = 60.0
 """The exporter's number is an average already: it needs less smoothing."""
 
-_AGGREGATE: Mapping[GpuAggregation, Callable[[Iterable[float]], float]] = {
-    GpuAggregation.AVERAGE: fmean,
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+_AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
+    GpuAggregation.AVERAGE: _mean,
     GpuAggregation.MAX: max,
     GpuAggregation.SUM: sum,
 }
@@ -82,23 +86,16 @@ def workload(
         give_up_seconds: how long a pod that vanished with its exporter counts as missing while
             others report.
     """
-    alive = [pod for pod in pods if not pod.ended]
-    reporting = {pod.name: _reporting(spec, pod, at, now) for pod in alive}
-    if any(state is not Reporting.MISSING for state in reporting.values()):
-        alive = [
-            pod
-            for pod in alive
-            if reporting[pod.name] is not Reporting.MISSING or at - pod.last_seen <= give_up_seconds
-        ]
-    groups: dict[str, list[Pod]] = defaultdict(list)
-    for pod in alive:
-        groups[spec.pods.replica_of(pod.name)].append(pod)
+    alive = [_reported(spec, pod, at, now) for pod in pods if not pod.ended]
+    if any(one.reporting is not Reporting.MISSING for one in alive):
+        alive = [one for one in alive if not one.is_given_up(at - give_up_seconds)]
+    groups: dict[str, list[_Reported]] = defaultdict(list)
+    for one in alive:
+        groups[spec.pods.replica_of(one.pod.name)].append(one)
     return Workload(
-        replicas=tuple(
-            _replica(spec, name, group, reporting) for name, group in sorted(groups.items())
-        ),
-        reporting_pods=sum(reporting[pod.name] is not Reporting.MISSING for pod in alive),
-        ended_pods=len(pods) - sum(not pod.ended for pod in pods),
+        replicas=tuple(_replica(name, group) for name, group in sorted(groups.items())),
+        reporting_pods=sum(one.reporting is not Reporting.MISSING for one in alive),
+        ended_pods=sum(pod.ended for pod in pods),
     )
 
 
@@ -109,34 +106,43 @@ def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
     return AVERAGED_WINDOW_SECONDS if pod.averaged else WINDOW_SECONDS
 
 
-def _replica(
-    spec: TriggerSpec, name: str, pods: list[Pod], reporting: Mapping[str, Reporting]
-) -> Replica:
-    states = {reporting[pod.name] for pod in pods}
+@dataclass(frozen=True, slots=True)
+class _Reported:
+    """One pod with what is known of its load."""
+
+    pod: Pod
+    reporting: Reporting
+    load: float = 0.0
+
+    def is_given_up(self, before: float) -> bool:
+        return self.reporting is Reporting.MISSING and self.pod.last_seen < before
+
+
+def _replica(name: str, pods: list[_Reported]) -> Replica:
     for state in (Reporting.MISSING, Reporting.WARMING):
-        if state in states:
+        if any(one.reporting is state for one in pods):
             return Replica(name, state, 0.0)
-    return Replica(name, Reporting.MEASURED, fmean(_mean(spec, pod) for pod in pods))
+    return Replica(name, Reporting.MEASURED, _mean([one.load for one in pods]))
 
 
-def _reporting(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reporting:
+def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> _Reported:
     silence = at - pod.last_seen
     if silence > health.patience_seconds(pod.scrape_interval_seconds):
-        return Reporting.MISSING
+        return _Reported(pod, Reporting.MISSING)
     if now - pod.sampled_at > spec.max_age_seconds:
-        return Reporting.MISSING
+        return _Reported(pod, Reporting.MISSING)
     if pod.first_seen is not None and pod.last_seen - pod.first_seen < spec.warmup_seconds:
-        return Reporting.WARMING
-    return Reporting.MEASURED if _counted(spec, pod) else Reporting.MISSING
+        return _Reported(pod, Reporting.WARMING)
+    loads = _loads(spec, pod)
+    return (
+        _Reported(pod, Reporting.MEASURED, _mean(loads))
+        if loads
+        else _Reported(pod, Reporting.MISSING)
+    )
 
 
-def _mean(spec: TriggerSpec, pod: Pod) -> float:
-    aggregate = _AGGREGATE[spec.gpu_aggregation]
-    return fmean(aggregate(values) for values in _counted(spec, pod).values())
-
-
-def _counted(spec: TriggerSpec, pod: Pod) -> dict[float, list[float]]:
-    """The samples of all its GPUs by instant: within the window, and after the warm-up."""
+def _loads(spec: TriggerSpec, pod: Pod) -> list[float]:
+    """The pod's load at each instant that counts: within the window, and after the warm-up."""
     after = pod.last_seen - window_seconds(spec, pod)
     warm = float("-inf") if pod.first_seen is None else pod.first_seen + spec.warmup_seconds
     counted: dict[float, list[float]] = defaultdict(list)
@@ -144,4 +150,5 @@ def _counted(spec: TriggerSpec, pod: Pod) -> dict[float, list[float]]:
         for time, value in zip(gpu.times, gpu.values, strict=True):
             if after < time <= pod.last_seen and time >= warm:
                 counted[time].append(value)
-    return counted
+    aggregate = _AGGREGATE[spec.gpu_aggregation]
+    return [aggregate(values) for values in counted.values()]

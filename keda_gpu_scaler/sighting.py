@@ -115,17 +115,18 @@ def _gpus(group: list[Series]) -> tuple[GpuSamples, ...]:
 def has_ended(scene: Scene, pod: Pod, gpus: GpuReports) -> bool:
     """Decide about a pod that does not report now, by its own targets and by its own GPUs.
 
-    A GPU that others report again, or that an exporter reports without a pod, has lost this one;
-    right after an exporter came back it may only not know its pods yet.
+    It has ended at once where both agree: its target was scraped well without it, and its GPUs are
+    reported without it. One of them alone is believed after the settling time: an exporter that was
+    only just restarted shows no GPU yet, or does not know its pods yet.
     """
     uuids = {uuid_of(gpu.gpu) for gpu in pod.gpus}
     if uuids & gpus.busy_without_pod:
         return False
+    lacked = any(_lacked(scene, pod, target) for target in pod.targets)
+    released = bool(uuids) and uuids <= gpus.reported
     silence = scene.observation.at - pod.last_seen
     settled = silence >= health.patience_seconds(pod.scrape_interval_seconds)
-    if settled and uuids and uuids <= gpus.reported:
-        return True
-    return any(_lacked(scene, pod, target) for target in pod.targets)
+    return (lacked or released) if settled else (lacked and released)
 
 
 def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:

@@ -254,11 +254,32 @@ async def test_a_fault_of_ours_is_not_taken_for_a_fault_of_the_source(bench: Ben
     assert (await bench.later(15)).value == 450
 
 
-async def test_a_history_that_is_refused_leaves_only_absence_unknown(bench: Bench) -> None:
-    bench.source.history_trouble = errors.SourceMalformedError("too large")
+@pytest.mark.parametrize(
+    "trouble", [errors.SourceMalformedError("too large"), errors.SourceTimeoutError("too slow")]
+)
+async def test_a_history_that_cannot_be_had_leaves_only_absence_unknown(
+    bench: Bench, trouble: errors.SourceError
+) -> None:
+    bench.source.history_trouble = trouble
     assert (await bench.ask()).value == 450
     other = replace(spec(), pods=replace(spec().pods, name="gone"))  # type: ignore[type-var]
     assert (await bench.ask(other)).state is State.UNKNOWN
+
+
+async def test_a_history_that_cannot_be_had_is_asked_for_again_now_and_then(bench: Bench) -> None:
+    bench.source.history_trouble = REFUSED
+    await bench.ask()
+    await bench.later(900)
+    assert len(bench.source.remembered) == 4
+    assert len(bench.source.fetched) == 61
+
+
+async def test_an_hour_of_watching_stands_in_for_a_history(bench: Bench) -> None:
+    bench.source.world = World(())
+    bench.source.history_trouble = REFUSED
+    assert (await bench.ask()).state is State.UNKNOWN
+    assert (await bench.later(3585)).state is State.UNKNOWN
+    assert (await bench.later(30)).state is State.ENDED
 
 
 async def test_a_source_without_history_is_believed_when_it_says_so(bench: Bench) -> None:

@@ -9,6 +9,8 @@ from keda_gpu_scaler.snapshot import Pod
 from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, since, until
 
 NOWHERE = GpuReports()
+RELEASED = GpuReports(frozenset({"GPU-a", "GPU-b", "GPU-gone"}))
+"""The exporters still show the GPUs, without the pods."""
 FORGET = 3600.0
 
 
@@ -47,8 +49,15 @@ def test_a_beginning_is_remembered_when_it_leaves_the_view() -> None:
 
 def test_a_pod_missing_from_a_later_good_scrape_has_ended_at_once() -> None:
     world = World((WorldPod("a", there=until(900.0)),))
-    assert not _pod(_watched(world, 885.0)).ended
-    assert _pod(_watched(world, 885.0, 900.0)).ended
+    assert not _pod(_watched(world, 885.0, gpus=RELEASED)).ended
+    assert _pod(_watched(world, 885.0, 900.0, gpus=RELEASED)).ended
+
+
+def test_an_exporter_that_shows_no_gpu_yet_ends_nothing_before_a_minute_is_over() -> None:
+    """A restarted dcgm-exporter answers well and has no samples for its first interval."""
+    world = World((WorldPod("a", there=until(900.0)),))
+    assert not _pod(_watched(world, *_steps(885.0, 930.0))).ended
+    assert _pod(_watched(world, *_steps(885.0, 945.0))).ended
 
 
 def test_a_pod_in_the_last_good_scrape_of_a_dead_exporter_has_not_ended() -> None:
@@ -156,7 +165,8 @@ def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() ->
     assert presence.absent_gpus(ledger, world.observed(885.0)) == frozenset()
     assert presence.absent_gpus(ledger, world.observed(900.0)) == {"GPU-1", "GPU-2"}
     assert presence.absent_gpus(Ledger(), world.observed(900.0)) == {"GPU-1", "GPU-2"}
-    ended = presence.advance(ledger, world.observed(900.0), NOWHERE, FORGET)
+    released = GpuReports(frozenset({"GPU-1", "GPU-2"}))
+    ended = presence.advance(ledger, world.observed(900.0), released, FORGET)
     assert presence.absent_gpus(ended, world.observed(915.0)) == frozenset()
 
 

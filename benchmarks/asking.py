@@ -1,0 +1,38 @@
+"""A client that asks as KEDA does, and holds every answer against the right number."""
+
+from typing import Any
+
+import grpc
+
+from benchmarks.processes import ServerError
+from benchmarks.world import METRIC_NAME, Trigger
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+
+CALL_SECONDS = 30.0
+"""Bounds a benchmark whose server hangs; the slowest right answer takes a tenth of it."""
+
+
+class Client:
+    """Asks one scaler."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub: Any = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+
+    async def poll(self, trigger: Trigger) -> None:
+        """Ask what KEDA asks in one poll, in its order.
+
+        Raises:
+            ServerError: an answer is not the right one.
+        """
+        reference = trigger.reference()
+        specs = await self._stub.GetMetricSpec(reference, timeout=CALL_SECONDS)
+        _check(trigger, [one.metricName for one in specs.metricSpecs], [METRIC_NAME])
+        metrics = await self._stub.GetMetrics(trigger.request(), timeout=CALL_SECONDS)
+        _check(trigger, [one.metricValueFloat for one in metrics.metricValues], [trigger.value])
+        activity = await self._stub.IsActive(reference, timeout=CALL_SECONDS)
+        _check(trigger, activity.result, True)  # noqa: FBT003 - the right answer, not a flag
+
+
+def _check(trigger: Trigger, answer: object, right: object) -> None:
+    if answer != right:
+        raise ServerError(f"{trigger.workload}: answered {answer}, expected {right}")

@@ -1,0 +1,49 @@
+"""A server that answers KEDA's GetMetrics with a constant: what grpc.aio costs by itself.
+
+It reads the same request, writes an answer of the same shape and does nothing else. Started by
+`processes`, as `python -m benchmarks.echo`; it ends with SIGTERM.
+"""
+# ruff: noqa: N802 - the method carries the name of KEDA's contract
+
+import asyncio
+import json
+import signal
+from typing import Any, TypeAlias
+
+import grpc
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+
+VALUE = 150.5
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class Echo(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[misc]  # generated
+    """Answers without looking."""
+
+    async def GetMetrics(
+        self, request: pb.GetMetricsRequest, _context: Context
+    ) -> pb.GetMetricsResponse:
+        """Answer with the metric's name and a number."""
+        metric = pb.MetricValue(
+            metricName=request.metricName, metricValue=round(VALUE), metricValueFloat=VALUE
+        )
+        return pb.GetMetricsResponse(metricValues=[metric])
+
+
+async def main() -> None:
+    """Serve until SIGTERM."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    server = grpc.aio.server()
+    externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(Echo(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(json.dumps({"event": "echo.listening", "grpc_port": port}), flush=True)
+    await stop.wait()
+    await server.stop(None)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,113 @@
+"""The outside client that measures: how it is called, and what its report says.
+
+A report with anything but OK in it is an error: then the answers were not the ones wanted.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+
+from benchmarks.world import Trigger
+
+_ROOT = Path(__file__).parents[1]
+PROTO = _ROOT / "proto" / "externalscaler.proto"
+CALL = "externalscaler.ExternalScaler/GetMetrics"
+CONCURRENCY = 10
+"""Calls under way at once, on one connection: KEDA shares one, and the HPA has 5 workers."""
+LONGEST_RUN_SECONDS = 60
+_NANOSECONDS = 1e9
+_P99 = 99
+
+
+class GhzError(Exception):
+    """The client is missing, or did not get the answers it asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run measured."""
+
+    requests: int
+    requests_per_second: float
+    p99_seconds: float
+
+
+def binary() -> str:
+    """Return the ghz to run: GHZ, else what `make tools` built, else the PATH's."""
+    named = os.environ.get("GHZ")
+    built = _ROOT / ".cache" / "bin" / "ghz"
+    found = shutil.which(named) if named else shutil.which(built) or shutil.which("ghz")
+    if found is None:
+        raise GhzError("no ghz: run `make tools`, or name a binary in the environment variable GHZ")
+    return found
+
+
+def write_calls(path: Path, triggers: Iterable[Trigger]) -> None:
+    """Write one request per trigger: the client sends them in turn."""
+    path.write_text(json.dumps([MessageToDict(one.request()) for one in triggers]))
+
+
+async def run(address: str, calls: Path, requests: int) -> Run:
+    """Send this many requests to one server and return what came of it.
+
+    Raises:
+        GhzError: not every answer was OK, or the client failed.
+    """
+    client = await asyncio.create_subprocess_exec(
+        *_command(address, calls, requests),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(LONGEST_RUN_SECONDS):
+            output, _ = await client.communicate()
+    finally:
+        if client.returncode is None:
+            client.kill()
+            await client.wait()
+    if client.returncode:
+        raise GhzError(f"ghz ended with status {client.returncode}; what it said is above")
+    return parse(output, requests)
+
+
+def parse(output: bytes | str, requests: int) -> Run:
+    """Read the report of one run.
+
+    Raises:
+        GhzError: it is not about this many requests that were all answered with OK.
+    """
+    try:
+        said: dict[str, Any] = json.loads(output)
+        codes, latencies = said["statusCodeDistribution"], said["latencyDistribution"]
+        slow = [one["latency"] for one in latencies if one["percentage"] == _P99]
+        run = Run(said["count"], float(said["rps"]), slow[0] / _NANOSECONDS)
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise GhzError(f"not a report of ghz: {output[:200]!r}") from error
+    if codes != {"OK": requests} or run.requests != requests:
+        raise GhzError(f"expected {requests} answers with OK, got {codes}")
+    return run
+
+
+def _command(address: str, calls: Path, requests: int) -> Sequence[str]:
+    return (
+        binary(),
+        "--insecure",
+        f"--proto={PROTO}",
+        f"--call={CALL}",
+        f"--data-file={calls}",
+        # The requests are what the file says: no work of the client's own in between.
+        "--disable-template-functions",
+        "--disable-template-data",
+        f"--concurrency={CONCURRENCY}",
+        "--connections=1",
+        f"--total={requests}",
+        "--format=json",
+        address,
+    )

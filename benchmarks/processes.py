@@ -1,0 +1,125 @@
+"""Servers as processes of their own: started, waited for and stopped by their handles.
+
+A server says in one JSON line of its log where it listens; nothing here waits for time to pass.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+_PREFIX = "KEDA_GPU_SCALER_"
+_LONGEST_LINE_BYTES = 1024 * 1024
+_USER, _SYSTEM = 11, 12
+"""Where /proc/PID/stat has the clock ticks, counted behind the name in parentheses."""
+
+
+class ServerError(Exception):
+    """A server did not start, or answered wrongly."""
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+        self._process, self.port = process, port
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"127.0.0.1:{self.port}"
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time it has used so far, as Linux counts it."""
+        return cpu_seconds(Path(f"/proc/{self._process.pid}/stat").read_text())
+
+
+def cpu_seconds(stat: str) -> float:
+    """Return the processor time in the text of a /proc/PID/stat."""
+    fields = stat.rpartition(")")[2].split()
+    ticks = int(fields[_USER]) + int(fields[_SYSTEM])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.asynccontextmanager
+async def scaler(prometheus_url: str) -> AsyncIterator[Server]:
+    """Run `keda-gpu-scaler serve` with its defaults on this Prometheus."""
+    settings = {
+        "GRPC_ADDRESS": "127.0.0.1:0",
+        "HTTP_ADDRESS": "127.0.0.1:0",
+        "PROMETHEUS_URL": prometheus_url,
+    }
+    chosen = {_PREFIX + name: value for name, value in settings.items()}
+    async with _running("keda_gpu_scaler", "serve", settings=chosen) as server:
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def echo() -> AsyncIterator[Server]:
+    """Run the server that does nothing but answer."""
+    async with _running("benchmarks.echo", settings={}) as server:
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def _running(*module: str, settings: Mapping[str, str]) -> AsyncIterator[Server]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_PREFIX)}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *module),
+        env={**kept, **settings},
+        limit=_LONGEST_LINE_BYTES,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output = process.stdout or asyncio.StreamReader()
+    reading: asyncio.Task[None] | None = None
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            port = await _port(process, output)
+        reading = asyncio.create_task(_drained(output), name=f"output of {module[0]}")
+        yield Server(process, port)
+    finally:
+        await _stop(process)
+        if reading is not None:
+            await reading
+
+
+async def _port(process: asyncio.subprocess.Process, output: asyncio.StreamReader) -> int:
+    async for line in output:
+        port = listening_port(line)
+        if port is not None:
+            return port
+    status = await process.wait()
+    raise ServerError(f"a server ended with status {status} before it listened; see above")
+
+
+def listening_port(line: bytes) -> int | None:
+    """Return the gRPC port if this line of a log says that a server listens."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return None
+    port = said.get("grpc_port") if isinstance(said, dict) else None
+    return port if isinstance(port, int) else None
+
+
+async def _drained(output: asyncio.StreamReader) -> None:
+    """Read on: a server whose log nobody reads stops at a full pipe."""
+    async for _line in output:
+        pass
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -1,0 +1,119 @@
+"""The results: a table for people, and everything that was measured in a file."""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import keda_gpu_scaler
+from benchmarks import ghz, schedule, throughput
+from benchmarks.comparison import Ratio
+from benchmarks.ghz import Run
+from benchmarks.queries import Cost
+
+DIRECTORY = Path(__file__).parents[1] / ".cache" / "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything that was measured in one run of the benchmarks."""
+
+    runs: dict[str, list[Run]]
+    costs: list[Cost]
+    """Of the scaler, one for each number of triggers."""
+    own_trigger: Cost
+    """Of KEDA's own trigger, for the largest number of triggers."""
+
+
+def show(results: Results, console: Console) -> None:
+    """Print the tables."""
+    console.print(_machine_text())
+    console.print(_throughput(results.runs))
+    console.print(_queries(results.costs))
+    console.print(_processors(results))
+
+
+def write(results: Results) -> Path:
+    """Write the figures and what was made of them; return the file."""
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
+    path = DIRECTORY / time.strftime("%Y-%m-%dT%H-%M-%SZ.json", time.gmtime())
+    path.write_text(json.dumps(_everything(results), indent=2) + "\n")
+    return path
+
+
+def _everything(results: Results) -> dict[str, Any]:
+    compared = throughput.compare(results.runs)
+    return {
+        "version": keda_gpu_scaler.__version__,
+        "machine": _machine(),
+        "get_metrics": {name: asdict(one) for name, one in compared.items()},
+        "runs": {name: [asdict(run) for run in runs] for name, runs in results.runs.items()},
+        "queries": [_cost(one) for one in results.costs],
+        "own_trigger": _cost(results.own_trigger),
+    }
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    rates = {"queries_per_second": cost.queries_per_second, "ratio": cost.ratio}
+    return {**asdict(cost), **rates}
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "architecture": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "load_average": os.getloadavg(),
+    }
+
+
+def _machine_text() -> str:
+    machine = _machine()
+    loads = ", ".join(f"{load:.1f}" for load in machine.pop("load_average"))
+    return ", ".join(f"{key} {value}" for key, value in machine.items()) + f", load {loads}"
+
+
+def _throughput(runs: dict[str, list[Run]]) -> Table:
+    title = f"GetMetrics, {ghz.CONCURRENCY} at once on one connection: scaler ÷ echo server"
+    table = Table("asked about", "requests per second", "p99", title=title)
+    for name, one in throughput.compare(runs).items():
+        table.add_row(name, _text(one.requests_per_second), _text(one.p99))
+    return table
+
+
+def _queries(costs: Sequence[Cost]) -> Table:
+    table = Table(
+        *("triggers", "polls", "queries", "per second", "KEDA's own trigger", "ratio"),
+        title="Queries that Prometheus counted",
+    )
+    for cost in costs:
+        own = schedule.queries_per_second(cost.triggers)
+        counted = (f"{cost.queries}", f"{cost.queries_per_second:.3f}", f"{own:g}")
+        table.add_row(f"{cost.triggers}", f"{cost.asks}", *counted, f"{cost.ratio:.4f}")
+    return table
+
+
+def _processors(results: Results) -> Table:
+    table = Table(
+        *("triggers", "asked by", "seconds", "Prometheus", "scaler"),
+        title="Processor seconds used meanwhile",
+    )
+    asked = [("the scaler", cost) for cost in results.costs]
+    for who, cost in [*asked, ("KEDA's own trigger", results.own_trigger)]:
+        used = cost.scaler_cpu_seconds
+        scaler = "-" if used is None else f"{used:.2f}"
+        shown = (f"{cost.seconds:.0f}", f"{cost.prometheus_cpu_seconds:.2f}", scaler)
+        table.add_row(f"{cost.triggers}", who, *shown)
+    return table
+
+
+def _text(ratio: Ratio) -> str:
+    return f"{ratio.median:.2f}  ({ratio.lowest:.2f} to {ratio.highest:.2f})"

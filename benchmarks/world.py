@@ -1,0 +1,94 @@
+"""The made-up workloads that are asked about, their GPUs in a Prometheus, and the right answers.
+
+Each workload is a Deployment of two pods with one GPU each under a constant load, so that its right
+answer is known without the code under measurement. Pure, but for the one function that writes.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from tests.gpus import Gpu, Up, history
+from tests.prometheus import PrometheusServer
+
+NAMESPACE = "ml"
+METRIC_NAME = "gpu-utilization"
+PAST_SECONDS = 600.0
+"""More than the window, the warm-up and the activation window of a trigger together."""
+GPUS_PER_NODE = 8
+_POD_SUFFIXES = ("7b6667bd9-bbbbb", "7b6667bd9-zzzzz")
+_LOWEST_PERCENT, _PERCENTS = 10, 89
+"""Above the activation threshold; a prime number of loads, so that neighbours differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One trigger of one ScaledObject on one workload."""
+
+    number: int
+    """Which workload it is about."""
+    copy: int = 0
+    """Several ScaledObjects may be about the same workload."""
+
+    @property
+    def workload(self) -> str:
+        """The Deployment's name."""
+        return f"model-{self.number}"
+
+    @property
+    def percent(self) -> float:
+        """The load of each of its GPUs."""
+        return float(_LOWEST_PERCENT + self.number % _PERCENTS)
+
+    @property
+    def value(self) -> float:
+        """What GetMetrics has to answer: the sum over the pods."""
+        return self.percent * len(_POD_SUFFIXES)
+
+    @property
+    def pods(self) -> list[str]:
+        """The names of its pods."""
+        return [f"{self.workload}-{suffix}" for suffix in _POD_SUFFIXES]
+
+    def reference(self) -> pb.ScaledObjectRef:
+        """Return what KEDA sends to say whose trigger it is."""
+        metadata = {
+            "scalerAddress": "keda-gpu-scaler.keda.svc:6000",
+            "workload": self.workload,
+            "threshold": "70",
+        }
+        name = f"{self.workload}-{self.copy}"
+        return pb.ScaledObjectRef(name=name, namespace=NAMESPACE, scalerMetadata=metadata)
+
+    def request(self) -> pb.GetMetricsRequest:
+        """Return KEDA's request for its metric."""
+        return pb.GetMetricsRequest(scaledObjectRef=self.reference(), metricName=METRIC_NAME)
+
+
+def triggers(workloads: int, copies: int = 1) -> list[Trigger]:
+    """Return the triggers of this many workloads; copies of one are far apart."""
+    return [Trigger(number, copy) for copy in range(copies) for number in range(workloads)]
+
+
+async def fill(prometheus: PrometheusServer, workloads: int, ahead_seconds: float) -> None:
+    """Store the GPUs of all workloads, and the health of the nodes they are on.
+
+    Samples reach into the future, so that nothing has to be written while something is measured;
+    queries are about instants and see none of it too early.
+    """
+    begin = -(PAST_SECONDS + ahead_seconds)
+    await prometheus.write(history(time.time() + ahead_seconds, _parts(workloads, begin)))
+
+
+def _parts(workloads: int, begin: float) -> Iterator[Gpu | Up]:
+    pods = [(one, pod) for one in triggers(workloads) for pod in one.pods]
+    for index, (one, pod) in enumerate(pods):
+        node = _node(index // GPUS_PER_NODE)
+        if index % GPUS_PER_NODE == 0:
+            yield Up(instance=node, begin=begin)
+        yield Gpu(pod, one.percent, namespace=NAMESPACE, instance=node, begin=begin)
+
+
+def _node(number: int) -> str:
+    return f"10.0.{number // 250}.{number % 250 + 1}:9400"
