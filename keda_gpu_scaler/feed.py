@@ -159,6 +159,7 @@ class Feed:
             flight.result()
 
     async def _fly(self) -> None:
+        self._tried = self._source.instant()
         try:
             await self._source.synchronize()
             self._tried = self._source.instant()
@@ -166,7 +167,6 @@ class Feed:
             self.snapshot = await self._collector.take(demand, self._tried)
             self._span_seconds = demand.span_seconds
         except errors.SourceError as error:
-            self._tried = self._source.instant()
             self._failed(f"source {self._key.source}: {error}")
         else:
             self._succeeded(self.snapshot)

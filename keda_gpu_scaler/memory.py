@@ -1,14 +1,15 @@
 """What is remembered of a trigger for the time when its load becomes unknown.
 
 Pure. Only the last known state counts, and only if it was fresh when knowledge was lost: a workload
-that was gone two steps before an outage may well have come back before it.
+that was gone some steps before an outage may well have come back before it.
 """
 
 from dataclasses import dataclass, replace
 
 from keda_gpu_scaler.decision import Decision, State
 
-FRESH_STEPS = 2
+FRESH_STEPS = 3
+"""KEDA's default poll is two steps of 15 s; the third is what rounding down to a step can add."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,9 +124,19 @@ def has_ended(scene: Scene, pod: Pod, gpus: GpuReports) -> bool:
         return False
     lacked = any(_lacked(scene, pod, target) for target in pod.targets)
     released = bool(uuids) and uuids <= gpus.reported
-    silence = scene.observation.at - pod.last_seen
-    settled = silence >= health.patience_seconds(pod.scrape_interval_seconds)
-    return (lacked or released) if settled else (lacked and released)
+    return (lacked or released) if _is_settled(scene, pod) else (lacked and released)
+
+
+def _is_settled(scene: Scene, pod: Pod) -> bool:
+    """Tell whether the pod is silent for long, and no exporter came (back) only just now."""
+    patience = health.patience_seconds(pod.scrape_interval_seconds)
+    at = scene.observation.at
+    return at - pod.last_seen >= patience and not any(
+        state.last_good == at
+        and pod.last_seen < state.good_since
+        and at - state.good_since < patience
+        for state in scene.targets.values()
+    )
 
 
 def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:

@@ -218,6 +218,25 @@ async def test_a_stale_memory_of_no_pods_is_not_trusted(bench: Bench) -> None:
     assert (await bench.ask()).active is True
 
 
+@pytest.mark.parametrize("phase", [0.0, 3.0, 6.0, 9.0, 12.0, 14.9])
+async def test_a_lone_trigger_at_zero_polled_every_30_seconds_stays_at_zero(
+    bench: Bench, phase: float
+) -> None:
+    """The source hangs; however the polls fall into the steps, nobody is woken by that."""
+    bench.source.world = World(())
+    bench.clock.seconds += phase
+    for _ in range(3):
+        bench.clock.seconds += 30.5
+        assert (await bench.ask()).state is State.ENDED
+        await bench.landed()
+    bench.source.trouble = errors.SourceTimeoutError("no answer within 10 s")
+    for _ in range(12):
+        bench.clock.seconds += 30.5
+        decided = await bench.ask()
+        await bench.landed()
+        assert decided.active is False
+
+
 async def test_error_on_unknown_refuses_in_both_answers(bench: Bench) -> None:
     bench.source.trouble = REFUSED
     decided = await bench.ask(spec(onUnknown="error"))

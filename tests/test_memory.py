@@ -16,11 +16,11 @@ def test_nothing_is_recalled_of_nothing() -> None:
 
 
 def test_a_fresh_memory_of_a_workload_without_pods_is_trusted() -> None:
-    assert memory.recall(Memory(State.ENDED, 100.0), 130.0, STEP) is State.ENDED
+    assert memory.recall(Memory(State.ENDED, 100.0), 145.0, STEP) is State.ENDED
 
 
 def test_an_older_one_is_not_because_pods_may_have_come_since() -> None:
-    assert memory.recall(Memory(State.ENDED, 100.0), 131.0, STEP) is State.MEASURED
+    assert memory.recall(Memory(State.ENDED, 100.0), 146.0, STEP) is State.MEASURED
 
 
 def test_a_memory_does_not_age_during_the_outage() -> None:

@@ -154,8 +154,21 @@ def test_an_exporter_that_lost_its_map_of_pods_ends_nothing_while_the_gpu_is_bus
 def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a_minute() -> None:
     world = World((WorldPod("a"),), {NODE: until(900.0), OTHER_NODE: since(930.0)})
     elsewhere = GpuReports(frozenset({"GPU-a"}))
-    assert not _pod(_watched(world, *_steps(885.0, 930.0), gpus=elsewhere)).ended
-    assert _pod(_watched(world, *_steps(885.0, 945.0), gpus=elsewhere)).ended
+    assert not _pod(_watched(world, *_steps(885.0, 975.0), gpus=elsewhere)).ended
+    assert _pod(_watched(world, *_steps(885.0, 990.0), gpus=elsewhere)).ended
+
+
+def test_an_exporter_that_comes_back_without_its_map_of_pods_ends_nothing_at_once() -> None:
+    back = (*until(900.0), *since(1200.0))
+    pod = WorldPod("a", there=(*until(900.0), *since(1230.0)))
+    world = World((pod,), {NODE: back})
+    idle = GpuReports(frozenset({"GPU-a"}))
+    silent = _watched(world, *_steps(885.0, 1185.0))
+    for at in (1200.0, 1215.0):
+        silent = presence.advance(silent, world.observed(at), idle, FORGET)
+    assert not _pod(silent).ended
+    again = presence.advance(silent, world.observed(1230.0), NOWHERE, FORGET)
+    assert (_pod(again).last_seen, _pod(again).first_seen) == (1230.0, None)
 
 
 def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() -> None:
