@@ -42,7 +42,8 @@ class Collector:
             errors.SourceError: the source gave no usable answer; what was known stays as it was.
         """
         ledger = presence.confined(self._ledger, demand.namespaces)
-        watched = {name: self._watched.get(name, at) for name in demand.namespaces}
+        before = self._watched if self._is_seamless(demand, at) else {}
+        watched = {name: before.get(name, at) for name in demand.namespaces}
         strangers = self._strangers(watched, at)
         past = await self._past(replace(demand, namespaces=strangers), at) if strangers else None
         if past is not None:
@@ -53,6 +54,10 @@ class Collector:
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
         step = self._source.step_seconds
         return digest.snapshot(self._ledger, observation, demand, recorded, step)
+
+    def _is_seamless(self, demand: Demand, at: float) -> bool:
+        """Tell whether what is fetched now joins what was fetched last."""
+        return self._ledger.at is not None and at - self._ledger.at < demand.span_seconds
 
     def _strangers(self, watched: Mapping[str, float], at: float) -> frozenset[str]:
         """Return the namespaces whose last hour is to be asked about now, if there are any."""

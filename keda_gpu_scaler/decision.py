@@ -99,7 +99,8 @@ def decide(spec: TriggerSpec, snapshot: Snapshot, context: Context) -> Decision:
             expected=len(found.replicas),
             reporting_pods=found.reporting_pods,
         )
-    return _known(spec, state, found, busy)
+    complete = spec.pods.namespace in snapshot.complete_in
+    return _known(spec, state, found, busy, complete=complete)
 
 
 def unknown(
@@ -137,14 +138,16 @@ def _state(spec: TriggerSpec, snapshot: Snapshot, found: Workload, now: float) -
         return State.ENDED if believed and not stale else State.UNKNOWN
     if not found.reporting_pods:
         return State.UNKNOWN
-    if found.of(Reporting.MISSING):
+    if found.of(Reporting.MISSING) or spec.pods.namespace not in snapshot.complete_in:
         return State.PARTIAL
     return State.STARTING if found.of(Reporting.WARMING) else State.MEASURED
 
 
-def _known(spec: TriggerSpec, state: State, found: Workload, busy: Activity) -> Decision:
+def _known(
+    spec: TriggerSpec, state: State, found: Workload, busy: Activity, *, complete: bool
+) -> Decision:
     measured = len(found.of(Reporting.MEASURED))
-    value = _value(spec, state, found)
+    value = _value(spec, state, found) if complete else None
     return Decision(
         state=state,
         reason=_REASONS[state](spec, found, busy, value),

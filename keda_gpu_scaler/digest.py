@@ -38,6 +38,7 @@ def snapshot(
             for namespace in demand.namespaces
         },
         absence_known_in=frozenset(recorded) if observation.absence_known else frozenset(),
+        complete_in=frozenset() if observation.overlooks else frozenset(recorded),
         refused_samples=observation.refused_samples,
     )
 

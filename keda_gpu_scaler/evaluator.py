@@ -25,6 +25,8 @@ MARGIN_SECONDS = 0.1
 """Left of the caller's own deadline for the way back."""
 SAME_POLL_SECONDS = 1.0
 """KEDA asks GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
+WIDE_SECONDS = 900.0
+"""Triggers that look back further share a snapshot of their own: theirs is many times the size."""
 REMEMBER_SECONDS = 600.0
 TRIGGERS_REMEMBERED = 20_000
 
@@ -95,15 +97,17 @@ class Evaluator:
         record = self._records.get((scaled_object, spec))
         if record is not None and asked_at - record.decided_at < SAME_POLL_SECONDS:
             return record.decision
-        shared, need = self._feed(spec), _need(spec, self.step_seconds(spec.source))
+        need = _need(spec, self.step_seconds(spec.source))
+        shared = self._feed(spec, need)
         await shared.refresh(need, asked_at + _patience(timeout_seconds))
         decided, kept = self._decided(spec, shared, need, record.memory if record else None)
         self._records[scaled_object, spec] = _Record(decided, self._clock(), kept)
         self._observe(facts.Evaluated(scaled_object, spec, decided, self._age(spec, shared)))
         return decided
 
-    def _feed(self, spec: TriggerSpec) -> Feed:
-        key = feed.Key(spec.source, spec.signal, spec.profile)
+    def _feed(self, spec: TriggerSpec, need: Demand) -> Feed:
+        wide = need.span_seconds > WIDE_SECONDS
+        key = feed.Key(spec.source, spec.signal, spec.profile, wide)
         if key not in self._feeds:
             source = self._sources[spec.source]
             collector = Collector(source, self._give_up_seconds)

@@ -35,6 +35,8 @@ class Key(NamedTuple):
     source: str
     signal: Signal
     profile: str
+    wide: bool = False
+    """Reaches back so far that its size is nobody else's business."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,5 +198,5 @@ class Feed:
             back = facts.SourceChanged(self._key.source, reachable=True, reason="it answers again")
             self._observe(back)
         self._observe(
-            facts.SnapshotTaken(*self._key, taken.at, taken.pod_count, taken.refused_samples)
+            facts.SnapshotTaken(*self._key[:3], taken.at, taken.pod_count, taken.refused_samples)
         )

@@ -142,7 +142,10 @@ def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> _Reported:
 
 
 def _loads(spec: TriggerSpec, pod: Pod) -> list[float]:
-    """The pod's load at each instant that counts: within the window, and after the warm-up."""
+    """The pod's load at each instant that counts: within the window, and after the warm-up.
+
+    An instant counts only with all of the pod's GPUs: what is left of a load is not the load.
+    """
     after = pod.last_seen - window_seconds(spec, pod)
     warm = float("-inf") if pod.first_seen is None else pod.first_seen + spec.warmup_seconds
     counted: dict[float, list[float]] = defaultdict(list)
@@ -151,4 +154,4 @@ def _loads(spec: TriggerSpec, pod: Pod) -> list[float]:
             if after < time <= pod.last_seen and time >= warm:
                 counted[time].append(value)
     aggregate = _AGGREGATE[spec.gpu_aggregation]
-    return [aggregate(values) for values in counted.values()]
+    return [aggregate(values) for values in counted.values() if len(values) == len(pod.gpus)]

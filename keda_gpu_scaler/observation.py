@@ -66,6 +66,8 @@ class Observation:
     """Seconds between the newest sample of a (namespace, pod) and the last instant, where long."""
     absence_known: bool = False
     """The source has been watching long enough for absence to mean something."""
+    overlooks: bool = False
+    """A target that should report never has: whoever is behind it is overlooked."""
     refused_samples: int = 0
 
     @property

@@ -45,8 +45,9 @@ def advance(
     for key, group in _by_pod(observation.series).items():
         pods[key] = sighting.seen(scene, key, pods.get(key), group)
     for key in [key for key, pod in pods.items() if _is_absent(pod, observation.at)]:
-        pods[key] = replace(pods[key], ended=sighting.has_ended(scene, pods[key], gpus))
-    return Ledger(observation.at, _kept(pods, observation.at, forget_seconds), targets)
+        pods[key] = sighting.looked_for(scene, pods[key], gpus)
+    kept = _kept(pods, observation.at, forget_seconds)
+    return Ledger(observation.at, kept, _watched(targets, kept, observation.at - forget_seconds))
 
 
 def absent_gpus(ledger: Ledger, observation: Observation) -> frozenset[str]:
@@ -91,6 +92,18 @@ def _by_pod(series: Iterable[Series]) -> dict[PodKey, list[Series]]:
 
 def _is_absent(pod: Pod, at: float) -> bool:
     return pod.last_seen < at and not pod.ended
+
+
+def _watched(
+    targets: Mapping[Target, Health], pods: Mapping[PodKey, Pod], since: float
+) -> dict[Target, Health]:
+    """Let go of targets that were good long ago and that no remembered pod was seen by."""
+    named = {target for pod in pods.values() for target in pod.targets}
+    return {
+        target: state
+        for target, state in targets.items()
+        if state.last_good >= since or target in named
+    }
 
 
 def _kept(pods: Mapping[PodKey, Pod], at: float, forget_seconds: float) -> dict[PodKey, Pod]:

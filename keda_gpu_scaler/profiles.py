@@ -126,6 +126,15 @@ UTILIZATION_METRICS = (_SAMPLED.name, _ENGINE.name, _OLD_SAMPLED.name)
 """What tells a busy GPU from an idle one, whatever signal is measured."""
 
 
+def metric_names(profile: str, signal: Signal) -> frozenset[tuple[str, str]]:
+    """Return the metrics that a signal is read from, as label and name: `__name__` and the name."""
+    return frozenset(
+        ("__name__", metric.name)
+        for _, measure in measures(profile, signal)
+        for metric in measure.metrics
+    )
+
+
 def measures(profile: str, signal: Signal) -> list[tuple[Labels, Measure]]:
     """Return the label scheme and the measure of each of a profile's ways to read a signal."""
     return [

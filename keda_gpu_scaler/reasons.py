@@ -12,6 +12,7 @@ from keda_gpu_scaler.load import Reporting, Workload
 from keda_gpu_scaler.spec import Aggregation, TriggerSpec
 
 NAMES_SHOWN = 3
+OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 TOLERANCE = 0.1
 """The HPA changes nothing while a value is this near to its target (its default)."""
 
@@ -33,7 +34,8 @@ def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | 
 def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say which replicas do not report and what that does to the answer."""
     missing = found.of(Reporting.MISSING)
-    who = f"{_names([replica.name for replica in missing])} stopped reporting without having ended"
+    names = _names([replica.name for replica in missing])
+    who = f"{names} stopped reporting without having ended" if missing else OVERLOOKED
     return f"{who}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
 
 

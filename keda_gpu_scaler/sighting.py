@@ -5,7 +5,7 @@ Pure. `presence.py` keeps the book; the judgement on a single pod is here.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keda_gpu_scaler import health
 from keda_gpu_scaler.health import Health, Runs
@@ -38,17 +38,17 @@ def seen(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> P
         return known or _unscraped(key, group)
     anew = known is None or (known.ended and last_seen > known.last_seen)
     first_seen = _began(scene, group, known) if known is None or anew else known.first_seen
-    gpus = _gpus(group)
     return Pod(
         name=key[1],
-        gpus=gpus if gpus or known is None else known.gpus,
+        gpus=_gpus(group, last_seen, first_seen),
         first_seen=first_seen,
         last_seen=last_seen,
         sampled_at=_sampled_at(scene, key, last_seen, targets),
         scrape_interval_seconds=_interval(scene, targets),
-        averaged=all(one.averaged for one in group),
+        averaged=all(one.averaged for one in group if one.values),
         targets=targets,
         ended=known is not None and known.ended and not anew,
+        released_since=known.released_since if known and known.last_seen == last_seen else None,
     )
 
 
@@ -69,7 +69,7 @@ def _unscraped(key: PodKey, group: list[Series]) -> Pod:
     """A series that only lingers under a target that is down: there was a pod, unseen since."""
     first = min(one.present[0] for one in group)
     targets = frozenset(one.target for one in group)
-    return Pod(key[1], _gpus(group), None, first, first, targets=targets)
+    return Pod(key[1], _gpus(group, first, None), None, first, first, targets=targets)
 
 
 def _began(scene: Scene, group: list[Series], known: Pod | None) -> float | None:
@@ -99,44 +99,45 @@ def _interval(scene: Scene, targets: frozenset[Target]) -> float:
     return max(state.interval_seconds if state is not None else 0.0 for state in states)
 
 
-def _gpus(group: list[Series]) -> tuple[GpuSamples, ...]:
+def _gpus(
+    group: list[Series], last_seen: float, first_seen: float | None
+) -> tuple[GpuSamples, ...]:
+    """Merge what several targets say of one GPU, and leave out the GPUs the pod has no more.
+
+    Samples from before the pod began belong to another one of the same name.
+    """
     merged: dict[str, dict[float, float]] = defaultdict(dict)
+    began = float("-inf") if first_seen is None else first_seen
     for one in group:
-        values = merged[one.gpu]
-        for time, value in zip(one.times, one.values, strict=True):
-            values[time] = max(value, values.get(time, value))
+        if one.present[-1] > last_seen - health.PATIENCE_SECONDS:
+            values = merged[one.gpu]
+            for time, value in zip(one.times, one.values, strict=True):
+                if time >= began:
+                    values[time] = max(value, values.get(time, value))
     return tuple(
-        GpuSamples(gpu, times, tuple(values[time] for time in times))
+        GpuSamples(gpu, tuple(sorted(values)), tuple(values[time] for time in sorted(values)))
         for gpu, values in sorted(merged.items())
-        if (times := tuple(sorted(values)))
     )
 
 
-def has_ended(scene: Scene, pod: Pod, gpus: GpuReports) -> bool:
-    """Decide about a pod that does not report now, by its own targets and by its own GPUs.
+def looked_for(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
+    """Return a pod that does not report now, after looking for it and for its GPUs.
 
     It has ended at once where both agree: its target was scraped well without it, and its GPUs are
     reported without it. One of them alone is believed after the settling time: an exporter that was
     only just restarted shows no GPU yet, or does not know its pods yet.
     """
-    uuids = {uuid_of(gpu.gpu) for gpu in pod.gpus}
-    if uuids & gpus.busy_without_pod:
-        return False
-    lacked = any(_lacked(scene, pod, target) for target in pod.targets)
-    released = bool(uuids) and uuids <= gpus.reported
-    return (lacked or released) if _is_settled(scene, pod) else (lacked and released)
-
-
-def _is_settled(scene: Scene, pod: Pod) -> bool:
-    """Tell whether the pod is silent for long, and no exporter came (back) only just now."""
+    at, uuids = scene.observation.at, {uuid_of(gpu.gpu) for gpu in pod.gpus}
     patience = health.patience_seconds(pod.scrape_interval_seconds)
-    at = scene.observation.at
-    return at - pod.last_seen >= patience and not any(
-        state.last_good == at
-        and pod.last_seen < state.good_since
-        and at - state.good_since < patience
-        for state in scene.targets.values()
-    )
+    if not uuids <= gpus.reported or uuids & gpus.busy_without_pod:
+        since = None
+    else:
+        since = at if pod.released_since is None else pod.released_since
+    lacked = any(_lacked(scene, pod, target) for target in pod.targets)
+    settled = lacked and (since is not None or at - pod.last_seen >= patience)
+    released = since is not None and at - since >= patience
+    ended = (settled or released) and not uuids & gpus.busy_without_pod
+    return replace(pod, released_since=since, ended=ended)
 
 
 def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:

@@ -28,6 +28,7 @@ class Pod:
 
     name: str
     gpus: tuple[GpuSamples, ...]
+    """The GPUs it has now; one whose samples were all refused is there without any."""
     first_seen: float | None
     """When its series began; None when it was there before anything that is known."""
     last_seen: float
@@ -41,7 +42,9 @@ class Pod:
     targets: frozenset[Target] = frozenset()
     """The targets that reported it at `last_seen`."""
     ended: bool = False
-    """A later good scrape of its own target lacked it."""
+    """It is known to be gone."""
+    released_since: float | None = None
+    """Since when its GPUs are reported without it, time after time; None: they are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class Snapshot:
     """The namespaces this snapshot is complete for; one without pods is there, and empty."""
     absence_known_in: frozenset[str] = field(default_factory=frozenset)
     """Namespaces watched long enough that a pod which never showed up is believed absent."""
+    complete_in: frozenset[str] = field(default_factory=frozenset)
+    """Namespaces in which no pod can be overlooked: it reports, or is known to have reported."""
     refused_samples: int = 0
     """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
 

@@ -37,7 +37,9 @@ def bert(suffix: str, *gpus: float | Sequence[float], **how: float | bool) -> Po
     return pod(f"bert-7b6667bd9-{suffix * 5}", *gpus, **how)  # type: ignore[arg-type]
 
 
-def snapshot(*pods: Pod, namespace: str = "ml", absence_known: bool = True) -> Snapshot:
+def snapshot(
+    *pods: Pod, namespace: str = "ml", absence_known: bool = True, complete: bool = True
+) -> Snapshot:
     """Return a snapshot of one namespace at NOW."""
     named = {pod.name: pod for pod in pods}
     return Snapshot(
@@ -45,6 +47,7 @@ def snapshot(*pods: Pod, namespace: str = "ml", absence_known: bool = True) -> S
         step_seconds=STEP,
         namespaces={namespace: NamespacePods(tuple(sorted(named)), named)},
         absence_known_in=frozenset({namespace} if absence_known else ()),
+        complete_in=frozenset({namespace} if complete else ()),
     )
 
 

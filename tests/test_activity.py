@@ -1,8 +1,10 @@
 """Claims about whether a workload is in use."""
 
+from dataclasses import replace
+
 from keda_gpu_scaler import activity
 from keda_gpu_scaler.activity import Activity
-from keda_gpu_scaler.snapshot import Pod
+from keda_gpu_scaler.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec import TriggerSpec
 from tests.snapshots import NOW, bert
 from tests.triggers import spec
@@ -50,6 +52,11 @@ def test_a_gap_longer_than_patience_is_not_covered() -> None:
     gpu = type(holed)(holed.gpu, times, tuple(0.0 for _ in times))
     pod = Pod(whole.name, (gpu,), None, NOW, NOW, 15.0)
     assert not _activity(pod).covered
+
+
+def test_a_gpu_without_samples_is_not_an_idle_one() -> None:
+    whole = bert("b", 0)
+    assert not _activity(replace(whole, gpus=(*whole.gpus, GpuSamples("GPU-x", (), ())))).covered
 
 
 def test_a_pod_without_samples_covers_nothing() -> None:

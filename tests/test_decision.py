@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,13 +24,13 @@ SILENT = NOW - 90
 def _decide(
     *pods: Pod,
     trigger: TriggerSpec | None = None,
-    now: float = NOW,
-    remembered: State | None = None,
-    trouble: str | None = None,
-    absence_known: bool = True,
+    complete: bool = True,
+    **known: Any,  # noqa: ANN401 - fields of Context
 ) -> Decision:
-    context = Context(now, HOUR, remembered, trouble)
-    seen = snapshot(*pods, absence_known=absence_known)
+    """Decide about these pods; `known` is what differs in the context, or absence_known."""
+    absence_known = known.pop("absence_known", True)
+    context = replace(Context(NOW, HOUR), **known)
+    seen = snapshot(*pods, absence_known=absence_known, complete=complete)
     return decision.decide(trigger or spec(), seen, context)
 
 
@@ -89,6 +90,13 @@ def test_partial_never_answers_a_number_that_a_scale_in_could_follow() -> None:
     missing = bert("z", 90, last_seen=SILENT)
     assert _decide(*_busy(4, 90), missing).value is None
     assert _decide(*_busy(4, 100), missing).value == 400
+
+
+@pytest.mark.parametrize("value", [0, 90, 100])
+def test_where_pods_may_be_overlooked_no_sum_is_answered_and_nothing_is_idle(value: float) -> None:
+    decided = _decide(*_busy(2, value), complete=False)
+    assert _answer(decided) == (State.PARTIAL, None, True)
+    assert "pods may be overlooked" in decided.reason
 
 
 def test_ended_holds_and_is_inactive() -> None:

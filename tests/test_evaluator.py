@@ -151,8 +151,8 @@ async def test_a_new_namespace_waits_a_moment_to_gather_more(bench: Bench) -> No
 async def test_a_longer_window_is_a_reason_to_fetch(bench: Bench) -> None:
     await bench.ask()
     bench.clock.seconds += 1
-    await bench.ask(spec(window="30m"))
-    assert bench.source.fetched[-1].span_seconds == 1800 + 120 + STEP
+    await bench.ask(spec(window="10m"))
+    assert bench.source.fetched[-1].span_seconds == 600 + 120 + STEP
 
 
 async def test_namespaces_nobody_asks_about_are_no_longer_fetched(bench: Bench) -> None:
@@ -276,13 +276,30 @@ async def test_a_fault_of_ours_is_not_taken_for_a_fault_of_the_source(bench: Ben
 @pytest.mark.parametrize(
     "trouble", [errors.SourceMalformedError("too large"), errors.SourceTimeoutError("too slow")]
 )
-async def test_a_history_that_cannot_be_had_leaves_only_absence_unknown(
+async def test_without_a_history_a_pod_may_be_overlooked(
     bench: Bench, trouble: errors.SourceError
 ) -> None:
+    """The exporter of the fifth pod is down, and nobody can say that there is a fifth pod."""
     bench.source.history_trouble = trouble
-    assert (await bench.ask()).value == 450
+    decided = await bench.ask()
+    assert (decided.state, decided.value, decided.active) == (State.PARTIAL, None, True)
     other = replace(spec(), pods=replace(spec().pods, name="gone"))  # type: ignore[type-var]
     assert (await bench.ask(other)).state is State.UNKNOWN
+    bench.source.history_trouble = None
+    assert (await bench.later(330)).value == 450
+
+
+async def test_a_window_of_an_hour_is_no_burden_for_the_others(bench: Bench) -> None:
+    await bench.ask()
+    await bench.ask(spec(window="1h"))
+    assert [demand.span_seconds for demand in bench.source.fetched] == [255, 3735]
+
+
+async def test_a_feed_nobody_asked_for_an_hour_asks_again_who_was_there(bench: Bench) -> None:
+    await bench.ask()
+    bench.clock.seconds += 3600
+    assert (await bench.ask()).value == 450
+    assert len(bench.source.remembered) == 2
 
 
 async def test_a_history_that_cannot_be_had_is_asked_for_again_now_and_then(bench: Bench) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import load
 from keda_gpu_scaler.load import Reporting, Workload
-from keda_gpu_scaler.snapshot import Pod
+from keda_gpu_scaler.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec import TriggerSpec
 from tests.snapshots import NOW, STEP, bert, pod, snapshot
 from tests.triggers import spec
@@ -99,6 +99,12 @@ def test_a_sample_older_than_max_age_is_no_measurement() -> None:
 
 def test_a_pod_whose_samples_were_all_refused_is_missing() -> None:
     assert _conditions(_workload(spec(), bert("b"))) == [Reporting.MISSING]
+
+
+def test_what_is_left_of_a_pod_is_not_its_load() -> None:
+    """The samples of its second GPU were all refused: the pod's load is not half of it."""
+    blank = replace(bert("b", 90), gpus=(*bert("b", 90).gpus, GpuSamples("GPU-x", (), ())))
+    assert _conditions(_workload(spec(), blank)) == [Reporting.MISSING]
 
 
 def test_an_ended_pod_is_counted_and_carries_nothing() -> None:

@@ -6,7 +6,7 @@ from keda_gpu_scaler import presence
 from keda_gpu_scaler.observation import GpuReports, Observation, Series
 from keda_gpu_scaler.presence import Ledger
 from keda_gpu_scaler.snapshot import Pod
-from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, since, until
+from tests.worlds import EVER, NODE, OTHER_NODE, SPAN, STEP, World, WorldPod, since, until
 
 NOWHERE = GpuReports()
 RELEASED = GpuReports(frozenset({"GPU-a", "GPU-b", "GPU-gone"}))
@@ -154,8 +154,38 @@ def test_an_exporter_that_lost_its_map_of_pods_ends_nothing_while_the_gpu_is_bus
 def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a_minute() -> None:
     world = World((WorldPod("a"),), {NODE: until(900.0), OTHER_NODE: since(930.0)})
     elsewhere = GpuReports(frozenset({"GPU-a"}))
-    assert not _pod(_watched(world, *_steps(885.0, 975.0), gpus=elsewhere)).ended
-    assert _pod(_watched(world, *_steps(885.0, 990.0), gpus=elsewhere)).ended
+    ledger = _watched(world, *_steps(885.0, 915.0))
+    for at in _steps(930.0, 975.0):
+        ledger = presence.advance(ledger, world.observed(at), elsewhere, FORGET)
+    assert not _pod(ledger).ended
+    assert _pod(presence.advance(ledger, world.observed(990.0), elsewhere, FORGET)).ended
+
+
+def test_a_gpu_reported_idle_only_once_ends_nothing() -> None:
+    """The exporter came back without its map of pods, and its first sample was a zero."""
+    world = World((WorldPod("a"),), {NODE: until(900.0), OTHER_NODE: since(930.0)})
+    idle = GpuReports(frozenset({"GPU-a"}))
+    busy = GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
+    ledger = _watched(world, *_steps(885.0, 915.0))
+    ledger = presence.advance(ledger, world.observed(930.0), idle, FORGET)
+    for at in _steps(945.0, 1500.0):
+        ledger = presence.advance(ledger, world.observed(at), busy, FORGET)
+    assert not _pod(ledger).ended
+
+
+def test_a_pod_made_again_under_its_name_has_only_its_own_gpu_and_samples() -> None:
+    old = WorldPod("a", there=until(900.0), gpus=("GPU-1",))
+    new = WorldPod("a", there=since(1000.0), gpus=("GPU-2",), value=0.0)
+    ledger = _watched(World((old, new)), *_steps(885.0, 1005.0))
+    assert [(gpu.gpu, gpu.values) for gpu in _pod(ledger).gpus] == [("GPU-2", (0.0,))]
+
+
+def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_are_not() -> None:
+    pods = (WorldPod("a", target=OTHER_NODE),)
+    idle = NODE._replace(instance="idle")
+    world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0), idle: until(900.0)})
+    ledger = _watched(world, *_steps(885.0, 900.0 + FORGET + SPAN))
+    assert ledger.targets.keys() == {NODE, OTHER_NODE}
 
 
 def test_an_exporter_that_comes_back_without_its_map_of_pods_ends_nothing_at_once() -> None:
@@ -194,7 +224,7 @@ def test_a_refused_sample_is_a_sign_of_life() -> None:
     refused = tuple(replace(one, times=(), values=()) for one in seen.series)
     pod = _pod(presence.advance(first, replace(seen, series=refused), NOWHERE, FORGET))
     assert (pod.last_seen, pod.ended) == (900.0, False)
-    assert pod.gpus == _pod(first).gpus
+    assert [(gpu.gpu, gpu.values) for gpu in pod.gpus] == [("GPU-a", ())]
 
 
 def test_two_targets_that_report_one_gpu_are_one_gpu_with_the_larger_value() -> None:

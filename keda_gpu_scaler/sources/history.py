@@ -4,7 +4,7 @@ Pure: instants come in as arguments.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from keda_gpu_scaler import profiles, readings
@@ -15,6 +15,9 @@ Labels = frozenset[tuple[str, str]]
 Scrapes = Mapping[Target, list[Sample] | None]
 """What every target showed in one round; None for one whose scrape failed."""
 
+OVERLOOKED_SECONDS = 3600.0
+"""A target that is listed and does not answer for so long has nobody behind it."""
+
 
 @dataclass(slots=True)
 class History:
@@ -23,14 +26,20 @@ class History:
     keep_seconds: float
     instants: deque[float] = field(default_factory=deque)
     good: dict[Target, deque[float]] = field(default_factory=dict)
-    listed: frozenset[Target] = frozenset()
-    """The targets of the newest round, good or not."""
+    listed: dict[Target, float] = field(default_factory=dict)
+    """The targets of the newest round, good or not, and since when they are listed."""
+    silent: frozenset[Target] = frozenset()
+    """Those among them that were never good."""
     _series: dict[Labels, deque[tuple[float, float]]] = field(default_factory=dict)
 
     def add(self, at: float, scrapes: Scrapes) -> None:
         """Take in the round of the instant `at`, and let go of what is too old."""
         self.instants.append(at)
-        self.listed = frozenset(scrapes)
+        known = self.listed.keys() - self.silent
+        self.listed = {target: self.listed.get(target, at) for target in scrapes}
+        self.silent = frozenset(
+            target for target, shown in scrapes.items() if shown is None and target not in known
+        )
         for target, samples in scrapes.items():
             if samples is not None:
                 self.good.setdefault(target, deque()).append(at)
@@ -42,12 +51,9 @@ class History:
     def observation(self, demand: Demand, at: float) -> Observation:
         """Return the samples of the demand up to `at`."""
         since = at - demand.span_seconds
-        rows = [
-            Row(labels, [point for point in points if since < point[0] <= at])
-            for key, points in self._series.items()
-            if points[-1][0] > since and _is_asked(labels := dict(key), demand)
-        ]
-        series, refused = readings.series(rows, demand.profile, demand.signal)
+        series, refused = readings.series(
+            self._rows(demand, since, at), demand.profile, demand.signal
+        )
         return Observation(
             instants=tuple(instant for instant in self.instants if since < instant <= at),
             series=series,
@@ -56,8 +62,21 @@ class History:
                 for target, instants in self.good.items()
             },
             absence_known=self._watched(at - demand.window_seconds),
+            overlooks=self._overlooks(at),
             refused_samples=refused,
         )
+
+    def _rows(self, demand: Demand, since: float, at: float) -> Iterator[Row]:
+        names = profiles.metric_names(demand.profile, demand.signal)
+        for key, points in self._series.items():
+            if points[-1][0] > since and not names.isdisjoint(key):
+                labels = dict(key)
+                if _is_asked(labels, demand):
+                    yield Row(labels, [point for point in points if since < point[0] <= at])
+
+    def _overlooks(self, at: float) -> bool:
+        """Tell whether a target was never good, unless it has been dead for as long as we know."""
+        return any(at - self.listed[target] < OVERLOOKED_SECONDS for target in self.silent)
 
     def gpus(self, uuids: Iterable[str]) -> GpuReports:
         """Return which of these GPUs the newest round reports, and which are busy without a pod."""

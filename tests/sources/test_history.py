@@ -258,3 +258,34 @@ def test_longer_memory_changes_nothing_within_the_span(rounds_: list[Round]) -> 
     assert one.instants == other.instants
     assert sorted(one.series, key=repr) == sorted(other.series, key=repr)
     assert one.refused_samples == other.refused_samples
+
+
+def test_an_exporter_that_never_answered_is_overlooked_until_it_does() -> None:
+    history = History(600)
+    history.add(0, {A: [sample()], B: None})
+    assert history.observation(demand(), 0).overlooks
+    history.add(10, {A: [sample()], B: [sample("bert-1")]})
+    assert not history.observation(demand(), 10).overlooks
+
+
+def test_an_exporter_that_answered_once_is_not_overlooked_however_long_it_is_dead() -> None:
+    history = History(100)
+    history.add(0, {A: [sample()], B: [sample("bert-1")]})
+    for at in range(10, 1000, 10):
+        history.add(at, {A: [sample()], B: None})
+    assert not history.observation(demand(), 990).overlooks
+
+
+def test_an_exporter_that_is_dead_for_as_long_as_anything_is_known_overlooks_nobody() -> None:
+    history = History(600)
+    for at in range(0, 3610, 10):
+        history.add(at, {A: [sample()], B: None})
+        assert history.observation(demand(), at).overlooks == (at < 3600)
+
+
+def test_an_exporter_that_is_listed_anew_has_to_answer_first() -> None:
+    history = History(600)
+    history.add(0, {A: [sample()], B: [sample("bert-1")]})
+    history.add(10, {A: [sample()]})
+    history.add(20, {A: [sample()], B: None})
+    assert history.observation(demand(), 20).overlooks
