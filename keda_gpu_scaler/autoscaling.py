@@ -1,8 +1,7 @@
 """A model of the rules that turn a scaler's answers into replicas: KEDA's and the HPA's.
 
-It is pure: time comes in as an argument, and every time constant is a field. Left out: `behavior`
-of the HPA; fallback, scalingModifiers and pausing of KEDA. Sources: KEDA `scale_scaledobjects.go`;
-Kubernetes `pkg/controller/podautoscaler/{horizontal,replica_calculator}.go`.
+Pure. Left out: `behavior`, fallback, scalingModifiers and pausing. Sources: KEDA's
+`scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculator.go`.
 """
 
 import math

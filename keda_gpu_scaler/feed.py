@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler import errors, facts, observation
 from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.snapshot import Snapshot
@@ -177,13 +177,7 @@ class Feed:
         """Everything that somebody asked for lately."""
         forgotten = self._clock() - FORGET_SECONDS
         self._asked = {need: when for need, when in self._asked.items() if when >= forgotten}
-        return Demand(
-            self._key.signal,
-            self._key.profile,
-            frozenset().union(*(need.namespaces for need in self._asked)),
-            max(need.span_seconds for need in self._asked),
-            max(need.window_seconds for need in self._asked),
-        )
+        return observation.merged(self._asked)
 
     def _failed(self, reason: str) -> None:
         if self.failure is None:

@@ -5,7 +5,7 @@ was looked at together. At one instant a GPU series is there or not, and a targe
 was good or not; the two together are what makes absence mean something.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,6 +30,18 @@ class Demand:
     """How far back the samples must reach."""
     window_seconds: float
     """The longest window that is looked at: idleness and absence need one that is covered."""
+
+
+def merged(needs: Collection[Demand]) -> Demand:
+    """Return the one demand that covers `needs`, which are all of one signal and profile."""
+    first = next(iter(needs))
+    return Demand(
+        first.signal,
+        first.profile,
+        frozenset().union(*(need.namespaces for need in needs)),
+        max(need.span_seconds for need in needs),
+        max(need.window_seconds for need in needs),
+    )
 
 
 class Row(NamedTuple):
