@@ -53,9 +53,10 @@ def _values(pod: Pod, since: float) -> Iterable[float]:
 def _covered(pod: Pod, since: float, at: float) -> bool:
     start = since if pod.first_seen is None else max(since, pod.first_seen)
     patience = health.patience_seconds(pod.scrape_interval_seconds)
-    return bool(pod.gpus) and all(
-        _without_gap([start, *(t for t in gpu.times if t > start), at], patience)
-        for gpu in pod.gpus
+    current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - health.PATIENCE_SECONDS]
+    return bool(current) and all(
+        _without_gap([start, *(time for time in gpu.times if time > start), at], patience)
+        for gpu in current
     )
 
 

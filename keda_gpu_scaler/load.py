@@ -144,14 +144,15 @@ def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> _Reported:
 def _loads(spec: TriggerSpec, pod: Pod) -> list[float]:
     """The pod's load at each instant that counts: within the window, and after the warm-up.
 
-    An instant counts only with all of the pod's GPUs: what is left of a load is not the load.
+    An instant with a refused sample does not: what is left of a load is not the load.
     """
     after = pod.last_seen - window_seconds(spec, pod)
     warm = float("-inf") if pod.first_seen is None else pod.first_seen + spec.warmup_seconds
+    refused = {time for gpu in pod.gpus for time in gpu.refused}
     counted: dict[float, list[float]] = defaultdict(list)
     for gpu in pod.gpus:
         for time, value in zip(gpu.times, gpu.values, strict=True):
-            if after < time <= pod.last_seen and time >= warm:
+            if after < time <= pod.last_seen and time >= warm and time not in refused:
                 counted[time].append(value)
     aggregate = _AGGREGATE[spec.gpu_aggregation]
-    return [aggregate(values) for values in counted.values() if len(values) == len(pod.gpus)]
+    return [aggregate(values) for values in counted.values()]

@@ -40,7 +40,7 @@ def seen(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> P
     first_seen = _began(scene, group, known) if known is None or anew else known.first_seen
     return Pod(
         name=key[1],
-        gpus=_gpus(group, last_seen, first_seen),
+        gpus=_gpus(group, first_seen),
         first_seen=first_seen,
         last_seen=last_seen,
         sampled_at=_sampled_at(scene, key, last_seen, targets),
@@ -69,7 +69,7 @@ def _unscraped(key: PodKey, group: list[Series]) -> Pod:
     """A series that only lingers under a target that is down: there was a pod, unseen since."""
     first = min(one.present[0] for one in group)
     targets = frozenset(one.target for one in group)
-    return Pod(key[1], _gpus(group, first, None), None, first, first, targets=targets)
+    return Pod(key[1], _gpus(group, None), None, first, first, targets=targets)
 
 
 def _began(scene: Scene, group: list[Series], known: Pod | None) -> float | None:
@@ -99,25 +99,29 @@ def _interval(scene: Scene, targets: frozenset[Target]) -> float:
     return max(state.interval_seconds if state is not None else 0.0 for state in states)
 
 
-def _gpus(
-    group: list[Series], last_seen: float, first_seen: float | None
-) -> tuple[GpuSamples, ...]:
-    """Merge what several targets say of one GPU, and leave out the GPUs the pod has no more.
+def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ...]:
+    """Merge what several targets say of one GPU.
 
     Samples from before the pod began belong to another one of the same name.
     """
-    merged: dict[str, dict[float, float]] = defaultdict(dict)
     began = float("-inf") if first_seen is None else first_seen
+    present: dict[str, set[float]] = defaultdict(set)
+    merged: dict[str, dict[float, float]] = defaultdict(dict)
     for one in group:
-        if one.present[-1] > last_seen - health.PATIENCE_SECONDS:
-            values = merged[one.gpu]
-            for time, value in zip(one.times, one.values, strict=True):
-                if time >= began:
-                    values[time] = max(value, values.get(time, value))
+        present[one.gpu].update(time for time in one.present if time >= began)
+        values = merged[one.gpu]
+        for time, value in zip(one.times, one.values, strict=True):
+            if time >= began:
+                values[time] = max(value, values.get(time, value))
     return tuple(
-        GpuSamples(gpu, tuple(sorted(values)), tuple(values[time] for time in sorted(values)))
-        for gpu, values in sorted(merged.items())
+        _samples(gpu, merged[gpu], times) for gpu, times in sorted(present.items()) if times
     )
+
+
+def _samples(gpu: str, values: Mapping[float, float], present: set[float]) -> GpuSamples:
+    times = tuple(sorted(values))
+    refused = tuple(sorted(present - values.keys()))
+    return GpuSamples(gpu, times, tuple(values[time] for time in times), refused)
 
 
 def looked_for(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:

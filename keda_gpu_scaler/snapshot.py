@@ -20,6 +20,13 @@ class GpuSamples:
     """Ascending."""
     values: tuple[float, ...]
     """One for each time, in the signal's unit; finite and believable."""
+    refused: tuple[float, ...] = ()
+    """The instants at which it was there with a number that nobody can believe."""
+
+    @property
+    def last(self) -> float:
+        """The newest instant at which it was there."""
+        return max((*self.times[-1:], *self.refused[-1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class Pod:
 
     name: str
     gpus: tuple[GpuSamples, ...]
-    """The GPUs it has now; one whose samples were all refused is there without any."""
+    """Its GPUs, those included that it had a while ago."""
     first_seen: float | None
     """When its series began; None when it was there before anything that is known."""
     last_seen: float

@@ -56,7 +56,14 @@ def test_a_gap_longer_than_patience_is_not_covered() -> None:
 
 def test_a_gpu_without_samples_is_not_an_idle_one() -> None:
     whole = bert("b", 0)
-    assert not _activity(replace(whole, gpus=(*whole.gpus, GpuSamples("GPU-x", (), ())))).covered
+    blank = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times)
+    assert not _activity(replace(whole, gpus=(*whole.gpus, blank))).covered
+
+
+def test_a_gpu_that_the_pod_has_no_more_need_not_be_covered() -> None:
+    whole = bert("b", 0)
+    before = GpuSamples("GPU-x", whole.gpus[0].times[:-4], (0.0,) * (len(whole.gpus[0].times) - 4))
+    assert _activity(replace(whole, gpus=(*whole.gpus, before))).covered
 
 
 def test_a_pod_without_samples_covers_nothing() -> None:

@@ -103,8 +103,23 @@ def test_a_pod_whose_samples_were_all_refused_is_missing() -> None:
 
 def test_what_is_left_of_a_pod_is_not_its_load() -> None:
     """The samples of its second GPU were all refused: the pod's load is not half of it."""
-    blank = replace(bert("b", 90), gpus=(*bert("b", 90).gpus, GpuSamples("GPU-x", (), ())))
-    assert _conditions(_workload(spec(), blank)) == [Reporting.MISSING]
+    whole = bert("b", 90)
+    blank = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times)
+    halved = replace(whole, gpus=(*whole.gpus, blank))
+    assert _conditions(_workload(spec(), halved)) == [Reporting.MISSING]
+
+
+def test_an_instant_with_a_refused_sample_does_not_count() -> None:
+    whole = bert("b", [80.0] * 4 + [20.0] * 4)
+    late = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times[4:])
+    assert _workload(spec(), replace(whole, gpus=(*whole.gpus, late))).total == 80
+
+
+def test_an_instant_at_which_a_gpu_is_not_there_counts_without_it() -> None:
+    """As the average of the GPUs there are, which is what the PromQL for people says."""
+    whole = bert("b", 80)
+    gone = GpuSamples("GPU-x", whole.gpus[0].times[-4:-2], (20.0, 20.0))
+    assert _workload(spec(window="1m"), replace(whole, gpus=(*whole.gpus, gone))).total == 65
 
 
 def test_an_ended_pod_is_counted_and_carries_nothing() -> None:

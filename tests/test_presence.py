@@ -224,7 +224,8 @@ def test_a_refused_sample_is_a_sign_of_life() -> None:
     refused = tuple(replace(one, times=(), values=()) for one in seen.series)
     pod = _pod(presence.advance(first, replace(seen, series=refused), NOWHERE, FORGET))
     assert (pod.last_seen, pod.ended) == (900.0, False)
-    assert [(gpu.gpu, gpu.values) for gpu in pod.gpus] == [("GPU-a", ())]
+    (gpu,) = pod.gpus
+    assert (gpu.values, gpu.refused, gpu.last) == ((), seen.instants, 900.0)
 
 
 def test_two_targets_that_report_one_gpu_are_one_gpu_with_the_larger_value() -> None:
