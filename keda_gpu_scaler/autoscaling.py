@@ -55,7 +55,6 @@ class Hpa:
 
     minimum: int = 0
     maximum: int = 100
-    sync_seconds: float = 15
     stabilization_seconds: float = 300
     tolerance: float = 0.1
     _recommendations: list[tuple[float, int]] = field(default_factory=list, init=False)
@@ -162,7 +161,6 @@ class Keda:
     minimum: int = 0
     idle: int | None = None
     """idleReplicaCount; KEDA supports only 0, and only below the minimum."""
-    poll_seconds: float = 30
     cooldown_seconds: float = 300
     initial_cooldown_seconds: float = 0
     created_at: float = 0

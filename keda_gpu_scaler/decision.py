@@ -14,9 +14,6 @@ from keda_gpu_scaler.load import Reporting, Workload
 from keda_gpu_scaler.snapshot import Snapshot
 from keda_gpu_scaler.spec import Aggregation, OnUnknown, TriggerSpec
 
-TOLERANCE = 1.1
-"""The HPA's default tolerance: a sum above n · threshold · 1.1 asks for more than n replicas."""
-
 
 class State(StrEnum):
     """How well the workload's load is known."""
@@ -177,6 +174,7 @@ def _value(spec: TriggerSpec, state: State, found: Workload) -> float | None:
     expected = len(found.replicas)
     if not found.of(Reporting.MEASURED):
         return None
-    if state is not State.MEASURED and found.total <= TOLERANCE * expected * spec.threshold:
+    enough = (1 + load.TOLERANCE) * expected * spec.threshold
+    if state is not State.MEASURED and found.total <= enough:
         return None
     return found.total if spec.aggregation is Aggregation.SUM else found.total / expected

@@ -16,6 +16,8 @@ from keda_gpu_scaler.spec import GpuAggregation, TriggerSpec
 
 DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; thresholds are compared after rounding."""
+TOLERANCE = 0.1
+"""The HPA changes nothing while a value is this near to its target (its default)."""
 WINDOW_SECONDS = 120.0
 AVERAGED_WINDOW_SECONDS = 60.0
 """The exporter's number is an average already: it needs less smoothing."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from keda_gpu_scaler.decision import Decision, State
 
 FRESH_STEPS = 3
-"""KEDA's default poll is two steps of 15 s; the third is what rounding down to a step can add."""
+FRESH_SECONDS = 45.0
+"""KEDA polls every 30 s by default, which is two steps of 15 s; rounding down can add a third."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ def recall(memory: Memory | None, lost_at: float, step_seconds: float) -> State 
     if memory is None:
         return None
     ended = lost_at if memory.lost_at is None else memory.lost_at
-    if memory.state.is_gone and ended - memory.at > FRESH_STEPS * step_seconds:
+    fresh_seconds = max(FRESH_STEPS * step_seconds, FRESH_SECONDS)
+    if memory.state.is_gone and ended - memory.at > fresh_seconds:
         return State.MEASURED
     return memory.state
 

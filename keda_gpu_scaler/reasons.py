@@ -13,8 +13,6 @@ from keda_gpu_scaler.spec import Aggregation, TriggerSpec
 
 NAMES_SHOWN = 3
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
-TOLERANCE = 0.1
-"""The HPA changes nothing while a value is this near to its target (its default)."""
 
 
 def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
@@ -89,7 +87,7 @@ def _asks(spec: TriggerSpec, found: Workload) -> str:
 def _wanted(spec: TriggerSpec, found: Workload) -> str:
     """What the HPA makes of the sum, if it runs as many replicas as report here."""
     replicas = len(found.replicas)
-    if abs(found.total / (replicas * spec.threshold) - 1) <= TOLERANCE:
+    if abs(found.total / (replicas * spec.threshold) - 1) <= load.TOLERANCE:
         return f"is on target for {_count(replicas, 'replica')}"
     return f"asks for {_count(math.ceil(found.total / spec.threshold), 'replica')}"
 

@@ -1,6 +1,6 @@
 """What a trigger asks for, parsed once and trusted from then on.
 
-Only values live here: `trigger.py` makes them from the strings a user wrote, everything behind it
+Only values live here: `trigger/` makes them from the strings a user wrote, everything behind it
 reads them. Durations are seconds, thresholds are in the signal's own unit.
 """
 

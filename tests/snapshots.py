@@ -34,7 +34,7 @@ def pod(  # noqa: PLR0913 - one keyword for each thing a test may want to be dif
 
 def bert(suffix: str, *gpus: float | Sequence[float], **how: float | bool) -> Pod:
     """Return a pod of deployment/bert."""
-    return pod(f"bert-7b6667bd9-{suffix * 5}", *gpus, **how)  # type: ignore[arg-type]
+    return pod(f"bert-7b6667bd9-{suffix * 5}", *gpus, **how)  # type: ignore[arg-type]  # a table of any
 
 
 def snapshot(

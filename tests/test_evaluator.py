@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import pytest
 import pytest_asyncio
@@ -18,6 +19,7 @@ from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, until
 
 PODS = tuple(WorldPod(f"bert-7b6667bd9-{letter * 5}") for letter in "bcdfg")
 WEB = ScaledObject("web", "bert")
+FactT = TypeVar("FactT", bound=facts.Fact)
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ class Bench:
         if flights:
             await asyncio.wait(flights)
 
-    def of(self, kind: type) -> list[facts.Fact]:
+    def of(self, kind: type[FactT]) -> list[FactT]:
         """Return the facts of one kind."""
         return [fact for fact in self.seen if isinstance(fact, kind)]
 
@@ -81,7 +83,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 def _spec_in(namespace: str) -> TriggerSpec:
     ours = spec()
-    return replace(ours, pods=replace(ours.pods, namespace=namespace))  # type: ignore[type-var]
+    return replace(ours, pods=replace(ours.pods, namespace=namespace))  # type: ignore[type-var]  # the port says less
 
 
 async def test_five_pods_at_ninety_ask_for_seven_replicas(bench: Bench) -> None:
@@ -93,7 +95,7 @@ async def test_what_was_decided_is_stated_once(bench: Bench) -> None:
     decided = await bench.ask()
     age = bench.clock() - bench.source.instant()
     assert bench.of(facts.Evaluated) == [facts.Evaluated(BERT, spec(), decided, age)]
-    assert [fact.pods for fact in bench.of(facts.SnapshotTaken)] == [5]  # type: ignore[union-attr]
+    assert [fact.pods for fact in bench.of(facts.SnapshotTaken)] == [5]
 
 
 async def test_both_questions_of_a_poll_get_one_decision(bench: Bench) -> None:
@@ -183,7 +185,7 @@ async def test_a_source_going_down_and_coming_back_is_stated_once_each(bench: Be
     bench.source.trouble = None
     assert (await bench.later(30)).value == 450
     changes = bench.of(facts.SourceChanged)
-    assert [change.reachable for change in changes] == [False, True]  # type: ignore[union-attr]
+    assert [change.reachable for change in changes] == [False, True]
 
 
 async def test_a_workload_busy_before_an_outage_is_held_active(bench: Bench) -> None:
@@ -283,7 +285,7 @@ async def test_without_a_history_a_pod_may_be_overlooked(
     bench.source.history_trouble = trouble
     decided = await bench.ask()
     assert (decided.state, decided.value, decided.active) == (State.PARTIAL, None, True)
-    other = replace(spec(), pods=replace(spec().pods, name="gone"))  # type: ignore[type-var]
+    other = replace(spec(), pods=replace(spec().pods, name="gone"))  # type: ignore[type-var]  # the port says less
     assert (await bench.ask(other)).state is State.UNKNOWN
     bench.source.history_trouble = None
     assert (await bench.later(330)).value == 450

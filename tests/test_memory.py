@@ -23,6 +23,11 @@ def test_an_older_one_is_not_because_pods_may_have_come_since() -> None:
     assert memory.recall(Memory(State.ENDED, 100.0), 146.0, STEP) is State.MEASURED
 
 
+def test_short_steps_do_not_make_a_memory_older_than_a_poll() -> None:
+    assert memory.recall(Memory(State.ENDED, 100.0), 145.0, 5.0) is State.ENDED
+    assert memory.recall(Memory(State.ENDED, 100.0), 190.0, 30.0) is State.ENDED
+
+
 def test_a_memory_does_not_age_during_the_outage() -> None:
     assert memory.recall(Memory(State.ENDED, 100.0, lost_at=115.0), 9999.0, STEP) is State.ENDED
 

@@ -39,7 +39,7 @@ async def test_it_is_alive_while_the_loop_answers(host: str) -> None:
     ("ready", "status", "text"),
     [(True, 200, "ready\n"), (False, 503, "starting or draining\n")],
 )
-async def test_it_is_ready_when_it_says_so(ready: bool, status: int, text: str) -> None:  # noqa: FBT001
+async def test_it_is_ready_when_it_says_so(ready: bool, status: int, text: str) -> None:  # noqa: FBT001 - a table
     async with serving(ready=ready) as client:
         answer = await client.get("/readyz")
     assert (answer.status_code, answer.text) == (status, text)

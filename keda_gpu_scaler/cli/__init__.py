@@ -23,7 +23,7 @@ class _Commands(TyperGroup):
         """Name every command."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: object, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002
+    def get_command(self, ctx: object, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002 - as above
         """Load one command."""
         if cmd_name not in COMMANDS:
             return None

@@ -19,6 +19,8 @@ from keda_gpu_scaler.demo import answers, children, driver, frames, scenario, sc
 _T = TypeVar("_T")
 _PREFIX = "KEDA_GPU_SCALER_"
 _HTTP_SECONDS = 5
+_NO_PROXY = [("grpc.enable_http_proxy", 0)]
+"""Everything here talks to this machine, which no proxy on the way out can reach."""
 
 
 def demo() -> None:
@@ -65,7 +67,7 @@ async def _play(show: Callable[[frames.Frame], None]) -> str:
         simulator, url = await _simulator(stack)
         server, port = await _server(stack, url)
         client = httpx.AsyncClient(base_url=url, timeout=_HTTP_SECONDS, trust_env=False)
-        channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
+        channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}", _NO_PROXY)
         words = server_log.Words()
         played = driver.Driver(
             exporter=answers.Exporter(await stack.enter_async_context(client)),
@@ -108,8 +110,12 @@ async def _child(
 
 
 def _environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment with these settings of the scaler and no others."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(_PREFIX)}
+    """Return this process's environment with these settings of the scaler, no others, no proxy."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(_PREFIX) and not key.lower().endswith("_proxy")
+    }
     return kept | {_PREFIX + key: value for key, value in settings.items()}
 
 

@@ -105,16 +105,12 @@ class Progress:
 
 def hpa() -> autoscaling.Hpa:
     """Return the HPA of the demo's ScaledObject, at the demo's speed."""
-    return autoscaling.Hpa(
-        maximum=20, sync_seconds=SYNC_SECONDS, stabilization_seconds=STABILIZATION_SECONDS
-    )
+    return autoscaling.Hpa(maximum=20, stabilization_seconds=STABILIZATION_SECONDS)
 
 
 def keda() -> autoscaling.Keda:
     """Return KEDA's loop for the demo's ScaledObject, at the demo's speed."""
-    return autoscaling.Keda(
-        poll_seconds=SYNC_SECONDS * POLL_TICKS, cooldown_seconds=COOLDOWN_SECONDS
-    )
+    return autoscaling.Keda(cooldown_seconds=COOLDOWN_SECONDS)
 
 
 def summary(peak: int, seconds: float) -> str:

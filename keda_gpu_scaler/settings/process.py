@@ -92,7 +92,7 @@ class Settings(BaseSettings):
                 "KEDA_GPU_SCALER_SCRAPE_TARGETS, or name sources in the file that "
                 "KEDA_GPU_SCALER_CONFIG names"
             )
-        return {**named, **{"default": source for source in given.values()}}  # noqa: B035 - one
+        return {**named, **{"default": source for source in given.values()}}  # noqa: B035 - one at most
 
     @classmethod
     def settings_customise_sources(

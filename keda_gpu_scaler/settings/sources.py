@@ -39,7 +39,7 @@ class PrometheusSettings(BaseModel):
     url: endpoints.Url
     """Base URL of the HTTP API, without /api/v1."""
     step_seconds: values.PositiveSeconds = 15.0
-    """At most one query per signal in this time; use the scrape interval."""
+    """How often new samples are asked for; use the scrape interval."""
     timeout_seconds: values.PositiveSeconds = 10.0
     """Longest time for one query; RPCs do not wait for it."""
     max_response_bytes: values.Bytes = 64 * _MIB

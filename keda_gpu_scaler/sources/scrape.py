@@ -39,7 +39,7 @@ class ScrapeSource:
         Args:
             name: how triggers call this source; also the `job` of its targets.
             settings: which exporters, and how often.
-            observe: is told of every scrape that fails.
+            observe: is told of every scrape.
             clock: seconds that never go back.
         """
         self.step_seconds = settings.interval_seconds

@@ -20,11 +20,6 @@ class Key:
     is_supported: bool = True
     """Whether this version can act on it; if not, it is checked and then refused."""
 
-    @property
-    def documented_default(self) -> str:
-        """What the documentation shows as the default."""
-        return self.default or self.otherwise
-
 
 def _later(meaning: str, default: str | None = None) -> Key:
     return Key(meaning=meaning, default=default, is_supported=False)
