@@ -32,6 +32,8 @@ class Queried:
     seconds: float
     error: str | None
     """The reason in words, or None when it was answered."""
+    target: str = ""
+    """The exporter that was scraped; empty for a query."""
 
 
 @dataclass(frozen=True, slots=True)

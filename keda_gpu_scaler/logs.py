@@ -22,6 +22,8 @@ from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 REMEMBER_SECONDS = 600.0
 """KEDA asks every 30 s by default; what nobody asked for this long is gone, or as good as new."""
 TRIGGERS_REMEMBERED = 20_000
+PARTS = frozenset({"scrape", "history"})
+"""Queries that can fail while their source is up; any other one takes the source down."""
 _DECIMALS = 3
 
 
@@ -99,6 +101,9 @@ class LogObserver:
             TTLCache(TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock)
         )
         self._reachable: dict[str, bool] = {}
+        self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
+            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        )
 
     def __call__(self, fact: facts.Fact) -> None:
         """Write what is worth a line."""
@@ -135,6 +140,19 @@ class LogObserver:
             seconds=seconds,
             error=fact.error,
         )
+        if fact.query in PARTS:
+            self._part_changed(fact)
+
+    def _part_changed(self, fact: facts.Queried) -> None:
+        """Write when a part of what is known gets lost or comes back, while the source is up."""
+        key, failing = (fact.source, fact.query, fact.target), fact.error is not None
+        before = self._failing.get(key, False)
+        self._failing[key] = failing
+        named = {"source": fact.source, "query": fact.query, "target": fact.target}
+        if failing and not before:
+            self._logger.warning("source.part_lost", **named, reason=fact.error)
+        elif before and not failing:
+            self._logger.info("source.part_back", **named)
 
     def _source_changed(self, fact: facts.SourceChanged) -> None:
         """Write the first of several: each signal of a source notices its outage by itself."""

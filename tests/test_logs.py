@@ -170,6 +170,24 @@ def test_a_query_is_told_at_debug(lines: LogCapture) -> None:
     ]
 
 
+def test_an_exporter_that_is_lost_and_comes_back_is_told_once_each(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    for error in (None, "HTTP 500", "HTTP 500", None, None):
+        observe(facts.Queried("default", "scrape", 0.1, error, "http://a/metrics"))
+        observe(facts.Queried("default", "scrape", 0.1, None, "http://b/metrics"))
+    told = [dict(line) for line in lines.entries if line["event"] != "source.queried"]
+    named = {"source": "default", "query": "scrape", "target": "http://a/metrics"}
+    assert told == [
+        {"event": "source.part_lost", "log_level": "warning", **named, "reason": "HTTP 500"},
+        {"event": "source.part_back", "log_level": "info", **named},
+    ]
+
+
+def test_a_query_that_takes_the_source_down_is_not_told_twice(lines: LogCapture) -> None:
+    logs.LogObserver()(facts.Queried("default", "snapshot", 0.1, "HTTP 500"))
+    assert [line["log_level"] for line in lines.entries] == ["debug"]
+
+
 def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:
     observe = logs.LogObserver()
     observe(facts.Called("GetMetrics", "OK", 0.001))

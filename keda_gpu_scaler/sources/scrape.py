@@ -148,13 +148,13 @@ class ScrapeSource:
                 samples = await asyncio.to_thread(exposition.samples, answer)
         except errors.SourceError as error:
             return self._stated(url, began, str(error))
-        self._observe(facts.Queried(self._name, "scrape", self._clock() - began, None))
+        self._observe(facts.Queried(self._name, "scrape", self._clock() - began, None, url))
         return samples
 
     def _stated(self, target: str, began: float, words: str) -> str:
         """State that a target failed, and return why."""
         trouble = f"{target}: {words}"
-        self._observe(facts.Queried(self._name, "scrape", self._clock() - began, trouble))
+        self._observe(facts.Queried(self._name, "scrape", self._clock() - began, trouble, target))
         return trouble
 
 
