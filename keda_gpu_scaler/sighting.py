@@ -133,14 +133,13 @@ def looked_for(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
     """
     at, uuids = scene.observation.at, {uuid_of(gpu.gpu) for gpu in pod.gpus}
     patience = health.patience_seconds(pod.scrape_interval_seconds)
-    if not uuids <= gpus.reported or uuids & gpus.busy_without_pod:
-        since = None
-    else:
-        since = at if pod.released_since is None else pod.released_since
+    busy = bool(uuids & gpus.busy_without_pod)
+    known = at if pod.released_since is None else pod.released_since
+    since = known if uuids <= gpus.reported and not busy else None
     lacked = any(_lacked(scene, pod, target) for target in pod.targets)
     settled = lacked and (since is not None or at - pod.last_seen >= patience)
     released = since is not None and at - since >= patience
-    ended = (settled or released) and not uuids & gpus.busy_without_pod
+    ended = (settled or released) and not busy
     return replace(pod, released_since=since, ended=ended)
 
 
