@@ -1,15 +1,19 @@
 """`keda-gpu-scaler simulate` as people run it: a process, a port, a signal."""
 
+import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
+
+from tests import kubernetes
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "simulate"]
 PATIENCE_SECONDS = 30
@@ -70,6 +74,13 @@ def test_mig_and_plain_utilization_can_be_asked_for() -> None:
         (["--address", "9400"], "address '9400' is not HOST:PORT"),
         (["--address", "127.0.0.1:99999"], "address '127.0.0.1:99999' is not HOST:PORT"),
         (["--nodes", "0"], "Invalid value for '--nodes'"),
+        (["--kubernetes", "--nodes", "2"], "--nodes does not go with --kubernetes"),
+        (["--kubernetes", "--idle-gpus", "1"], "--idle-gpus does not go with --kubernetes"),
+        (["--namespace", "team-a"], "--namespace goes only with --kubernetes"),
+        (["--node-selector", "a=b"], "--node-selector goes only with --kubernetes"),
+        (["--kubernetes", "--node-selector", "a"], "node selector 'a' is not KEY=VALUE"),
+        (["--kubernetes", "--node-selector", "=a"], "node selector '=a' is not KEY=VALUE"),
+        (["--kubernetes"], "no cluster to follow: ConfigError"),
     ],
 )
 def test_a_wrong_flag_ends_it_with_status_2_and_says_why(flags: list[str], message: str) -> None:
@@ -77,7 +88,7 @@ def test_a_wrong_flag_ends_it_with_status_2_and_says_why(flags: list[str], messa
         [*COMMAND, *flags],
         capture_output=True,
         check=False,
-        env={**os.environ, "COLUMNS": "300"},
+        env={**os.environ, "COLUMNS": "300", "KUBECONFIG": "/none"},
         text=True,
         timeout=PATIENCE_SECONDS,
     )
@@ -107,3 +118,81 @@ def test_an_ipv6_address_is_shown_as_a_url() -> None:
         assert process.stdout.readline().startswith("listening on http://[::1]:")
         process.terminate()
         assert process.wait(PATIENCE_SECONDS) == 0
+
+
+# The pods of a real cluster
+
+
+@asynccontextmanager
+async def following(
+    api: kubernetes.ApiServer, directory: Path, *flags: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run the command beside the cluster it follows."""
+    process = await asyncio.create_subprocess_exec(
+        *(*COMMAND, "--address", "127.0.0.1:0", "--kubernetes", *flags),
+        env={**os.environ, "KUBECONFIG": api.kubeconfig(directory)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), PATIENCE_SECONDS) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+async def line(stream: asyncio.StreamReader | None) -> str:
+    assert stream is not None
+    return (await asyncio.wait_for(stream.readline(), PATIENCE_SECONDS)).decode().rstrip()
+
+
+async def test_the_pods_of_a_real_cluster_are_shown_under_the_load_that_is_offered(
+    tmp_path: Path,
+) -> None:
+    api = kubernetes.ApiServer(
+        nodes=[kubernetes.node("blue", lab="a"), kubernetes.node("green", lab="b")],
+        pods=[kubernetes.pod("bert-5d4f8-aaaaa", "blue", "bert")],
+    )
+    flags = ["--namespace", "team-a", "--node-selector", "lab=a"]
+    async with kubernetes.serving(api), following(api, tmp_path, *flags) as process:
+        url = (await line(process.stdout)).removeprefix("listening on ")
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            changed = await client.put("/workloads/team-a/bert", json={"load": 64})
+            page = (await client.get("/nodes/blue/metrics")).text
+            router = (await client.get("/router/metrics")).text
+            refused = await client.put("/workloads/team-a/bert", json={"replicas": 3, "load": 1})
+            missing = await client.get("/nodes/green/metrics")
+    pods = [{"name": "bert-5d4f8-aaaaa", "ready": True, "gpu_percent": 64}]
+    named = {"namespace": "team-a", "name": "bert"}
+    assert changed.json() == named | {"load": 64, "loading_percent": 0, "pods": pods}
+    assert page.count("DCGM_FI_DEV_GPU_UTIL{") == page.count('Hostname="blue"') / 10 == 2
+    assert page.count('container="model"') == page.count('pod="bert-5d4f8-aaaaa"') == 10
+    assert (
+        'simulator_router_offered_load_percent{namespace="team-a",workload="bert"} 64.0' in router
+    )
+    assert refused.json()["error"] == (
+        "replicas: the real cluster decides; only load and loading_percent can change"
+    )
+    assert (refused.status_code, missing.status_code) == (422, 404)
+
+
+async def test_it_waits_for_the_first_look_and_a_signal_ends_the_wait(tmp_path: Path) -> None:
+    async with kubernetes.serving(kubernetes.ApiServer()) as api:
+        pass
+    async with following(api, tmp_path) as process:
+        said = await line(process.stderr)
+    assert said.startswith("cannot list nodes and pods: ConnectError: ")
+    assert await line(process.stdout) == ""
+
+
+def test_only_the_mode_that_needs_it_loads_the_kubernetes_client() -> None:
+    script = (
+        "import sys\n"
+        "from keda_gpu_scaler.cli import demo, serve, simulate\n"
+        "print(sorted({'lightkube', 'httpx2'} & set(sys.modules)))\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -406,6 +406,12 @@ async def test_the_pages_are_scraped_over_http(simulator: Simulator) -> None:
     assert [sample.value for sample in busy] == [60]
     nodes = [await simulator.client.get(f"/nodes/{node}/metrics") for node in range(2)]
     assert [len(samples(page.content, UTILIZATION)) for page in nodes] == [1, 1]
+    named = await simulator.client.get("/nodes/gpu-node-1/metrics")
+    assert named.content == nodes[1].content
+    router = await simulator.client.get("/router/metrics")
+    assert router.headers["content-type"] == whole.headers["content-type"]
+    assert samples(router.content, exposition.ROUTER_METRIC)[0].value == 60
+    assert b"DCGM" not in router.content
 
 
 @pytest.mark.parametrize(
@@ -441,6 +447,7 @@ async def test_a_wrong_body_is_refused_in_words_and_changes_nothing(
         ("PUT", "/workloads/Team/bert", 422, "namespace 'Team' is no Kubernetes namespace name"),
         ("DELETE", "/workloads/team-a/none", 404, "no workload team-a/none"),
         ("GET", "/nodes/2/metrics", 404, "no node 2: there are 2, counted from 0"),
+        ("GET", "/nodes/blue/metrics", 404, "no node blue: there are 2, counted from 0"),
         ("POST", "/metrics", 405, "Method Not Allowed"),
         ("GET", "/", 404, "Not Found"),
     ],

@@ -6,6 +6,7 @@ Every mistake becomes one ValueError whose message names the field and what was 
 
 import dataclasses
 import re
+from collections.abc import Collection
 
 import pydantic
 
@@ -41,8 +42,16 @@ class NotJsonError(ValueError):
     """The body is no JSON at all."""
 
 
-def from_json(body: bytes) -> Change:
+def from_json(body: bytes, changeable: Collection[str]) -> Change:
     """Read a JSON object; NotJsonError or ValueError says what is wrong with it."""
+    change = _parsed(body)
+    if refused := sorted(change.model_fields_set.difference(changeable)):
+        can = " and ".join(sorted(changeable))
+        raise ValueError(f"{', '.join(refused)}: the real cluster decides; only {can} can change")
+    return change
+
+
+def _parsed(body: bytes) -> Change:
     try:
         return Change.model_validate_json(body)
     except pydantic.ValidationError as error:

@@ -5,9 +5,9 @@ once and stay until they are given back, newest first; a change of the pod templ
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from keda_gpu_scaler.simulator import devices, names
 
@@ -61,12 +61,15 @@ class Pod:
 
     name: str
     devices: tuple[devices.Device, ...]
-    created_at: float
     ready_at: float
+    container: str = ""
+    """The container that holds the devices; empty: it is called like the workload."""
+    terminating: bool = False
+    """A pod on its way out is shown until it is gone, and does nothing."""
 
     def is_ready(self, now: float) -> bool:
         """Tell whether the pod takes load."""
-        return now >= self.ready_at
+        return now >= self.ready_at and not self.terminating
 
 
 @dataclass(slots=True)
@@ -84,10 +87,13 @@ class Workload:
         The offered load spreads evenly over the devices of the Ready pods; what is above 100 % of
         a device is left waiting, as it is on a real one.
         """
-        ready = sum(pod.is_ready(now) for pod in self.pods.values())
-        share = self.wanted.load / (ready * self.wanted.gpus_per_pod) if ready else 0
+        ready = sum(len(pod.devices) for pod in self.pods.values() if pod.is_ready(now))
+        share = min(100, self.wanted.load / ready) if ready else 0
         for pod in self.pods.values():
-            yield pod, min(100, share) if pod.is_ready(now) else self.wanted.loading_percent
+            yield pod, share if pod.is_ready(now) else self._percent_without_load(pod)
+
+    def _percent_without_load(self, pod: Pod) -> float:
+        return 0 if pod.terminating else self.wanted.loading_percent
 
     def next_name(self) -> str:
         """Name the pod that comes next."""
@@ -102,8 +108,27 @@ class Workload:
         return names.deployment_pod(*self.key, self.wanted.template, self.created)
 
 
+class Simulated(Protocol):
+    """What can be shown and changed: a made-up cluster, or the mirror of a real one."""
+
+    nodes: list[devices.Node]
+    workloads: dict[Key, Workload]
+
+    @property
+    def changeable(self) -> frozenset[str]:
+        """The fields of a wish that somebody may change."""
+
+    def put(self, key: Key, wanted: Wanted, now: float) -> Workload:
+        """Make a workload what somebody wants it to be; ValueError when that cannot be."""
+
+    def delete(self, key: Key) -> None:
+        """Forget a workload; KeyError when there is none of this name."""
+
+
 class Cluster:
     """Nodes with GPUs, and the workloads that hold them."""
+
+    changeable = frozenset(each.name for each in fields(Wanted))
 
     def __init__(self, nodes: int = 1, spare_gpus: int = 0) -> None:
         """Build nodes that have `spare_gpus` GPUs each before any pod comes."""
@@ -141,7 +166,7 @@ class Cluster:
         node = min(self.nodes, key=lambda node: node.taken)
         profile = workload.wanted.mig or devices.WHOLE
         held = node.take(profile, workload.wanted.gpus_per_pod)
-        return Pod(workload.next_name(), held, now, now + workload.wanted.startup_seconds)
+        return Pod(workload.next_name(), held, now + workload.wanted.startup_seconds)
 
     def _shrink(self, workload: Workload, replicas: int) -> None:
         while len(workload.pods) > replicas:

@@ -41,19 +41,30 @@ class Node:
 
     index: int
     spare: int = 0
+    name: str = ""
+    """What a real node is called; empty: a name is made up."""
     devices: list[Device] = field(default_factory=list)
     _free: dict[str, list[Device]] = field(default_factory=dict)
     _gpus: int = 0
 
     def __post_init__(self) -> None:
         """Plug in the spare GPUs."""
-        for _ in range(self.spare):
-            self._plug_in(WHOLE)
+        self.fill(self.spare)
+
+    @property
+    def host(self) -> str:
+        """The node's name."""
+        return self.name or f"gpu-node-{self.index}"
 
     @property
     def taken(self) -> int:
         """How many devices pods hold."""
         return len(self.devices) - sum(len(free) for free in self._free.values())
+
+    def fill(self, gpus: int) -> None:
+        """Plug in whole GPUs until the node has this many."""
+        while self._gpus < gpus:
+            self._plug_in(WHOLE)
 
     def take(self, profile: str, count: int) -> tuple[Device, ...]:
         """Hand out devices of one profile, adding GPUs to the node when none is free."""

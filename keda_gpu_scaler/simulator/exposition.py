@@ -77,11 +77,7 @@ _BOARD = (
         "Memory nobody uses in MiB.",
         lambda gpu: gpu.memory_mib - gpu.memory_used_mib,
     ),
-    Field(
-        "DCGM_FI_DEV_FB_USED",
-        "Memory in use in MiB.",
-        lambda gpu: gpu.memory_used_mib,
-    ),
+    Field("DCGM_FI_DEV_FB_USED", "Memory in use in MiB.", lambda gpu: gpu.memory_used_mib),
 )
 _UTILIZATION = (
     Field(
@@ -109,39 +105,45 @@ _PROFILING = (
 )
 
 
-def node_page(simulated: cluster.Cluster, style: Style, now: float, node: int) -> bytes:
-    """Return the page of one node's exporter."""
-    found = [reading for reading in readings(simulated, now) if reading.device.node == node]
-    return _text(_exporter_families(found, style))
+def node_page(simulated: cluster.Simulated, style: Style, now: float, node: int) -> bytes:
+    """Return the page of one node's exporter; nodes count from 0."""
+    found = readings(simulated, now, simulated.nodes[node : node + 1])
+    return _text(_exporter_families(list(found), style))
 
 
-def whole_page(simulated: cluster.Cluster, style: Style, now: float) -> bytes:
+def router_page(simulated: cluster.Simulated) -> bytes:
+    """Return what the router in front of the workloads shows, and no GPU."""
+    return _text([_router_family(simulated)])
+
+
+def whole_page(simulated: cluster.Simulated, style: Style, now: float) -> bytes:
     """Return all nodes' exporters and the router on one page."""
-    families = _exporter_families(list(readings(simulated, now)), style)
+    families = _exporter_families(list(readings(simulated, now, simulated.nodes)), style)
     return _text([*families, _router_family(simulated)])
 
 
-def readings(simulated: cluster.Cluster, now: float) -> Iterator[Reading]:
-    """Yield what every device shows, in the order of the nodes and their GPUs."""
-    holders = dict(_holders(simulated, now))
-    for node in simulated.nodes:
+def readings(shown: cluster.Simulated, now: float, nodes: list[devices.Node]) -> Iterator[Reading]:
+    """Yield what every device of these nodes shows, in the order of the nodes and their GPUs."""
+    holders = dict(_holders(shown, now))
+    for node in nodes:
         for device in node.devices:
             percent, pod_labels = holders.get(device, (0, {}))
-            yield Reading(device, percent, _labels(device) | pod_labels, bool(pod_labels))
+            yield Reading(
+                device, percent, _labels(device, node.host) | pod_labels, bool(pod_labels)
+            )
 
 
 def _holders(
-    simulated: cluster.Cluster, now: float
+    simulated: cluster.Simulated, now: float
 ) -> Iterator[tuple[devices.Device, tuple[float, dict[str, str]]]]:
     for (namespace, name), workload in simulated.workloads.items():
         for pod, percent in workload.percents(now):
-            labels = {"container": name, "namespace": namespace, "pod": pod.name}
+            labels = {"container": pod.container or name, "namespace": namespace, "pod": pod.name}
             for device in pod.devices:
                 yield device, (percent, labels)
 
 
-def _labels(device: devices.Device) -> dict[str, str]:
-    host = f"gpu-node-{device.node}"
+def _labels(device: devices.Device, host: str) -> dict[str, str]:
     labels = {
         "gpu": str(device.gpu),
         "UUID": names.uuid(f"{host}/{device.gpu}"),
@@ -175,7 +177,7 @@ def _family(each: Field, shown: Iterable[Reading], zeros: Iterable[Reading] = ()
     return family
 
 
-def _router_family(simulated: cluster.Cluster) -> Metric:
+def _router_family(simulated: cluster.Simulated) -> Metric:
     text = "Load offered to a workload, in percent of one GPU; there at zero replicas too."
     family = GaugeMetricFamily(ROUTER_METRIC, text, labels=["namespace", "workload"])
     for key, workload in simulated.workloads.items():

@@ -3,6 +3,7 @@
 It translates between HTTP and the cluster and decides nothing. Time comes from one clock.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import cast
 
@@ -23,7 +24,7 @@ class Api:
     """The endpoints, over one cluster and one clock."""
 
     def __init__(
-        self, simulated: cluster.Cluster, style: exposition.Style, clock: Callable[[], float]
+        self, simulated: cluster.Simulated, style: exposition.Style, clock: Callable[[], float]
     ) -> None:
         """Serve this cluster, in this style, at the clock's time."""
         self._cluster = simulated
@@ -37,33 +38,45 @@ class Api:
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     async def node_metrics(self, request: Request) -> Response:
-        """Show the exporter of one node."""
-        node = request.path_params["node"]
-        if node >= len(self._cluster.nodes):
+        """Show the exporter of one node, by its name or its place."""
+        node = self._place(request.path_params["node"])
+        page = exposition.node_page(self._cluster, self._style, self._clock(), node)
+        return Response(page, media_type=exposition.CONTENT_TYPE)
+
+    def _place(self, node: str) -> int:
+        places = {str(place): place for place in range(len(self._cluster.nodes))}
+        places |= {each.host: place for place, each in enumerate(self._cluster.nodes)}
+        if node not in places:
             count = len(self._cluster.nodes)
             raise HTTPException(_NOT_FOUND, f"no node {node}: there are {count}, counted from 0")
-        page = exposition.node_page(self._cluster, self._style, self._clock(), node)
+        return places[node]
+
+    async def router_metrics(self, request: Request) -> Response:
+        """Show the router, without any exporter."""
+        del request
+        page = exposition.router_page(self._cluster)
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     async def workloads(self, request: Request) -> Response:
         """List the workloads with their pods."""
         del request
         now = self._clock()
-        found = [_description(each, now) for each in self._cluster.workloads.values()]
+        found = [self._description(each, now) for each in self._cluster.workloads.values()]
         return JSONResponse({"workloads": found})
 
     async def put(self, request: Request) -> Response:
         """Create a workload, or change the given fields of one."""
         try:
             key = _key(request)
-            change = changes.from_json(await _body(request))
+            change = changes.from_json(await _body(request), self._cluster.changeable)
             created = key not in self._cluster.workloads
             workload = self._change(key, change)
         except changes.NotJsonError as error:
             raise HTTPException(_BAD_REQUEST, str(error)) from error
         except ValueError as error:
             raise HTTPException(_UNPROCESSABLE, str(error)) from error
-        return JSONResponse(_description(workload, self._clock()), _CREATED if created else _OK)
+        found = self._description(workload, self._clock())
+        return JSONResponse(found, _CREATED if created else _OK)
 
     def _change(self, key: cluster.Key, change: changes.Change) -> cluster.Workload:
         known = self._cluster.workloads.get(key)
@@ -79,13 +92,27 @@ class Api:
             raise HTTPException(_NOT_FOUND, f"no workload {key.namespace}/{key.name}") from error
         return Response(status_code=_NO_CONTENT)
 
+    def _description(self, workload: cluster.Workload, now: float) -> dict[str, object]:
+        """Say what was asked of a workload, as far as it can be asked here, and what runs."""
+        asked = dataclasses.asdict(workload.wanted)
+        return {
+            "namespace": workload.key.namespace,
+            "name": workload.key.name,
+            **{name: asked[name] for name in asked if name in self._cluster.changeable},
+            "pods": [
+                {"name": pod.name, "ready": pod.is_ready(now), "gpu_percent": round(percent, 3)}
+                for pod, percent in workload.percents(now)
+            ],
+        }
+
 
 def application(api: Api) -> Starlette:
     """Return the ASGI application of these endpoints."""
     path = "/workloads/{namespace}/{name}"
     routes = [
         Route("/metrics", api.metrics),
-        Route("/nodes/{node:int}/metrics", api.node_metrics),
+        Route("/nodes/{node}/metrics", api.node_metrics),
+        Route("/router/metrics", api.router_metrics),
         Route("/workloads", api.workloads),
         Route(path, api.put, methods=["PUT"]),
         Route(path, api.delete, methods=["DELETE"]),
@@ -111,22 +138,3 @@ async def _body(request: Request) -> bytes:
         if len(body) > MAX_BODY_BYTES:
             raise HTTPException(_TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
     return bytes(body)
-
-
-def _description(workload: cluster.Workload, now: float) -> dict[str, object]:
-    wanted = workload.wanted
-    return {
-        "namespace": workload.key.namespace,
-        "name": workload.key.name,
-        "kind": wanted.kind,
-        "replicas": wanted.replicas,
-        "load": wanted.load,
-        "gpus_per_pod": wanted.gpus_per_pod,
-        "mig": wanted.mig,
-        "startup_seconds": wanted.startup_seconds,
-        "loading_percent": wanted.loading_percent,
-        "pods": [
-            {"name": pod.name, "ready": pod.is_ready(now), "gpu_percent": round(percent, 3)}
-            for pod, percent in workload.percents(now)
-        ],
-    }
