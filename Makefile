@@ -28,6 +28,15 @@ export GRPCURL ?= $(CURDIR)/.cache/bin/grpcurl
 export GHZ ?= $(CURDIR)/.cache/bin/ghz
 GO_TOOLS := $(filter $(CURDIR)/.cache/bin/%,$(PROMETHEUS) $(GRPCURL) $(GHZ))
 
+# The programs of `make e2e`. As in tests/e2e/programs.py, one that the environment names
+# (KUBE_APISERVER=...) or that lies in KUBEBUILDER_ASSETS is not built.
+KUBERNETES := kube-apiserver kube-controller-manager kube-scheduler
+KEDA := keda-operator keda-adapter keda-webhooks
+OLD_KEDA := $(addprefix .cache/e2e/keda-2.16/,keda-operator keda-adapter keda-crds.yaml)
+ready = $(strip $($(shell echo $1 | tr a-z- A-Z_)) $(wildcard $(KUBEBUILDER_ASSETS:%=%/$1)))
+E2E_TOOLS := $(foreach program,etcd $(KUBERNETES) $(KEDA) kwok alertmanager, \
+	$(if $(call ready,$(program)),,.cache/e2e/$(program))) .cache/e2e/keda-crds.yaml $(OLD_KEDA)
+
 # One resolution for every platform and every Python from the oldest supported one.
 COMPILE := pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 	--quiet --no-header --no-annotate --no-emit-index-url
@@ -35,7 +44,7 @@ PROTOC := -m grpc_tools.protoc -I $(PB)=proto proto/externalscaler.proto
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU, no Go
@@ -44,6 +53,10 @@ demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU,
 .PHONY: test
 test: $(VENV) $(GO_TOOLS) ## Run all tests with branch coverage, or some without (ARGS='tests/test_x.py')
 	@$(BIN)/pytest $(or $(ARGS),--cov --cov-report=term)
+
+.PHONY: e2e
+e2e: $(VENV) $(filter %/prometheus,$(GO_TOOLS)) $(E2E_TOOLS) ## Run the scenarios on the real KEDA and Kubernetes, or some (ARGS='tests/e2e/test_x.py')
+	@$(BIN)/pytest $(or $(ARGS),-n 5 tests/e2e)
 
 .PHONY: check
 check: check-style check-types check-imports check-proto check-lock ## Lint, format, types, import rules, generated code, lock
@@ -64,6 +77,9 @@ lock: $(UV) ## Regenerate requirements.lock from pyproject.toml (ARGS=--upgrade 
 
 .PHONY: tools
 tools: $(GO_TOOLS) ## Build prometheus, grpcurl and ghz into .cache/bin (minutes, once)
+
+.PHONY: e2e-tools
+e2e-tools: $(E2E_TOOLS) ## Build Kubernetes, KEDA and the rest of `make e2e` into .cache/e2e (minutes, once)
 
 .PHONY: bench
 bench: $(VENV) $(GO_TOOLS) ## Run the benchmarks and print their numbers
@@ -119,17 +135,61 @@ $(VENV): requirements.lock pyproject.toml | $(UV)
 	@$(UV) pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
 	@touch $@
 
-%/grpcurl: PACKAGE := github.com/fullstorydev/grpcurl/cmd/grpcurl
-%/ghz: PACKAGE := github.com/bojand/ghz/cmd/ghz
-%/prometheus: PACKAGE := github.com/prometheus/prometheus/cmd/prometheus
+# What each program is built from; its version is the one that its folder's go.mod requires.
+%/grpcurl: MODULE := github.com/fullstorydev/grpcurl
+%/ghz: MODULE := github.com/bojand/ghz
+%/prometheus: MODULE := github.com/prometheus/prometheus
+%/alertmanager: MODULE := github.com/prometheus/alertmanager
+%/etcd: MODULE := go.etcd.io/etcd/server/v3
+%/kwok: MODULE := sigs.k8s.io/kwok
+.cache/e2e/kube-%: MODULE := k8s.io/kubernetes
+.cache/e2e/keda-%: MODULE := github.com/kedacore/keda/v2
+
+PACKAGE = $(MODULE)/cmd/$(@F)
+%/etcd: PACKAGE = $(MODULE)
+.cache/e2e/keda-%: PACKAGE = $(MODULE)/cmd/$(@F:keda-%=%)
+
+# A release build is told its version by the linker. The module of Prometheus 3.15.0 is v0.315.0.
+MODULE_VERSION = $(patsubst v%,%,$(shell cd $(<D) && go list -m -f '{{.Version}}' $(MODULE) 2>/dev/null))
+%/prometheus: GO_LINK = -X github.com/prometheus/common/version.Version=$(MODULE_VERSION:0.3%=3.%)
+%/alertmanager: GO_LINK = -X github.com/prometheus/common/version.Version=$(MODULE_VERSION)
+.cache/e2e/keda-%: GO_LINK = -X $(MODULE)/version.Version=$(MODULE_VERSION)
+.cache/e2e/kube-%: GO_LINK = $(addprefix -X k8s.io/component-base/version.,gitVersion=v$(MODULE_VERSION) \
+	$(join gitMajor= gitMinor=,$(wordlist 1,2,$(subst ., ,$(MODULE_VERSION)))) gitCommit=unknown gitTreeState=archive)
 # Service discovery and the web interface are most of Prometheus' size, and no test needs them.
 %/prometheus: GO_BUILD := -tags netgo,remove_all_sd
-%/prometheus: GO_LINK := -X github.com/prometheus/common/version.Version=3.15.0
 
+define GO_START
+@command -v go >/dev/null \
+	|| { echo "$(@F) is built with Go: install Go, or name a ready program in the environment" >&2; exit 1; }
+@echo "Building $(@F) from $< (the first build takes minutes)"
+@mkdir -p $(@D)
+endef
+GO_COMPILE = CGO_ENABLED=0 go build -mod=readonly -trimpath -buildvcs=false $(GO_BUILD) \
+	-ldflags "-s -w $(GO_LINK)" -o $(abspath $@) $(PACKAGE)
+GO_SOURCE = cd $(<D) && go mod download $(MODULE) && go list -m -f '{{.Dir}}' $(MODULE)
+
+module = $(addprefix tests/e2e/tools/$1/go.,mod sum)
 $(GO_TOOLS): tools/go.mod tools/go.sum
-	@command -v go >/dev/null \
-		|| { echo "$(@F) is built with Go: install Go, or name a ready program in the environment" >&2; exit 1; }
-	@echo "Building $(@F) from tools/go.mod (the first build takes minutes)"
-	@mkdir -p $(@D)
-	@cd tools && CGO_ENABLED=0 go build -mod=readonly -trimpath $(GO_BUILD) -ldflags "-s -w $(GO_LINK)" -o $@ $(PACKAGE)
+$(addprefix .cache/e2e/,etcd $(KUBERNETES) $(KEDA) keda-crds.yaml): $(call module,kube)
+$(OLD_KEDA): $(call module,keda-2.16)
+.cache/e2e/kwok: $(call module,kwok)
+.cache/e2e/alertmanager: $(call module,alertmanager)
+
+$(GO_TOOLS) $(filter-out %.yaml %/alertmanager,$(E2E_TOOLS)):
+	$(GO_START)
+	@cd $(<D) && $(GO_COMPILE)
 	@touch $@
+
+$(filter %.yaml,$(E2E_TOOLS)):
+	$(GO_START)
+	@source=$$($(GO_SOURCE)); cat "$$source"/config/crd/bases/*.yaml > $@
+
+# The module lacks the web interface that the program embeds: a copy with an empty page is built,
+# from the versions and checksums in the copy's own go.mod and go.sum.
+$(filter %/alertmanager,$(E2E_TOOLS)):
+	$(GO_START)
+	@rm -rf $@.source && source=$$($(GO_SOURCE)) && cp -R "$$source" $@.source && chmod -R u+w $@.source
+	@mkdir $@.source/ui/app/dist && touch $@.source/ui/app/dist/index.html
+	@cd $@.source && $(GO_COMPILE)
+	@rm -rf $@.source && touch $@

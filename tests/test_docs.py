@@ -96,9 +96,31 @@ def test_every_example_is_in_the_readme() -> None:
 
 def test_every_make_target_is_in_the_readme_and_in_its_own_help() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"^([a-z]+):.* ## ", makefile, re.MULTILINE))
-    assert targets == set(re.findall(r"^\| `make ([a-z]+)`", README.read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):.* ## ", makefile, re.MULTILINE))
+    assert targets == set(re.findall(r"^\| `make ([a-z0-9-]+)`", README.read_text(), re.MULTILINE))
     assert {"help", "demo", "test", "check", "proto", "lock", "tools", "bench", "clean"} <= targets
+
+
+def test_the_readme_names_the_versions_that_the_scenarios_run() -> None:
+    proved = README.read_text().partition("**Proved on the real programs.**")[2].partition("## ")[0]
+    said = re.findall(r"(KEDA|Kubernetes|Prometheus) ([0-9.]+[0-9])", proved)
+    tools = ROOT / "tests" / "e2e" / "tools"
+    kube, old = (tools / name / "go.mod" for name in ("kube", "keda-2.16"))
+    prometheus = _pinned(ROOT / "tools" / "go.mod", "github.com/prometheus/prometheus")
+    assert said == [
+        ("KEDA", _pinned(kube, "github.com/kedacore/keda/v2")),
+        ("Kubernetes", _pinned(kube, "k8s.io/kubernetes")),
+        # As a Go module, Prometheus 3.15.0 is called 0.315.0.
+        ("Prometheus", re.sub(r"^0\.3(\d+)", r"3.\1", prometheus)),
+        ("KEDA", _pinned(old, "github.com/kedacore/keda/v2")),
+    ]
+
+
+def _pinned(module: Path, name: str) -> str:
+    """Return the version of a module that a go.mod requires."""
+    found = re.search(rf"^\s+{re.escape(name)} v(\S+)", module.read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

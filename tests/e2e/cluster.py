@@ -1,0 +1,176 @@
+"""A Kubernetes cluster with KEDA: real programs, no container engine, up in seconds.
+
+    cluster = Cluster.create(tmp_path)
+    cluster.start()
+    client = cluster.client()          # an ordinary Kubernetes client
+    ...
+    cluster.stop()
+
+It knows nothing of GPUs, of Prometheus or of the scaler. Nodes are objects that KWOK keeps alive,
+pods have no containers. Every process writes to a log of its own in the cluster's directory.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+import lightkube
+from lightkube import codecs
+from lightkube.resources.apiregistration_v1 import APIService
+from lightkube.resources.core_v1 import Namespace
+
+from tests.e2e.certificates import Certificates
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import Ports as ControlPlanePorts
+from tests.e2e.keda import Keda, Release
+from tests.e2e.keda import Ports as KedaPorts
+from tests.e2e.programs import Program
+from tests.e2e.resources import ScaledObject
+from tests.prometheus import free_port
+
+READY_WITHIN_SECONDS = 90.0
+"""Seconds on an idle machine; a busy one with two cores takes a while."""
+_TOKEN = "e2e"  # noqa: S105 - opens a cluster on loopback that lives for minutes
+_LOOK_EVERY_SECONDS = 0.1
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Every process of one cluster, by name, and how to reach it."""
+
+    directory: Path
+    keda: Keda
+    _plane: ControlPlane
+    programs: dict[str, Program] = field(default_factory=dict)
+
+    @classmethod
+    def create(cls, directory: Path, release: Release) -> "Cluster":
+        """Plan a cluster with its data and logs in a directory that exists."""
+        certificates = Certificates(directory / "certificates")
+        ports = ControlPlanePorts(*(free_port() for _ in range(4)))
+        plane = ControlPlane(directory, certificates, ports)
+        first, second, third, fourth, *others = (free_port() for _ in range(8))
+        one, two, three, four = others
+        keda_ports = KedaPorts(first, second, third, fourth, (one, two, three, four))
+        return cls(directory, Keda(release, keda_ports, certificates, plane.kubeconfig), plane)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """How other programs find the cluster."""
+        return self._plane.kubeconfig
+
+    def client(self) -> lightkube.AsyncClient:
+        """Return a Kubernetes client that may do everything."""
+        return lightkube.AsyncClient(self._configuration(), trust_env=False)
+
+    def start(self) -> None:
+        """Start everything, and return when KEDA serves the external metrics API."""
+        try:
+            self._start_control_plane()
+            self._start_keda()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End every process, the last one started first."""
+        for program in reversed(self.programs.values()):
+            program.stop() if program.name == "etcd" else program.kill()
+
+    def logs(self) -> str:
+        """Return the end of every process's log."""
+        return "\n".join(f"--- {each.name}\n{each.tail()}" for each in self.programs.values())
+
+    def _start_control_plane(self) -> None:
+        self._plane.certificates.write()
+        self._write_access()
+        self._run("etcd", self._plane.etcd())
+        self._run("kube-apiserver", self._plane.api_server())
+        self._until(self._api_is_ready, "the API server is ready")
+        self._run("kube-controller-manager", self._plane.controller_manager())
+        self._run("kube-scheduler", self._plane.scheduler())
+        self._run("kwok", self._plane.kwok())
+
+    def _start_keda(self) -> None:
+        self._apply(self.keda.release.resource_definitions.read_text())
+        self._until(self._keda_is_defined, "KEDA's resources are served")
+        self._apply(json.dumps({"kind": "List", "items": self.keda.objects()}))
+        self._run("keda-operator", self.keda.operator(), self.keda.environment())
+        self._run("keda-adapter", self.keda.adapter(), self.keda.environment())
+        if webhooks := self.keda.webhooks():
+            self._run("keda-webhooks", webhooks, self.keda.environment())
+        self._until(self._metrics_are_served, "the external metrics API is available")
+
+    def _run(
+        self, name: str, command: list[str], environment: dict[str, str] | None = None
+    ) -> None:
+        program = Program(name, command, self.directory / f"{name}.log", environment or {})
+        self.programs[name] = program
+        program.start()
+
+    def _until(self, condition: Callable[[], bool], claim: str) -> None:
+        deadline = time.monotonic() + READY_WITHIN_SECONDS
+        while not condition():
+            ended = [each.name for each in self.programs.values() if not each.running]
+            if ended or time.monotonic() > deadline:
+                message = f"the cluster does not start: waited until {claim}; ended: {ended}"
+                raise RuntimeError(f"{message}\n{self.logs()}")
+            time.sleep(_LOOK_EVERY_SECONDS)
+
+    def _api_is_ready(self) -> bool:
+        return self._answers(lambda client: client.get(Namespace, "default"))
+
+    def _keda_is_defined(self) -> bool:
+        return self._answers(lambda client: list(client.list(ScaledObject)))
+
+    def _metrics_are_served(self) -> bool:
+        with self._bootstrap() as client:
+            service = client.get(APIService, "v1beta1.external.metrics.k8s.io")
+        conditions = (service.status and service.status.conditions) or []
+        return any(one.type == "Available" and one.status == "True" for one in conditions)
+
+    def _apply(self, manifests: str) -> None:
+        with self._bootstrap() as client:
+            for manifest in codecs.load_all_yaml(manifests, create_resources_for_crds=True):
+                client.apply(manifest, force=True)
+
+    def _answers(self, question: Callable[[lightkube.Client], object]) -> bool:
+        """Tell whether the API server can answer this by now."""
+        with self._bootstrap() as client, contextlib.suppress(httpx2.HTTPError):
+            question(client)
+            return True
+        return False
+
+    def _bootstrap(self) -> contextlib.closing[lightkube.Client]:
+        configuration = self._configuration()
+        return contextlib.closing(
+            lightkube.Client(configuration, field_manager="e2e", trust_env=False)
+        )
+
+    def _configuration(self) -> lightkube.KubeConfig:
+        return lightkube.KubeConfig.from_file(self.kubeconfig)
+
+    def _write_access(self) -> None:
+        """Write who may enter, for the API server, and how, for its clients."""
+        tokens = self.directory / "tokens.csv"
+        tokens.write_text(f'{_TOKEN},e2e,e2e,"system:masters"\n')
+        server = {
+            "server": f"https://127.0.0.1:{self._plane.ports.api}",
+            "certificate-authority-data": self._plane.certificates.authority_base64(),
+        }
+        self.kubeconfig.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "clusters": [{"name": "e2e", "cluster": server}],
+                    "users": [{"name": "e2e", "user": {"token": _TOKEN}}],
+                    "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "e2e"}}],
+                    "current-context": "e2e",
+                }
+            )
+        )

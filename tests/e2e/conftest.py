@@ -1,0 +1,83 @@
+"""One cluster for the whole run, and a lab in it for each scenario.
+
+The process that pytest was started as runs the cluster. With pytest-xdist its workers are other
+processes: they learn where the cluster is, and never start or stop it.
+"""
+
+import itertools
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e import keda
+from tests.e2e.cluster import Cluster
+from tests.e2e.furnishing import open_lab
+from tests.e2e.lab import Lab
+
+_CLUSTER = pytest.StashKey[Cluster]()
+_DIRECTORY = "e2e_directory"
+_serial = itertools.count()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the cluster, before xdist starts its workers."""
+    if session.config.option.collectonly or hasattr(session.config, "workerinput"):
+        return
+    directory = Path(tempfile.mkdtemp(prefix="keda-gpu-scaler-e2e-"))
+    cluster = Cluster.create(directory, keda.current())
+    cluster.start()
+    session.config.stash[_CLUSTER] = cluster
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist has no types
+    """Tell a worker where the cluster is."""
+    node.workerinput[_DIRECTORY] = str(node.config.stash[_CLUSTER].directory)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Stop the cluster; its logs stay when a scenario failed."""
+    cluster = session.config.stash.get(_CLUSTER, None)
+    if cluster is None:
+        return
+    cluster.stop()
+    if exitstatus == pytest.ExitCode.OK:
+        shutil.rmtree(cluster.directory)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Say where the logs of the cluster are when they are needed."""
+    cluster = config.stash.get(_CLUSTER, None)
+    if cluster is not None and exitstatus != pytest.ExitCode.OK:
+        terminalreporter.write_line(f"the cluster's logs are in {cluster.directory}")
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(request: pytest.FixtureRequest) -> Path:
+    """How to reach the cluster of this run."""
+    worker = getattr(request.config, "workerinput", None)
+    if worker is not None:
+        return Path(worker[_DIRECTORY]) / "kubeconfig"
+    return request.config.stash[_CLUSTER].kubeconfig
+
+
+@pytest.fixture
+def lab_name(request: pytest.FixtureRequest, worker_id: str) -> str:
+    """Return a name that is a namespace's and no other lab's."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
+    return f"{words[:30].strip('-')}-{worker_id}-{next(_serial)}"
+
+
+@pytest_asyncio.fixture
+async def lab(kubeconfig: Path, lab_name: str, tmp_path: Path) -> AsyncIterator[Lab]:
+    """A lab in the cluster of this run."""
+    async with open_lab(lab_name, kubeconfig, tmp_path) as opened:
+        yield opened

@@ -1,0 +1,130 @@
+"""The command lines of a Kubernetes control plane without nodes and containers, all on loopback.
+
+Only what differs from the defaults is said, and why. Sources: the `--help` of each program in the
+version that tests/e2e/tools pins.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.certificates import Certificates
+from tests.e2e.programs import binary
+
+HPA_SYNC_SECONDS = 2
+"""Instead of 15: a scenario then sees many syncs within a minute."""
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "statefulset-controller",
+    "horizontal-pod-autoscaler-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+    "node-lifecycle-controller",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the control plane listens, on 127.0.0.1."""
+
+    etcd: int
+    etcd_peer: int
+    api: int
+    kwok: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """What the commands have in common."""
+
+    directory: Path
+    certificates: Certificates
+    ports: Ports
+
+    @property
+    def kubeconfig(self) -> Path:
+        """How programs find the API server."""
+        return self.directory / "kubeconfig"
+
+    def etcd(self) -> list[str]:
+        """Keep the cluster's state; nobody needs it to survive a power cut."""
+        client = f"http://127.0.0.1:{self.ports.etcd}"
+        peer = f"http://127.0.0.1:{self.ports.etcd_peer}"
+        return [
+            binary("etcd"),
+            f"--data-dir={self.directory / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+
+    def api_server(self) -> list[str]:
+        """Serve the API, and pass on the external metrics API to KEDA as the front proxy."""
+        trust = self.certificates
+        return [
+            binary("kube-apiserver"),
+            f"--etcd-servers=http://127.0.0.1:{self.ports.etcd}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.ports.api}",
+            # Loopback may not be an endpoint of the Service `kubernetes`, which nobody here needs.
+            "--advertise-address=192.0.2.1",
+            "--endpoint-reconciler-type=none",
+            "--service-cluster-ip-range=10.96.0.0/24",
+            f"--tls-cert-file={trust.certificate}",
+            f"--tls-private-key-file={trust.key}",
+            f"--token-auth-file={self.directory / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            # Pods here have no service account tokens: nothing runs in them.
+            "--disable-admission-plugins=ServiceAccount",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={trust.key}",
+            f"--service-account-signing-key-file={trust.key}",
+            f"--requestheader-client-ca-file={trust.proxy_authority}",
+            "--requestheader-allowed-names=front-proxy",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={trust.proxy_certificate}",
+            f"--proxy-client-key-file={trust.proxy_key}",
+        ]
+
+    def controller_manager(self) -> list[str]:
+        """Run the controllers a workload and its HPA need, and the HPA often."""
+        return [
+            binary("kube-controller-manager"),
+            f"--kubeconfig={self.kubeconfig}",
+            f"--controllers={','.join(CONTROLLERS)}",
+            f"--horizontal-pod-autoscaler-sync-period={HPA_SYNC_SECONDS}s",
+            # Scenarios say in each ScaledObject how long a scale-in waits; this is for the others.
+            "--horizontal-pod-autoscaler-downscale-stabilization=4s",
+            "--concurrent-horizontal-pod-autoscaler-syncs=20",
+            "--kube-api-qps=200",
+            "--kube-api-burst=300",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ]
+
+    def scheduler(self) -> list[str]:
+        """Place pods on the nodes that have GPUs to spare."""
+        return [
+            binary("kube-scheduler"),
+            f"--kubeconfig={self.kubeconfig}",
+            "--kube-api-qps=200",
+            "--kube-api-burst=300",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ]
+
+    def kwok(self) -> list[str]:
+        """Play the kubelet of every node, by the stages next to this file."""
+        return [
+            binary("kwok"),
+            f"--kubeconfig={self.kubeconfig}",
+            f"--config={Path(__file__).with_name('stages.yaml')}",
+            "--manage-all-nodes=true",
+            f"--server-address=127.0.0.1:{self.ports.kwok}",
+        ]

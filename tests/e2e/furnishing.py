@@ -1,0 +1,90 @@
+"""How a lab comes and goes: everything is started in order, and ended in the reverse one."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import lightkube
+from lightkube import codecs
+from lightkube.resources.core_v1 import Namespace, Node
+
+from tests.e2e import manifests
+from tests.e2e.lab import Lab
+from tests.e2e.product import Scaler, Simulator
+from tests.e2e.relay import Relay
+from tests.e2e.timeline import Timeline
+from tests.e2e.watching import watching
+from tests.prometheus import PrometheusServer
+
+NODES = 3
+GPUS_PER_NODE = 8
+
+
+@contextlib.asynccontextmanager
+async def open_lab(
+    name: str, kubeconfig: Path, directory: Path, **settings: str
+) -> AsyncIterator[Lab]:
+    """Furnish a lab of its own name in the cluster, and clear it away afterwards."""
+    configuration = lightkube.KubeConfig.from_file(kubeconfig)
+    client = lightkube.AsyncClient(configuration, field_manager="e2e", trust_env=False)
+    nodes = [f"{name}-{index}" for index in range(NODES)]
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(client.close)
+        await stack.enter_async_context(_ground(client, name, nodes))
+        simulator = Simulator(directory, kubeconfig, name, f"{manifests.NODE_LABEL}={name}")
+        stack.callback(simulator.stop)
+        await simulator.start()
+        exporters = {node: Relay(simulator.port) for node in nodes}
+        for relay in exporters.values():
+            await stack.enter_async_context(relay.standing())
+        prometheus = PrometheusServer(directory, _scrape_configs(exporters, simulator.port))
+        await stack.enter_async_context(prometheus)
+        door = await stack.enter_async_context(Relay(prometheus.port).standing())
+        scaler = Scaler(directory, f"http://{door.address}", settings=settings)
+        stack.callback(scaler.stop)
+        await scaler.start()
+        timeline = Timeline()
+        await stack.enter_async_context(watching(client, name, timeline))
+        yield Lab(
+            name,
+            kubeconfig,
+            directory,
+            client,
+            timeline,
+            simulator,
+            prometheus,
+            exporters,
+            door,
+            scaler,
+        )
+
+
+@contextlib.asynccontextmanager
+async def _ground(
+    client: lightkube.AsyncClient, name: str, nodes: Iterable[str]
+) -> AsyncIterator[None]:
+    """Create the namespace and its nodes, and ask for their end without waiting for it."""
+    created = [manifests.namespace(name)]
+    created += [manifests.node(node, name, GPUS_PER_NODE) for node in nodes]
+    for manifest in created:
+        await client.create(codecs.from_dict(manifest))
+    try:
+        yield
+    finally:
+        await client.delete(Namespace, name)
+        for node in nodes:
+            await client.delete(Node, node)
+
+
+def _scrape_configs(exporters: Mapping[str, Relay], simulator_port: int) -> list[dict[str, Any]]:
+    """Scrape an exporter on each node, as its DaemonSet would run, and the router."""
+    nodes = [
+        {"targets": [relay.address], "labels": {"__metrics_path__": f"/nodes/{node}/metrics"}}
+        for node, relay in exporters.items()
+    ]
+    router = [{"targets": [f"127.0.0.1:{simulator_port}"]}]
+    return [
+        {"job_name": "dcgm-exporter", "static_configs": nodes},
+        {"job_name": "router", "metrics_path": "/router/metrics", "static_configs": router},
+    ]

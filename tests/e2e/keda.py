@@ -1,0 +1,183 @@
+"""KEDA's three programs, their command lines, and what they need to find in the cluster."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.certificates import Certificates
+from tests.e2e.programs import BUILT, binary
+
+NAMESPACE = "keda"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One version of KEDA."""
+
+    operator: str
+    adapter: str
+    webhooks: str | None
+    resource_definitions: Path
+    """The CustomResourceDefinitions of this version, as KEDA publishes them."""
+
+
+def current() -> Release:
+    """Return the version everything is proved against."""
+    return Release(
+        binary("keda-operator"),
+        binary("keda-adapter"),
+        binary("keda-webhooks"),
+        BUILT / "keda-crds.yaml",
+    )
+
+
+def before_floats() -> Release:
+    """Return the last version that reads only the integer fields of an answer."""
+    directory = BUILT / "keda-2.16"
+    return Release(
+        str(directory / "keda-operator"),
+        str(directory / "keda-adapter"),
+        None,
+        directory / "keda-crds.yaml",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where KEDA's parts listen, on 127.0.0.1 wherever KEDA lets us choose."""
+
+    metrics_service: int
+    adapter: int
+    webhooks: int
+    operator_metrics: int
+    others: tuple[int, int, int, int]
+    """Probes and the metrics of the adapter and the webhooks, which nobody asks here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keda:
+    """The commands of one release in one cluster."""
+
+    release: Release
+    ports: Ports
+    certificates: Certificates
+    kubeconfig: Path
+
+    def environment(self) -> dict[str, str]:
+        """Return what KEDA's Deployment would set."""
+        return {
+            "KUBECONFIG": str(self.kubeconfig),
+            "POD_NAMESPACE": NAMESPACE,
+            "KEDA_CLUSTER_OBJECT_NAMESPACE": NAMESPACE,
+            "WATCH_NAMESPACE": "",
+        }
+
+    def operator(self) -> list[str]:
+        """Ask the scalers, scale from and to zero, keep the HPAs."""
+        return [
+            self.release.operator,
+            f"--cert-dir={self.certificates.directory}",
+            "--enable-cert-rotation=false",
+            "--leader-elect=false",
+            f"--metrics-service-bind-address=127.0.0.1:{self.ports.metrics_service}",
+            f"--metrics-bind-address=127.0.0.1:{self.ports.operator_metrics}",
+            f"--health-probe-bind-address=127.0.0.1:{self.ports.others[0]}",
+            "--kube-api-qps=200",
+            "--kube-api-burst=300",
+            "--zap-log-level=info",
+        ]
+
+    def adapter(self) -> list[str]:
+        """Serve external.metrics.k8s.io from what the operator answers."""
+        trust = self.certificates
+        return [
+            self.release.adapter,
+            f"--lister-kubeconfig={self.kubeconfig}",
+            f"--authentication-kubeconfig={self.kubeconfig}",
+            f"--authorization-kubeconfig={self.kubeconfig}",
+            f"--metrics-service-address=127.0.0.1:{self.ports.metrics_service}",
+            f"--cert-dir={trust.directory}",
+            f"--client-ca-file={trust.authority}",
+            f"--tls-cert-file={trust.certificate}",
+            f"--tls-private-key-file={trust.key}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.ports.adapter}",
+            f"--port={self.ports.others[1]}",
+        ]
+
+    def webhooks(self) -> list[str] | None:
+        """Judge ScaledObjects before the API server takes them."""
+        if self.release.webhooks is None:
+            return None
+        return [
+            self.release.webhooks,
+            f"--cert-dir={self.certificates.directory}",
+            f"--port={self.ports.webhooks}",
+            f"--metrics-bind-address=127.0.0.1:{self.ports.others[2]}",
+            f"--health-probe-bind-address=127.0.0.1:{self.ports.others[3]}",
+        ]
+
+    def objects(self) -> list[dict[str, Any]]:
+        """Return what makes the API server send metrics requests and ScaledObjects to KEDA."""
+        found = [self._namespace(), self._service(), self._api_service()]
+        return [*found, self._webhook()] if self.release.webhooks else found
+
+    def _namespace(self) -> dict[str, Any]:
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+
+    def _service(self) -> dict[str, Any]:
+        """Name this machine: an APIService takes no address, only a Service."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "keda-metrics-apiserver", "namespace": NAMESPACE},
+            "spec": {"type": "ExternalName", "externalName": "localhost"},
+        }
+
+    def _api_service(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
+            "spec": {
+                "group": "external.metrics.k8s.io",
+                "version": "v1beta1",
+                "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+                "insecureSkipTLSVerify": True,
+                "service": {
+                    "name": "keda-metrics-apiserver",
+                    "namespace": NAMESPACE,
+                    "port": self.ports.adapter,
+                },
+            },
+        }
+
+    def _webhook(self) -> dict[str, Any]:
+        url = f"https://127.0.0.1:{self.ports.webhooks}/validate-keda-sh-v1alpha1-scaledobject"
+        return {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "keda-admission"},
+            "webhooks": [
+                {
+                    "name": "vscaledobject.kb.io",
+                    "admissionReviewVersions": ["v1"],
+                    "clientConfig": {
+                        "url": url,
+                        "caBundle": self.certificates.authority_base64(),
+                    },
+                    # KEDA ships `Ignore`; a test of what the webhook says has to hear it.
+                    "failurePolicy": "Fail",
+                    "sideEffects": "None",
+                    "rules": [
+                        {
+                            "apiGroups": ["keda.sh"],
+                            "apiVersions": ["v1alpha1"],
+                            "operations": ["CREATE", "UPDATE"],
+                            "resources": ["scaledobjects"],
+                        }
+                    ],
+                }
+            ],
+        }

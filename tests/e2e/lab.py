@@ -1,0 +1,184 @@
+"""One scenario's corner of the cluster: a namespace, GPU nodes, GPUs, Prometheus and a scaler.
+
+    async def test_…(lab: Lab) -> None:
+        await lab.deploy("bert", replicas=1)
+        await lab.autoscale("bert", lab.gpu("bert", threshold="70"))
+        await lab.offer("bert", 230)
+        await lab.reaches("bert", 4, within_seconds=40)
+
+Labs share the control plane and KEDA and nothing else, so that several scenarios run at once in
+one cluster and each may break its own parts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import lightkube
+from lightkube import codecs
+from lightkube.resources.apps_v1 import Deployment, StatefulSet
+from lightkube.types import PatchType
+
+from tests.e2e import manifests
+from tests.e2e.product import Scaler, Simulator
+from tests.e2e.relay import Relay
+from tests.e2e.resources import ScaledObject
+from tests.e2e.timeline import Timeline
+from tests.prometheus import PrometheusServer, until
+
+POLLING_SECONDS = 1
+COOLDOWN_SECONDS = 6
+STABILIZATION_SECONDS = 4
+SHORT_TIMES = {"window": "4s", "activationWindow": "4s", "warmup": "4s"}
+"""In every trigger unless the scenario says otherwise, in the proportions of the defaults."""
+
+
+@dataclass(slots=True)
+class Lab:
+    """What a scenario acts on, and what it sees."""
+
+    name: str
+    kubeconfig: Path
+    directory: Path
+    client: lightkube.AsyncClient
+    timeline: Timeline
+    simulator: Simulator
+    prometheus: PrometheusServer
+    exporters: Mapping[str, Relay]
+    """The door of each node's exporter, as Prometheus scrapes it."""
+    door: Relay
+    """Between the scaler and Prometheus."""
+    scaler: Scaler
+    _kinds: dict[str, Any] = field(default_factory=dict)
+
+    async def deploy(  # noqa: PLR0913 - each argument is one fact of a workload
+        self,
+        name: str,
+        *,
+        kind: str = "Deployment",
+        replicas: int = 0,
+        gpus: int = 1,
+        load: float = 0,
+        loading_percent: float = 0,
+        startup_seconds: float = 0,
+        strategy: Mapping[str, Any] | None = None,
+        **annotations: str,
+    ) -> None:
+        """Create a workload with a load offered to it."""
+        await self.simulator.change(name, load=load, loading_percent=loading_percent)
+        self._kinds[name] = {"Deployment": Deployment, "StatefulSet": StatefulSet}[kind]
+        await self.apply(
+            manifests.workload(
+                kind,
+                self.name,
+                name,
+                replicas=replicas,
+                gpus=gpus,
+                annotations={"e2e/startup": f"{startup_seconds}s"}
+                | {f"e2e/{key}": value for key, value in annotations.items()},
+                strategy=strategy,
+            )
+        )
+
+    async def autoscale(
+        self,
+        workload: str,
+        *triggers: manifests.Manifest,
+        min_replicas: int = 1,
+        max_replicas: int = 12,
+        **fields: Any,  # noqa: ANN401 - any field of a ScaledObject's spec
+    ) -> None:
+        """Create a ScaledObject of the workload's name, with short times."""
+        times = {
+            "polling_seconds": POLLING_SECONDS,
+            "cooldown_seconds": COOLDOWN_SECONDS,
+            "stabilization_seconds": STABILIZATION_SECONDS,
+        }
+        await self.apply(
+            manifests.scaled_object(
+                self.name,
+                workload,
+                triggers,
+                kind=self._kinds[workload].__name__,
+                min_replicas=min_replicas,
+                max_replicas=max_replicas,
+                **(times | fields),
+            )
+        )
+
+    def gpu(self, workload: str, **metadata: str) -> manifests.Manifest:
+        """Return a trigger of ours, on KEDA's default metric type."""
+        given = {"workload": workload, "threshold": "70", **SHORT_TIMES, **metadata}
+        address = {"scalerAddress": self.scaler.address}
+        return {"type": "external", "metadata": address | given}
+
+    def router(self, workload: str) -> manifests.Manifest:
+        """Return KEDA's own prometheus trigger on what is offered to a workload: it wakes only."""
+        selector = f'namespace="{self.name}",workload="{workload}"'
+        # A threshold this large never decides the number of replicas: the GPUs do.
+        return self.keda_prometheus(
+            f"simulator_router_offered_load_percent{{{selector}}}", threshold="1000000"
+        )
+
+    def keda_prometheus(self, query: str, **metadata: str) -> manifests.Manifest:
+        """Return KEDA's own prometheus trigger."""
+        given = {"serverAddress": self.prometheus.url, "query": query, **metadata}
+        return {"type": "prometheus", "metadata": given}
+
+    async def offer(self, workload: str, percent: float) -> None:
+        """Offer a load to a workload, in percent of one GPU."""
+        self.timeline.note(f"{workload} is offered {percent:g} %")
+        await self.simulator.change(workload, load=percent)
+
+    async def apply(self, manifest: manifests.Manifest) -> None:
+        """Create an object, or change it."""
+        await self.client.apply(codecs.from_dict(manifest), force=True)
+
+    async def patch(self, workload: str, **spec: Any) -> None:  # noqa: ANN401 - any field
+        """Change fields of a ScaledObject's spec."""
+        await self.client.patch(
+            ScaledObject, workload, {"spec": spec}, namespace=self.name, patch_type=PatchType.MERGE
+        )
+
+    def replicas(self, workload: str) -> int | None:
+        """Return how many replicas are wanted now."""
+        seen = self.timeline.last(workload, "replicas")
+        assert seen is None or isinstance(seen, int)
+        return seen
+
+    def path(self, workload: str, since_seconds: float = 0) -> list[int]:
+        """Return every number of replicas that was ever wanted, in order."""
+        seen = self.timeline.path(workload, "replicas", since_seconds)
+        return [each for each in seen if isinstance(each, int)]
+
+    async def reaches(self, workload: str, replicas: int, *, within_seconds: float) -> None:
+        """Wait until a workload is wanted and Ready with this many replicas."""
+
+        async def reached() -> bool:
+            ready = self.timeline.last(workload, "ready")
+            return self.replicas(workload) == replicas == ready
+
+        await self.wait(reached, within_seconds, f"{workload} has {replicas} replicas")
+
+    async def stays(self, workload: str, *allowed: int, for_seconds: float) -> None:
+        """Watch a workload for a while: its replicas are never anything but these."""
+        began = self.timeline.now_seconds
+
+        async def over() -> bool:
+            seen = set(self.path(workload, began))
+            assert seen <= set(allowed), f"{workload} had {seen}, not only {allowed}"
+            return self.timeline.now_seconds >= began + for_seconds
+
+        await self.wait(over, for_seconds + 5, "time goes by")
+
+    async def wait(self, condition: Any, within_seconds: float, claim: str) -> None:  # noqa: ANN401
+        """Wait for a condition; a failure shows the scenario's whole timeline."""
+        try:
+            await until(condition, within_seconds, claim)
+        except (AssertionError, TimeoutError) as error:
+            raise AssertionError(f"{error}\n{self.story()}") from error
+
+    def story(self) -> str:
+        """Return what happened here, and what the scaler said last."""
+        return f"{self.timeline}\n--- scaler\n{self.scaler.tail()}"

@@ -1,0 +1,141 @@
+"""The product's own commands as processes: `serve` as KEDA calls it, `simulate` as GPUs.
+
+Both run from this checkout's virtual environment, as their own processes over TCP.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.e2e.programs import Program
+from tests.prometheus import free_port, until
+
+READY_WITHIN_SECONDS = 60.0
+_COMMAND = str(Path(sys.executable).with_name("keda-gpu-scaler"))
+
+
+@dataclass(slots=True)
+class Scaler:
+    """One `keda-gpu-scaler serve`, always at the same address."""
+
+    directory: Path
+    prometheus_url: str
+    host: str = "127.0.0.1"
+    port: int = field(default_factory=free_port)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Further KEDA_GPU_SCALER_… settings, without that beginning."""
+    _http_port: int = field(default_factory=free_port)
+    _program: Program = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Plan the process."""
+        log = self.directory / f"scaler-{self.port}.log"
+        self._program = Program("scaler", [_COMMAND, "serve"], log, self._environment())
+
+    @property
+    def address(self) -> str:
+        """What a trigger's `scalerAddress` says."""
+        return f"{self.host}:{self.port}"
+
+    async def start(self) -> None:
+        """Start it and wait until it says that it is ready."""
+        self._program.start()
+        await until(self._is_ready, READY_WITHIN_SECONDS, "the scaler is ready")
+
+    def stop(self) -> None:
+        """End it as Kubernetes does."""
+        self._program.stop()
+
+    def kill(self) -> None:
+        """End it as a lost node does."""
+        self._program.kill()
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """Return what it logged under one event's name, oldest first."""
+        lines = (line for line in self._program.output().splitlines() if line.startswith("{"))
+        return [found for found in map(json.loads, lines) if found.get("event") == name]
+
+    def tail(self) -> str:
+        """Return the end of its log."""
+        return self._program.tail()
+
+    async def metrics(self) -> str:
+        """Return its own metrics page."""
+        async with httpx.AsyncClient(trust_env=False) as client:
+            return (await client.get(f"http://{self.host}:{self._http_port}/metrics")).text
+
+    def _environment(self) -> dict[str, str]:
+        settings = {
+            "GRPC_ADDRESS": self.address,
+            "HTTP_ADDRESS": f"{self.host}:{self._http_port}",
+            "PROMETHEUS_URL": self.prometheus_url,
+            "PROMETHEUS_STEP": "1s",
+            "LOG_LEVEL": "debug",
+            "LOG_FORMAT": "json",
+            **self.settings,
+        }
+        return {f"KEDA_GPU_SCALER_{name}": value for name, value in settings.items()}
+
+    async def _is_ready(self) -> bool:
+        return await _answers(self._program, f"http://{self.host}:{self._http_port}/readyz")
+
+
+@dataclass(slots=True)
+class Simulator:
+    """One `keda-gpu-scaler simulate` that shows the GPUs of one namespace's pods."""
+
+    directory: Path
+    kubeconfig: Path
+    namespace: str
+    node_selector: str
+    port: int = field(default_factory=free_port)
+    _program: Program = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Plan the process."""
+        command = [_COMMAND, "simulate", "--kubernetes", f"--address=127.0.0.1:{self.port}"]
+        command += [f"--namespace={self.namespace}", f"--node-selector={self.node_selector}"]
+        self._program = Program(
+            "simulator",
+            command,
+            self.directory / "simulator.log",
+            {"KUBECONFIG": str(self.kubeconfig)},
+        )
+
+    async def start(self) -> None:
+        """Start it and wait until it shows something."""
+        self._program.start()
+        await until(self._is_ready, READY_WITHIN_SECONDS, "the simulator is ready")
+
+    def stop(self) -> None:
+        """End it."""
+        self._program.stop()
+
+    def tail(self) -> str:
+        """Return the end of its log."""
+        return self._program.tail()
+
+    async def change(self, workload: str, **fields: object) -> None:
+        """Change what is offered to a workload, or what its pods show."""
+        url = f"http://127.0.0.1:{self.port}/workloads/{self.namespace}/{workload}"
+        async with httpx.AsyncClient(trust_env=False) as client:
+            response = await client.put(url, json=fields)
+        assert response.is_success, response.text
+
+    async def _is_ready(self) -> bool:
+        return await _answers(self._program, f"http://127.0.0.1:{self.port}/workloads")
+
+
+async def _answers(program: Program, url: str) -> bool:
+    if not program.running:
+        raise RuntimeError(f"{program.name} ended while it started:\n{program.tail()}")
+    try:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            return (await client.get(url)).is_success
+    except httpx.TransportError:
+        return False

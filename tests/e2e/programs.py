@@ -1,0 +1,99 @@
+"""Programs that run beside a test: found, started with a log of their own, ended by their handle.
+
+A program leads a process group, so that ending it ends whatever it started. It also ends by itself
+after a bounded time: a test run that was killed leaves nothing behind for ever.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUILT = ROOT / ".cache" / "e2e"
+LIFE_SECONDS = 3000
+"""Longer than the slowest run of all scenarios, much shorter than for ever."""
+STOPPED_WITHIN_SECONDS = 30.0
+_LOG_TAIL_BYTES = 3000
+
+
+def binary(name: str) -> str:
+    """Return the program to run: named by the environment, built by `make e2e`, or installed.
+
+    KUBE_APISERVER names the one for `kube-apiserver`, and so on; KUBEBUILDER_ASSETS names a folder
+    with some of them.
+    """
+    named = os.environ.get(name.upper().replace("-", "_"))
+    assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or BUILT)
+    candidates = [named] if named else [str(assets / name), str(BUILT / name), name]
+    found = next(filter(None, map(shutil.which, candidates)), None)
+    if found is None:
+        message = f"{name} is neither built nor installed: run `make e2e`, which builds it"
+        raise RuntimeError(message)
+    return found
+
+
+@dataclass(slots=True)
+class Program:
+    """One process, which can be ended and started again."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it; its output goes to the end of its log."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*_bounded(), *self.command],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env={"PATH": os.environ["PATH"], "HOME": str(self.log.parent), **self.environment},
+                start_new_session=True,
+            )
+
+    def stop(self) -> None:
+        """Ask it to end, as Kubernetes asks a container, and wait; kill it if it does not."""
+        self._signal(signal.SIGTERM)
+        try:
+            self._wait()
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self._signal(signal.SIGKILL)
+        self._wait()
+
+    def output(self) -> str:
+        """Return everything it has written so far."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def tail(self) -> str:
+        """Return the end of its log, for a failure's message."""
+        return self.output()[-_LOG_TAIL_BYTES:]
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.running and self._process is not None:
+            os.killpg(self._process.pid, number)
+
+    def _wait(self) -> None:
+        if self._process is not None:
+            self._process.wait(STOPPED_WITHIN_SECONDS)
+
+
+def _bounded() -> tuple[str, ...]:
+    """Return the words that make a command end by itself, where the system has such a program."""
+    program = shutil.which("timeout")
+    return (program, "--kill-after=5", str(LIFE_SECONDS)) if program else ()

@@ -1,0 +1,84 @@
+"""Watches of the Kubernetes API that write every change of a scenario's objects to its timeline.
+
+A watch misses no change, which a poll would: a dip to zero replicas that lasts a second is exactly
+what these tests are looking for.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import httpx2
+import lightkube
+from lightkube.resources.apps_v1 import Deployment, StatefulSet
+from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
+
+from tests.e2e.resources import ScaledObject
+from tests.e2e.timeline import Timeline
+
+Sight = tuple[str, str, object]
+"""A subject, an aspect of it, and its value."""
+
+
+@contextlib.asynccontextmanager
+async def watching(
+    client: lightkube.AsyncClient, namespace: str, timeline: Timeline
+) -> AsyncIterator[None]:
+    """Write down what happens in a namespace, until the block ends."""
+    watches = [
+        asyncio.create_task(_watch(client, namespace, resource, sights, timeline))
+        for resource, sights in _SIGHTS.items()
+    ]
+    try:
+        yield
+    finally:
+        for watch in watches:
+            watch.cancel()
+        await asyncio.gather(*watches, return_exceptions=True)
+
+
+async def _watch(
+    client: lightkube.AsyncClient,
+    namespace: str,
+    resource: Any,  # noqa: ANN401 - lightkube's resources have no common type
+    sights: Callable[[Any], Iterable[Sight]],
+    timeline: Timeline,
+) -> None:
+    while True:
+        # A watch ends after minutes by the server's own will; the next one begins with a list.
+        with contextlib.suppress(httpx2.HTTPError):
+            async for kind, found in client.watch(resource, namespace=namespace):
+                for sight in sights(found) if kind != "DELETED" else ():
+                    timeline.see(*sight)
+
+
+def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or a StatefulSet
+    name = found.metadata.name
+    yield name, "replicas", found.spec.replicas
+    yield name, "ready", (found.status and found.status.readyReplicas) or 0
+
+
+def _autoscaler(found: HorizontalPodAutoscaler) -> Iterator[Sight]:
+    assert found.spec is not None
+    name = found.spec.scaleTargetRef.name
+    for index, metric in enumerate((found.status and found.status.currentMetrics) or ()):
+        current = metric.external and metric.external.current
+        yield name, f"hpa metric {index}", current and (current.averageValue or current.value)
+    for condition in (found.status and found.status.conditions) or ():
+        yield name, f"hpa {condition.type}", f"{condition.status} {condition.reason}"
+
+
+def _scaled_object(found: Mapping[str, Any]) -> Iterator[Sight]:
+    name = found["metadata"]["name"]
+    for condition in found.get("status", {}).get("conditions", ()):
+        said = f"{condition.get('status')} {condition.get('reason', '')}"
+        yield name, f"keda {condition['type']}", said
+
+
+_SIGHTS: Mapping[Any, Callable[[Any], Iterable[Sight]]] = {
+    Deployment: _workload,
+    StatefulSet: _workload,
+    HorizontalPodAutoscaler: _autoscaler,
+    ScaledObject: _scaled_object,
+}
