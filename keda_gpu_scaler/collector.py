@@ -1,7 +1,7 @@
 """Takes one snapshot: asks the source what is needed, and keeps the ledger between snapshots.
 
-The questions build on each other: who was there in the last hour (only for namespaces that are
-new), what is there now, and where the GPUs of the pods are that are not.
+The questions build on each other: what is there now, who was there in the last hour (only for
+namespaces that are new, or were out of sight), and where the GPUs of the pods are that are gone.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Collector:
         self._source, self._forget_seconds = source, forget_seconds
         self._ledger = Ledger()
         self._watched: dict[str, float] = {}
-        self._past_asked_at = float("-inf")
+        self._past_refused_at = float("-inf")
 
     async def take(self, demand: Demand, at: float) -> Snapshot:
         """Return a snapshot of everything in `demand` at the instant `at`.
@@ -41,6 +41,8 @@ class Collector:
         Raises:
             errors.SourceError: the source gave no usable answer; what was known stays as it was.
         """
+        # First what is there now: while the source is away, nobody is asked about the past.
+        observation = await self._source.fetch(demand, at)
         ledger = presence.confined(self._ledger, demand.namespaces)
         before = self._watched if self._is_seamless(demand, at) else {}
         watched = {name: before.get(name, at) for name in demand.namespaces}
@@ -49,7 +51,6 @@ class Collector:
         if past is not None:
             ledger = presence.join(ledger, past)
             watched |= dict.fromkeys(strangers, float("-inf"))
-        observation = await self._source.fetch(demand, at)
         self._ledger, self._watched = await self._advanced(ledger, observation), watched
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
         step = self._source.step_seconds
@@ -62,7 +63,7 @@ class Collector:
     def _strangers(self, watched: Mapping[str, float], at: float) -> frozenset[str]:
         """Return the namespaces whose last hour is to be asked about now, if there are any."""
         anybody_new = bool(watched.keys() - self._watched.keys())
-        if not anybody_new and at - self._past_asked_at < RETRY_SECONDS:
+        if not anybody_new and at - self._past_refused_at < RETRY_SECONDS:
             return frozenset()
         return frozenset(name for name, since in watched.items() if at - since < HOUR_SECONDS)
 
@@ -72,11 +73,11 @@ class Collector:
         A source that cannot answer this larger question still serves the small ones: what never
         reported is then believed absent only after an hour of watching.
         """
-        self._past_asked_at = at
         try:
             history = await self._source.history(demand, at)
             return Ledger() if history is None else await self._advanced(Ledger(), history)
         except errors.SourceError:
+            self._past_refused_at = at
             return None
 
     async def _advanced(self, ledger: Ledger, observation: Observation) -> Ledger:

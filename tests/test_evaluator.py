@@ -304,6 +304,24 @@ async def test_a_feed_nobody_asked_for_an_hour_asks_again_who_was_there(bench: B
     assert len(bench.source.remembered) == 2
 
 
+async def test_a_long_outage_is_over_when_the_source_is_back(bench: Bench) -> None:
+    """While it was away nobody could say who was there: that is asked again at once."""
+    await bench.ask()
+    bench.source.trouble = bench.source.history_trouble = REFUSED
+    assert (await bench.later(330)).state is State.UNKNOWN
+    bench.source.trouble = bench.source.history_trouble = None
+    assert (await bench.later(15)).value == 450
+    assert len(bench.source.remembered) == 2
+
+
+async def test_the_next_outage_is_over_as_soon(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.trouble = REFUSED
+    await bench.later(255)
+    bench.source.trouble = None
+    assert (await bench.later(15)).value == 450
+
+
 async def test_a_history_that_cannot_be_had_is_asked_for_again_now_and_then(bench: Bench) -> None:
     bench.source.history_trouble = REFUSED
     await bench.ask()

@@ -54,7 +54,8 @@ async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
             await _round(stack, begin + number * ROUND_SECONDS)
         counted = await prometheus.requests() - before
         steps = math.ceil((loop.time() - begin) / STEP_SECONDS) + 1
-        assert stack.queries("snapshot") <= steps
+        # The first answer shows which jobs there are; the question comes again with their health.
+        assert stack.queries("snapshot") <= steps + 1
         assert counted <= 2 * steps + OTHERS
         assert (
             sum(stack.queries(kind) for kind in ("snapshot", "age", "clock", "history")) == counted
