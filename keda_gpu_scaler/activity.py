@@ -54,8 +54,10 @@ def _covered(pod: Pod, since: float, at: float) -> bool:
     start = since if pod.first_seen is None else max(since, pod.first_seen)
     patience = health.patience_seconds(pod.scrape_interval_seconds)
     current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - health.PATIENCE_SECONDS]
+    # A window shorter than the patience would fit into a gap, and be covered by nothing at all.
     return bool(current) and all(
-        _without_gap([start, *(time for time in gpu.times if time > start), at], patience)
+        any(time > since for time in gpu.times)
+        and _without_gap([start, *(time for time in gpu.times if time > start), at], patience)
         for gpu in current
     )
 

@@ -44,6 +44,15 @@ def test_a_young_pod_is_covered_by_its_own_life() -> None:
     assert _activity(bert("b", 0, first_seen=NOW - 45)).covered
 
 
+def test_a_short_window_that_ends_in_silence_is_not_covered() -> None:
+    """A busy pod whose exporter went away half a minute ago is not idle."""
+    short = spec(activationWindow="20s")
+    assert _activity(bert("b", 0), trigger=short).covered
+    assert _activity(bert("b", 0, first_seen=NOW), trigger=short).covered
+    silent = _activity(bert("b", 90, last_seen=NOW - 30), trigger=short)
+    assert silent == Activity(None, active=False, covered=False)
+
+
 def test_a_gap_longer_than_patience_is_not_covered() -> None:
     whole = bert("b", 0)
     holed = whole.gpus[0]
