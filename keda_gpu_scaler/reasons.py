@@ -87,7 +87,8 @@ def _asks(spec: TriggerSpec, found: Workload) -> str:
 def _wanted(spec: TriggerSpec, found: Workload) -> str:
     """What the HPA makes of the sum, if it runs as many replicas as report here."""
     replicas = len(found.replicas)
-    if abs(found.total / (replicas * spec.threshold) - 1) <= load.TOLERANCE:
+    ratio = found.total / (replicas * spec.threshold)
+    if 1 - load.TOLERANCE <= ratio <= 1 + load.TOLERANCE:  # both ends, as in the HPA
         return f"is on target for {_count(replicas, 'replica')}"
     return f"asks for {_count(math.ceil(found.total / spec.threshold), 'replica')}"
 

@@ -166,6 +166,7 @@ def test_the_source_s_own_words_are_in_the_reason() -> None:
     [
         (_busy(5), "mean utilization 90 % over 5 replicas, sum 450 % at threshold 70 % asks for 7"),
         (_busy(2, 75), "sum 150 % at threshold 70 % is on target for 2 replicas"),
+        (_busy(1, 77), "sum 77 % at threshold 70 % is on target for 1 replica"),
         (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle"),
         ([bert("b", [0] * 4)], "but samples do not cover 2m yet"),
         ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
