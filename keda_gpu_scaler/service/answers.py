@@ -55,15 +55,21 @@ def metric_value(metric_name: str, decided: decision.Decision) -> pb.GetMetricsR
     return pb.GetMetricsResponse(metricValues=[metric])
 
 
-def activity(decided: decision.Decision) -> pb.IsActiveResponse:
+def activity(decided: decision.Decision, *, for_hpa: bool) -> pb.IsActiveResponse:
     """Answer whether the workload is active.
+
+    Args:
+        decided: what was decided.
+        for_hpa: it is asked on behalf of the HPA, where KEDA makes no use of activity but counts
+            errors. Since 2.20 such an error can turn a poll that fails at the same moment into
+            "inactive, no error", so none is sent that nobody asked for.
 
     Raises:
         errors.UnknownLoadError: nobody knows.
     """
-    if decided.active is None:
+    if decided.active is None and (decided.refused or not for_hpa):
         raise errors.UnknownLoadError(decided.reason)
-    return pb.IsActiveResponse(result=decided.active)
+    return pb.IsActiveResponse(result=decided.active is not False)
 
 
 def _whole_target(threshold: float) -> int:

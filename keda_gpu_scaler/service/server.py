@@ -128,7 +128,7 @@ def channel_options(connection_max_age_seconds: float) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
         ("grpc.max_connection_age_ms", _milliseconds(connection_max_age_seconds)),
         ("grpc.max_connection_age_grace_ms", _milliseconds(grace_seconds)),
-        # KEDA sends no pings, but a mesh or another client may, as often as grpc-go allows.
+        # KEDA sends no keepalives, but a mesh or another client may, as often as grpc-go allows.
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         # Ours find callers that vanished without a word and still hold streams open.

@@ -50,7 +50,9 @@ class Servicer:
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
         """Answer whether the workload is active."""
         asked = self._triggers.read(request)
-        return answers.activity(await self._evaluate(asked, context))
+        # KEDA passes the HPA's deadline on, and sets none when it polls.
+        for_hpa = context.time_remaining() is not None
+        return answers.activity(await self._evaluate(asked, context), for_hpa=for_hpa)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Push `true` when the workload becomes active, until the stream's life is over."""

@@ -51,9 +51,10 @@ class Stack:
         answer = await self.stub.GetMetrics(request, timeout=deadline_seconds)
         return next((float(one.metricValueFloat) for one in answer.metricValues), None)
 
-    async def active(self, deadline_seconds: float = HANG_SECONDS, /, **metadata: str) -> bool:
-        """Ask IsActive."""
-        answer = await self.stub.IsActive(reference(**metadata), timeout=deadline_seconds)
+    async def active(self, deadline_seconds: float | None = None, /, **metadata: str) -> bool:
+        """Ask IsActive: as a poll does, without a deadline, unless one is given."""
+        async with asyncio.timeout(HANG_SECONDS):
+            answer = await self.stub.IsActive(reference(**metadata), timeout=deadline_seconds)
         return bool(answer.result)
 
     async def poll(self, **metadata: str) -> Poll:

@@ -11,6 +11,7 @@ from keda_gpu_scaler.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import servicer
 from tests.service.harness import (
+    HANG_SECONDS,
     OBJECT,
     QUIET,
     SIGNAL,
@@ -83,6 +84,14 @@ async def test_an_unknown_load_is_unavailable_with_its_reason() -> None:
     async with serving(Script(DOWN)) as served:
         for call in (served.stub.GetMetrics(metrics_request()), served.stub.IsActive(reference())):
             assert await refusal(call) == (grpc.StatusCode.UNAVAILABLE, DOWN.reason)
+
+
+async def test_only_a_poll_which_has_no_deadline_hears_that_nothing_is_known() -> None:
+    nothing_known = decided(value=None, active=None, reason="no answer yet")
+    async with serving(Script(nothing_known)) as served:
+        polled = served.stub.IsActive(reference())
+        assert await refusal(polled) == (grpc.StatusCode.UNAVAILABLE, "no answer yet")
+        assert (await served.stub.IsActive(reference(), timeout=HANG_SECONDS)).result
 
 
 async def test_activity_is_answered_although_the_value_is_refused() -> None:
