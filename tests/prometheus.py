@@ -12,9 +12,8 @@ import itertools
 import json
 import os
 import shutil
-import socket
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -22,6 +21,7 @@ from typing import Any, Self
 import httpx
 
 from tests import series
+from tests.processes import bounded, free_port, until
 
 _REQUESTS = "prometheus_http_requests_total"
 _QUERY = 'handler="/api/v1/query"'
@@ -32,18 +32,11 @@ SERIES_PER_REQUEST = 100
 LIFE_SECONDS = 600.0
 """No test needs it longer; a test run that was killed leaves no Prometheus behind for ever."""
 
+_INTERVALS = ("scrape_interval", "scrape_timeout", "evaluation_interval")
 _MISSING = (
     "tests need a Prometheus: run `make tools`, or name a binary in the environment variable"
     " PROMETHEUS"
 )
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that was free a moment ago."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
 
 
 @dataclass(slots=True)
@@ -54,6 +47,8 @@ class PrometheusServer:
     scrape_configs: Sequence[Mapping[str, Any]] = ()
     """The `scrape_configs` section, as Prometheus documents it; scraped every second."""
     port: int = field(default_factory=free_port)
+    sections: Mapping[str, Any] = field(default_factory=dict)
+    """Further sections of the configuration, such as `alerting`; rules are judged every second."""
     _process: asyncio.subprocess.Process | None = None
     _client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(trust_env=False))
 
@@ -77,7 +72,7 @@ class PrometheusServer:
         self._configure()
         with (self.directory / "prometheus.log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *_bounded(LIFE_SECONDS), binary(), *self._flags(), stdout=log, stderr=log
+                *bounded(LIFE_SECONDS), binary(), *self._flags(), stdout=log, stderr=log
             )
         await until(self._is_ready, READY_WITHIN_SECONDS, f"Prometheus is ready: {self._log()}")
 
@@ -148,10 +143,11 @@ class PrometheusServer:
 
     def _configuration(self) -> dict[str, Any]:
         return {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "global": dict.fromkeys(_INTERVALS, "1s"),
             "storage": {"tsdb": {"out_of_order_time_window": "1d"}},
             "otlp": {"translation_strategy": "NoTranslation"},
             "scrape_configs": list(self.scrape_configs),
+            **self.sections,
         }
 
     def _flags(self) -> list[str]:
@@ -187,21 +183,3 @@ def binary() -> str:
     if found is None:
         raise RuntimeError(_MISSING)
     return found
-
-
-async def until(
-    condition: Callable[[], Awaitable[bool]], within_seconds: float, claim: str
-) -> None:
-    """Ask until a condition holds; fail with the claim when it does not within this time."""
-    deadline = asyncio.get_running_loop().time() + within_seconds
-    while not await condition():
-        if asyncio.get_running_loop().time() > deadline:
-            message = f"not within {within_seconds:g} s: {claim}"
-            raise TimeoutError(message)
-        await asyncio.sleep(0.05)
-
-
-def _bounded(seconds: float) -> tuple[str, ...]:
-    """Return the words that make a command end by itself, where the system has such a program."""
-    program = shutil.which("timeout")
-    return (program, "--kill-after=5", f"{seconds:g}") if program else ()

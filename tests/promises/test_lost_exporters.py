@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from tests.prometheus import PrometheusServer, until
+from tests.processes import until
+from tests.prometheus import PrometheusServer
 from tests.promises.stack import Poll, running
 
 FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]

@@ -7,7 +7,8 @@ import grpc
 import pytest
 
 from tests.gpus import Gpu, Up, history
-from tests.prometheus import PrometheusServer, until
+from tests.processes import until
+from tests.prometheus import PrometheusServer
 from tests.promises.stack import Poll, Stack, running
 from tests.series import Series
 

@@ -23,7 +23,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import client
 from keda_gpu_scaler.sources.client import Client
-from tests.prometheus import free_port
+from tests.processes import free_port
 from tests.sources import web
 from tests.sources.web import HttpServer
 

@@ -16,7 +16,7 @@ from keda_gpu_scaler.observation import Demand, GpuReports
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import SYNCHRONIZED_SECONDS, PrometheusSource
 from keda_gpu_scaler.spec import Signal
-from tests.prometheus import free_port
+from tests.processes import free_port
 from tests.sources import web
 from tests.sources.web import HttpServer
 

@@ -18,8 +18,8 @@ from keda_gpu_scaler.simulator import web as simulated
 from keda_gpu_scaler.sources.prometheus import PrometheusSource
 from keda_gpu_scaler.sources.scrape import KEEP_SECONDS, ScrapeSource
 from keda_gpu_scaler.spec import Signal
-from tests import prometheus
-from tests.prometheus import free_port
+from tests import processes
+from tests.processes import free_port
 from tests.sources import web
 from tests.sources.web import HttpServer
 
@@ -72,7 +72,7 @@ async def until_observed(
         found[:] = [await observed(source)]
         return condition(found[0])
 
-    await prometheus.until(is_so, BOUND_SECONDS, claim)
+    await processes.until(is_so, BOUND_SECONDS, claim)
     return found[0]
 
 
@@ -84,7 +84,7 @@ async def rounds(source: ScrapeSource, count: int) -> None:
         seen.add(source.instant())
         return len(seen) > count
 
-    await prometheus.until(are_there, BOUND_SECONDS, f"{count} rounds")
+    await processes.until(are_there, BOUND_SECONDS, f"{count} rounds")
 
 
 @pytest_asyncio.fixture
@@ -242,7 +242,7 @@ async def test_without_a_good_target_the_source_is_unreachable(
         with pytest.raises(errors.SourceUnreachableError) as raised:
             await observed(source)
         one.reply = web.says(GOOD)
-        await prometheus.until(lambda: _answers(source), BOUND_SECONDS, "it comes back")
+        await processes.until(lambda: _answers(source), BOUND_SECONDS, "it comes back")
 
     assert str(raised.value).startswith("none of 2 exporters answers; the first: http://127.0.0.1:")
     first = one.url < refused
@@ -350,7 +350,7 @@ async def test_closing_ends_the_rounds_and_leaves_no_task(
 ) -> None:
     one.reply = reply
     async with scraping(one.url, interval="1h", timeout="1h"):
-        await prometheus.until(lambda: _was_asked(one), BOUND_SECONDS, "it scrapes")
+        await processes.until(lambda: _was_asked(one), BOUND_SECONDS, "it scrapes")
     asked = len(one.requests)
 
     # The fixture that looks for tasks left behind has the last word here.
