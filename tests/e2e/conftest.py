@@ -17,11 +17,14 @@ import pytest_asyncio
 
 from tests.e2e import keda
 from tests.e2e.cluster import Cluster
+from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
 from tests.e2e.lab import Lab
+from tests.e2e.recorder import Recorder, recording
 
 _CLUSTER = pytest.StashKey[Cluster]()
 _DIRECTORY = "e2e_directory"
+_KEDA_METRICS = "e2e_keda_metrics"
 _serial = itertools.count()
 
 
@@ -38,7 +41,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist has no types
     """Tell a worker where the cluster is."""
-    node.workerinput[_DIRECTORY] = str(node.config.stash[_CLUSTER].directory)
+    cluster = node.config.stash[_CLUSTER]
+    node.workerinput[_DIRECTORY] = str(cluster.directory)
+    node.workerinput[_KEDA_METRICS] = cluster.keda.metrics_url
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -69,6 +74,15 @@ def kubeconfig(request: pytest.FixtureRequest) -> Path:
     return request.config.stash[_CLUSTER].kubeconfig
 
 
+@pytest.fixture(scope="session")
+def keda_counts(request: pytest.FixtureRequest) -> Counts:
+    """What the KEDA of this run counts."""
+    worker = getattr(request.config, "workerinput", None)
+    if worker is not None:
+        return Counts(worker[_KEDA_METRICS])
+    return Counts(request.config.stash[_CLUSTER].keda.metrics_url)
+
+
 @pytest.fixture
 def lab_name(request: pytest.FixtureRequest, worker_id: str) -> str:
     """Return a name that is a namespace's and no other lab's."""
@@ -80,4 +94,11 @@ def lab_name(request: pytest.FixtureRequest, worker_id: str) -> str:
 async def lab(kubeconfig: Path, lab_name: str, tmp_path: Path) -> AsyncIterator[Lab]:
     """A lab in the cluster of this run."""
     async with open_lab(lab_name, kubeconfig, tmp_path) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def recorder() -> AsyncIterator[Recorder]:
+    """A scaler that writes down what KEDA asks, for tests of KEDA itself."""
+    async with recording() as opened:
         yield opened

@@ -101,6 +101,8 @@ class ControlPlane:
             f"--horizontal-pod-autoscaler-sync-period={HPA_SYNC_SECONDS}s",
             # Scenarios say in each ScaledObject how long a scale-in waits; this is for the others.
             "--horizontal-pod-autoscaler-downscale-stabilization=4s",
+            # No kubelet renews a node's lease: after the default of 50 s no pod would be Ready.
+            "--node-monitor-grace-period=1h",
             "--concurrent-horizontal-pod-autoscaler-syncs=20",
             "--kube-api-qps=200",
             "--kube-api-burst=300",

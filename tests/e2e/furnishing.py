@@ -9,7 +9,7 @@ import lightkube
 from lightkube import codecs
 from lightkube.resources.core_v1 import Namespace, Node
 
-from tests.e2e import manifests
+from tests.e2e import kube_state_metrics, manifests
 from tests.e2e.lab import Lab
 from tests.e2e.product import Scaler, Simulator
 from tests.e2e.relay import Relay
@@ -23,7 +23,12 @@ GPUS_PER_NODE = 8
 
 @contextlib.asynccontextmanager
 async def open_lab(
-    name: str, kubeconfig: Path, directory: Path, **settings: str
+    name: str,
+    kubeconfig: Path,
+    directory: Path,
+    *,
+    with_kube_state_metrics: bool = True,
+    **settings: str,
 ) -> AsyncIterator[Lab]:
     """Furnish a lab of its own name in the cluster, and clear it away afterwards."""
     configuration = lightkube.KubeConfig.from_file(kubeconfig)
@@ -38,7 +43,11 @@ async def open_lab(
         exporters = {node: Relay(simulator.port) for node in nodes}
         for relay in exporters.values():
             await stack.enter_async_context(relay.standing())
-        prometheus = PrometheusServer(directory, _scrape_configs(exporters, simulator.port))
+        scrape_configs = _scrape_configs(exporters, simulator.port)
+        if with_kube_state_metrics:
+            port = await stack.enter_async_context(kube_state_metrics.standing(client, name))
+            scrape_configs.append(_kube_state_scrape_config(port))
+        prometheus = PrometheusServer(directory, scrape_configs)
         await stack.enter_async_context(prometheus)
         door = await stack.enter_async_context(Relay(prometheus.port).standing())
         scaler = Scaler(directory, f"http://{door.address}", settings=settings)
@@ -88,3 +97,12 @@ def _scrape_configs(exporters: Mapping[str, Relay], simulator_port: int) -> list
         {"job_name": "dcgm-exporter", "static_configs": nodes},
         {"job_name": "router", "metrics_path": "/router/metrics", "static_configs": router},
     ]
+
+
+def _kube_state_scrape_config(port: int) -> dict[str, Any]:
+    """Scrape the fake of kube-state-metrics; its labels are those of the objects it tells of."""
+    return {
+        "job_name": "kube-state-metrics",
+        "honor_labels": True,
+        "static_configs": [{"targets": [f"127.0.0.1:{port}"]}],
+    }

@@ -63,6 +63,11 @@ class Keda:
     certificates: Certificates
     kubeconfig: Path
 
+    @property
+    def metrics_url(self) -> str:
+        """Where the operator shows what it counts."""
+        return f"http://127.0.0.1:{self.ports.operator_metrics}/metrics"
+
     def environment(self) -> dict[str, str]:
         """Return what KEDA's Deployment would set."""
         return {

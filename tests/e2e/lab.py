@@ -25,7 +25,8 @@ from tests.e2e.product import Scaler, Simulator
 from tests.e2e.relay import Relay
 from tests.e2e.resources import ScaledObject
 from tests.e2e.timeline import Timeline
-from tests.prometheus import PrometheusServer, until
+from tests.processes import until
+from tests.prometheus import PrometheusServer
 
 POLLING_SECONDS = 1
 COOLDOWN_SECONDS = 6
@@ -140,6 +141,20 @@ class Lab:
         await self.client.patch(
             ScaledObject, workload, {"spec": spec}, namespace=self.name, patch_type=PatchType.MERGE
         )
+
+    def decisions(self, workload: str) -> list[dict[str, Any]]:
+        """Return everything the scaler decided about a workload, oldest first."""
+        made = self.scaler.events("decision.made")
+        return [each for each in made if each["scaled_object"] == workload]
+
+    async def becomes(self, workload: str, state: str, *, within_seconds: float) -> None:
+        """Wait until the scaler says that a workload is in this state."""
+
+        async def said() -> bool:
+            made = self.decisions(workload)
+            return bool(made) and made[-1]["state"] == state
+
+        await self.wait(said, within_seconds, f"{workload} is {state}")
 
     def replicas(self, workload: str) -> int | None:
         """Return how many replicas are wanted now."""

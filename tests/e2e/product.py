@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.programs import Program
-from tests.prometheus import free_port, until
+from tests.processes import free_port, until
 
 READY_WITHIN_SECONDS = 60.0
 _COMMAND = str(Path(sys.executable).with_name("keda-gpu-scaler"))
@@ -34,13 +35,18 @@ class Scaler:
 
     def __post_init__(self) -> None:
         """Plan the process."""
-        log = self.directory / f"scaler-{self.port}.log"
+        log = self.directory / f"scaler-{self.host}-{self.port}.log"
         self._program = Program("scaler", [_COMMAND, "serve"], log, self._environment())
 
     @property
     def address(self) -> str:
         """What a trigger's `scalerAddress` says."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def http_address(self) -> str:
+        """Where its own metrics are, as host:port."""
+        return f"{self.host}:{self._http_port}"
 
     async def start(self) -> None:
         """Start it and wait until it says that it is ready."""
@@ -67,12 +73,21 @@ class Scaler:
     async def metrics(self) -> str:
         """Return its own metrics page."""
         async with httpx.AsyncClient(trust_env=False) as client:
-            return (await client.get(f"http://{self.host}:{self._http_port}/metrics")).text
+            return (await client.get(f"http://{self.http_address}/metrics")).text
+
+    async def counted(self, metric: str, **labels: str) -> float:
+        """Return the sum of one of its own metrics over whatever these labels leave open."""
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(await self.metrics())
+            for sample in family.samples
+            if sample.name == metric and labels.items() <= sample.labels.items()
+        )
 
     def _environment(self) -> dict[str, str]:
         settings = {
             "GRPC_ADDRESS": self.address,
-            "HTTP_ADDRESS": f"{self.host}:{self._http_port}",
+            "HTTP_ADDRESS": self.http_address,
             "PROMETHEUS_URL": self.prometheus_url,
             "PROMETHEUS_STEP": "1s",
             "LOG_LEVEL": "debug",
@@ -82,7 +97,7 @@ class Scaler:
         return {f"KEDA_GPU_SCALER_{name}": value for name, value in settings.items()}
 
     async def _is_ready(self) -> bool:
-        return await _answers(self._program, f"http://{self.host}:{self._http_port}/readyz")
+        return await _answers(self._program, f"http://{self.http_address}/readyz")
 
 
 @dataclass(slots=True)

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.processes import bounded
+
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / ".cache" / "e2e"
 LIFE_SECONDS = 3000
@@ -55,7 +57,7 @@ class Program:
         """Start it; its output goes to the end of its log."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*_bounded(), *self.command],
+                [*bounded(LIFE_SECONDS), *self.command],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -65,7 +67,9 @@ class Program:
 
     def stop(self) -> None:
         """Ask it to end, as Kubernetes asks a container, and wait; kill it if it does not."""
-        self._signal(signal.SIGTERM)
+        if self.running and self._process is not None:
+            # One signal to one process: `timeout` passes it on, and a second one means "at once".
+            self._process.terminate()
         try:
             self._wait()
         except subprocess.TimeoutExpired:
@@ -73,7 +77,8 @@ class Program:
 
     def kill(self) -> None:
         """End it without a word."""
-        self._signal(signal.SIGKILL)
+        if self.running and self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._wait()
 
     def output(self) -> str:
@@ -84,16 +89,6 @@ class Program:
         """Return the end of its log, for a failure's message."""
         return self.output()[-_LOG_TAIL_BYTES:]
 
-    def _signal(self, number: signal.Signals) -> None:
-        if self.running and self._process is not None:
-            os.killpg(self._process.pid, number)
-
     def _wait(self) -> None:
         if self._process is not None:
             self._process.wait(STOPPED_WITHIN_SECONDS)
-
-
-def _bounded() -> tuple[str, ...]:
-    """Return the words that make a command end by itself, where the system has such a program."""
-    program = shutil.which("timeout")
-    return (program, "--kill-after=5", str(LIFE_SECONDS)) if program else ()

@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tests.prometheus import free_port
+from tests.processes import free_port
 
 _CHUNK_BYTES = 65536
+_TURNS_UNTIL_PIPED = 4
+"""Steps of the event loop from a connection that was accepted to the pipe that serves it."""
 
 
 class Door(Enum):
@@ -57,6 +59,7 @@ class Relay:
     async def _close(self) -> None:
         server, self._server = self._server, None
         if server is not None:
+            await _stop_accepting(server)
             server.close()
         for pipe in self._pipes:
             pipe.cancel()
@@ -84,6 +87,14 @@ class Relay:
             await asyncio.gather(_pump(reader, outside), _pump(inside, writer))
         finally:
             outside.transport.abort()
+
+
+async def _stop_accepting(server: asyncio.Server) -> None:
+    """Let connections that were just accepted become pipes: a closing server forgets them open."""
+    for listener in server.sockets:
+        asyncio.get_running_loop().remove_reader(listener)
+    for _ in range(_TURNS_UNTIL_PIPED):
+        await asyncio.sleep(0)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

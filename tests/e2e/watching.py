@@ -62,6 +62,9 @@ def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or 
 def _autoscaler(found: HorizontalPodAutoscaler) -> Iterator[Sight]:
     assert found.spec is not None
     name = found.spec.scaleTargetRef.name
+    for index, wanted in enumerate(found.spec.metrics or ()):
+        target = wanted.external and wanted.external.target
+        yield name, f"hpa target {index}", target and (target.averageValue or target.value)
     for index, metric in enumerate((found.status and found.status.currentMetrics) or ()):
         current = metric.external and metric.external.current
         yield name, f"hpa metric {index}", current and (current.averageValue or current.value)

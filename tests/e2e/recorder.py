@@ -1,0 +1,147 @@
+"""A scaler that answers what the test says, and writes down what KEDA asks of it.
+
+It is made from KEDA's own contract and shares nothing with the product but the generated code.
+"""
+# ruff: noqa: N802 - the methods carry the names of KEDA's contract
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import grpc
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+
+METRIC = "recorded"
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of KEDA's."""
+
+    method: str
+    reference: Any
+    """The ScaledObjectRef, as it came."""
+    metric_name: str
+    """What GetMetrics asks for; empty in other calls."""
+    seconds_left: float | None
+    """Until the caller's deadline; None without one."""
+    connection: str
+    at_seconds: float = field(default_factory=time.monotonic)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The trigger's metadata, as they came."""
+        return dict(self.reference.scalerMetadata)
+
+
+@dataclass(slots=True)
+class Stream:
+    """One StreamIsActive that KEDA holds open."""
+
+    call: Call
+    over: bool = False
+    _orders: asyncio.Queue[bool | grpc.StatusCode] = field(default_factory=asyncio.Queue)
+
+    def push(self, *, active: bool) -> None:
+        """Send one answer."""
+        self._orders.put_nowait(active)
+
+    def end(self, code: grpc.StatusCode) -> None:
+        """End it with a status."""
+        self._orders.put_nowait(code)
+
+    async def orders(self) -> AsyncIterator[bool | grpc.StatusCode]:
+        """Give what is to be sent, in order, for ever."""
+        while True:
+            yield await self._orders.get()
+
+
+@dataclass(slots=True)
+class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[misc]  # untyped
+    """The answers to give from now on, and everything asked so far, oldest first."""
+
+    targets: list[Any] = field(
+        default_factory=lambda: [pb.MetricSpec(metricName=METRIC, targetSizeFloat=10)]
+    )
+    values: list[Any] = field(
+        default_factory=lambda: [pb.MetricValue(metricName=METRIC, metricValueFloat=10)]
+    )
+    active: bool = True
+    active_for_hpa: bool | None = None
+    """The answer to calls with a deadline, where it is another one."""
+    calls: list[Call] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    address: str = ""
+
+    def asked(self, method: str = "", *, workload: str = "") -> list[Call]:
+        """Return the calls of one method, and those for one ScaledObject."""
+        return [
+            call
+            for call in self.calls
+            if method in ("", call.method) and workload in ("", call.reference.name)
+        ]
+
+    async def GetMetricSpec(self, request: Any, context: Context) -> Any:  # noqa: ANN401
+        """Answer the targets."""
+        self._write("GetMetricSpec", request, context)
+        return pb.GetMetricSpecResponse(metricSpecs=self.targets)
+
+    async def GetMetrics(self, request: Any, context: Context) -> Any:  # noqa: ANN401
+        """Answer the values."""
+        self._write("GetMetrics", request.scaledObjectRef, context, request.metricName)
+        return pb.GetMetricsResponse(metricValues=self.values)
+
+    async def IsActive(self, request: Any, context: Context) -> Any:  # noqa: ANN401
+        """Answer the activity."""
+        call = self._write("IsActive", request, context)
+        differs = self.active_for_hpa is not None and call.seconds_left is not None
+        return pb.IsActiveResponse(result=self.active_for_hpa if differs else self.active)
+
+    async def StreamIsActive(self, request: Any, context: Context) -> None:  # noqa: ANN401
+        """Do what the test orders on this stream."""
+        stream = Stream(self._write("StreamIsActive", request, context))
+        self.streams.append(stream)
+        try:
+            await self._follow(stream, context)
+        finally:
+            stream.over = True
+
+    async def StreamMetricSpec(self, request: Any, context: Context) -> None:  # noqa: ANN401
+        """Write it down and send nothing."""
+        self._write("StreamMetricSpec", request, context)
+        await asyncio.Event().wait()
+
+    @staticmethod
+    async def _follow(stream: Stream, context: Context) -> None:
+        async for order in stream.orders():
+            if isinstance(order, bool):
+                await context.write(pb.IsActiveResponse(result=order))
+            elif order is grpc.StatusCode.OK:
+                return
+            else:
+                await context.abort(order, "as the test wants it")
+
+    def _write(self, method: str, reference: Any, context: Context, name: str = "") -> Call:  # noqa: ANN401
+        call = Call(method, reference, name, context.time_remaining(), context.peer())
+        self.calls.append(call)
+        return call
+
+
+@contextlib.asynccontextmanager
+async def recording(**options: int) -> AsyncIterator[Recorder]:
+    """Serve a recorder on 127.0.0.1, with options of gRPC's server without their `grpc.`."""
+    recorder = Recorder()
+    server = grpc.aio.server(options=[(f"grpc.{name}", value) for name, value in options.items()])
+    externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(recorder, server)
+    recorder.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    try:
+        yield recorder
+    finally:
+        await server.stop(0)

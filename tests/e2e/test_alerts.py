@@ -1,0 +1,78 @@
+"""What the documentation calls worth an alert becomes one, and Alertmanager has it."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from tests.e2e.alertmanager import Alertmanager
+from tests.e2e.lab import Lab
+from tests.e2e.programs import ROOT
+from tests.e2e.relay import Door
+from tests.e2e.under_load import REPLICAS, SHORT_MAX_AGE, node_of_some, run_under_load
+
+SOURCE_DOWN = "keda_gpu_scaler_source_up == 0"
+UNKNOWN = 'keda_gpu_scaler_trigger_state{state="unknown"} == 1'
+PARTIAL = 'keda_gpu_scaler_trigger_state{state="partial"} == 1'
+
+
+@pytest_asyncio.fixture
+async def alertmanager(tmp_path: Path) -> AsyncIterator[Alertmanager]:
+    """A running Alertmanager without alerts."""
+    started = Alertmanager(tmp_path)
+    try:
+        await started.start()
+        yield started
+    finally:
+        started.stop()
+
+
+def _documented() -> list[str]:
+    _, _, section = (ROOT / "docs" / "metrics.md").read_text().partition("## Worth an alert")
+    return re.findall("^    (.+)$", section, re.MULTILINE)
+
+
+async def _watch_the_scaler(lab: Lab, alertmanager: Alertmanager) -> None:
+    """Let the lab's Prometheus scrape the scaler and judge it by the documented expressions."""
+    lab.prometheus.sections = alertmanager.sections(_documented())
+    scaler = {"job_name": "scaler", "static_configs": [{"targets": [lab.scaler.http_address]}]}
+    await lab.prometheus.reload([*lab.prometheus.scrape_configs, scaler])
+    await lab.prometheus.wait_for('keda_gpu_scaler_trigger_state{state="measured"} == 1')
+
+
+async def _fires(lab: Lab, alertmanager: Alertmanager, *expressions: str) -> None:
+    """Wait until exactly these alerts are with Alertmanager."""
+
+    async def exactly() -> bool:
+        fired = await alertmanager.alerts()
+        lab.timeline.see("alertmanager", "has", sorted(alert["alertname"] for alert in fired))
+        return {alert["alertname"] for alert in fired} == set(expressions)
+
+    await lab.wait(exactly, 60, f"Alertmanager has {expressions}")
+
+
+async def test_data_that_is_missing_raises_the_documented_alerts_until_it_is_back(
+    lab: Lab, alertmanager: Alertmanager
+) -> None:
+    await run_under_load(lab, **SHORT_MAX_AGE)
+    await _watch_the_scaler(lab, alertmanager)
+    await _fires(lab, alertmanager)
+
+    exporter = lab.exporters[await node_of_some(lab)]
+    lab.timeline.note("one exporter is gone")
+    await exporter.turn(Door.SHUT)
+    await _fires(lab, alertmanager, PARTIAL)
+    [alert] = await alertmanager.alerts()
+    assert (alert["namespace"], alert["scaled_object"]) == (lab.name, "bert"), alert
+
+    lab.timeline.note("the exporter is back, and the scaler cannot reach Prometheus")
+    await exporter.turn(Door.OPEN)
+    await _fires(lab, alertmanager)
+    await lab.door.turn(Door.SHUT)
+    await _fires(lab, alertmanager, SOURCE_DOWN, UNKNOWN)
+
+    lab.timeline.note("all is well")
+    await lab.door.turn(Door.OPEN)
+    await _fires(lab, alertmanager)
+    assert lab.path("bert") == [REPLICAS], lab.story()

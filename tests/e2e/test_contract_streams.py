@@ -1,0 +1,89 @@
+"""What KEDA does with a scaler's streams and connections: the facts that the product is built on.
+
+No scaler of ours is asked here, as in test_contract.py.
+"""
+
+from itertools import pairwise
+
+import grpc
+import pytest
+
+from tests.e2e import keda_log, streams
+from tests.e2e.lab import Lab
+from tests.e2e.recorder import Recorder, Stream, recording
+from tests.e2e.resources import ScaledObject
+
+RARELY_SECONDS = 300
+"""A pollingInterval after whose first poll only a stream can move anything."""
+
+
+async def _stream(lab: Lab, recorder: Recorder, number: int) -> Stream:
+    """Wait until KEDA has opened its n-th stream, from 1, and return it."""
+
+    async def opened() -> bool:
+        return len(recorder.streams) >= number
+
+    await lab.wait(opened, 20, f"KEDA has opened {number} streams")
+    return recorder.streams[number - 1]
+
+
+async def test_a_stream_that_ended_well_is_opened_again_after_2_s_and_a_failed_one_ever_later(
+    lab: Lab, recorder: Recorder
+) -> None:
+    await lab.deploy("bert", replicas=1)
+    await lab.autoscale("bert", streams.push(lab, "bert", scalerAddress=recorder.address))
+    codes = grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAVAILABLE
+    for number, code in enumerate(codes, start=1):
+        (await _stream(lab, recorder, number)).end(code)
+    (await _stream(lab, recorder, len(codes) + 1)).end(grpc.StatusCode.OK)
+    await _stream(lab, recorder, len(codes) + 2)
+
+    opened = recorder.asked("StreamIsActive")
+    waits = [after.at_seconds - before.at_seconds for before, after in pairwise(opened)]
+    assert waits == pytest.approx([2, 4, 8, 2], abs=1), lab.story()
+    assert {call.seconds_left for call in opened} == {None}
+    assert opened[0].metadata == recorder.asked("IsActive")[0].metadata
+    # The spec comes from GetMetricSpec alone in this version.
+    assert not recorder.asked("StreamMetricSpec")
+
+
+async def test_true_wakes_and_is_a_write_each_time_and_false_is_nothing(
+    lab: Lab, recorder: Recorder
+) -> None:
+    recorder.active = False
+    await lab.deploy("bert")
+    await lab.autoscale(
+        "bert",
+        streams.push(lab, "bert", scalerAddress=recorder.address),
+        min_replicas=0,
+        polling_seconds=RARELY_SECONDS,
+    )
+    stream = await _stream(lab, recorder, 1)
+    await lab.stays("bert", 0, for_seconds=2)
+    stream.push(active=True)
+    await lab.reaches("bert", 1, within_seconds=20)
+
+    stream.push(active=False)
+    # Longer than the cooldown: whatever counted as idle would be at zero by then.
+    await lab.stays("bert", 1, for_seconds=8)
+    before = await streams.last_activity(lab, "bert")
+    stream.push(active=True)
+    await streams.is_told(lab, "bert", before, "true is pushed again")
+    await lab.client.delete(ScaledObject, "bert", namespace=lab.name)
+
+    async def over() -> bool:
+        return stream.over
+
+    await lab.wait(over, 20, "the stream ends with its ScaledObject")
+
+
+async def test_an_old_connection_is_replaced_by_a_new_one_without_an_error(lab: Lab) -> None:
+    async with recording(max_connection_age_ms=3000) as recorder:
+        await lab.deploy("bert", replicas=1)
+        await lab.autoscale("bert", lab.gpu("bert", scalerAddress=recorder.address))
+
+        async def connected_anew() -> bool:
+            return len({call.connection for call in recorder.calls}) > 2
+
+        await lab.wait(connected_anew, 30, "KEDA comes by a third connection")
+        assert keda_log.errors(lab) == [], lab.story()

@@ -1,0 +1,109 @@
+"""Prometheus goes away under load, in each way that it can, and comes back.
+
+Whatever happens, replicas that serve are not taken away: nobody knows that they are not needed.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.e2e.counts import Counts
+from tests.e2e.lab import Lab
+from tests.e2e.relay import Door
+from tests.e2e.under_load import (
+    LONGER_THAN_THE_COOLDOWN,
+    REPLICAS,
+    SHORT_MAX_AGE,
+    deploy_under_load,
+    run_under_load,
+    the_hpa_has_a_number,
+)
+
+RESTART_SECONDS = 10
+
+
+@asynccontextmanager
+async def _without_a_keda_error(lab: Lab, counts: Counts) -> AsyncIterator[None]:
+    before = await counts.errors(lab.name, "bert")
+    yield
+    assert await counts.errors(lab.name, "bert") == before, lab.story()
+
+
+async def _outlives_it(lab: Lab, keda_counts: Counts) -> None:
+    """Outlive an outage that has just begun: without a scale-in, and without an error."""
+    async with _without_a_keda_error(lab, keda_counts):
+        await lab.becomes("bert", "unknown", within_seconds=40)
+        await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    held = lab.timeline.last("bert", "hpa ScalingActive")
+    assert held == "False FailedGetExternalMetric", lab.story()
+    assert lab.timeline.last("bert", "keda Ready") == "True ScaledObjectReady", lab.story()
+
+
+async def _follows_the_load_again(lab: Lab) -> None:
+    # 480 % over 70 % per replica: 6.9, so 7.
+    await lab.reaches("bert", 7, within_seconds=90)
+    path = lab.path("bert")
+    assert path == sorted(path), lab.story()
+
+
+async def test_prometheus_stopped_at_load_for_longer_than_the_cooldown_takes_nothing_away(
+    lab: Lab, keda_counts: Counts
+) -> None:
+    await run_under_load(lab, **SHORT_MAX_AGE)
+    lab.timeline.note("Prometheus stopped")
+    await lab.prometheus.stop()
+    await lab.offer("bert", 480)
+    await _outlives_it(lab, keda_counts)
+    lab.timeline.note("Prometheus started")
+    await lab.prometheus.start()
+    await _follows_the_load_again(lab)
+
+
+async def test_prometheus_that_takes_calls_and_never_answers_takes_nothing_away(
+    lab: Lab, keda_counts: Counts
+) -> None:
+    # A poll of KEDA that fails slowly, while its HPA request fails too, counts as "inactive, no
+    # error" (the scaler cache is closed under it): only an answer without an error is safe here.
+    await run_under_load(lab, **SHORT_MAX_AGE)
+    lab.timeline.note("Prometheus jammed")
+    await lab.door.turn(Door.JAMMED)
+    await lab.offer("bert", 480)
+    await _outlives_it(lab, keda_counts)
+    lab.timeline.note("Prometheus answers")
+    await lab.door.turn(Door.OPEN)
+    await _follows_the_load_again(lab)
+
+
+async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Counts) -> None:
+    await run_under_load(lab)
+    began = lab.timeline.now_seconds
+    known = len(lab.decisions("bert"))
+    async with _without_a_keda_error(lab, keda_counts):
+        lab.timeline.note("Prometheus stopped")
+        await lab.prometheus.stop()
+        await lab.stays("bert", REPLICAS, for_seconds=RESTART_SECONDS)
+        lab.timeline.note("Prometheus started")
+        await lab.prometheus.start()
+        await lab.stays("bert", REPLICAS, for_seconds=RESTART_SECONDS)
+    said = {(made["state"], made["active"]) for made in lab.decisions("bert")[known:]}
+    assert said == {("measured", True)}, lab.story()
+    assert lab.timeline.path("bert", "hpa ScalingActive", began) == ["True ValidMetricFound"]
+
+
+async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
+    lab: Lab, keda_counts: Counts
+) -> None:
+    await deploy_under_load(lab)
+    trigger = lab.gpu("bert", onUnknown="error", **SHORT_MAX_AGE)
+    fallback = {"failureThreshold": 3, "replicas": 6}
+    await lab.autoscale("bert", trigger, fallback=fallback)
+    await the_hpa_has_a_number(lab)
+    errors, began = await keda_counts.errors(lab.name, "bert"), lab.timeline.now_seconds
+    lab.timeline.note("Prometheus stopped")
+    await lab.prometheus.stop()
+    await lab.reaches("bert", 6, within_seconds=60)
+    await lab.stays("bert", 6, for_seconds=8)
+    assert await keda_counts.errors(lab.name, "bert") > errors, lab.story()
+    lab.timeline.note("Prometheus started")
+    await lab.prometheus.start()
+    await lab.reaches("bert", REPLICAS, within_seconds=60)
+    assert lab.path("bert", began) == [REPLICAS, 6, REPLICAS], lab.story()

@@ -1,0 +1,50 @@
+"""The same beginning for every loss of data: four replicas under the load that needs four."""
+
+import operator
+from collections import Counter
+
+from lightkube.resources.core_v1 import Pod
+
+from tests.e2e.lab import COOLDOWN_SECONDS, Lab
+
+LOAD = 230
+"""Four replicas at 70 % each; what any three of them show asks for three."""
+REPLICAS = 4
+LONGER_THAN_THE_COOLDOWN = 2 * COOLDOWN_SECONDS
+SHORT_MAX_AGE = {"maxAge": "10s"}
+"""Instead of 3 minutes, so that a loss of seconds outlives the last good samples."""
+SEEN_FOR = "6s"
+"""More than `warmup`: the scaler knows the load when KEDA asks about it for the first time."""
+
+
+async def run_under_load(lab: Lab, **metadata: str) -> None:
+    """Run the replicas, with scale to zero allowed, until the HPA works with what was measured."""
+    await deploy_under_load(lab)
+    await lab.autoscale("bert", lab.gpu("bert", **metadata), min_replicas=0)
+    await the_hpa_has_a_number(lab)
+
+
+async def deploy_under_load(lab: Lab) -> None:
+    """Run the replicas until they have been seen for longer than a pod takes to warm up."""
+    await lab.deploy("bert", replicas=REPLICAS, load=LOAD)
+    await lab.reaches("bert", REPLICAS, within_seconds=60)
+    seen = f'count(DCGM_FI_DEV_GPU_UTIL{{pod!=""}} offset {SEEN_FOR}) == {REPLICAS}'
+    await lab.prometheus.wait_for(seen, within_seconds=60)
+
+
+async def the_hpa_has_a_number(lab: Lab) -> None:
+    """Wait until the HPA scales by what the scaler answers."""
+
+    async def scaling() -> bool:
+        return lab.timeline.last("bert", "hpa ScalingActive") == "True ValidMetricFound"
+
+    await lab.wait(scaling, 60, "the HPA has a number")
+
+
+async def node_of_some(lab: Lab) -> str:
+    """Return a node that runs at least one of the pods, and not all."""
+    pods = [pod async for pod in lab.client.list(Pod, namespace=lab.name)]
+    nodes = Counter(pod.spec.nodeName for pod in pods if pod.spec and pod.spec.nodeName)
+    node, fewest = min(nodes.items(), key=operator.itemgetter(1))
+    assert fewest < REPLICAS, nodes
+    return node
