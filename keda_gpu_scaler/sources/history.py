@@ -82,15 +82,19 @@ class History:
         """Return which of these GPUs the newest round reports, and which are busy without a pod."""
         wanted, newest = frozenset(uuids), self.instants[-1]
         reported: set[str] = set()
-        busy: set[str] = set()
+        busy: set[tuple[str, str]] = set()
+        mapped: set[tuple[str, str]] = set()
         for key, points in self._series.items():
             labels, (instant, value) = dict(key), points[-1]
-            uuid = labels.get(profiles.PLAIN.gpu) or labels.get(profiles.OLD.gpu)
+            uuid = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
             if uuid in wanted and instant == newest:
                 reported.add(uuid)
-                if labels["__name__"] in profiles.UTILIZATION_METRICS and value > 0:
-                    busy.update({uuid} if readings.pod_of(labels) is None else ())
-        return GpuReports(frozenset(reported), frozenset(busy))
+                part = uuid, labels.get("GPU_I_ID", "")
+                if profiles.pod_of(labels) is not None:
+                    mapped.add(part)
+                elif labels["__name__"] in profiles.UTILIZATION_METRICS and value > 0:
+                    busy.add(part)
+        return GpuReports(frozenset(reported), frozenset(uuid for uuid, _ in busy - mapped))
 
     def _watched(self, since: float) -> bool:
         """Tell whether every target was good in every round since then, and rounds reach back."""
@@ -114,7 +118,7 @@ class History:
 
 
 def _is_asked(labels: Mapping[str, str], demand: Demand) -> bool:
-    pod = readings.pod_of(labels)
+    pod = profiles.pod_of(labels)
     return pod is not None and pod[0] in demand.namespaces
 
 
