@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from keda_gpu_scaler import profiles, readings
+from keda_gpu_scaler import profiles, readings, sharing
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
 from keda_gpu_scaler.sources.exposition import Sample
 
@@ -54,13 +54,14 @@ class History:
         series, refused = readings.series(
             self._rows(demand, since, at), demand.profile, demand.signal
         )
+        good_scrapes = {
+            target: {instant: instant for instant in instants if since < instant <= at}
+            for target, instants in self.good.items()
+        }
         return Observation(
             instants=tuple(instant for instant in self.instants if since < instant <= at),
-            series=series,
-            good_scrapes={
-                target: {instant: instant for instant in instants if since < instant <= at}
-                for target, instants in self.good.items()
-            },
+            series=sharing.steadied(series, good_scrapes),
+            good_scrapes=good_scrapes,
             absence_known=self._watched(at - demand.window_seconds),
             overlooks=self._overlooks(at),
             refused_samples=refused,

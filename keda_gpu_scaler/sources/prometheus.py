@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from keda_gpu_scaler import errors, facts, profiles, query, readings
+from keda_gpu_scaler import errors, facts, profiles, query, readings, sharing
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
@@ -155,13 +155,14 @@ class PrometheusSource:
 def _observation(rows: list[Row], demand: Demand, at: float, step: float) -> Observation:
     targets = [row for row in rows if profiles.pod_of(row.labels) is None]
     series, refused = readings.series(rows, demand.profile, demand.signal)
+    good_scrapes = {
+        Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
+        for row in targets
+    }
     return Observation(
         instants=_instants(at, demand.span_seconds, step),
-        series=series,
-        good_scrapes={
-            Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
-            for row in targets
-        },
+        series=sharing.steadied(series, good_scrapes),
+        good_scrapes=good_scrapes,
         refused_samples=refused,
     )
 
