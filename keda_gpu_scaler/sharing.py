@@ -14,19 +14,22 @@ from keda_gpu_scaler.observation import Series, Target
 GAPS = 2
 """A pod that was replaced by one of its own name leaves one gap; two are taken for turns."""
 
+TURNS_SECONDS = 300.0
+"""Turns are taken at every other scrape; what is older is a pod that was replaced now and then."""
+
 _Holders = Mapping[tuple[Target, str], Sequence[frozenset[float]]]
 
 
 def steadied(
     series: Iterable[Series], good_scrapes: Mapping[Target, Mapping[float, float]]
 ) -> tuple[Series, ...]:
-    """Return the series with those that take turns there at every good scrape since their first.
+    """Return the series with those that take turns there at every good scrape of late.
 
     At the instants in between nothing is known of the pod's load: it is there, without a value.
-    It takes as long as an observation reaches back until such a pod is believed to have ended.
+    It takes until its turns are forgotten to believe that such a pod has ended.
     """
     found = tuple(series)
-    good = {target: sorted(scrapes) for target, scrapes in good_scrapes.items()}
+    good = {target: _of_late(scrapes) for target, scrapes in good_scrapes.items()}
     gaps = [_gaps(one, good.get(one.target, ())) for one in found]
     if not any(gaps):
         return found
@@ -37,6 +40,11 @@ def steadied(
         else one
         for one, missed in zip(found, gaps, strict=True)
     )
+
+
+def _of_late(scrapes: Iterable[float]) -> list[float]:
+    instants = sorted(scrapes)
+    return [at for at in instants if at > instants[-1] - TURNS_SECONDS]
 
 
 def _gaps(one: Series, good: Sequence[float]) -> list[set[float]]:

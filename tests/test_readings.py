@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import profiles, readings
 from keda_gpu_scaler.observation import Row, Series, Target
+from keda_gpu_scaler.profiles import Metric, Way
 from keda_gpu_scaler.spec import Signal
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -367,7 +368,7 @@ def test_a_gpu_whose_numbers_are_all_refused_is_still_there() -> None:
 
 names = st.sampled_from(sorted(profiles.KNOWN_METRICS))
 labels = st.fixed_dictionaries(
-    {"__name__": names | st.text(max_size=3)},
+    {"__name__": names | st.text("aD_:", max_size=3)},
     optional={
         label: st.sampled_from(["", "a", "b", "1"])
         for label in (
@@ -456,3 +457,41 @@ def test_every_pod_that_is_read_is_the_one_its_labels_name(
     named = {profiles.pod_of(one.labels) for one in given_rows}
 
     assert {(one.namespace, one.pod) for one in read(*given_rows, signal=signal)} <= named
+
+
+MEANT = [
+    (profile, signal, way, metric)
+    for profile in READABLE
+    for signal in profiles.signals(profile)
+    for way in profiles.ways(profile, signal)
+    for metric in way.measure.metrics
+    if not way.measure.is_ratio
+]
+NOISE = ("Hostname", "hostname", "pci_bus_id", "vgpu", "modelName", "replica", "xcc_index", "src")
+
+
+def meant(way: Way, metric: Metric, noise: dict[str, str], value: float) -> Row:
+    """Return a row of one GPU of ml/bert-0 as `way` names it, with other labels beside."""
+    named = {way.labels.namespace: "ml", way.labels.pod: "bert-0", way.labels.gpu[0]: "GPU-a"}
+    where = {label: texts[-1] for label, texts in metric.where if texts[-1]}
+    target = {"job": "gpus", "instance": "node:9400"}
+    labels = {**noise, **named, **where, **target, "__name__": metric.name}
+    return Row(labels, [(0.0, value)])
+
+
+noises = st.dictionaries(st.sampled_from(NOISE), st.sampled_from(["a", "b", ""]))
+
+
+@given(st.sampled_from(MEANT), st.lists(noises, min_size=1, max_size=4), st.floats(0.0, 1.0))
+def test_labels_that_are_not_its_identity_make_no_second_gpu(
+    case: tuple[str, Signal, Way, Metric], churn: list[dict[str, str]], share: float
+) -> None:
+    profile, signal, way, metric = case
+    value = share * metric.limit
+    (one,) = read(
+        *(meant(way, metric, noise, value) for noise in churn), signal=signal, profile=profile
+    )
+
+    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-a")
+    unknown = metric.zero_is_unknown and value == 0
+    assert one.values == (() if unknown else (value * metric.factor,))

@@ -55,6 +55,25 @@ def test_nothing_is_known_of_the_load_in_between() -> None:
         assert one.values == before.values
 
 
+def test_what_a_pod_did_long_ago_is_no_turn() -> None:
+    """A StatefulSet's pod that was replaced twice within an hour is not there in between."""
+    instants = [60.0 * number for number in range(60)]
+    there = tuple(at for at in instants if at not in {600.0, 1800.0} and at < 3000)
+    one = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
+
+    assert sharing.steadied([one], {NODE: dict.fromkeys(instants, 0.0)}) == (one,)
+
+
+def test_turns_are_filled_up_as_far_as_they_are_remembered() -> None:
+    instants = [30.0 * number for number in range(40)]
+    there = tuple(instants[:20] + instants[21::2])
+    one = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
+    (found,) = sharing.steadied([one], {NODE: dict.fromkeys(instants, 0.0)})
+
+    late = {at for at in instants if at > instants[-1] - sharing.TURNS_SECONDS}
+    assert found.present == tuple(sorted({*there, *late}))
+
+
 def test_a_neighbour_that_is_there_at_the_same_time_takes_no_turns() -> None:
     """Copies of a shared GPU: the pod between them was replaced."""
     one, other = shown("aaaa...aaaaa"), shown("b" * COUNT, "b")
