@@ -69,6 +69,16 @@ async def test_a_pod_that_leaves_a_shared_gpu_has_ended_though_the_device_is_bus
         assert await stack.poll() == Poll(70, 90, active=True)
 
 
+async def test_a_completed_pod_that_is_still_shown_adds_nothing(
+    prometheus: PrometheusServer,
+) -> None:
+    """The kubelet can list the GPUs of a pod that has completed for as long as it exists."""
+    parts = [Gpu(PODS[0], 90), Gpu(PODS[1], 0)]
+    await prometheus.write(history(time.time(), [Up(), *parts]))
+    async with running(prometheus.url, step="15s") as stack:
+        assert await stack.poll() == Poll(70, 90, active=True)
+
+
 async def test_a_series_whose_labels_change_is_still_one_gpu(
     prometheus: PrometheusServer,
 ) -> None:
