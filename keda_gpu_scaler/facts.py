@@ -28,7 +28,7 @@ class Queried:
 
     source: str
     query: str
-    """Which query: snapshot, age, history, gpus, clock, scrape."""
+    """Which query: snapshot, age, history, gpus, clock, exporters, scrape."""
     seconds: float
     error: str | None
     """The reason in words, or None when it was answered."""
@@ -58,6 +58,14 @@ class SourceChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportersFound:
+    """A source shows exporters beside dcgm-exporter that it did not show before."""
+
+    source: str
+    profiles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """One RPC ended."""
 
@@ -67,7 +75,7 @@ class Called:
     seconds: float
 
 
-Fact = Evaluated | Queried | SnapshotTaken | SourceChanged | Called
+Fact = Evaluated | Queried | SnapshotTaken | SourceChanged | ExportersFound | Called
 Observer = Callable[[Fact], None]
 
 

@@ -22,7 +22,7 @@ from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 REMEMBER_SECONDS = 600.0
 """KEDA asks every 30 s by default; what nobody asked for this long is gone, or as good as new."""
 TRIGGERS_REMEMBERED = 20_000
-PARTS = frozenset({"scrape", "history"})
+PARTS = frozenset({"scrape", "history", "exporters"})
 """Queries that can fail while their source is up; any other one takes the source down."""
 _DECIMALS = 3
 
@@ -112,6 +112,8 @@ class LogObserver:
                 self._evaluated(fact)
             case facts.SourceChanged():
                 self._source_changed(fact)
+            case facts.ExportersFound():
+                self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
             case facts.SnapshotTaken() | facts.Called():
                 pass
             case _:

@@ -30,6 +30,8 @@ class Demand:
     """How far back the samples must reach."""
     window_seconds: float
     """The longest window that is looked at: idleness and absence need one that is covered."""
+    found: frozenset[str] = frozenset()
+    """What a source has found of exporters beside dcgm-exporter, for the profile `auto`."""
 
 
 def merged(needs: Collection[Demand]) -> Demand:

@@ -10,12 +10,15 @@ import re2
 
 from keda_gpu_scaler import durations, profiles
 from keda_gpu_scaler.observation import Demand
-from keda_gpu_scaler.profiles import Labels, Measure, Metric
+from keda_gpu_scaler.profiles import Labels, Measure, Metric, Way
+from keda_gpu_scaler.spec import Signal
 
 ALIVE_LABEL = "alive"
 """Marks the row of `ages` which says that the source was scraping two minutes ago."""
 METRIC_LABEL = "metric"
 """Keeps apart what would be equal without its name, of which `or` would drop one."""
+EXPORTER_LABEL = "exporter"
+"""Names the exporter that a row of `exporters` has found."""
 STATE_LABEL = "state"
 """Marks the rows of `gpus`: reported or busy."""
 STALE_SECONDS = 60
@@ -55,13 +58,13 @@ def ages(demand: Demand) -> str:
     A pod is as fresh as its freshest sample. `group(up offset 2m)` is empty in the first two
     minutes after a cold start: what is absent then may only not have been scraped yet.
     """
-    ways = profiles.measures(demand.profile, demand.signal)
+    ways = _ways(demand)
     newest = [
         _marked(_newest(metric, labels, demand), METRIC_LABEL, metric.name)
-        for labels, measure in ways
+        for labels, measure, _ in ways
         for metric in measure.metrics
     ]
-    pod = ", ".join(dict.fromkeys(label for one, _ in ways for label in (one.namespace, one.pod)))
+    pod = ", ".join(dict.fromkeys(name for one, *_ in ways for name in (one.namespace, one.pod)))
     stale = f"time() - max by ({pod}) ({' or '.join(newest)}) > {STALE_SECONDS}"
     return f"({stale}) or {_marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
 
@@ -69,13 +72,33 @@ def ages(demand: Demand) -> str:
 def gpus(uuids: Iterable[str]) -> str:
     """Return the query for which of these GPUs are reported at all, and which are busy without pod.
 
-    A GPU has no pod when no label names one, or when `pod` is the exporter's own, which is what
-    Prometheus attaches to idle GPUs: then `up` carries the same pod.
+    A row has no pod when no label names one, or when `pod` is the exporter's own, which is what
+    Prometheus attaches to idle GPUs: then `up` carries the same pod. A GPU has no pod when no row
+    of it has one: where GPUs are shared, exporters show the device itself beside each pod's copy.
     """
     matched = alternatives(uuids)
     return " or ".join(
-        branch for label in ("UUID", "uuid") for branch in _gpu_states(label, matched)
+        branch for label in profiles.BOARD_LABELS for branch in _gpu_states(label, matched)
     )
+
+
+def exporters() -> str:
+    """Return the query for which exporters beside dcgm-exporter show pods at all."""
+    return " or ".join(
+        _marked(f"group({_shown(way)})", EXPORTER_LABEL, name)
+        for name in profiles.DETECTED
+        for way in profiles.ways(name, Signal.UTILIZATION)
+    )
+
+
+def _ways(demand: Demand) -> list[Way]:
+    return profiles.ways(demand.profile, demand.signal, demand.found)
+
+
+def _shown(way: Way) -> str:
+    names = "|".join(metric.name for metric in way.measure.metrics)
+    absent = "".join(f',{label}=""' for label in way.labels.absent)
+    return f'{{__name__=~"{names}",{way.labels.namespace}!="",{way.labels.pod}!=""{absent}}}'
 
 
 def _newest(metric: Metric, labels: Labels, demand: Demand) -> str:
@@ -84,13 +107,15 @@ def _newest(metric: Metric, labels: Labels, demand: Demand) -> str:
 
 
 def _gpu_states(label: str, matched: str) -> Iterator[str]:
-    names = "|".join(profiles.UTILIZATION_METRICS)
+    names = "|".join(sorted(profiles.UTILIZATION_METRICS))
     gpu = f'__name__=~"{names}",{label}=~{matched}'
-    no_pod = f'{gpu},exported_pod="",pod_name=""'
+    no_pod = ",".join([gpu, *(f'{name}=""' for name in profiles.POD_LABELS if name != "pod")])
     unmapped = (
-        f'{{{no_pod},pod=""}} or ({{{no_pod},pod!=""}} and on (job, instance, namespace, pod) up)'
+        f'({{{no_pod},pod=""}} or ({{{no_pod},pod!=""}} and on (job, instance, namespace, pod) up))'
     )
-    yield _marked(f"group by ({label}) (({unmapped}) > 0)", STATE_LABEL, "busy")
+    mapped = f"({{{gpu}}} unless {unmapped})"
+    busy = f"{unmapped} > 0 unless on ({label}, GPU_I_ID) {mapped}"
+    yield _marked(f"group by ({label}) ({busy})", STATE_LABEL, "busy")
     yield _marked(f"group by ({label}) ({{{gpu}}})", STATE_LABEL, "reported")
 
 
@@ -99,7 +124,7 @@ def _marked(expression: str, label: str, text: str) -> str:
 
 
 def _gpu_branches(demand: Demand) -> Iterator[str]:
-    for labels, measure in profiles.measures(demand.profile, demand.signal):
+    for labels, measure, _ in _ways(demand):
         branch = _measured(measure, labels, demand)
         if labels.may_name_exporter:
             exporters = f"up{{namespace=~{alternatives(demand.namespaces)}}}"
@@ -108,12 +133,17 @@ def _gpu_branches(demand: Demand) -> Iterator[str]:
 
 
 def _measured(measure: Measure, labels: Labels, demand: Demand) -> str:
-    identity = ", ".join(_identity(labels))
+    identity = ", ".join(_identity(labels, measure))
     if measure.is_ratio:
         return _largest(identity, _selector_of_both(measure, labels, demand))
     return f" or on ({identity}) ".join(
-        _largest(identity, _selector(metric, labels, demand)) for metric in measure.metrics
+        _largest(identity, _known(metric, _selector(metric, labels, demand)))
+        for metric in measure.metrics
     )
+
+
+def _known(metric: Metric, selector: str) -> str:
+    return f"{selector} > 0" if metric.zero_is_unknown else selector
 
 
 def _largest(identity: str, selector: str) -> str:
@@ -121,13 +151,20 @@ def _largest(identity: str, selector: str) -> str:
     return f"max by ({identity}, __name__) ({selector})"
 
 
-def _identity(labels: Labels) -> tuple[str, ...]:
-    return (labels.namespace, labels.pod, labels.gpu, "gpu", "GPU_I_ID", "job", "instance")
+def _identity(labels: Labels, measure: Measure) -> tuple[str, ...]:
+    gpu = (*labels.gpu, labels.number, labels.slice)
+    told_apart = dict.fromkeys(label for metric in measure.metrics for label, _ in metric.where)
+    return (labels.namespace, labels.pod, *gpu, *told_apart, "job", "instance")
 
 
 def _selector(metric: Metric, labels: Labels, demand: Demand) -> str:
-    whole = ['GPU_I_ID=""'] if metric.whole_gpus_only else []
-    return f"{metric.name}{{{','.join([*_matchers(labels, demand), *whole])}}}"
+    whole = [_one_of(labels.slice, labels.whole)] if metric.whole_gpus_only else []
+    where = [_one_of(label, texts) for label, texts in metric.where]
+    return f"{metric.name}{{{','.join([*_matchers(labels, demand), *whole, *where])}}}"
+
+
+def _one_of(label: str, texts: tuple[str, ...]) -> str:
+    return f"{label}={quoted(texts[0])}" if len(texts) == 1 else f"{label}=~{alternatives(texts)}"
 
 
 def _selector_of_both(measure: Measure, labels: Labels, demand: Demand) -> str:

@@ -4,17 +4,18 @@ Pure. Both sources end here, so that a label scheme, a preferred metric or a ref
 the same whether Prometheus stored the row or this process scraped it.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from keda_gpu_scaler import profiles
 from keda_gpu_scaler.observation import Row, Series, Target
-from keda_gpu_scaler.profiles import Labels, Measure, Metric
+from keda_gpu_scaler.profiles import Labels, Measure, Metric, Part, Way
 from keda_gpu_scaler.spec import Signal
 
 Points = Sequence[tuple[float, float]]
+_SHARE_LIMIT = 110
+"""In percent. A limit on memory can be overshot a little; beyond that it is not this GPU's."""
 
 
 class _Key(NamedTuple):
@@ -28,47 +29,55 @@ class _Reading(NamedTuple):
     """One row, recognised: whose it is and which metric of which measure it shows."""
 
     key: _Key
-    measure: Measure
+    way: Way
     metric: Metric
     points: Points
 
 
 def series(rows: Iterable[Row], profile: str, signal: Signal) -> tuple[tuple[Series, ...], int]:
     """Return the GPU series among `rows`, and how many samples were refused as unbelievable."""
-    ways = profiles.measures(profile, signal)
+    candidates = _candidates(profiles.ways(profile, signal))
+    read = [_recognised(row, candidates) for row in rows if row.points]
     grouped: dict[_Key, list[_Reading]] = defaultdict(list)
-    for row in rows:
-        reading = _recognised(row, ways)
-        if reading is not None and row.points:
-            grouped[reading.key].append(reading)
+    for reading in _of_one_exporter([one for one in read if one is not None]):
+        grouped[reading.key].append(reading)
     found = tuple(_combined(key, readings) for key, readings in grouped.items())
-    points = sum(len(reading.points) for readings in grouped.values() for reading in readings)
-    kept = sum(_kept(readings) for readings in grouped.values())
-    return found, points - kept
+    return found, sum(_refused(readings) for readings in grouped.values())
 
 
-def pod_of(labels: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the namespace and the name of the pod that a row of any label scheme is about."""
-    for scheme in (profiles.EXPORTED, profiles.OLD, profiles.PLAIN):
-        if _applies(scheme, labels):
-            return labels[scheme.namespace], labels[scheme.pod]
+def _candidates(ways: Iterable[Way]) -> Mapping[str, list[tuple[Way, Metric]]]:
+    """Return, for each name of a metric, what it can be."""
+    named: dict[str, list[tuple[Way, Metric]]] = defaultdict(list)
+    for way in ways:
+        for metric in way.measure.metrics:
+            named[metric.name].append((way, metric))
+    return named
+
+
+def _recognised(row: Row, candidates: Mapping[str, list[tuple[Way, Metric]]]) -> _Reading | None:
+    for way, metric in candidates.get(row.labels.get("__name__", ""), ()):
+        if way.labels.fit(row.labels) and _is_meant(metric, way.labels, row.labels):
+            return _Reading(_key(way.labels, way.measure, row.labels), way, metric, row.points)
     return None
 
 
-def _recognised(row: Row, ways: Sequence[tuple[Labels, Measure]]) -> _Reading | None:
-    name = row.labels.get("__name__")
-    for labels, measure in ways:
-        if not _applies(labels, row.labels):
-            continue
-        for metric in measure.metrics:
-            if metric.name == name and not (metric.whole_gpus_only and row.labels.get("GPU_I_ID")):
-                return _Reading(_key(labels, measure, row.labels), measure, metric, row.points)
-    return None
+def _is_meant(metric: Metric, labels: Labels, row: Mapping[str, str]) -> bool:
+    whole = not metric.whole_gpus_only or row.get(labels.slice, "") in labels.whole
+    return whole and all(row.get(label, "") in texts for label, texts in metric.where)
 
 
-def _applies(labels: Labels, row: Mapping[str, str]) -> bool:
-    named = row.get(labels.pod) and row.get(labels.namespace)
-    return bool(named) and not any(row.get(label) for label in labels.absent)
+def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
+    """Return the readings of one exporter for each pod: two would count its GPUs twice.
+
+    It is the preferred one of those that show the pod last.
+    """
+    if len({one.way.rank for one in readings}) <= 1:
+        return readings
+    last: dict[tuple[str, str], tuple[float, int]] = {}
+    for one in readings:
+        pod, shown = one.key[:2], (one.points[-1][0], -one.way.rank)
+        last[pod] = max(shown, last.get(pod, shown))
+    return [one for one in readings if -one.way.rank == last[one.key[:2]][1]]
 
 
 def _key(labels: Labels, measure: Measure, row: Mapping[str, str]) -> _Key:
@@ -78,14 +87,15 @@ def _key(labels: Labels, measure: Measure, row: Mapping[str, str]) -> _Key:
 
 def _gpu(labels: Labels, measure: Measure, row: Mapping[str, str], target: Target) -> str:
     """Identify a GPU by its UUID; where the exporter gives none, by its number on the target."""
-    board = row.get(labels.gpu) or f"{target.instance}#{row.get('gpu', '')}"
-    instance = "" if measure.per_board else row.get("GPU_I_ID", "")
-    return f"{board}/{instance}" if instance else board
+    known = next((row[label] for label in labels.gpu if row.get(label)), "")
+    board = known or f"{target.instance}#{row.get(labels.number, '')}"
+    part = row.get(labels.slice, "")
+    return board if measure.per_board or part in labels.whole else f"{board}/{part}"
 
 
 def _combined(key: _Key, readings: list[_Reading]) -> Series:
     present = tuple(sorted({time for reading in readings for time, _ in reading.points}))
-    measure = readings[0].measure
+    measure = readings[0].way.measure
     read = _ratio if measure.is_ratio else _preferred
     values, averaged = read(measure, readings)
     times = tuple(sorted(values))
@@ -111,13 +121,21 @@ def _preferred(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, 
 
 
 def _ratio(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, float], bool]:
-    used, free = (_largest(metric, readings) for metric in measure.metrics)
-    values = {
-        time: 100 * used[time] / (used[time] + free[time])
-        for time in used
-        if time in free and used[time] + free[time] > 0
-    }
-    return values, False
+    """What is used of used + free, which leaves out what is reserved; else of the total."""
+    used, free, total = (
+        _part(part, measure, readings) for part in (Part.USED, Part.FREE, Part.TOTAL)
+    )
+    whole = total | {time: used[time] + value for time, value in free.items() if time in used}
+    shares = {time: 100 * used[time] / whole[time] for time in used if whole.get(time, 0) > 0}
+    return {time: share for time, share in shares.items() if share <= _SHARE_LIMIT}, False
+
+
+def _part(part: Part, measure: Measure, readings: list[_Reading]) -> dict[float, float]:
+    found: dict[float, float] = {}
+    for metric in measure.metrics:
+        if metric.part is part:
+            found = _largest(metric, readings) | found
+    return found
 
 
 def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
@@ -131,12 +149,14 @@ def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
     return values
 
 
-def _kept(readings: list[_Reading]) -> int:
+def _refused(readings: list[_Reading]) -> int:
     return sum(
-        _believable(value, reading.metric) for reading in readings for _, value in reading.points
+        not 0 <= value <= reading.metric.limit
+        for reading in readings
+        for _, value in reading.points
     )
 
 
 def _believable(value: float, metric: Metric) -> bool:
     """NaN fails every comparison, and infinities one of these two."""
-    return math.isfinite(value) and 0 <= value <= metric.limit
+    return 0 <= value <= metric.limit and not (value == 0 and metric.zero_is_unknown)

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import yaml
 
-from keda_gpu_scaler import decision, settings, telemetry, trigger
+from keda_gpu_scaler import decision, profiles, settings, telemetry, trigger
+from keda_gpu_scaler.profiles import Profile
+from keda_gpu_scaler.spec import Signal
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -40,6 +42,30 @@ def metric_rows() -> list[list[str]]:
         [f"`{metric.name}`", metric.kind, ", ".join(metric.labels), metric.meaning]
         for metric in telemetry.METRICS
     ]
+
+
+def profile_row(name: str, profile: Profile) -> list[str]:
+    if not profile.schemes:
+        return [f"`{name}`", profile.exporter, "no series names a pod", "-", "-"]
+    ways = profiles.ways(name, Signal.UTILIZATION)
+    pods = dict.fromkeys(f"`{way.labels.namespace}`, `{way.labels.pod}`" for way in ways)
+    metrics = dict.fromkeys(f"`{one.name}`" for way in ways for one in way.measure.metrics)
+    others = ", ".join(signal for signal in profile.signals if signal is not Signal.UTILIZATION)
+    exporter = profile.exporter if profile.verified else f"{profile.exporter} ‡"
+    return [f"`{name}`", exporter, " or ".join(pods), ", ".join(metrics), others]
+
+
+def test_the_page_on_exporters_has_every_profile_with_what_it_reads() -> None:
+    page = ROOT / "docs" / "exporters.md"
+    head = ["profile", "whose series", "namespace and pod", "utilization from", "other signals"]
+    rows = [profile_row(name, profile) for name, profile in profiles.PROFILES.items()]
+    assert section(page, "profiles") == table(head, rows)
+
+
+def test_the_page_on_exporters_has_the_order_in_which_auto_reads_them() -> None:
+    page = (ROOT / "docs" / "exporters.md").read_text()
+    (order,) = re.findall(r"the first of: dcgm-exporter,\s([^.]+)\.", page)
+    assert tuple(re.findall(r"`([\w-]+)`", order)) == profiles.DETECTED
 
 
 def test_the_readme_has_every_trigger_key_with_its_default() -> None:

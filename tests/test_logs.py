@@ -188,6 +188,18 @@ def test_a_query_that_takes_the_source_down_is_not_told_twice(lines: LogCapture)
     assert [line["log_level"] for line in lines.entries] == ["debug"]
 
 
+def test_exporters_that_were_found_are_told(lines: LogCapture) -> None:
+    logs.LogObserver()(facts.ExportersFound("default", ("amd", "hami")))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "source.exporters",
+            "log_level": "info",
+            "source": "default",
+            "found": ("amd", "hami"),
+        }
+    ]
+
+
 def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:
     observe = logs.LogObserver()
     observe(facts.Called("GetMetrics", "OK", 0.001))

@@ -1,79 +1,140 @@
 """The table of exporters: every row can be read without guessing."""
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 
 from keda_gpu_scaler import profiles
-from keda_gpu_scaler.profiles import Measure, Scheme
+from keda_gpu_scaler.profiles import Labels, Measure, Metric, Part, Way
 from keda_gpu_scaler.spec import Signal
 
 DCGM_BLANKS = (2147483632, 9223372036854775792, 140737488355328.0)
+DCGM_FAMILY = ("dcgm-exported", "dcgm", "dcgm-prof", "dcgm-old", "acs")
+POD_LESS = {"mindprince", "nvidia-smi"}
+MIB = 1024 * 1024
 ROWS = [
-    pytest.param(profile, scheme, signal, measure, id=f"{profile}-{number}-{signal}")
-    for profile, schemes in profiles.PROFILES.items()
-    for number, scheme in enumerate(schemes)
-    for signal, measure in scheme.measures.items()
+    pytest.param(profile, signal, way, id=f"{profile}-{signal}-{number}")
+    for profile in profiles.NAMES
+    for signal in profiles.signals(profile)
+    for number, way in enumerate(profiles.ways(profile, signal))
 ]
 
 
-@pytest.mark.parametrize("profile", profiles.PROFILES)
-@pytest.mark.parametrize("signal", Signal)
-def test_every_profile_reads_every_signal_it_can(profile: str, signal: Signal) -> None:
-    ways = profiles.measures(profile, signal)
-    schemes = profiles.PROFILES[profile]
-
-    assert [(one.labels, one.measures[signal]) for one in schemes if signal in one.measures] == ways
-    assert ways
+def named(metric: Metric, *words: str) -> bool:
+    return any(word in metric.name for word in words)
 
 
-@pytest.mark.parametrize(("profile", "scheme", "signal", "measure"), ROWS)
-def test_no_blank_value_of_dcgm_is_believable(
-    profile: str, scheme: Scheme, signal: Signal, measure: Measure
+@pytest.mark.parametrize("profile", profiles.NAMES)
+def test_a_profile_shows_the_signals_it_claims_and_no_other(profile: str) -> None:
+    shown = {signal for signal in Signal if profiles.ways(profile, signal)}
+
+    assert shown == set(profiles.signals(profile))
+    assert shown or profile in POD_LESS
+
+
+def test_every_exporter_that_names_pods_shows_utilization() -> None:
+    shown = {name for name in profiles.NAMES if Signal.UTILIZATION in profiles.signals(name)}
+
+    assert set(profiles.NAMES) - shown == POD_LESS
+
+
+@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
+def test_no_blank_value_of_dcgm_is_believable(profile: str, signal: Signal, way: Way) -> None:
+    del profile, signal
+    dcgm = [metric for metric in way.measure.metrics if named(metric, "DCGM_", "dcgm_")]
+    assert all(metric.limit < blank for metric in dcgm for blank in DCGM_BLANKS)
+
+
+@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
+def test_a_limit_is_what_one_gpu_can_show_in_the_signals_unit(
+    profile: str, signal: Signal, way: Way
 ) -> None:
-    del profile, scheme, signal
-    assert all(metric.limit < blank for metric in measure.metrics for blank in DCGM_BLANKS)
+    del profile
+    largest = {
+        Signal.POWER: 10_000,
+        Signal.TEMPERATURE: 200,
+        Signal.MEMORY_USED: 4 * MIB,
+    }
+    for metric in way.measure.metrics:
+        limit = metric.limit * metric.factor
+        if way.measure.is_ratio:
+            assert limit == largest[Signal.MEMORY_USED]
+        elif signal.is_percentage:
+            assert 100 <= limit <= 101 or (limit == 1000 and named(metric, "hami", "Device_"))
+        else:
+            assert limit == largest[signal]
 
 
-@pytest.mark.parametrize(("profile", "scheme", "signal", "measure"), ROWS)
-def test_percentages_end_at_about_a_hundred(
-    profile: str, scheme: Scheme, signal: Signal, measure: Measure
+@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
+def test_a_share_has_all_its_parts(profile: str, signal: Signal, way: Way) -> None:
+    parts = {metric.part for metric in way.measure.metrics}
+    if way.measure.is_ratio:
+        assert signal is Signal.MEMORY
+        assert Part.USED in parts
+        assert {Part.FREE, Part.TOTAL} & parts
+        assert Part.VALUE not in parts
+        assert not any(metric.where for metric in way.measure.metrics)
+    else:
+        assert signal is not Signal.MEMORY or profile in {"auto", "intel-xpum-v1"}
+
+
+@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
+def test_a_factor_is_what_the_unit_in_the_name_needs(
+    profile: str, signal: Signal, way: Way
 ) -> None:
-    del profile, scheme
-    largest = {metric.limit * metric.factor for metric in measure.metrics}
-    if signal.is_percentage and not measure.is_ratio:
-        assert all(100 <= limit <= 101 for limit in largest)
+    """HAMi's names say ratio where they mean percent."""
+    del profile, signal
+    for metric in way.measure.metrics:
+        ratio = named(metric, "_PROF_", "xpum_engine", "xpum_memory_ratio", "hw_gpu_utilization")
+        in_bytes = named(metric, "bytes", "accelerator_memory")
+        factor = 100 if ratio else 1 / MIB if in_bytes else 1
+        assert metric.factor == (0.001 if named(metric, "milliwatts") else factor)
+        assert metric.averaged == named(metric, "_PROF_")
 
 
-@pytest.mark.parametrize(("profile", "scheme", "signal", "measure"), ROWS)
-def test_only_memory_is_a_ratio_and_has_both_halves(
-    profile: str, scheme: Scheme, signal: Signal, measure: Measure
+@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
+def test_what_belongs_to_the_board_is_counted_once_per_board(
+    profile: str, signal: Signal, way: Way
 ) -> None:
-    del profile, scheme
-    assert measure.is_ratio == (signal is Signal.MEMORY)
-    assert len(measure.metrics) == 2 or not measure.is_ratio
-
-
-@pytest.mark.parametrize(("profile", "scheme", "signal", "measure"), ROWS)
-def test_only_profiling_metrics_are_averages(
-    profile: str, scheme: Scheme, signal: Signal, measure: Measure
-) -> None:
-    del profile, scheme, signal
-    for metric in measure.metrics:
-        assert metric.averaged == ("_PROF_" in metric.name)
-        assert metric.factor == (100 if metric.averaged else 1)
+    del profile
+    assert way.measure.per_board == (signal in {Signal.POWER, Signal.TEMPERATURE})
 
 
 @pytest.mark.parametrize("signal", Signal)
 def test_auto_reads_everything_that_any_profile_reads(signal: Signal) -> None:
-    auto = {
-        (labels, metric.name)
-        for labels, measure in profiles.measures("auto", signal)
-        for metric in measure.metrics
-    }
-    for profile in profiles.PROFILES:
-        for labels, measure in profiles.measures(profile, signal):
-            assert {(labels, metric.name) for metric in measure.metrics} <= auto
+    def pairs(profile: str) -> set[tuple[Labels, str]]:
+        return {
+            (way.labels, metric.name)
+            for way in profiles.ways(profile, signal)
+            for metric in way.measure.metrics
+        }
+
+    assert all(pairs(profile) <= pairs(profiles.AUTO) for profile in profiles.PROFILES)
+
+
+def test_auto_looks_for_every_exporter_of_the_table_once() -> None:
+    assert len(set(profiles.DETECTED)) == len(profiles.DETECTED)
+    assert set(profiles.DETECTED) == set(profiles.PROFILES) - set(DCGM_FAMILY) - POD_LESS
+
+
+def test_without_a_finding_auto_reads_dcgm_exporter_alone() -> None:
+    ways = profiles.ways(profiles.AUTO, Signal.UTILIZATION, found=())
+
+    assert {way.rank for way in ways} == {0}
+    assert all(named(metric, "DCGM_", "dcgm_") for way in ways for metric in way.measure.metrics)
+
+
+@pytest.mark.parametrize("found", profiles.DETECTED)
+def test_a_found_exporter_comes_after_dcgm_exporter(found: str) -> None:
+    base = profiles.ways(profiles.AUTO, Signal.UTILIZATION, found=())
+    both = profiles.ways(profiles.AUTO, Signal.UTILIZATION, found={found})
+
+    assert both[: len(base)] == base
+    assert [way[:2] for way in both[len(base) :]] == [
+        way[:2] for way in profiles.ways(found, Signal.UTILIZATION)
+    ]
+    assert all(way.rank > 0 for way in both[len(base) :])
 
 
 @pytest.mark.parametrize(
@@ -87,22 +148,35 @@ def test_auto_reads_everything_that_any_profile_reads(signal: Signal) -> None:
     ],
 )
 def test_a_profile_prefers_its_own_metric(profile: str, expected: list[str]) -> None:
-    _, measure = profiles.measures(profile, Signal.UTILIZATION)[0]
+    first, *_ = profiles.ways(profile, Signal.UTILIZATION)
 
-    assert [metric.name for metric in measure.metrics] == expected
-
-
-def test_no_two_label_schemes_fit_one_row() -> None:
-    for one, other in itertools.combinations(profiles.PROFILES["auto"], 2):
-        apart = one.labels.pod in other.labels.absent or other.labels.pod in one.labels.absent
-        assert apart or one.labels == other.labels
+    assert [metric.name for metric in first.measure.metrics] == expected
 
 
-@pytest.mark.parametrize("profile", profiles.PROFILES)
+def _readers() -> Iterator[tuple[str, Labels, Measure]]:
+    for signal in Signal:
+        for way in profiles.ways(profiles.AUTO, signal):
+            for metric in way.measure.metrics:
+                yield f"{metric.name} for {signal}", way.labels, way.measure
+
+
+def test_no_two_conventions_of_labels_fit_one_row() -> None:
+    for (name, one, _), (other_name, other, _) in itertools.combinations(_readers(), 2):
+        if name == other_name and one != other:
+            assert one.pod in other.absent or other.pod in one.absent
+
+
+def test_a_pod_is_known_by_the_labels_of_every_profile() -> None:
+    assert profiles.POD_LABELS[-1] == "pod"
+    for profile in profiles.NAMES:
+        for way in profiles.ways(profile, Signal.UTILIZATION):
+            row = {way.labels.namespace: "ml", way.labels.pod: "bert-0"}
+            assert way.labels.fit(row)
+            assert profiles.pod_of(row) == ("ml", "bert-0")
+            assert way.labels.pod in profiles.POD_LABELS
+
+
+@pytest.mark.parametrize("profile", profiles.NAMES)
 def test_utilization_is_known_of_every_exporter(profile: str) -> None:
-    names = {
-        metric.name
-        for _, measure in profiles.measures(profile, Signal.UTILIZATION)
-        for metric in measure.metrics
-    }
-    assert names <= set(profiles.UTILIZATION_METRICS)
+    names = {name for _, name in profiles.metric_names(profile, Signal.UTILIZATION)}
+    assert names <= profiles.UTILIZATION_METRICS <= profiles.KNOWN_METRICS

@@ -8,13 +8,14 @@ from typing import Any
 import promql_parser
 import pytest
 import re2
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import profiles, query
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.spec import Signal
 
+SAMPLED = {"DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_utilization", "accelerator_gpu_utilization"}
 HOSTILE = (
     'ml"',
     'ml"} or up{job=~"',
@@ -33,7 +34,8 @@ HOSTILE = (
     "",
     "é☃\U0001f600",
 )
-PROFILES = sorted(profiles.PROFILES)
+SHOWN = [(name, signal) for name in profiles.NAMES for signal in profiles.signals(name)]
+EVERYTHING = frozenset(profiles.DETECTED)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(HOSTILE)
 sets = st.frozensets(texts, min_size=1, max_size=5)
 
@@ -44,7 +46,7 @@ def demand(
     profile: str = "auto",
     span: float = 300,
 ) -> Demand:
-    return Demand(signal, profile, frozenset(namespaces or {"ml"}), span, 120)
+    return Demand(signal, profile, frozenset(namespaces or {"ml"}), span, 120, EVERYTHING)
 
 
 def selectors(text: str) -> Iterator[Any]:
@@ -103,6 +105,7 @@ def test_alternatives_are_the_same_text_in_any_order() -> None:
     assert {query.alternatives(order) for order in orders} == {'"a|b|c"'}
 
 
+@settings(deadline=None)
 @given(sets, sets)
 def test_nothing_breaks_out_of_a_query(namespaces: frozenset[str], jobs: frozenset[str]) -> None:
     hostile = every_query(demand(*namespaces), jobs)
@@ -114,30 +117,29 @@ def test_nothing_breaks_out_of_a_query(namespaces: frozenset[str], jobs: frozens
 # Queries
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("signal", Signal)
+@pytest.mark.parametrize(("profile", "signal"), SHOWN)
 def test_every_query_is_promql(profile: str, signal: Signal) -> None:
     asked = demand("ml", "ai", signal=signal, profile=profile)
     for text in every_query(asked, ["dcgm", "dcgm-other"]):
         assert list(selectors(text))
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("signal", Signal)
+@pytest.mark.parametrize(("profile", "signal"), SHOWN)
 def test_every_gpu_selector_is_confined_to_the_namespaces(profile: str, signal: Signal) -> None:
     asked = demand("ml", "ai", signal=signal, profile=profile)
     for text in (query.snapshot(asked, [], 15), query.ages(asked)):
         for one in selectors(text):
-            namespaces = [each for each in one.matchers.matchers if "namespace" in each.name]
+            namespaces = [
+                each for each in one.matchers.matchers if "namespace" in each.name.lower()
+            ]
             confined = [each.value for each in namespaces] == ["ai|ml"]
             assert confined or (text == query.ages(asked) and one.name == "up")
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("signal", Signal)
+@pytest.mark.parametrize(("profile", "signal"), SHOWN)
 def test_every_metric_of_a_profile_is_asked_for(profile: str, signal: Signal) -> None:
     wanted = {
-        metric.name for _, one in profiles.measures(profile, signal) for metric in one.metrics
+        metric.name for way in profiles.ways(profile, signal) for metric in way.measure.metrics
     }
     for text in (
         query.snapshot(demand(signal=signal, profile=profile), [], 15),
@@ -151,7 +153,47 @@ def test_metrics_of_whole_gpus_are_not_asked_of_mig_instances() -> None:
         whole = ("GPU_I_ID", "MatchOp.Equal") in [
             (each.name, str(each.op)) for each in one.matchers.matchers
         ]
-        assert whole == (one.name in {"DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_utilization"})
+        assert whole == (one.name in SAMPLED)
+
+
+def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> None:
+    texts = {
+        "amd": 'gpu_gfx_activity{namespace=~"ml",pod!="",exported_pod="",pod_name="",PodName="",'
+        'gpu_partition_id=~"|0"}',
+        "intel-xpum-v1": 'xpum_engine_ratio{kube_namespace=~"ml",kube_pod!="",sub_dev=""}',
+    }
+    for profile, text in texts.items():
+        assert text in query.snapshot(demand(profile=profile), [], 15)
+    assert "by (kube_namespace, kube_pod, uuid, dev_file, GPU_I_ID, sub_dev, job, instance" in (
+        query.snapshot(demand(profile="intel-xpum-v1"), [], 15)
+    )
+
+
+def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
+    wanted = Demand(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120, frozenset({"hami"}))
+    for text in (query.snapshot(wanted, [], 15), query.ages(wanted)):
+        assert "hami_container_device_utilization_ratio" in text
+        assert "DCGM_FI_DEV_GPU_UTIL" in text
+        assert "Device_utilization_desc_of_container" not in text
+        assert "gpu_gfx_activity" not in text
+
+
+def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
+    found = list(selectors(query.exporters()))
+    asked = {label for one in found for label in one.matchers.matchers}
+    names = {name for each in asked if each.name == "__name__" for name in each.value.split("|")}
+
+    assert names == {
+        name
+        for exporter in profiles.DETECTED
+        for _, name in profiles.metric_names(exporter, Signal.UTILIZATION)
+    }
+    for one in found:
+        present = [
+            each.name for each in one.matchers.matchers if str(each.op) == "MatchOp.NotEqual"
+        ]
+        assert len(present) == 2
+    assert all(f'"exporter", "{name}"' in query.exporters() for name in profiles.DETECTED)
 
 
 @pytest.mark.parametrize(
@@ -190,11 +232,11 @@ def test_a_query_is_the_same_text_for_the_same_demand() -> None:
     assert forwards == query.snapshot(demand(*reversed(namespaces)), {"b", "a"}, 15)
 
 
-def test_gpus_are_asked_for_by_both_spellings_of_their_label() -> None:
+def test_gpus_are_asked_for_by_every_spelling_of_their_label() -> None:
     names = {
         each.name
         for one in selectors(query.gpus(["GPU-a", "GPU-b"]))
         for each in one.matchers.matchers
         if each.value in {"GPU-a|GPU-b", "GPU\\-a|GPU\\-b"}
     }
-    assert names == {"UUID", "uuid"}
+    assert names == {"UUID", "uuid", "gpu_uuid"}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import profiles, readings
 from keda_gpu_scaler.observation import Row, Series, Target
+from keda_gpu_scaler.profiles import Metric, Way
 from keda_gpu_scaler.spec import Signal
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -70,7 +71,7 @@ def test_every_label_scheme_names_the_workloads_pod(labels: dict[str, str]) -> N
 
     target = Target("dcgm", "10.0.0.1:9400")
     assert one == Series("ml", "bert-0", "GPU-a", target, (0.0,), (0.0,), (50.0,), averaged=False)
-    assert readings.pod_of(given.labels) == ("ml", "bert-0")
+    assert profiles.pod_of(given.labels) == ("ml", "bert-0")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_a_row_without_a_pod_is_nobodys(labels: dict[str, str]) -> None:
     given = row(UTIL, 50, **labels)
 
     assert read(given) == []
-    assert readings.pod_of(given.labels) is None
+    assert profiles.pod_of(given.labels) is None
 
 
 def test_a_gpu_without_a_uuid_is_its_number_on_its_target() -> None:
@@ -238,6 +239,91 @@ def test_a_board_counts_once_however_many_instances_repeat_it(signal: Signal, na
     assert one.values == (150,)
 
 
+def test_memory_is_the_share_of_the_total_where_nothing_says_what_is_free() -> None:
+    total = row("DCGM_FI_DEV_FB_TOTAL", 120, 120)
+    (one,) = read(row(USED, 30, 30), row(FREE, 70), total, signal=Signal.MEMORY)
+
+    assert one.values == (30, 25)
+
+
+def test_a_share_that_no_gpu_can_have_is_not_read() -> None:
+    used, total = row(USED, 105, 30), row("DCGM_FI_DEV_FB_TOTAL", 100, 1)
+    (one,) = read(used, total, signal=Signal.MEMORY)
+
+    assert one.present == (0, 15)
+    assert dict(zip(one.times, one.values, strict=True)) == {0: 105}
+
+
+AMD = {**PLAIN, "UUID": "", "gpu": "", "gpu_id": "0"}
+
+
+def test_a_zero_gives_way_to_what_a_card_does_have() -> None:
+    package, average = (
+        row("gpu_package_power", 0, **AMD),
+        row("gpu_average_package_power", 301, **AMD),
+    )
+
+    assert values(package, average, signal=Signal.POWER) == [301]
+    assert values(average, package, signal=Signal.POWER) == [301]
+    assert refused(package, average, signal=Signal.POWER) == 0
+
+
+def test_a_partition_is_a_gpu_of_its_own_and_the_first_is_the_board() -> None:
+    name, board = "gpu_gfx_busy_instantaneous", {**AMD, "serial_number": "S1"}
+    found = read(*(row(name, 7, **{**board, "gpu_partition_id": part}) for part in ("", "0", "1")))
+
+    assert {one.gpu for one in found} == {"S1", "S1/1"}
+
+
+def test_a_false_zero_of_a_partition_is_not_read() -> None:
+    assert read(row("gpu_gfx_activity", 0, **AMD, gpu_partition_id="1")) == []
+
+
+KUBE = {
+    **PLAIN,
+    "pod": "xpum",
+    "namespace": "monitoring",
+    "kube_pod": "bert-0",
+    "kube_namespace": "ml",
+}
+
+
+def test_the_rows_of_tiles_are_not_their_devices() -> None:
+    device = row("xpum_engine_ratio", 0.5, **KUBE, uuid="X1")
+    tile = row("xpum_engine_ratio", 0.9, **KUBE, uuid="X1", sub_dev="0")
+
+    assert values(device, tile) == [50]
+
+
+# One exporter for each pod
+
+
+HAMI = {"device_uuid": "GPU-a", "vdevice_index": "0", "UUID": "", "gpu": ""}
+HAMI_UTIL = "hami_container_device_utilization_ratio"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_pod_of_two_exporters_is_read_from_one(order: int) -> None:
+    rows = [row(HAMI_UTIL, 0, 0, **HAMI), row(UTIL, 90, 90)][::order]
+
+    assert values(*rows) == [90, 90]
+
+
+def test_pods_are_read_from_whoever_shows_them() -> None:
+    found = read(row(HAMI_UTIL, 40, **{**HAMI, "exported_pod": "bert-1"}), row(UTIL, 90))
+
+    assert {one.pod: one.values for one in found} == {"bert-0": (90,), "bert-1": (40,)}
+
+
+def test_a_pod_is_read_from_the_exporter_that_still_shows_it() -> None:
+    assert values(row(UTIL, 90), row(HAMI_UTIL, 40, 45, **HAMI)) == [40, 45]
+
+
+def test_samples_of_the_exporter_that_is_passed_over_are_not_refused() -> None:
+    assert refused(row(UTIL, 90), row(HAMI_UTIL, 2000, **HAMI)) == 0
+    assert refused(row(HAMI_UTIL, 2000, **HAMI)) == 1
+
+
 # Refusals
 
 
@@ -280,17 +366,9 @@ def test_a_gpu_whose_numbers_are_all_refused_is_still_there() -> None:
 # Properties
 
 
-names = st.sampled_from(
-    sorted(
-        metric.name
-        for schemes in profiles.PROFILES.values()
-        for scheme in schemes
-        for measure in scheme.measures.values()
-        for metric in measure.metrics
-    )
-)
+names = st.sampled_from(sorted(profiles.KNOWN_METRICS))
 labels = st.fixed_dictionaries(
-    {"__name__": names | st.text(max_size=3)},
+    {"__name__": names | st.text("aD_:", max_size=3)},
     optional={
         label: st.sampled_from(["", "a", "b", "1"])
         for label in (
@@ -309,6 +387,7 @@ labels = st.fixed_dictionaries(
         )
     },
 )
+READABLE = [profiles.AUTO, *(name for name, row in profiles.PROFILES.items() if row.schemes)]
 points = st.lists(
     st.tuples(st.integers(0, 8).map(float), st.floats() | st.floats(0, 1) | st.floats(0, 120)),
     max_size=5,
@@ -317,7 +396,7 @@ points = st.lists(
 rows = st.lists(st.builds(Row, labels, points), max_size=12)
 
 
-@given(rows, st.sampled_from(sorted(profiles.PROFILES)), st.sampled_from(Signal))
+@given(rows, st.sampled_from(READABLE), st.sampled_from(Signal))
 def test_any_rows_are_read_without_an_error(
     given_rows: list[Row], profile: str, signal: Signal
 ) -> None:
@@ -326,7 +405,7 @@ def test_any_rows_are_read_without_an_error(
 
     assert 0 <= refusals <= sum(len(one.points) for one in given_rows)
     assert all(math.isfinite(value) and value >= 0 for value in believable)
-    assert all(value <= 101 for value in believable) or not signal.is_percentage
+    assert all(value <= 1000 for value in believable) or not signal.is_percentage
     for one in found:
         assert one.namespace
         assert one.pod
@@ -375,6 +454,44 @@ def _only(given_rows: list[Row]) -> Series | None:
 def test_every_pod_that_is_read_is_the_one_its_labels_name(
     given_rows: list[Row], signal: Signal
 ) -> None:
-    named = {readings.pod_of(one.labels) for one in given_rows}
+    named = {profiles.pod_of(one.labels) for one in given_rows}
 
     assert {(one.namespace, one.pod) for one in read(*given_rows, signal=signal)} <= named
+
+
+MEANT = [
+    (profile, signal, way, metric)
+    for profile in READABLE
+    for signal in profiles.signals(profile)
+    for way in profiles.ways(profile, signal)
+    for metric in way.measure.metrics
+    if not way.measure.is_ratio
+]
+NOISE = ("Hostname", "hostname", "pci_bus_id", "vgpu", "modelName", "replica", "xcc_index", "src")
+
+
+def meant(way: Way, metric: Metric, noise: dict[str, str], value: float) -> Row:
+    """Return a row of one GPU of ml/bert-0 as `way` names it, with other labels beside."""
+    named = {way.labels.namespace: "ml", way.labels.pod: "bert-0", way.labels.gpu[0]: "GPU-a"}
+    where = {label: texts[-1] for label, texts in metric.where if texts[-1]}
+    target = {"job": "gpus", "instance": "node:9400"}
+    labels = {**noise, **named, **where, **target, "__name__": metric.name}
+    return Row(labels, [(0.0, value)])
+
+
+noises = st.dictionaries(st.sampled_from(NOISE), st.sampled_from(["a", "b", ""]))
+
+
+@given(st.sampled_from(MEANT), st.lists(noises, min_size=1, max_size=4), st.floats(0.0, 1.0))
+def test_labels_that_are_not_its_identity_make_no_second_gpu(
+    case: tuple[str, Signal, Way, Metric], churn: list[dict[str, str]], share: float
+) -> None:
+    profile, signal, way, metric = case
+    value = share * metric.limit
+    (one,) = read(
+        *(meant(way, metric, noise, value) for noise in churn), signal=signal, profile=profile
+    )
+
+    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-a")
+    unknown = metric.zero_is_unknown and value == 0
+    assert one.values == (() if unknown else (value * metric.factor,))

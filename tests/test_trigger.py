@@ -11,7 +11,6 @@ from keda_gpu_scaler.spec import (
     Signal,
     TriggerSpec,
 )
-from keda_gpu_scaler.trigger import values
 from keda_gpu_scaler.workload import Kind, PodPattern, Workload
 
 BERT = ScaledObject("prod", "bert")
@@ -282,18 +281,20 @@ def test_every_answer_to_the_unknown_can_be_chosen(choice: OnUnknown) -> None:
     assert parse(onUnknown=choice).on_unknown is choice
 
 
-@pytest.mark.parametrize("name", list(profiles.PROFILES))
-def test_the_profiles_of_this_version_are_accepted(name: str) -> None:
-    assert parse(profile=name).profile == name
+@pytest.mark.parametrize("name", profiles.NAMES)
+@pytest.mark.parametrize("signal", Signal)
+def test_a_profile_is_accepted_for_the_signals_it_shows(name: str, signal: Signal) -> None:
+    given = {"profile": name, "signal": signal, "activationThreshold": "5"}
+    if signal in profiles.signals(name):
+        assert parse(**given).profile == name
+    elif profiles.signals(name):
+        assert f'- profile: "{name}"; it does not show {signal}; expected one' in mistake(**given)
+    else:
+        assert f'- profile: "{name}"; this exporter names no pod' in mistake(**given)
 
 
-@pytest.mark.parametrize("name", values.UNSUPPORTED_PROFILES)
-def test_known_profiles_of_later_versions_are_not_called_unknown(name: str) -> None:
-    assert f'- profile: "{name}"; not supported by this version' in mistake(profile=name)
-
-
-def test_no_profile_is_supported_and_unsupported() -> None:
-    assert set(profiles.PROFILES).isdisjoint(values.UNSUPPORTED_PROFILES)
+def test_a_wrong_signal_is_not_held_against_the_profile() -> None:
+    assert "profile" not in mistake(profile="hami", signal="heat")
 
 
 def test_a_source_must_be_configured() -> None:

@@ -12,13 +12,6 @@ from keda_gpu_scaler.sources.client import OK, Answer, printable
 
 Sample = tuple[dict[str, str], float]
 """Labels, with `__name__` among them, and value."""
-KNOWN_METRICS = frozenset(
-    metric.name
-    for schemes in profiles.PROFILES.values()
-    for scheme in schemes
-    for measure in scheme.measures.values()
-    for metric in measure.metrics
-)
 
 
 def samples(answer: Answer) -> list[Sample]:
@@ -41,7 +34,7 @@ def samples(answer: Answer) -> list[Sample]:
 
 def _samples(text: str) -> Iterator[Sample]:
     for family in text_string_to_metric_families(text):
-        if family.name in KNOWN_METRICS:
+        if family.name in profiles.KNOWN_METRICS:
             for sample in family.samples:
                 # Not the sample's own name: that of what claims to be a counter has a suffix here.
                 yield {**sample.labels, "__name__": family.name}, float(sample.value)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from keda_gpu_scaler import profiles, readings
+from keda_gpu_scaler import profiles, readings, sharing
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
 from keda_gpu_scaler.sources.exposition import Sample
 
@@ -54,13 +54,14 @@ class History:
         series, refused = readings.series(
             self._rows(demand, since, at), demand.profile, demand.signal
         )
+        good_scrapes = {
+            target: {instant: instant for instant in instants if since < instant <= at}
+            for target, instants in self.good.items()
+        }
         return Observation(
             instants=tuple(instant for instant in self.instants if since < instant <= at),
-            series=series,
-            good_scrapes={
-                target: {instant: instant for instant in instants if since < instant <= at}
-                for target, instants in self.good.items()
-            },
+            series=sharing.steadied(series, good_scrapes),
+            good_scrapes=good_scrapes,
             absence_known=self._watched(at - demand.window_seconds),
             overlooks=self._overlooks(at),
             refused_samples=refused,
@@ -82,15 +83,19 @@ class History:
         """Return which of these GPUs the newest round reports, and which are busy without a pod."""
         wanted, newest = frozenset(uuids), self.instants[-1]
         reported: set[str] = set()
-        busy: set[str] = set()
+        busy: set[tuple[str, str]] = set()
+        mapped: set[tuple[str, str]] = set()
         for key, points in self._series.items():
             labels, (instant, value) = dict(key), points[-1]
-            uuid = labels.get(profiles.PLAIN.gpu) or labels.get(profiles.OLD.gpu)
+            uuid = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
             if uuid in wanted and instant == newest:
                 reported.add(uuid)
-                if labels["__name__"] in profiles.UTILIZATION_METRICS and value > 0:
-                    busy.update({uuid} if readings.pod_of(labels) is None else ())
-        return GpuReports(frozenset(reported), frozenset(busy))
+                part = uuid, labels.get("GPU_I_ID", "")
+                if profiles.pod_of(labels) is not None:
+                    mapped.add(part)
+                elif labels["__name__"] in profiles.UTILIZATION_METRICS and value > 0:
+                    busy.add(part)
+        return GpuReports(frozenset(reported), frozenset(uuid for uuid, _ in busy - mapped))
 
     def _watched(self, since: float) -> bool:
         """Tell whether every target was good in every round since then, and rounds reach back."""
@@ -114,7 +119,7 @@ class History:
 
 
 def _is_asked(labels: Mapping[str, str], demand: Demand) -> bool:
-    pod = readings.pod_of(labels)
+    pod = profiles.pod_of(labels)
     return pod is not None and pod[0] in demand.namespaces
 
 

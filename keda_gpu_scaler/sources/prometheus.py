@@ -1,11 +1,12 @@
 """A Prometheus, or whatever speaks its HTTP API, as a source.
 
 Per step one snapshot query and one for the age of stale samples, however many triggers there are;
-beside them a few that are rare: the clock, the last hour of namespaces that are new, and the GPUs
-of pods that just vanished.
+beside them a few that are rare: the clock, which exporters there are, the last hour of namespaces
+that are new, and the GPUs of pods that just vanished.
 """
 
 import asyncio
+import functools
 import itertools
 import math
 import time
@@ -13,12 +14,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from keda_gpu_scaler import errors, facts, query, readings
+from keda_gpu_scaler import errors, facts, profiles, query, readings, sharing
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.sources import client, prometheus_api
 from keda_gpu_scaler.sources.client import Answer
+from keda_gpu_scaler.sources.detection import Detection
 
 SYNCHRONIZED_SECONDS = 300.0
 """Clocks drift by milliseconds in this time."""
@@ -56,6 +58,7 @@ class PrometheusSource:
         self._jobs: set[str] = set()
         self._offset = time.time() - clock()
         self._synchronized_at = float("-inf")
+        self._detection = Detection(name, observe, clock)
 
     async def start(self) -> None:
         """Nothing runs on its own here."""
@@ -89,7 +92,8 @@ class PrometheusSource:
         reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(demand, span_seconds=reach)
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        rows = await self._asked("age", query.ages(demand), at, prometheus_api.vector)
+        text = query.ages(self._detection.widened(demand))
+        rows = await self._asked("age", text, at, prometheus_api.vector)
         alive = any(query.ALIVE_LABEL in row.labels for row in rows)
         return replace(observation, sample_ages=_ages(rows), absence_known=alive)
 
@@ -111,13 +115,20 @@ class PrometheusSource:
         return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
 
     async def _observed(self, kind: str, demand: Demand, at: float, step: float) -> Observation:
-        """Ask once more when the rows show a new job: its health is wanted too."""
-        rows = await self._rows(kind, demand, at, step)
+        """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
+        wide = self._detection.widened(demand)
+        rows = await self._rows(kind, wide, at, step)
+        await self._detection.refresh(demand, functools.partial(self._exporters, at))
+        if self._detection.widened(demand) != wide:
+            rows = await self._rows(kind, self._detection.widened(demand), at, step)
         jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
         if not jobs <= self._jobs:
             self._jobs |= jobs
-            rows = await self._rows(kind, demand, at, step)
+            rows = await self._rows(kind, self._detection.widened(demand), at, step)
         return await asyncio.to_thread(_observation, rows, demand, at, step)
+
+    async def _exporters(self, at: float) -> list[Row]:
+        return await self._asked("exporters", query.exporters(), at, prometheus_api.vector)
 
     async def _rows(self, kind: str, demand: Demand, at: float, step: float) -> list[Row]:
         text = query.snapshot(demand, self._jobs, step)
@@ -142,15 +153,16 @@ class PrometheusSource:
 
 
 def _observation(rows: list[Row], demand: Demand, at: float, step: float) -> Observation:
-    targets = [row for row in rows if readings.pod_of(row.labels) is None]
+    targets = [row for row in rows if profiles.pod_of(row.labels) is None]
     series, refused = readings.series(rows, demand.profile, demand.signal)
+    good_scrapes = {
+        Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
+        for row in targets
+    }
     return Observation(
         instants=_instants(at, demand.span_seconds, step),
-        series=series,
-        good_scrapes={
-            Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
-            for row in targets
-        },
+        series=sharing.steadied(series, good_scrapes),
+        good_scrapes=good_scrapes,
         refused_samples=refused,
     )
 
@@ -173,7 +185,7 @@ def _ages(rows: list[Row]) -> dict[tuple[str, str], float]:
     """A pod is as fresh as its freshest series."""
     ages: dict[tuple[str, str], float] = {}
     for row in rows:
-        pod = readings.pod_of(row.labels)
+        pod = profiles.pod_of(row.labels)
         if pod is not None:
             age = row.points[0][1]
             ages[pod] = min(age, ages.get(pod, age))

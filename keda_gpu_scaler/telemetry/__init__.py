@@ -58,6 +58,8 @@ class Telemetry:
                 self._snapshots.source_changed(fact)
             case facts.Queried():
                 self._queried(fact)
+            case facts.ExportersFound():
+                pass
             case _:
                 self._called(fact)
 

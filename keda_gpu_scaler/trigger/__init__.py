@@ -55,7 +55,7 @@ def _spec(reader: Reader, source_names: Collection[str]) -> TriggerSpec:
         pods=pods,
         workload=name,
         signal=signal,
-        profile=rules.profile(reader),
+        profile=rules.profile(reader, signal),
         threshold=threshold,
         aggregation=reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM),
         gpu_aggregation=gpu_aggregation,

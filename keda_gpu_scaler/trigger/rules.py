@@ -52,11 +52,14 @@ def pods(reader: Reader) -> tuple[PodSelector, str]:
     return selector, str(owner or selector)
 
 
-def profile(reader: Reader) -> str:
-    """Return the name of a profile that this version can read."""
-    name = reader.read("profile", values.profile, "auto")
-    if name in values.UNSUPPORTED_PROFILES:
-        reader.refuse("profile", f"{_NOT_SUPPORTED}, which knows {', '.join(profiles.PROFILES)}")
+def profile(reader: Reader, signal: Signal) -> str:
+    """Return the name of a profile that shows this signal of a pod."""
+    name = reader.read("profile", values.profile, profiles.AUTO)
+    shown = profiles.signals(name)
+    if not shown:
+        reader.refuse("profile", "this exporter names no pod, so its numbers belong to no workload")
+    elif signal not in shown and reader.is_sound("signal", "profile"):
+        reader.refuse("profile", f"it does not show {signal}; expected one that does, or auto")
     return name
 
 

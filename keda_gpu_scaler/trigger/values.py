@@ -25,23 +25,6 @@ _INDEXED_NAME = re.compile(r"s[0-9]+-.*")
 _METRIC_NAME_LIMIT = 200
 _LISTED_NAMES = 10
 
-UNSUPPORTED_PROFILES = (
-    "ack-dcgm-custom",
-    "acs",
-    "ack-legacy",
-    "mindprince",
-    "cadvisor-accel",
-    "amd",
-    "intel-xpum-v1",
-    "otel-hw",
-    "nvidia-smi",
-    "hami-legacy",
-    "hami",
-    "gke-system",
-    "openshift-rules",
-)
-"""Exporters that are known and that this version cannot read yet."""
-
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
 
@@ -96,10 +79,9 @@ def choice(kind: type[ChoiceT]) -> Callable[[str], ChoiceT]:
 
 
 def profile(text: str) -> str:
-    """Return the name of a profile, whether this version can read it or not."""
-    known = (*profiles.PROFILES, *UNSUPPORTED_PROFILES)
-    if text not in known:
-        raise ValueError(f"{_one_of(profiles.PROFILES)}{_nearest(text, known)}")
+    """Return the name of a row in the table of exporters, or `auto`."""
+    if text not in profiles.NAMES:
+        raise ValueError(f"{_one_of(profiles.NAMES)}{_nearest(text, profiles.NAMES)}")
     return text
 
 

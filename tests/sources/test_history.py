@@ -187,6 +187,22 @@ def test_a_gpu_under_load_without_a_pod_is_busy(shown: Sample, busy: bool) -> No
     )
 
 
+def test_a_gpu_that_pods_share_is_not_without_a_pod() -> None:
+    history = History(600)
+    device = sample(None, 80, UUID="GPU-a")
+    rounds(history, 1, device, sample("bert-0", 40, UUID="GPU-a", vgpu="0"))
+
+    assert history.gpus(["GPU-a"]) == GpuReports(frozenset({"GPU-a"}))
+
+
+def test_an_instance_without_a_pod_is_busy_whatever_its_neighbours_are() -> None:
+    history = History(600)
+    lost = sample(None, 0.5, ENGINE, UUID="GPU-a", GPU_I_ID="1")
+    rounds(history, 1, lost, sample("bert-0", 0.5, ENGINE, UUID="GPU-a", GPU_I_ID="2"))
+
+    assert history.gpus(["GPU-a"]).busy_without_pod == {"GPU-a"}
+
+
 def test_a_gpu_of_old_names_is_found_too() -> None:
     history = History(600)
     rounds(history, 1, ({"__name__": "dcgm_gpu_utilization", "uuid": "GPU-a"}, 7.0))

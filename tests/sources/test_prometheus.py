@@ -506,7 +506,7 @@ async def test_a_step_costs_one_snapshot_and_one_age(server: PrometheusServer, n
         first = kinds(stated)
         await source.fetch(demand(ns, f"{ns}-b"), NOW)
 
-    assert first == {"snapshot": 2, "age": 1}  # the job was new: its health is wanted too
+    assert first == {"snapshot": 2, "exporters": 1, "age": 1}  # the job was new: so is its health
     assert kinds(stated) - first == {"snapshot": 1, "age": 1}
     assert all(isinstance(one, Queried) and one.error is None for one in stated)
     assert all(isinstance(one, Queried) and one.source == "default" for one in stated)

@@ -165,7 +165,7 @@ async def test_a_hundred_megabytes_are_not_read(server: HttpServer) -> None:
 
 
 async def test_a_failing_age_fails_the_fetch(server: HttpServer) -> None:
-    server.reply = in_turn(ANSWERS["matrix"], web.says("out of order", 503))
+    server.reply = in_turn(ANSWERS["matrix"], ANSWERS["vector"], web.says("out of order", 503))
     async with connected(server.url) as source:
         with pytest.raises(errors.SourceRefusedError, match="out of order"):
             await source.fetch(DEMAND, AT)
@@ -204,7 +204,7 @@ async def test_jobs_without_end_do_not_make_questions_without_end(server: HttpSe
     async with connected(server.url) as source:
         await source.history(DEMAND, AT)
 
-    assert len(server.requests) == 2
+    assert len(server.requests) == 3  # the snapshot twice, and which exporters there are
 
 
 async def test_strange_rows_about_gpus_are_passed_over(server: HttpServer) -> None:
@@ -235,7 +235,7 @@ async def test_the_fresher_of_two_label_schemes_counts(server: HttpServer) -> No
         {"metric": {"namespace": "ml", "pod": "b"}, "value": [AT, "150"]},
         {"metric": {"alive": "1"}, "value": [AT, "1"]},
     ]
-    server.reply = in_turn(ANSWERS["matrix"], web.api("vector", ages))
+    server.reply = in_turn(ANSWERS["matrix"], ANSWERS["vector"], web.api("vector", ages))
     async with connected(server.url) as source:
         found = await source.fetch(DEMAND, AT)
 
@@ -251,8 +251,8 @@ async def test_a_question_names_its_time_and_its_limit(server: HttpServer) -> No
     async with connected(f"{server.url}/prefix/", timeout="2500ms") as source:
         await source.fetch(DEMAND, AT)
 
-    snapshot, age = server.requests
-    assert snapshot.path == age.path == "/prefix/api/v1/query"
+    snapshot, exporters, age = server.requests
+    assert snapshot.path == exporters.path == age.path == "/prefix/api/v1/query"
     assert snapshot.form["time"] == age.form["time"] == "1700000100.000"
     assert snapshot.form["timeout"] == age.form["timeout"] == "2.500"
 

@@ -176,6 +176,7 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(taken())
     counted(facts.Queried("default", "snapshot", 0.5, None))
     counted(facts.Called("GetMetrics", "OK", 0.002))
+    counted(facts.ExportersFound("default", ("hami",)))
     own = {}
     for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
         if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):

@@ -1,0 +1,158 @@
+"""Every exporter's page through a real Prometheus: the right numbers of the right pods."""
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler import profiles
+from keda_gpu_scaler.observation import Demand, GpuReports, Observation
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus import PrometheusSource
+from keda_gpu_scaler.spec import Signal
+from tests import exporters
+from tests.exporters import (
+    EXPORTER_POD,
+    SAMPLES,
+    SHARED,
+    SHARED_UUID,
+    approximately,
+    demand,
+    newest,
+)
+from tests.prometheus import PrometheusServer
+from tests.sources import web
+from tests.sources.web import HttpServer
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SHOWN = [(name, signal) for name, sample in SAMPLES.items() for signal in sample.shown]
+FIRST_SCRAPES_SECONDS = 30.0
+
+
+def _job(name: str, url: str, *, honor_labels: bool) -> dict[str, object]:
+    target = {"targets": [url.removeprefix("http://")], "labels": EXPORTER_POD}
+    return {"job_name": name, "honor_labels": honor_labels, "static_configs": [target]}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def source(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PrometheusSource]:
+    """Scrape every page as its users do; yield a source on the Prometheus that did."""
+    async with AsyncExitStack() as stack:
+        jobs = []
+        for name in [*SAMPLES, SHARED]:
+            answer = web.says(exporters.page(name), content_type="text/plain; version=0.0.4")
+            server = await stack.enter_async_context(HttpServer(answer))
+            honored = name in SAMPLES and SAMPLES[name].honor_labels
+            jobs.append(_job(name, server.url, honor_labels=honored))
+        running = await stack.enter_async_context(
+            PrometheusServer(tmp_path_factory.mktemp("prometheus"), jobs)
+        )
+        everywhere = f"count(up offset 2s == 1) == {len(jobs)}"
+        await running.wait_for(everywhere, FIRST_SCRAPES_SECONDS)
+        settings = PrometheusSettings.model_validate({"url": running.url, "step": "1s"})
+        source = PrometheusSource("default", settings)
+        yield source
+        await source.close()
+
+
+async def observed(source: PrometheusSource, asked: Demand) -> Observation:
+    return await source.fetch(asked, float(int(time.time())))
+
+
+# Through Prometheus
+
+
+@pytest.mark.parametrize(("name", "signal"), SHOWN)
+async def test_a_profile_reads_the_right_numbers_of_the_right_pods(
+    source: PrometheusSource, name: str, signal: Signal
+) -> None:
+    found = await observed(source, demand(name, name, signal))
+
+    assert newest(found) == approximately(SAMPLES[name].shown[signal])
+    assert {one.target.job for one in found.series} <= {name}
+    assert found.refused_samples == 0
+
+
+@pytest.mark.parametrize(("name", "signal"), SHOWN)
+async def test_auto_finds_the_exporter_by_itself(
+    source: PrometheusSource, name: str, signal: Signal
+) -> None:
+    sample = SAMPLES[name]
+    found = await observed(source, demand(name, profiles.AUTO, signal))
+
+    assert newest(found) == approximately(sample.auto.get(signal, sample.shown[signal]))
+    assert found.refused_samples == 0
+
+
+KIN = {
+    "dcgm": {"dcgm", "dcgm-prof", "acs"},
+    "acs": {"dcgm", "acs"},
+    "dcgm-prof": {"dcgm", "dcgm-prof", "dcgm-exported", SHARED},
+    "dcgm-exported": {"dcgm-exported", SHARED},
+}
+"""Profiles that share labels and metrics."""
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if profiles.signals(name)])
+async def test_a_profile_reads_no_others_labels_or_metrics(
+    source: PrometheusSource, name: str
+) -> None:
+    everywhere = frozenset(exporters.namespace(other) for other in [*SAMPLES, SHARED])
+    found = await observed(source, Demand(Signal.UTILIZATION, name, everywhere, 60, 30))
+
+    kin = {exporters.namespace(other) for other in KIN.get(name, {name})}
+    assert {one.namespace for one in found.series if one.values} == kin
+
+
+@pytest.mark.parametrize("signal", Signal)
+async def test_an_idle_gpu_is_no_load_of_its_exporter(
+    source: PrometheusSource, signal: Signal
+) -> None:
+    own = Demand(signal, profiles.AUTO, frozenset({EXPORTER_POD["namespace"]}), 60, 30)
+    found = await observed(source, own)
+
+    assert found.series == ()
+
+
+async def test_health_is_that_of_every_exporter(source: PrometheusSource) -> None:
+    for name, sample in SAMPLES.items():
+        if sample.shown:
+            found = await observed(source, demand(name, profiles.AUTO, Signal.UTILIZATION))
+            (target,) = {one.target for one in found.series}
+            assert found.at in found.good_scrapes[target]
+
+
+# Shared GPUs
+
+
+@pytest.mark.parametrize(
+    ("profile", "signal", "numbers"),
+    [
+        pytest.param("auto", Signal.UTILIZATION, {"bert-0": [87.5], "bert-1": [87.5]}, id="device"),
+        pytest.param(
+            "dcgm-exported", Signal.UTILIZATION, {"bert-0": [55], "bert-1": [28]}, id="processes"
+        ),
+        pytest.param(
+            "auto", Signal.MEMORY_USED, {"bert-0": [20000], "bert-1": [10000]}, id="memory"
+        ),
+        pytest.param("auto", Signal.POWER, {"bert-0": [301.5], "bert-1": [301.5]}, id="copies"),
+    ],
+)
+async def test_each_pod_of_a_shared_gpu_has_one_copy_of_it(
+    source: PrometheusSource, profile: str, signal: Signal, numbers: Mapping[str, list[float]]
+) -> None:
+    found = await observed(source, demand(SHARED, profile, signal))
+
+    assert newest(found) == approximately(numbers)
+
+
+async def test_the_devices_own_series_does_not_look_like_a_lost_pod(
+    source: PrometheusSource,
+) -> None:
+    """Otherwise no pod that shared this GPU could ever be seen to have ended."""
+    found = await source.locate([SHARED_UUID], float(int(time.time())))
+
+    assert found == GpuReports(reported=frozenset({SHARED_UUID}))

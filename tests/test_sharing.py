@@ -1,0 +1,136 @@
+"""Pods that take turns on one series of a shared GPU stay; pods that end do not."""
+
+import itertools
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import sharing
+from keda_gpu_scaler.observation import Series, Target
+
+NODE, OTHER = Target("dcgm", "10.0.0.1:9400"), Target("dcgm", "10.0.0.2:9400")
+COUNT = 12
+INSTANTS = tuple(15.0 * number for number in range(COUNT))
+GOOD = {NODE: dict.fromkeys(INSTANTS, 0.0), OTHER: dict.fromkeys(INSTANTS, 0.0)}
+
+
+def shown(turns: str, pod: str = "a", gpu: str = "GPU-a", target: Target = NODE) -> Series:
+    """Return a series that is there where `turns` has its pod's letter."""
+    times = tuple(at for at, turn in zip(INSTANTS, turns, strict=True) if turn == pod)
+    return Series("ml", pod, gpu, target, times, times, tuple(50.0 for _ in times), averaged=False)
+
+
+def present(turns: str, pod: str = "a") -> str:
+    """Return where a pod is, after everybody in `turns` was looked at."""
+    everybody = [shown(turns, each) for each in sorted(set(turns) - {"."})]
+    (one,) = [each for each in sharing.steadied(everybody, GOOD) if each.pod == pod]
+    return "".join(pod if at in one.present else "." for at in INSTANTS)
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        pytest.param("aaaaaaaaaaaa", "aaaaaaaaaaaa", id="alone"),
+        pytest.param("abababababab", "aaaaaaaaaaaa", id="in turn"),
+        pytest.param("aabbbaacccdd", "aaaaaaaaaaaa", id="of four, by chance"),
+        pytest.param("..ab.aaaaaaa", "..aaaaaaaaaa", id="once, for another pod"),
+        pytest.param(".a..a.aaa...", ".aaaaaaaaaaa", id="twice, for pods nobody asked about"),
+        pytest.param("aaaa...aaaaa", "aaaa...aaaaa", id="replaced by its namesake"),
+        pytest.param("aaaaaabbbbbb", "aaaaaa......", id="ended, and its GPU was given away"),
+        pytest.param("aaaaaa......", "aaaaaa......", id="ended"),
+        pytest.param("......aaaaaa", "......aaaaaa", id="began"),
+        pytest.param("bbbbbbaaaaaa", "......aaaaaa", id="began on the GPU of another"),
+    ],
+)
+def test_a_pod_that_comes_back_was_there_all_the_time(turns: str, expected: str) -> None:
+    assert present(turns) == expected
+
+
+def test_nothing_is_known_of_the_load_in_between() -> None:
+    given_series = [shown("abababababab", pod) for pod in "ab"]
+    for one, before in zip(sharing.steadied(given_series, GOOD), given_series, strict=True):
+        assert one.times == before.times
+        assert one.values == before.values
+
+
+def test_what_a_pod_did_long_ago_is_no_turn() -> None:
+    """A StatefulSet's pod that was replaced twice within an hour is not there in between."""
+    instants = [60.0 * number for number in range(60)]
+    there = tuple(at for at in instants if at not in {600.0, 1800.0} and at < 3000)
+    one = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
+
+    assert sharing.steadied([one], {NODE: dict.fromkeys(instants, 0.0)}) == (one,)
+
+
+def test_turns_are_filled_up_as_far_as_they_are_remembered() -> None:
+    instants = [30.0 * number for number in range(40)]
+    there = tuple(instants[:20] + instants[21::2])
+    one = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
+    (found,) = sharing.steadied([one], {NODE: dict.fromkeys(instants, 0.0)})
+
+    late = {at for at in instants if at > instants[-1] - sharing.TURNS_SECONDS}
+    assert found.present == tuple(sorted({*there, *late}))
+
+
+def test_a_neighbour_that_is_there_at_the_same_time_takes_no_turns() -> None:
+    """Copies of a shared GPU: the pod between them was replaced."""
+    one, other = shown("aaaa...aaaaa"), shown("b" * COUNT, "b")
+
+    assert sharing.steadied([one, other], GOOD) == (one, other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        shown("....bbb.....", "b", gpu="GPU-b"),
+        shown("....bbb.....", "b", target=OTHER),
+    ],
+)
+def test_another_gpu_is_nobodys_turn(other: Series) -> None:
+    one = shown("aaaa...aaaaa")
+
+    assert sharing.steadied([one, other], GOOD) == (one, other)
+
+
+def test_a_gap_in_the_exporters_own_health_is_no_turn() -> None:
+    one = shown("aa.aa.aa.aa.")
+    good = {NODE: dict.fromkeys(one.present, 0.0)}
+
+    assert sharing.steadied([one], good) == (one,)
+    assert sharing.steadied([one], {}) == (one,)
+
+
+turns_of = st.lists(st.sampled_from("abc."), min_size=COUNT, max_size=COUNT).map("".join)
+
+
+@given(turns_of)
+def test_a_pod_is_never_moved_or_lost(turns: str) -> None:
+    everybody = [shown(turns, pod) for pod in sorted(set(turns) - {"."})]
+    for one, before in zip(sharing.steadied(everybody, GOOD), everybody, strict=True):
+        assert set(before.present) <= set(one.present) <= set(INSTANTS)
+        assert one.present[0] == before.present[0]
+        assert list(one.present) == sorted(one.present)
+        assert (one.pod, one.gpu, one.times) == (before.pod, before.gpu, before.times)
+
+
+@given(turns_of)
+def test_pods_that_never_come_back_are_left_alone(turns: str) -> None:
+    in_one_go = "".join(sorted(turns))
+    everybody = tuple(shown(in_one_go, pod) for pod in sorted(set(turns) - {"."}))
+
+    assert sharing.steadied(everybody, GOOD) == everybody
+
+
+def _counted(series: Iterable[Series]) -> int:
+    return sum(INSTANTS[-1] in one.present for one in series)
+
+
+@pytest.mark.parametrize("pods", ["ab", "abc", "abcd"])
+def test_everybody_on_a_shared_gpu_is_counted(pods: str) -> None:
+    turns = "".join(itertools.islice(itertools.cycle(pods), COUNT))
+    everybody = [shown(turns, pod) for pod in pods]
+
+    assert _counted(everybody) == 1
+    assert _counted(sharing.steadied(everybody, GOOD)) == len(pods)
