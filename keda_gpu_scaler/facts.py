@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keda_gpu_scaler.decision import Decision
+from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 
 
@@ -28,7 +29,7 @@ class Queried:
 
     source: str
     query: str
-    """Which query: snapshot, age, history, gpus, clock, scrape."""
+    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, scrape."""
     seconds: float
     error: str | None
     """The reason in words, or None when it was answered."""
@@ -58,6 +59,15 @@ class SourceChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceChanged:
+    """What decisions rest on from now on, beside the samples; stated once at each change."""
+
+    source: str
+    basis: Basis
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """One RPC ended."""
 
@@ -67,7 +77,7 @@ class Called:
     seconds: float
 
 
-Fact = Evaluated | Queried | SnapshotTaken | SourceChanged | Called
+Fact = Evaluated | Queried | SnapshotTaken | SourceChanged | EvidenceChanged | Called
 Observer = Callable[[Fact], None]
 
 

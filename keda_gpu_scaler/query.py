@@ -33,6 +33,11 @@ def alternatives(texts: Iterable[str]) -> str:
     return quoted("|".join(re2.escape(text) for text in sorted(texts)))
 
 
+def marked(expression: str, label: str, text: str) -> str:
+    """Return `expression` with a label added to each of its rows, to tell them apart by."""
+    return f'label_replace({expression}, "{label}", "{text}", "", "")'
+
+
 def snapshot(demand: Demand, jobs: Iterable[str], step_seconds: float) -> str:
     """Return the query for every GPU series of the namespaces and for the health of its targets.
 
@@ -57,13 +62,13 @@ def ages(demand: Demand) -> str:
     """
     ways = profiles.measures(demand.profile, demand.signal)
     newest = [
-        _marked(_newest(metric, labels, demand), METRIC_LABEL, metric.name)
+        marked(_newest(metric, labels, demand), METRIC_LABEL, metric.name)
         for labels, measure in ways
         for metric in measure.metrics
     ]
     pod = ", ".join(dict.fromkeys(label for one, _ in ways for label in (one.namespace, one.pod)))
     stale = f"time() - max by ({pod}) ({' or '.join(newest)}) > {STALE_SECONDS}"
-    return f"({stale}) or {_marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
+    return f"({stale}) or {marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
 
 
 def gpus(uuids: Iterable[str]) -> str:
@@ -90,12 +95,8 @@ def _gpu_states(label: str, matched: str) -> Iterator[str]:
     unmapped = (
         f'{{{no_pod},pod=""}} or ({{{no_pod},pod!=""}} and on (job, instance, namespace, pod) up)'
     )
-    yield _marked(f"group by ({label}) (({unmapped}) > 0)", STATE_LABEL, "busy")
-    yield _marked(f"group by ({label}) ({{{gpu}}})", STATE_LABEL, "reported")
-
-
-def _marked(expression: str, label: str, text: str) -> str:
-    return f'label_replace({expression}, "{label}", "{text}", "", "")'
+    yield marked(f"group by ({label}) (({unmapped}) > 0)", STATE_LABEL, "busy")
+    yield marked(f"group by ({label}) ({{{gpu}}})", STATE_LABEL, "reported")
 
 
 def _gpu_branches(demand: Demand) -> Iterator[str]:

@@ -1,24 +1,26 @@
 """A Prometheus, or whatever speaks its HTTP API, as a source.
 
-Per step one snapshot query and one for the age of stale samples, however many triggers there are;
-beside them a few that are rare: the clock, the last hour of namespaces that are new, and the GPUs
-of pods that just vanished.
+Per step one snapshot query, one for the age of stale samples and one to kube-state-metrics, however
+many triggers there are; beside them a few that are rare: the clock, the last hour of namespaces
+that are new, and the GPUs of pods that just vanished.
 """
 
 import asyncio
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
 from keda_gpu_scaler import errors, facts, query, readings
+from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.sources import client, prometheus_api
 from keda_gpu_scaler.sources.client import Answer
+from keda_gpu_scaler.sources.state_metrics import StateMetrics
 
 SYNCHRONIZED_SECONDS = 300.0
 """Clocks drift by milliseconds in this time."""
@@ -54,6 +56,7 @@ class PrometheusSource:
         self._url = f"{settings.url.rstrip('/')}/api/v1/query"
         self._client = client.create(settings)
         self._jobs: set[str] = set()
+        self._state_metrics = StateMetrics(self._vector, clock)
         self._offset = time.time() - clock()
         self._synchronized_at = float("-inf")
 
@@ -89,7 +92,7 @@ class PrometheusSource:
         reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(demand, span_seconds=reach)
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        rows = await self._asked("age", query.ages(demand), at, prometheus_api.vector)
+        rows = await self._vector("age", query.ages(demand), at)
         alive = any(query.ALIVE_LABEL in row.labels for row in rows)
         return replace(observation, sample_ages=_ages(rows), absence_known=alive)
 
@@ -104,11 +107,18 @@ class PrometheusSource:
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(uuids))
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            rows = await self._asked("gpus", query.gpus(batch), at, prometheus_api.vector)
+            rows = await self._vector("gpus", query.gpus(batch), at)
             for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
                 found.setdefault(row.labels.get(query.STATE_LABEL, ""), set()).add(uuid)
         return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
+
+    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+        """Return what kube-state-metrics says of these namespaces, if this server scrapes it."""
+        return await self._state_metrics.evidence(namespaces, at)
+
+    async def _vector(self, kind: str, text: str, at: float, /) -> list[Row]:
+        return await self._asked(kind, text, at, prometheus_api.vector)
 
     async def _observed(self, kind: str, demand: Demand, at: float, step: float) -> Observation:
         """Ask once more when the rows show a new job: its health is wanted too."""
