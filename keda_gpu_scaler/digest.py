@@ -71,7 +71,7 @@ def _ended(key: PodKey, pod: Pod, roster: Roster, at: float) -> bool:
     if status is not None and status.ended:
         return True
     if roster.proves_gone(key, pod.last_seen):
-        return pod.last_seen < at
+        return True
     stands = status is not None and roster.is_listed(status) and status.listed_at > pod.last_seen
     return pod.ended and not stands
 
@@ -89,7 +89,7 @@ def _evidence(roster: Roster, namespaces: Collection[str]) -> dict[str, Namespac
         namespace: NamespaceEvidence(
             roster.scraped_at, roster.watch.is_whole, frozenset(empty[namespace])
         )
-        for namespace in namespaces
+        for namespace in roster.covered.intersection(namespaces)
     }
 
 

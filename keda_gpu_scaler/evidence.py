@@ -57,6 +57,8 @@ class Evidence:
     pods: Mapping[PodKey, Statement]
     without_pods: frozenset[tuple[str, Owner]] = frozenset()
     """The owners, by namespace, that say themselves that they have no replicas."""
+    covered: frozenset[str] = frozenset()
+    """The namespaces it speaks of at all."""
     scrapes: Mapping[Target, float] = field(default_factory=dict)
     """The targets that speak, and when each of them was last scraped well."""
     settled: Mapping[Target, float] = field(default_factory=dict)

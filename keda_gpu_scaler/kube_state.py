@@ -14,8 +14,14 @@ from keda_gpu_scaler.query import alternatives, marked
 from keda_gpu_scaler.spec import Owner
 
 STAT = "stat"
-JOBS = 'group by (job) ({__name__=~"kube_pod_owner|kube_deployment_status_replicas"})'
-"""Which scrape jobs show kube-state-metrics, one confined to a namespace without pods included."""
+PODS = "kube_pod_owner"
+_NAMESPACED = f"{PODS}|kube_deployment_status_replicas|kube_statefulset_status_replicas"
+JOBS = f'group by (job, __name__) ({{__name__=~"{_NAMESPACED}",exported_namespace=""}})'
+"""Which scrape jobs show kube-state-metrics, and whether pods are among what they show.
+
+Without `honor_labels` the namespace of a pod is in another label, and a list of pods would look
+empty: such a job is as good as none.
+"""
 _GPU_RESOURCES = "nvidia_com_.+|amd_com_.+|gpu_intel_com_.+|habana_ai_.+"
 """As kube-state-metrics writes the names of extended resources."""
 _SETTLED_SECONDS = 120.0
@@ -46,7 +52,7 @@ class _Asked:
     """The query's parts, confined to some namespaces."""
 
     def __init__(self, namespaces: Collection[str], jobs: Collection[str]) -> None:
-        self._namespaces, self._jobs = alternatives(namespaces), alternatives(jobs)
+        self._here, self._jobs = f"namespace=~{alternatives(namespaces)}", alternatives(jobs)
 
     def branches(self) -> Iterator[tuple[str, str]]:
         """Yield each kind of row by its stat."""
@@ -61,6 +67,8 @@ class _Asked:
         yield "gpu", f"{self._pods('kube_pod_container_resource_requests', gpus)} > 0"
         for label, (_, metric) in _COUNTS.items():
             yield "empty", f"max by (namespace, {label}) ({self._all(metric)}) == 0"
+        speaking = f'{{__name__=~"{_NAMESPACED}|kube_namespace_created",{self._here}}}'
+        yield "covered", f"group by (namespace) ({speaking})"
         up = f"up{{job=~{self._jobs}}}"
         yield "scraped", f"max by (job, instance) (timestamp({up}) and {up} == 1)"
         yield "down", f"max by (job, instance) ({up}) == 0"
@@ -105,7 +113,7 @@ class _Asked:
         return f"max by (namespace, pod) ({self._all(metric, *matchers)})"
 
     def _all(self, metric: str, *matchers: str) -> str:
-        return f"{metric}{{{','.join([f'namespace=~{self._namespaces}', *matchers])}}}"
+        return f"{metric}{{{','.join([self._here, *matchers])}}}"
 
 
 def evidence(rows: Iterable[Row]) -> Evidence:
@@ -113,7 +121,7 @@ def evidence(rows: Iterable[Row]) -> Evidence:
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_stat[row.labels.get(STAT, "")].append(row)
-    owners = dict(map(_linked, by_stat["owner"]))
+    owners = {_named(row, _LINKS): _owner(row.labels) for row in by_stat["owner"]}
     said = {
         stat: {_key(row): row.points[0][1] for row in by_stat[stat]}
         for stat in ("ready", "lately", "unready", "once", "deleting", "gpu")
@@ -124,7 +132,8 @@ def evidence(rows: Iterable[Row]) -> Evidence:
             key: _statement(row, owners, key, said, phases.get(key, "Running"))
             for key, row in ((_key(row), row) for row in by_stat["pod"])
         },
-        without_pods=frozenset(map(_without_pods, by_stat["empty"])),
+        without_pods=frozenset(_named(row, _COUNTS) for row in by_stat["empty"]),
+        covered=frozenset(row.labels.get("namespace", "") for row in by_stat["covered"]),
         scrapes={_target(row): row.points[0][1] for row in by_stat["scraped"]},
         settled={_target(row): _SETTLED_SECONDS / row.points[0][1] for row in by_stat["settled"]},
         down=frozenset(map(_target, by_stat["down"])),
@@ -173,16 +182,10 @@ def _owner(labels: Mapping[str, str]) -> Owner:
     return Owner(labels.get("owner_kind", ""), labels.get("owner_name", ""))
 
 
-def _linked(row: Row) -> tuple[tuple[str, Owner], Owner]:
-    label = next((label for label in _LINKS if row.labels.get(label)), "")
-    kind = _LINKS[label][0] if label else ""
-    namespace = row.labels.get("namespace", "")
-    return (namespace, Owner(kind, row.labels.get(label, ""))), _owner(row.labels)
-
-
-def _without_pods(row: Row) -> tuple[str, Owner]:
-    label = next((label for label in _COUNTS if row.labels.get(label)), "")
-    kind = _COUNTS[label][0] if label else ""
+def _named(row: Row, kinds_by_label: Mapping[str, tuple[str, str]]) -> tuple[str, Owner]:
+    """Return the namespace and the object that a row about an owner is of."""
+    label = next((label for label in kinds_by_label if row.labels.get(label)), "")
+    kind, _ = kinds_by_label.get(label, ("", ""))
     return row.labels.get("namespace", ""), Owner(kind, row.labels.get(label, ""))
 
 

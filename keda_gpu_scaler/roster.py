@@ -43,6 +43,8 @@ class Roster:
     """What is listed was so at this time."""
     pods: Mapping[PodKey, Status] = field(default_factory=dict)
     without_pods: frozenset[tuple[str, Owner]] = frozenset()
+    covered: frozenset[str] = frozenset()
+    """The namespaces it speaks of."""
     watch: Watch = field(default_factory=Watch)
 
     def is_current(self, at: float) -> bool:
@@ -68,7 +70,8 @@ class Roster:
         """Tell whether a pod that was last seen then does not exist any more."""
         known = self.pods.get(key)
         last = last_seen if known is None else max(last_seen, known.listed_at)
-        return self.watch.is_whole and self.scraped_at - last >= self.watch.patience_seconds
+        is_whole = self.watch.is_whole and key[0] in self.covered
+        return is_whole and self.scraped_at - last >= self.watch.patience_seconds
 
     def _is_fresh(self, time: float, at: float) -> bool:
         return at - time <= 2 * self.watch.patience_seconds
@@ -95,7 +98,7 @@ def advance(roster: Roster, evidence: Evidence, namespaces: Collection[str], at:
     for key, statement in evidence.pods.items():
         pods[key] = _status(pods.get(key), statement, at, listed_at)
     scraped_at = listed_at if speaks else roster.scraped_at
-    return Roster(scraped_at, pods, evidence.without_pods, watch)
+    return Roster(scraped_at, pods, evidence.without_pods, evidence.covered, watch)
 
 
 def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:

@@ -117,7 +117,8 @@ class Snapshot:
 
     def is_complete(self, namespace: str) -> bool:
         """Tell whether no pod of a namespace can be overlooked."""
-        return namespace in self.complete_in or namespace in self.evidence
+        said = self.evidence.get(namespace)
+        return namespace in self.complete_in or (said is not None and said.absence_known)
 
     @property
     def pod_count(self) -> int:

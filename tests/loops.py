@@ -214,7 +214,7 @@ class Loop:
         pods = {("ml", pod.name): _said(pod, scraped) for pod in self.pods if _exists(pod, scraped)}
         counted = any(pod.counts(scraped) for pod in self.pods)
         empty = frozenset() if counted else frozenset({("ml", DEPLOYMENT)})
-        return Evidence(pods, empty, {KUBE_STATE: scraped}, settled)
+        return Evidence(pods, empty, frozenset({"ml"}), {KUBE_STATE: scraped}, settled)
 
     def _observed(self, at: float, span: float, step: int) -> Observation:
         first, last = (at - span) // step + 1, at // step

@@ -27,7 +27,8 @@ def _taken(
 ) -> Snapshot:
     ledger = Ledger(NOW, {} if shown is None else {KEY: shown})
     statuses = {} if status is None else {KEY: status}
-    roster = Roster(scraped, statuses, frozenset({without} if without else ()), watch)
+    empty = frozenset({without} if without else ())
+    roster = Roster(scraped, statuses, empty, DEMAND.namespaces, watch)
     observation = Observation((NOW,), (), {}, absence_known=True)
     return digest.snapshot(ledger, roster, observation, DEMAND, {"ml"}, 15.0)
 
@@ -109,6 +110,13 @@ def test_each_namespace_knows_which_owners_have_no_replicas() -> None:
     assert not taken.evidence["web"].without_pods
     assert taken.evidence["web"].absence_known
     assert taken.is_complete("web")
+
+
+def test_while_the_list_may_be_short_a_namespace_is_complete_only_by_its_exporters() -> None:
+    taken = _taken(SHOWN, said(), watch=Watch())
+    assert taken.evidence.keys() == {"ml", "web"}
+    assert taken.is_complete("ml")
+    assert not taken.is_complete("web")
 
 
 def test_where_nobody_has_spoken_for_long_there_is_no_evidence() -> None:

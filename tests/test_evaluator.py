@@ -362,7 +362,9 @@ def _cluster(at: float, *names: str, empty: bool = False) -> Evidence:
         owners=frozenset({Owner("Deployment", "bert")}), ready=True, created_at=at - 7200
     )
     none = frozenset({("ml", Owner("Deployment", "bert"))}) if empty else frozenset()
-    return Evidence({("ml", name): owned for name in names}, none, {KSM: at}, {KSM: 30.0})
+    return Evidence(
+        {("ml", name): owned for name in names}, none, frozenset({"ml"}), {KSM: at}, {KSM: 30.0}
+    )
 
 
 async def test_a_decision_says_what_it_rests_on(bench: Bench) -> None:

@@ -72,6 +72,7 @@ async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, ns: str) ->
                 asks_gpu=True,
             )
         },
+        covered=frozenset({ns}),
         scrapes={KSM: NOW},
         settled={KSM: 30.0},
     )
@@ -188,7 +189,9 @@ async def test_two_replicas_of_kube_state_metrics_say_it_once(
 
 async def test_another_namespace_is_not_spoken_of(server: PrometheusServer, ns: str) -> None:
     await _said(server, f"{ns}-other", KubePod(name="p"))
-    assert not (await _said(server, ns, cluster.BERT)).pods
+    said = await _said(server, ns, cluster.BERT)
+    assert not said.pods
+    assert not said.covered
 
 
 async def test_a_list_that_was_just_restarted_is_not_settled(server: PrometheusServer) -> None:

@@ -28,6 +28,7 @@ def _said(
     """Return what is said by a scrape of the instant `at`, 30 s after the one before."""
     return Evidence(
         {} if statement is None else {KEY: statement},
+        covered=frozenset({"ml"}),
         scrapes=dict.fromkeys(targets, at),
         settled=dict.fromkeys(targets, 30.0) if settled else {},
         down=frozenset(down),
@@ -157,6 +158,11 @@ def test_one_of_several_that_went_away_is_waited_for_an_hour() -> None:
     early, late = AT + 3600, AT + 3601
     assert not _after((AT, both), (early, _said(early))).proves_gone(KEY, AT)
     assert _after((AT, both), (late, _said(late))).proves_gone(KEY, AT)
+
+
+def test_a_list_that_does_not_speak_of_the_namespace_proves_nothing() -> None:
+    elsewhere = replace(_said(AT + 90), covered=frozenset({"web"}))
+    assert not _after((AT, _said(AT, READY)), (AT + 90, elsewhere)).proves_gone(KEY, AT)
 
 
 def test_a_replacement_is_as_good_as_the_one_before() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from typing import Protocol
 
 from keda_gpu_scaler import kube_state
@@ -33,6 +34,7 @@ class StateMetrics:
         """
         self._ask, self._clock = ask, clock
         self._jobs: frozenset[str] = frozenset()
+        self._lists_pods = False
         self._looked_at = float("-inf")
 
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
@@ -41,7 +43,9 @@ class StateMetrics:
         if not self._jobs:
             return None
         rows = await self._ask("evidence", kube_state.question(namespaces, self._jobs), at)
-        return await asyncio.to_thread(kube_state.evidence, rows)
+        said = await asyncio.to_thread(kube_state.evidence, rows)
+        # One that collects no pods lists none, however long it has been up.
+        return said if self._lists_pods else replace(said, settled={})
 
     async def _look(self, at: float) -> None:
         """Learn its scrape jobs; one that is known and down now is still one that should speak."""
@@ -50,4 +54,5 @@ class StateMetrics:
             return
         rows = await self._ask("jobs", kube_state.JOBS, at)
         self._jobs |= {row.labels.get("job", "") for row in rows}
+        self._lists_pods |= any(row.labels.get("__name__") == kube_state.PODS for row in rows)
         self._looked_at = self._clock()

@@ -138,3 +138,19 @@ async def test_kube_state_metrics_that_is_down_proves_nothing(
     await prometheus.write(kube_state.history(now, ended))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.value() is None
+
+
+async def test_without_honor_labels_a_list_that_looks_empty_is_no_evidence(
+    prometheus: PrometheusServer,
+) -> None:
+    """The pod is in `exported_pod` then; nothing may follow from its absence in `pod`."""
+    now, node = time.time(), "10.0.0.9:9400"
+    lost: list[Gpu | Up] = [Up(instance=node, gone=-300), Gpu(PODS[1], 90, instance=node, end=-300)]
+    await prometheus.write(history(now, [Up(), Gpu(PODS[0], 0), *lost]))
+    own = {"namespace": "monitoring", "pod": "kube-state-metrics-0"}
+    labels = {**own, "exported_namespace": "ml", "exported_pod": PODS[0]}
+    owned = Listed(metric="kube_pod_owner", labels=labels)
+    await prometheus.write(kube_state.history(now, [kube_state.up(), owned]))
+    async with running(prometheus.url, step="15s") as stack:
+        assert await stack.poll() == HOLD_ACTIVE
+        assert stack.queries("evidence") == 0

@@ -5,7 +5,9 @@ import math
 import time
 from collections.abc import Iterator
 
+from tests import kube_state
 from tests.gpus import Gpu, Up, history
+from tests.kube_state import KubePod
 from tests.prometheus import PrometheusServer
 from tests.promises.stack import Stack, reference, running
 
@@ -15,7 +17,7 @@ STEP_SECONDS = 15.0
 ROUND_SECONDS = 15.0
 """Four rounds are a minute: one poll more than KEDA and the HPA make at their defaults."""
 OTHERS = 12
-"""The clock, the last hour and the age of samples: none of it grows with the triggers."""
+"""The clock, the last hour and where kube-state-metrics is: none of it grows with the triggers."""
 
 
 def _workloads() -> Iterator[str]:
@@ -47,6 +49,8 @@ async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
     now = time.time()
     pods = [Gpu(f"{name}-7b6667bd9-bbbbb", 50) for name in _workloads()]
     await prometheus.write(history(now, [Up(), *pods]))
+    listed = [KubePod(name=pod.pod, owner=("ReplicaSet", pod.pod[:-6]), begin=-60) for pod in pods]
+    await prometheus.write(kube_state.history(now, [kube_state.up(), *listed]))
     async with running(prometheus.url, step=f"{STEP_SECONDS:g}s") as stack:
         before, loop = await prometheus.requests(), asyncio.get_running_loop()
         begin = loop.time()
@@ -55,7 +59,7 @@ async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
         counted = await prometheus.requests() - before
         steps = math.ceil((loop.time() - begin) / STEP_SECONDS) + 1
         assert stack.queries("snapshot") <= steps
-        assert counted <= 2 * steps + OTHERS
-        assert (
-            sum(stack.queries(kind) for kind in ("snapshot", "age", "clock", "history")) == counted
-        )
+        assert stack.queries("evidence") <= steps
+        assert counted <= 3 * steps + OTHERS
+        kinds = ("snapshot", "age", "evidence", "clock", "history", "jobs")
+        assert sum(stack.queries(kind) for kind in kinds) == counted

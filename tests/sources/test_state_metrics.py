@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import pytest
+
 from keda_gpu_scaler import kube_state
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources.state_metrics import StateMetrics
@@ -13,12 +15,15 @@ class Server:
     """Answers both questions; notes what it was asked."""
 
     jobs: list[str] = field(default_factory=list)
+    shows: str = kube_state.PODS
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     async def __call__(self, kind: str, text: str, at: float, /) -> list[Row]:
         """Answer."""
         self.asked.append((kind, text))
-        return [Row({"job": job}, [(at, 1.0)]) for job in self.jobs] if kind == "jobs" else []
+        if kind == "jobs":
+            return [Row({"job": job, "__name__": self.shows}, [(at, 1.0)]) for job in self.jobs]
+        return [Row({"stat": "settled", "job": job}, [(at, 4.0)]) for job in self.jobs]
 
 
 async def test_it_is_looked_for_once_a_minute_while_it_is_not_there() -> None:
@@ -38,6 +43,15 @@ async def test_once_found_it_is_asked_each_time_and_looked_for_rarely() -> None:
         clock.now += 15
     assert [kind for kind, _ in server.asked].count("jobs") == 2
     assert server.asked[1] == ("evidence", kube_state.question({"ml"}, {"ksm"}))
+
+
+@pytest.mark.parametrize(
+    ("shows", "settled"), [(kube_state.PODS, True), ("kube_deployment_status_replicas", False)]
+)
+async def test_one_that_lists_no_pods_proves_no_absence(shows: str, *, settled: bool) -> None:
+    said = await StateMetrics(Server(["ksm"], shows), Clock()).evidence({"ml"}, 0.0)
+    assert said is not None
+    assert bool(said.settled) is settled
 
 
 async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
