@@ -51,7 +51,8 @@ def _values(pod: Pod, since: float) -> Iterable[float]:
 
 
 def _covered(pod: Pod, since: float, at: float) -> bool:
-    start = since if pod.first_seen is None else max(since, pod.first_seen)
+    ready_since = pod.status.ready_since if pod.status is not None else None
+    start = max([since, *(time for time in (pod.first_seen, ready_since) if time is not None)])
     patience = health.patience_seconds(pod.scrape_interval_seconds)
     current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - health.PATIENCE_SECONDS]
     # A window shorter than the patience would fit into a gap, and be covered by nothing at all.

@@ -2,6 +2,7 @@
 
 The questions build on each other: what is there now, who was there in the last hour (only for
 namespaces that are new, or were out of sight), and where the GPUs of the pods are that are gone.
+Beside them the cluster is asked what it says of its pods.
 """
 
 import asyncio
@@ -11,8 +12,10 @@ from dataclasses import replace
 from keda_gpu_scaler import digest, errors, presence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation
 from keda_gpu_scaler.presence import Ledger
+from keda_gpu_scaler.roster import Roster
 from keda_gpu_scaler.snapshot import Snapshot
 from keda_gpu_scaler.source import Source
+from keda_gpu_scaler.witness import Witness
 
 HOUR_SECONDS = 3600.0
 """What is not seen for so long was not there; the sources' history reaches as far back."""
@@ -23,14 +26,16 @@ RETRY_SECONDS = 300.0
 class Collector:
     """Takes the snapshots of one feed, one at a time."""
 
-    def __init__(self, source: Source, forget_seconds: float) -> None:
+    def __init__(self, source: Source, witness: Witness, forget_seconds: float) -> None:
         """Start with an empty ledger.
 
         Args:
             source: where samples come from.
+            witness: tells what the cluster says; it is the source's, and shared.
             forget_seconds: how long pods that ended are remembered.
         """
-        self._source, self._forget_seconds = source, forget_seconds
+        self._source, self._witness = source, witness
+        self._forget_seconds = forget_seconds
         self._ledger = Ledger()
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
@@ -42,7 +47,7 @@ class Collector:
             errors.SourceError: the source gave no usable answer; what was known stays as it was.
         """
         # First what is there now: while the source is away, nobody is asked about the past.
-        observation = await self._source.fetch(demand, at)
+        observation, roster = await self._both(demand, at)
         ledger = presence.confined(self._ledger, demand.namespaces)
         before = self._watched if self._is_seamless(demand, at) else {}
         watched = {name: before.get(name, at) for name in demand.namespaces}
@@ -54,7 +59,20 @@ class Collector:
         self._ledger, self._watched = await self._advanced(ledger, observation), watched
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
         step = self._source.step_seconds
-        return digest.snapshot(self._ledger, observation, demand, recorded, step)
+        return await asyncio.to_thread(
+            digest.snapshot, self._ledger, roster, observation, demand, recorded, step
+        )
+
+    async def _both(self, demand: Demand, at: float) -> tuple[Observation, Roster]:
+        """Ask for samples and for evidence at once; only the samples can fail."""
+        asking = asyncio.create_task(
+            self._witness.roster(demand.namespaces, at), name=f"evidence at {at:g}"
+        )
+        try:
+            return await self._source.fetch(demand, at), await asking
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
 
     def _is_seamless(self, demand: Demand, at: float) -> bool:
         """Tell whether what is fetched now joins what was fetched last."""

@@ -1,34 +1,22 @@
 """Spec + snapshot → decision: the state, the answer, and the reason in one sentence.
 
-Pure: no clock, no I/O, no logger. Unknown is never zero: nothing but `measured` and an explicit
-`zero` ends in the number 0, and nothing but a covered idle window, `ended`, `empty`, an explicit
-`zero` or the memory of `ended`/`empty` ends in inactive.
+Pure: no clock, no I/O, no logger. Unknown is never zero: nothing but `measured`, `empty` and an
+explicit `zero` ends in the number 0, and nothing but a covered idle window, `ended`, `empty`, pods
+that were not Ready in time, an explicit `zero` or the memory of `ended`/`empty` ends in inactive.
 """
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
-from keda_gpu_scaler import activity, load, reasons
+from keda_gpu_scaler import activity, load, reasons, states
 from keda_gpu_scaler.activity import Activity
-from keda_gpu_scaler.load import Reporting, Workload
+from keda_gpu_scaler.condition import Reporting
+from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.load import Workload
 from keda_gpu_scaler.snapshot import Snapshot
 from keda_gpu_scaler.spec import Aggregation, OnUnknown, TriggerSpec
+from keda_gpu_scaler.states import State
 
-
-class State(StrEnum):
-    """How well the workload's load is known."""
-
-    MEASURED = "measured"
-    STARTING = "starting"
-    PARTIAL = "partial"
-    EMPTY = "empty"
-    ENDED = "ended"
-    UNKNOWN = "unknown"
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the workload is known to have no pods."""
-        return self in (State.EMPTY, State.ENDED)
+__all__ = ["Context", "Decision", "State", "decide", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +41,17 @@ class Decision:
     """Replicas whose load is known."""
     reporting_pods: int = 0
     """Pods that report right now."""
+    evidence: Basis | None = None
+    """By whom it is known which pods there are; None: there is no snapshot yet."""
+    ignored: tuple[str, ...] = ()
+    """Ready pods that never showed a GPU, while others of the workload did."""
 
 
 _REASONS = {
     State.MEASURED: reasons.measured,
     State.STARTING: reasons.starting,
     State.PARTIAL: reasons.partial,
+    State.EMPTY: reasons.empty,
     State.ENDED: reasons.ended,
 }
 
@@ -88,16 +81,14 @@ def decide(spec: TriggerSpec, snapshot: Snapshot, context: Context) -> Decision:
     pods = load.pods_of(spec, snapshot)
     found = load.workload(spec, pods, snapshot.at, context.now, context.give_up_seconds)
     busy = activity.activity(spec, pods, snapshot.at, context.now)
-    state = _state(spec, snapshot, found, context.now)
-    if state is State.UNKNOWN:
-        why = reasons.unknown(spec, found, context.now - snapshot.at, context.trouble)
-        return replace(
-            unknown(spec, why, context.remembered, signal=busy.active),
-            expected=len(found.replicas),
-            reporting_pods=found.reporting_pods,
-        )
-    complete = spec.pods.namespace in snapshot.complete_in
-    return _known(spec, state, found, busy, complete=complete)
+    state = states.of(spec, snapshot, found, context.now)
+    return replace(
+        _decided(spec, state, snapshot, found, busy, context),
+        expected=len(found.replicas),
+        reporting_pods=found.reporting_pods,
+        evidence=snapshot.basis(spec.pods.namespace),
+        ignored=found.ignored,
+    )
 
 
 def unknown(
@@ -128,41 +119,40 @@ def _remembered_activity(remembered: State | None, *, signal: bool) -> bool | No
     return None if remembered is None else not remembered.is_gone
 
 
-def _state(spec: TriggerSpec, snapshot: Snapshot, found: Workload, now: float) -> State:
-    if not found.replicas:
-        stale = now - snapshot.at > spec.max_age_seconds
-        believed = found.ended_pods or spec.pods.namespace in snapshot.absence_known_in
-        return State.ENDED if believed and not stale else State.UNKNOWN
-    if not found.reporting_pods:
-        return State.UNKNOWN
-    if found.of(Reporting.MISSING) or spec.pods.namespace not in snapshot.complete_in:
-        return State.PARTIAL
-    return State.STARTING if found.of(Reporting.WARMING) else State.MEASURED
-
-
-def _known(
-    spec: TriggerSpec, state: State, found: Workload, busy: Activity, *, complete: bool
+def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
+    spec: TriggerSpec,
+    state: State,
+    snapshot: Snapshot,
+    found: Workload,
+    busy: Activity,
+    context: Context,
 ) -> Decision:
+    if state is State.UNKNOWN:
+        basis = snapshot.basis(spec.pods.namespace)
+        age_seconds = context.now - snapshot.at
+        why = reasons.unknown(spec, found, age_seconds, context.trouble, basis)
+        return unknown(spec, why, context.remembered, signal=busy.active)
+    complete = snapshot.is_complete(spec.pods.namespace)
+    value = _value(spec, state, found) if complete or state is State.EMPTY else None
     measured = len(found.of(Reporting.MEASURED))
-    value = _value(spec, state, found) if complete else None
     return Decision(
         state=state,
         reason=_REASONS[state](spec, found, busy, value),
         value=value,
-        active=busy.active or _active_without_signal(state, busy),
+        active=busy.active or _active_without_signal(state, found, busy),
         signal=busy.active,
         average=found.total / measured if measured else None,
-        expected=len(found.replicas),
         measured=measured,
-        reporting_pods=found.reporting_pods,
     )
 
 
-def _active_without_signal(state: State, busy: Activity) -> bool:
+def _active_without_signal(state: State, found: Workload, busy: Activity) -> bool:
     """A pod we cannot see, or one that is starting, is not idle; nor is a window half covered."""
+    if found.starting or state is State.PARTIAL:
+        return True
     if state is State.MEASURED:
         return not busy.covered
-    return state in (State.STARTING, State.PARTIAL)
+    return state is State.STARTING and bool(found.replicas)
 
 
 def _value(spec: TriggerSpec, state: State, found: Workload) -> float | None:
@@ -171,6 +161,8 @@ def _value(spec: TriggerSpec, state: State, found: Workload) -> float | None:
     While some replicas are not measured the sum is too small by what nobody knows. It is an answer
     only where it asks for more replicas than there are: then the truth asks for more still.
     """
+    if state is State.EMPTY:
+        return 0.0
     expected = len(found.replicas)
     if not found.of(Reporting.MEASURED):
         return None

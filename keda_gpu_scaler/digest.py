@@ -1,18 +1,23 @@
-"""Ledger + observation → snapshot: the pods of each namespace, ready to be looked up by name.
+"""Ledger + roster + observation → snapshot: the pods of each namespace, ready to be looked up.
 
-Pure.
+Pure. This is where what exporters show and what the cluster says of a pod come together.
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
+from keda_gpu_scaler.evidence import NamespaceEvidence, PodKey
 from keda_gpu_scaler.observation import Demand, Observation
 from keda_gpu_scaler.presence import Ledger
-from keda_gpu_scaler.snapshot import NO_PODS, NamespacePods, Pod, Snapshot
+from keda_gpu_scaler.roster import Roster
+from keda_gpu_scaler.snapshot import NEVER_SEEN, NO_PODS, NamespacePods, Pod, Snapshot
+from keda_gpu_scaler.spec import Owner
 
 
-def snapshot(
+def snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what is known from before
     ledger: Ledger,
+    roster: Roster,
     observation: Observation,
     demand: Demand,
     recorded: Collection[str],
@@ -21,17 +26,18 @@ def snapshot(
     """Return the snapshot that answers for every namespace of `demand`.
 
     Args:
-        ledger: who is there, after `observation`.
+        ledger: who is there by the exporters, after `observation`.
+        roster: who is there by what the cluster says.
         observation: what was fetched.
         demand: what it was fetched for.
         recorded: the namespaces whose last hour is known.
         step_seconds: the distance between two instants.
     """
-    pods: dict[str, dict[str, Pod]] = defaultdict(dict)
-    for (namespace, name), pod in ledger.pods.items():
+    at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
+    for (namespace, name), pod in (*_reported(ledger, roster, at), *_listed(ledger, roster, at)):
         pods[namespace][name] = pod
     return Snapshot(
-        at=observation.at,
+        at=at,
         step_seconds=step_seconds,
         namespaces={
             namespace: _sorted(pods[namespace]) if namespace in pods else NO_PODS
@@ -39,8 +45,52 @@ def snapshot(
         },
         absence_known_in=frozenset(recorded) if observation.absence_known else frozenset(),
         complete_in=frozenset() if observation.overlooks else frozenset(recorded),
+        evidence=_evidence(roster, demand.namespaces) if roster.is_current(at) else {},
         refused_samples=observation.refused_samples,
     )
+
+
+def _reported(ledger: Ledger, roster: Roster, at: float) -> Iterator[tuple[PodKey, Pod]]:
+    """Yield the pods that exporters have shown, with what the cluster says of each."""
+    for key, pod in ledger.pods.items():
+        status = roster.status(key, at)
+        yield key, replace(pod, status=status, ended=_ended(key, pod, roster, at))
+
+
+def _listed(ledger: Ledger, roster: Roster, at: float) -> Iterator[tuple[PodKey, Pod]]:
+    """Yield the pods that no exporter has shown."""
+    for key, known in roster.pods.items():
+        if key not in ledger.pods and not known.ended and _is_there(key, roster, at):
+            nothing = Pod(key[1], (), None, NEVER_SEEN, NEVER_SEEN)
+            yield key, replace(nothing, status=roster.status(key, at))
+
+
+def _ended(key: PodKey, pod: Pod, roster: Roster, at: float) -> bool:
+    """Tell whether a pod is gone: the cluster's word where it is newer than the last sighting."""
+    status = roster.status(key, at)
+    if status is not None and status.ended:
+        return True
+    if roster.proves_gone(key, pod.last_seen):
+        return True
+    stands = status is not None and roster.is_listed(status) and status.listed_at > pod.last_seen
+    return pod.ended and not stands
+
+
+def _is_there(key: PodKey, roster: Roster, at: float) -> bool:
+    """Tell whether a pod that never reported is still believed to exist."""
+    return roster.is_current(at) and not roster.proves_gone(key, NEVER_SEEN)
+
+
+def _evidence(roster: Roster, namespaces: Collection[str]) -> dict[str, NamespaceEvidence]:
+    empty: dict[str, set[Owner]] = defaultdict(set)
+    for namespace, owner in roster.without_pods:
+        empty[namespace].add(owner)
+    return {
+        namespace: NamespaceEvidence(
+            roster.scraped_at, roster.watch.is_whole, frozenset(empty[namespace])
+        )
+        for namespace in roster.covered.intersection(namespaces)
+    }
 
 
 def _sorted(pods: dict[str, Pod]) -> NamespacePods:

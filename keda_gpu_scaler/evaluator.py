@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler import decision, facts, feed, load, memory
+from keda_gpu_scaler import condition, decision, facts, feed, memory
 from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.decision import Context, Decision, State
 from keda_gpu_scaler.feed import Feed
@@ -18,6 +18,7 @@ from keda_gpu_scaler.memory import Memory
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.source import Source
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.witness import Witness
 
 ANSWER_SECONDS = feed.SLOW_SECONDS
 """KEDA sets no deadline on its poll path: this one keeps its loops and the HPA's workers moving."""
@@ -63,6 +64,7 @@ class Evaluator:
         self._sources, self._observe = sources, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
         self._feeds: dict[feed.Key, Feed] = {}
+        self._witnesses = {name: Witness(name, one, observe) for name, one in sources.items()}
         self._records: TTLCache[tuple[ScaledObject, TriggerSpec], _Record] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
@@ -110,7 +112,8 @@ class Evaluator:
         key = feed.Key(spec.source, spec.signal, spec.profile, wide)
         if key not in self._feeds:
             source = self._sources[spec.source]
-            collector = Collector(source, self._give_up_seconds)
+            witness = self._witnesses[spec.source]
+            collector = Collector(source, witness, self._give_up_seconds)
             self._feeds[key] = Feed(key, source, self._observe, collector, self._clock)
         return self._feeds[key]
 
@@ -142,7 +145,7 @@ class Evaluator:
 
 
 def _need(spec: TriggerSpec, step_seconds: float) -> Demand:
-    window = spec.window_seconds if spec.window_seconds is not None else load.WINDOW_SECONDS
+    window = spec.window_seconds if spec.window_seconds is not None else condition.WINDOW_SECONDS
     reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
     return Demand(
         spec.signal,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keda_gpu_scaler.decision import Decision
+from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 
 
@@ -28,7 +29,7 @@ class Queried:
 
     source: str
     query: str
-    """Which query: snapshot, age, history, gpus, clock, exporters, scrape."""
+    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, scrape."""
     seconds: float
     error: str | None
     """The reason in words, or None when it was answered."""
@@ -66,6 +67,15 @@ class ExportersFound:
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceChanged:
+    """What decisions rest on from now on, beside the samples; stated once at each change."""
+
+    source: str
+    basis: Basis
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """One RPC ended."""
 
@@ -75,7 +85,9 @@ class Called:
     seconds: float
 
 
-Fact = Evaluated | Queried | SnapshotTaken | SourceChanged | ExportersFound | Called
+Fact = (
+    Evaluated | Queried | SnapshotTaken | SourceChanged | ExportersFound | EvidenceChanged | Called
+)
 Observer = Callable[[Fact], None]
 
 

@@ -1,16 +1,17 @@
 """The load of a workload: which of its replicas are measured, and what they add up to.
 
 Pure. A pod's load is its GPUs aggregated at each instant, then the mean over the window of the
-samples that count: none from before the pod had warmed up, because a model that shows 100 % while
-it loads says nothing about the work there is.
+samples that count. Loads are added up over a common time: once a new pod shares the work, what
+the others carried alone is nobody's load any more, and would be counted beside the new one's share.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
+from dataclasses import dataclass, replace
 
-from keda_gpu_scaler import health
+from keda_gpu_scaler import condition
+from keda_gpu_scaler.condition import NEVER, Reporting
+from keda_gpu_scaler.evidence import Readiness
 from keda_gpu_scaler.snapshot import Pod, Snapshot
 from keda_gpu_scaler.spec import GpuAggregation, TriggerSpec
 
@@ -18,9 +19,8 @@ DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; thresholds are compared after rounding."""
 TOLERANCE = 0.1
 """The HPA changes nothing while a value is this near to its target (its default)."""
-WINDOW_SECONDS = 120.0
-AVERAGED_WINDOW_SECONDS = 60.0
-"""The exporter's number is an average already: it needs less smoothing."""
+NO_GPU_SECONDS = 900.0
+"""A Ready pod that shows no GPU for so long, while others of the workload do, has none."""
 
 
 def _mean(values: list[float]) -> float:
@@ -32,14 +32,6 @@ _AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
     GpuAggregation.MAX: max,
     GpuAggregation.SUM: sum,
 }
-
-
-class Reporting(Enum):
-    """Whether a pod's load is known right now."""
-
-    MEASURED = auto()
-    WARMING = auto()
-    MISSING = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +50,14 @@ class Workload:
     replicas: tuple[Replica, ...]
     reporting_pods: int
     ended_pods: int
+    starting: tuple[str, ...] = ()
+    """Replicas that were never Ready, and are young enough to become so."""
+    stalled: tuple[str, ...] = ()
+    """Replicas that were never Ready, and should have been for long."""
+    ignored: tuple[str, ...] = ()
+    """Ready pods that show no GPU while others of the workload do."""
+    ready_known: bool = False
+    """It is known of some of its pods whether they are Ready."""
 
     def of(self, reporting: Reporting) -> list[Replica]:
         """Return the replicas in one condition."""
@@ -70,9 +70,17 @@ class Workload:
 
 
 def pods_of(spec: TriggerSpec, snapshot: Snapshot) -> list[Pod]:
-    """Return exactly the workload's pods, ended ones included."""
+    """Return exactly the workload's pods, ended ones included.
+
+    By their owners where these are known. An owner that says it has no replicas ends those pods
+    that neither it nor an exporter has shown since.
+    """
     candidates = snapshot.pods_of(spec.pods.namespace, spec.pods.prefix)
-    return [pod for pod in candidates if spec.pods.matches(pod.name)]
+    ours = [pod for pod in candidates if _is_ours(spec, pod)]
+    said = snapshot.evidence.get(spec.pods.namespace)
+    if said is None or spec.pods.owner not in said.without_pods:
+        return ours
+    return [pod if _shown_at(pod) >= said.scraped_at else replace(pod, ended=True) for pod in ours]
 
 
 def workload(
@@ -86,26 +94,39 @@ def workload(
         at: the snapshot's instant: silence is measured up to here, so a failed fetch adds none.
         now: the time of the answer: the age of samples is measured up to here.
         give_up_seconds: how long a pod that vanished with its exporter counts as missing while
-            others report.
+            others report, unless the cluster says that it exists; it does not come back when the
+            others end.
     """
-    alive = [_reported(spec, pod, at, now) for pod in pods if not pod.ended]
-    if any(one.reporting is not Reporting.MISSING for one in alive):
-        alive = [one for one in alive if not one.is_given_up(at - give_up_seconds)]
+    alive = [pod for pod in pods if not pod.ended]
+    should = [pod for pod in alive if pod.was_seen or _should_report(pod, alive)]
+    ignored = {pod.name for pod in should if not pod.was_seen and _never_will(pod, should, at)}
+    reported = _with_loads(
+        spec,
+        [
+            _Reported(pod, condition.of(spec, pod, at, now))
+            for pod in should
+            if pod.name not in ignored
+        ],
+    )
+    newest = max((pod.last_seen for pod in pods), default=NEVER)
+    reported = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
     groups: dict[str, list[_Reported]] = defaultdict(list)
-    for one in alive:
+    for one in reported:
         groups[spec.pods.replica_of(one.pod.name)].append(one)
+    replicas = [_replica(name, group) for name, group in sorted(groups.items())]
     return Workload(
-        replicas=tuple(_replica(name, group) for name, group in sorted(groups.items())),
-        reporting_pods=sum(one.reporting is not Reporting.MISSING for one in alive),
+        replicas=tuple(one for one in replicas if one.reporting not in _NOT_READY),
+        reporting_pods=sum(one.reporting in _REPORTING for one in reported),
         ended_pods=sum(pod.ended for pod in pods),
+        starting=_named(replicas, Reporting.STARTING),
+        stalled=_named(replicas, Reporting.STALLED),
+        ignored=tuple(sorted(ignored)),
+        ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
     )
 
 
-def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
-    """Return the window of a pod: the trigger's, or what suits its exporter's numbers."""
-    if spec.window_seconds is not None:
-        return spec.window_seconds
-    return AVERAGED_WINDOW_SECONDS if pod.averaged else WINDOW_SECONDS
+_REPORTING = (Reporting.MEASURED, Reporting.WARMING)
+_NOT_READY = (Reporting.STARTING, Reporting.STALLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,44 +138,61 @@ class _Reported:
     load: float = 0.0
 
     def is_given_up(self, before: float) -> bool:
-        return self.reporting is Reporting.MISSING and self.pod.last_seen < before
+        return self.reporting is Reporting.MISSING and _shown_at(self.pod) < before
+
+
+def _is_ours(spec: TriggerSpec, pod: Pod) -> bool:
+    owned = None if pod.status is None else spec.pods.owns(pod.status.owners)
+    return spec.pods.matches(pod.name) if owned is None else owned
+
+
+def _shown_at(pod: Pod) -> float:
+    """Return when an exporter or the cluster has last shown a pod."""
+    return pod.last_seen if pod.status is None else max(pod.last_seen, pod.status.listed_at)
+
+
+def _should_report(pod: Pod, siblings: Sequence[Pod]) -> bool:
+    """Tell whether a pod that never reported may have a GPU: others do not ask for one alone."""
+    if pod.status is None or pod.readiness is Readiness.UNKNOWN:
+        return False
+    others_ask = any(one.status is not None and one.status.asks_gpu for one in siblings)
+    return pod.status.asks_gpu or not others_ask
+
+
+def _never_will(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
+    """Tell whether a pod has been Ready, and others have reported, for so long that it has none."""
+    since = at - NO_GPU_SECONDS
+    lasting = pod.readiness is Readiness.EVER and condition.ready_since(pod) <= since
+    return lasting and any(one.was_seen and (one.first_seen or NEVER) <= since for one in siblings)
+
+
+def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]:
+    """Return the measured pods with their loads over the time in which all of them were Ready."""
+    measured = [one.pod for one in reported if one.reporting is Reporting.MEASURED]
+    common = max((condition.ready_since(pod) for pod in measured), default=NEVER)
+    return [
+        _measured(spec, one.pod, common) if one.reporting is Reporting.MEASURED else one
+        for one in reported
+    ]
+
+
+def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
+    since = max(common, condition.since_when(spec, pod))
+    aggregate = _AGGREGATE[spec.gpu_aggregation]
+    loads = [aggregate(values) for values in condition.counted(spec, pod, since).values()]
+    return (
+        _Reported(pod, Reporting.MEASURED, _mean(loads))
+        if loads
+        else _Reported(pod, Reporting.WARMING)
+    )
 
 
 def _replica(name: str, pods: list[_Reported]) -> Replica:
-    for state in (Reporting.MISSING, Reporting.WARMING):
+    for state in (*_NOT_READY, Reporting.MISSING, Reporting.WARMING):
         if any(one.reporting is state for one in pods):
             return Replica(name, state, 0.0)
     return Replica(name, Reporting.MEASURED, _mean([one.load for one in pods]))
 
 
-def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> _Reported:
-    silence = at - pod.last_seen
-    if silence > health.patience_seconds(pod.scrape_interval_seconds):
-        return _Reported(pod, Reporting.MISSING)
-    if now - pod.sampled_at > spec.max_age_seconds:
-        return _Reported(pod, Reporting.MISSING)
-    if pod.first_seen is not None and pod.last_seen - pod.first_seen < spec.warmup_seconds:
-        return _Reported(pod, Reporting.WARMING)
-    loads = _loads(spec, pod)
-    return (
-        _Reported(pod, Reporting.MEASURED, _mean(loads))
-        if loads
-        else _Reported(pod, Reporting.MISSING)
-    )
-
-
-def _loads(spec: TriggerSpec, pod: Pod) -> list[float]:
-    """The pod's load at each instant that counts: within the window, and after the warm-up.
-
-    An instant with a refused sample does not: what is left of a load is not the load.
-    """
-    after = pod.last_seen - window_seconds(spec, pod)
-    warm = float("-inf") if pod.first_seen is None else pod.first_seen + spec.warmup_seconds
-    refused = {time for gpu in pod.gpus for time in gpu.refused}
-    counted: dict[float, list[float]] = defaultdict(list)
-    for gpu in pod.gpus:
-        for time, value in zip(gpu.times, gpu.values, strict=True):
-            if after < time <= pod.last_seen and time >= warm and time not in refused:
-                counted[time].append(value)
-    aggregate = _AGGREGATE[spec.gpu_aggregation]
-    return [aggregate(values) for values in counted.values()]
+def _named(replicas: Sequence[Replica], reporting: Reporting) -> tuple[str, ...]:
+    return tuple(one.name for one in replicas if one.reporting is reporting)

@@ -36,6 +36,11 @@ def alternatives(texts: Iterable[str]) -> str:
     return quoted("|".join(re2.escape(text) for text in sorted(texts)))
 
 
+def marked(expression: str, label: str, text: str) -> str:
+    """Return `expression` with a label added to each of its rows, to tell them apart by."""
+    return f'label_replace({expression}, "{label}", "{text}", "", "")'
+
+
 def snapshot(demand: Demand, jobs: Iterable[str], step_seconds: float) -> str:
     """Return the query for every GPU series of the namespaces and for the health of its targets.
 
@@ -60,13 +65,13 @@ def ages(demand: Demand) -> str:
     """
     ways = _ways(demand)
     newest = [
-        _marked(_newest(metric, labels, demand), METRIC_LABEL, metric.name)
+        marked(_newest(metric, labels, demand), METRIC_LABEL, metric.name)
         for labels, measure, _ in ways
         for metric in measure.metrics
     ]
     pod = ", ".join(dict.fromkeys(name for one, *_ in ways for name in (one.namespace, one.pod)))
     stale = f"time() - max by ({pod}) ({' or '.join(newest)}) > {STALE_SECONDS}"
-    return f"({stale}) or {_marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
+    return f"({stale}) or {marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
 
 
 def gpus(uuids: Iterable[str]) -> str:
@@ -85,7 +90,7 @@ def gpus(uuids: Iterable[str]) -> str:
 def exporters() -> str:
     """Return the query for which exporters beside dcgm-exporter show pods at all."""
     return " or ".join(
-        _marked(f"group({_shown(way)})", EXPORTER_LABEL, name)
+        marked(f"group({_shown(way)})", EXPORTER_LABEL, name)
         for name in profiles.DETECTED
         for way in profiles.ways(name, Signal.UTILIZATION)
     )
@@ -115,12 +120,8 @@ def _gpu_states(label: str, matched: str) -> Iterator[str]:
     )
     mapped = f"({{{gpu}}} unless {unmapped})"
     busy = f"{unmapped} > 0 unless on ({label}, GPU_I_ID) {mapped}"
-    yield _marked(f"group by ({label}) ({busy})", STATE_LABEL, "busy")
-    yield _marked(f"group by ({label}) ({{{gpu}}})", STATE_LABEL, "reported")
-
-
-def _marked(expression: str, label: str, text: str) -> str:
-    return f'label_replace({expression}, "{label}", "{text}", "", "")'
+    yield marked(f"group by ({label}) ({busy})", STATE_LABEL, "busy")
+    yield marked(f"group by ({label}) ({{{gpu}}})", STATE_LABEL, "reported")
 
 
 def _gpu_branches(demand: Demand) -> Iterator[str]:

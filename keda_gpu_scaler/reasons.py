@@ -5,10 +5,13 @@ answer "why was this workload (not) scaled?" without a look at the code.
 """
 
 import math
+from collections.abc import Sequence
 
 from keda_gpu_scaler import durations, load
 from keda_gpu_scaler.activity import Activity
-from keda_gpu_scaler.load import Reporting, Workload
+from keda_gpu_scaler.condition import Reporting
+from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.load import Workload
 from keda_gpu_scaler.spec import Aggregation, TriggerSpec
 
 NAMES_SHOWN = 3
@@ -18,15 +21,21 @@ OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was n
 def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say what was measured, what it asks for, and how busy the workload is."""
     del value
-    return f"{_measurement(spec, found)}; {_activity(spec, busy)}"
+    waiting = f"; {_names(found.starting)} not Ready yet" if found.starting else ""
+    return f"{_measurement(spec, found)}; {_activity(spec, busy)}{waiting}"
 
 
 def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
-    """Say which replicas are still warming up and what that does to the answer."""
-    warming = found.of(Reporting.WARMING)
-    who = f"{_names([replica.name for replica in warming])} younger than warmup"
-    age = durations.text(spec.warmup_seconds)
-    return f"{who} {age}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+    """Say which replicas are not measured yet, why, and what that does to the answer."""
+    warming = [replica.name for replica in found.of(Reporting.WARMING)]
+    if warming:
+        why = f"{_names(warming)} {_young(spec, found)}"
+        return f"{why}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+    if found.starting:
+        return f"{_names(found.starting)} not Ready yet: hold; {_activity(spec, busy)}"
+    limit = durations.text(spec.start_timeout_seconds)
+    late = f"{_names(found.stalled)} not Ready within startTimeout {limit}"
+    return f"{late}: hold, and not active by itself; {_activity(spec, busy)}"
 
 
 def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
@@ -35,6 +44,12 @@ def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | N
     names = _names([replica.name for replica in missing])
     who = f"{names} stopped reporting without having ended" if missing else OVERLOOKED
     return f"{who}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+
+
+def empty(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+    """Say who says that there is no pod."""
+    del found, busy, value
+    return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
 
 
 def ended(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
@@ -46,9 +61,11 @@ def ended(spec: TriggerSpec, found: Workload, busy: Activity, value: float | Non
     return f"no pod of {spec.workload} reports or is remembered, and the source is healthy"
 
 
-def unknown(spec: TriggerSpec, found: Workload, age_seconds: float, trouble: str | None) -> str:
+def unknown(
+    spec: TriggerSpec, found: Workload, age_seconds: float, trouble: str | None, basis: Basis
+) -> str:
     """Say what is not known, as a clause, with the source's own words where it failed."""
-    because = f" ({trouble})" if trouble is not None else ""
+    because = f" ({trouble})" if trouble is not None else f" (evidence: {basis})"
     if age_seconds > spec.max_age_seconds:
         limit = durations.text(spec.max_age_seconds)
         return f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}{because}"
@@ -93,6 +110,12 @@ def _wanted(spec: TriggerSpec, found: Workload) -> str:
     return f"asks for {_count(math.ceil(found.total / spec.threshold), 'replica')}"
 
 
+def _young(spec: TriggerSpec, found: Workload) -> str:
+    if found.ready_known:
+        return "Ready for too short a time to be measured"
+    return f"younger than warmup {durations.text(spec.warmup_seconds)}"
+
+
 def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
     known = len(found.of(Reporting.MEASURED))
     part = f"{known} of {_count(len(found.replicas), 'replica')} measured"
@@ -117,7 +140,7 @@ def _number(spec: TriggerSpec, value: float) -> str:
     return f"{round(value, load.DECIMALS):.6g} {spec.signal.unit}"
 
 
-def _names(names: list[str]) -> str:
+def _names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:NAMES_SHOWN])
     rest = len(names) - NAMES_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown

@@ -8,7 +8,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from keda_gpu_scaler.evidence import Basis, NamespaceEvidence, Readiness, Status
 from keda_gpu_scaler.observation import Target
+
+NEVER_SEEN = float("-inf")
+"""When a pod was last seen that no exporter has shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class GpuSamples:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """One pod as the exporters saw it."""
+    """One pod as the exporters saw it, if they did."""
 
     name: str
     gpus: tuple[GpuSamples, ...]
@@ -52,6 +56,18 @@ class Pod:
     """It is known to be gone."""
     released_since: float | None = None
     """Since when its GPUs are reported without it, time after time; None: they are not."""
+    status: Status | None = None
+    """What the cluster says of it; None: nothing, or nobody was asked."""
+
+    @property
+    def was_seen(self) -> bool:
+        """Whether an exporter has ever shown it."""
+        return self.last_seen > NEVER_SEEN
+
+    @property
+    def readiness(self) -> Readiness:
+        """Whether it has ever been Ready."""
+        return Readiness.UNKNOWN if self.status is None else self.status.readiness
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +102,8 @@ class Snapshot:
     """Namespaces watched long enough that a pod which never showed up is believed absent."""
     complete_in: frozenset[str] = field(default_factory=frozenset)
     """Namespaces in which no pod can be overlooked: it reports, or is known to have reported."""
+    evidence: Mapping[str, NamespaceEvidence] = field(default_factory=dict)
+    """The namespaces of whose pods the cluster has spoken lately."""
     refused_samples: int = 0
     """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
 
@@ -93,7 +111,16 @@ class Snapshot:
         """Yield the pods of a namespace whose names start with `prefix`."""
         return self.namespaces.get(namespace, NO_PODS).starting_with(prefix)
 
+    def basis(self, namespace: str) -> Basis:
+        """By whom it is known which pods there are in a namespace."""
+        return Basis.KUBE_STATE_METRICS if namespace in self.evidence else Basis.EXPORTERS
+
+    def is_complete(self, namespace: str) -> bool:
+        """Tell whether no pod of a namespace can be overlooked."""
+        said = self.evidence.get(namespace)
+        return namespace in self.complete_in or (said is not None and said.absence_known)
+
     @property
     def pod_count(self) -> int:
-        """How many pods the snapshot holds."""
-        return sum(len(pods.names) for pods in self.namespaces.values())
+        """How many pods the snapshot holds that exporters have shown."""
+        return sum(pod.was_seen for pods in self.namespaces.values() for pod in pods.pods.values())

@@ -4,9 +4,10 @@ A source answers or raises `errors.SourceError`; it never answers half. Each met
 within the source's own timeout.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
+from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation
 
 SETTLED_LAG_SECONDS = 2.0
@@ -40,6 +41,9 @@ class Source(Protocol):
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return where the GPUs with these UUIDs are at the instant `at`."""
+
+    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+        """Return what the cluster says of the pods there; None where nobody here says anything."""
 
     async def close(self) -> None:
         """Let go of connections and tasks."""

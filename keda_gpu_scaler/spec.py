@@ -20,6 +20,13 @@ class ScaledObject(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
+class Owner(NamedTuple):
+    """What controls a pod, in Kubernetes' words: the kind and the name."""
+
+    kind: str
+    name: str
+
+
 class Signal(StrEnum):
     """What is measured of a GPU."""
 
@@ -92,6 +99,13 @@ class PodSelector(Protocol):
     def replica_of(self, pod: str) -> str:
         """Name the replica this pod is part of: itself, or its group in a LeaderWorkerSet."""
 
+    @property
+    def owner(self) -> Owner | None:
+        """Whose replica count is the workload's; None where no such count is known."""
+
+    def owns(self, above: frozenset[Owner]) -> bool | None:
+        """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerSpec:
@@ -110,6 +124,7 @@ class TriggerSpec:
     activation_threshold: float
     activation_window_seconds: float
     warmup_seconds: float
+    start_timeout_seconds: float
     on_unknown: OnUnknown
     max_age_seconds: float
     source: str

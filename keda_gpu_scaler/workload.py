@@ -1,7 +1,7 @@
 """The workload whose pods are measured: parsed from kubectl's notation, matched by pod name.
 
-Pure. A workload knows its pods by the names that Kubernetes gives them and by nothing else; whether
-a pod exists or is ready is not known here.
+Pure. A workload knows its pods by their owners where somebody says who these are, and otherwise by
+the names that Kubernetes gives them; whether a pod exists or is ready is not known here.
 """
 
 import re
@@ -12,8 +12,9 @@ from typing import Any
 
 import re2
 
-from keda_gpu_scaler import kinds, pod_names
+from keda_gpu_scaler import kinds, owners, pod_names
 from keda_gpu_scaler.kinds import Kind
+from keda_gpu_scaler.spec import Owner
 
 __all__ = ["Kind", "PodPattern", "Workload", "is_name", "is_namespace", "parse"]
 
@@ -103,6 +104,15 @@ class Workload:
             return pod
         return self.prefix + pod.removeprefix(self.prefix).partition("-")[0]
 
+    @property
+    def owner(self) -> Owner | None:
+        """Whose replica count is the workload's."""
+        return owners.owner(self.kind, self.name)
+
+    def owns(self, above: frozenset[Owner]) -> bool | None:
+        """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
+        return owners.owns(self.kind, self.name, above)
+
 
 @dataclass(frozen=True, slots=True)
 class PodPattern:
@@ -142,6 +152,16 @@ class PodPattern:
     def replica_of(self, pod: str) -> str:
         """Return the pod: a pattern knows nothing of groups."""
         return pod
+
+    @property
+    def owner(self) -> Owner | None:
+        """Nobody: a pattern may match the pods of many."""
+        return None
+
+    def owns(self, above: frozenset[Owner]) -> bool | None:
+        """Leave it to the name, which is what the user asked for."""
+        del above
+        return None
 
 
 def parse(text: str, namespace: str) -> Workload:

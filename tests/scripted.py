@@ -1,10 +1,11 @@
 """A source that shows a small world and does what a test tells it: for faults and for counting."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation
 from tests.worlds import STEP, World
 
@@ -35,6 +36,10 @@ class ScriptedSource:
     reports: GpuReports = field(default_factory=GpuReports)
     fetched: list[Demand] = field(default_factory=list)
     remembered: list[Demand] = field(default_factory=list)
+    said: Evidence | None = None
+    evidence_trouble: errors.SourceError | None = None
+    evidence_gate: asyncio.Event | None = None
+    questioned: list[tuple[frozenset[str], float]] = field(default_factory=list)
     located: list[frozenset[str]] = field(default_factory=list)
     closed: bool = False
     started: bool = False
@@ -81,6 +86,15 @@ class ScriptedSource:
         assert at <= self.clock()
         self.located.append(frozenset(uuids))
         return self.reports
+
+    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+        """Return what was scripted."""
+        self.questioned.append((frozenset(namespaces), at))
+        if self.evidence_gate is not None:
+            await self.evidence_gate.wait()
+        if self.evidence_trouble is not None:
+            raise self.evidence_trouble
+        return self.said
 
     @staticmethod
     def _shown(demand: Demand, observation: Observation) -> Observation:

@@ -1,9 +1,14 @@
 """Snapshots for tests of the arithmetic: pods with a life of samples, at one instant."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from keda_gpu_scaler.snapshot import GpuSamples, NamespacePods, Pod, Snapshot
+from keda_gpu_scaler.evidence import NamespaceEvidence, Readiness, Status
+from keda_gpu_scaler.snapshot import NEVER_SEEN, GpuSamples, NamespacePods, Pod, Snapshot
+from keda_gpu_scaler.spec import Owner
 
+BERT_DEPLOYMENT = Owner("Deployment", "bert")
 NOW = 10_000.0
 STEP = 15.0
 
@@ -17,6 +22,7 @@ def pod(  # noqa: PLR0913 - one keyword for each thing a test may want to be dif
     averaged: bool = False,
     ended: bool = False,
     history: float = 300.0,
+    status: Status | None = None,
 ) -> Pod:
     """Return a pod whose GPUs show a constant, or their last values one step apart."""
     begin = last_seen - history if first_seen is None else max(first_seen, last_seen - history)
@@ -29,16 +35,47 @@ def pod(  # noqa: PLR0913 - one keyword for each thing a test may want to be dif
         scrape_interval_seconds=STEP,
         averaged=averaged,
         ended=ended,
+        status=status,
     )
 
 
-def bert(suffix: str, *gpus: float | Sequence[float], **how: float | bool) -> Pod:
+def said(
+    *,
+    ready: float | None = None,
+    never: bool = False,
+    created: float | None = NOW - 7200,
+    listed: float = NOW - 10,
+    **how: Any,  # noqa: ANN401 - fields of Status
+) -> Status:
+    """Return what the cluster says of a pod of deployment/bert, Ready for long unless told."""
+    usual = Status(
+        readiness=Readiness.NEVER if never else Readiness.EVER,
+        ready_since=ready,
+        created_at=created,
+        listed_at=listed,
+        owners=frozenset({BERT_DEPLOYMENT}),
+        asks_gpu=True,
+    )
+    return replace(usual, **how)
+
+
+def unseen(suffix: str, status: Status) -> Pod:
+    """Return a pod of deployment/bert that no exporter has shown."""
+    name = f"bert-7b6667bd9-{suffix * 5}"
+    return Pod(name, (), None, NEVER_SEEN, NEVER_SEEN, status=status)
+
+
+def bert(suffix: str, *gpus: float | Sequence[float], **how: float | bool | Status | None) -> Pod:
     """Return a pod of deployment/bert."""
     return pod(f"bert-7b6667bd9-{suffix * 5}", *gpus, **how)  # type: ignore[arg-type]  # a table of any
 
 
 def snapshot(
-    *pods: Pod, namespace: str = "ml", absence_known: bool = True, complete: bool = True
+    *pods: Pod,
+    namespace: str = "ml",
+    absence_known: bool = True,
+    complete: bool = True,
+    evidence: NamespaceEvidence | None = None,
 ) -> Snapshot:
     """Return a snapshot of one namespace at NOW."""
     named = {pod.name: pod for pod in pods}
@@ -48,6 +85,7 @@ def snapshot(
         namespaces={namespace: NamespacePods(tuple(sorted(named)), named)},
         absence_known_in=frozenset({namespace} if absence_known else ()),
         complete_in=frozenset({namespace} if complete else ()),
+        evidence={} if evidence is None else {namespace: evidence},
     )
 
 

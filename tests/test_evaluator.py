@@ -11,14 +11,16 @@ import pytest_asyncio
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.evaluator import Evaluator
-from keda_gpu_scaler.observation import GpuReports
-from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.evidence import Basis, Evidence, Statement
+from keda_gpu_scaler.observation import GpuReports, Target
+from keda_gpu_scaler.spec import Owner, ScaledObject, TriggerSpec
 from tests.scripted import REFUSED, Clock, ScriptedSource
 from tests.triggers import BERT, spec
 from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, until
 
 PODS = tuple(WorldPod(f"bert-7b6667bd9-{letter * 5}") for letter in "bcdfg")
 WEB = ScaledObject("web", "bert")
+KSM = Target("ksm", "10.0.1.1:8080")
 FactT = TypeVar("FactT", bound=facts.Fact)
 
 
@@ -367,3 +369,69 @@ async def test_the_step_is_the_source_s(bench: Bench) -> None:
     assert bench.evaluator.step_seconds("default") == STEP
     assert bench.evaluator.source_names == {"default"}
     assert bench.source.started
+
+
+# Evidence of the cluster
+
+
+def _cluster(at: float, *names: str, empty: bool = False) -> Evidence:
+    """Return what the cluster says: these pods are Ready, and nobody else."""
+    owned = Statement(
+        owners=frozenset({Owner("Deployment", "bert")}), ready=True, created_at=at - 7200
+    )
+    none = frozenset({("ml", Owner("Deployment", "bert"))}) if empty else frozenset()
+    return Evidence(
+        {("ml", name): owned for name in names}, none, frozenset({"ml"}), {KSM: at}, {KSM: 30.0}
+    )
+
+
+async def test_a_decision_says_what_it_rests_on(bench: Bench) -> None:
+    assert (await bench.ask()).evidence is Basis.EXPORTERS
+    bench.source.said = _cluster(bench.clock(), *(one.name for one in PODS))
+    assert (await bench.later(30)).evidence is Basis.KUBE_STATE_METRICS
+    bases = [fact.basis for fact in bench.of(facts.EvidenceChanged)]
+    assert bases == [Basis.EXPORTERS, Basis.KUBE_STATE_METRICS]
+
+
+async def test_a_workload_without_replicas_is_empty(bench: Bench) -> None:
+    bench.source.world = World(())
+    bench.source.said = _cluster(bench.clock(), empty=True)
+    decided = await bench.ask()
+    assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
+    assert "deployment/bert has no replicas by its own count" in decided.reason
+
+
+async def test_evidence_that_fails_or_hangs_costs_no_answer(bench: Bench) -> None:
+    bench.source.said = _cluster(bench.clock(), *(one.name for one in PODS))
+    await bench.ask()
+    bench.source.evidence_trouble = REFUSED
+    decided = await bench.later(300)
+    assert (decided.state, decided.value, decided.evidence) == (
+        State.MEASURED,
+        450,
+        Basis.EXPORTERS,
+    )
+    assert bench.of(facts.EvidenceChanged)[-1].reason == str(REFUSED)
+
+
+async def test_samples_that_fail_leave_no_question_behind(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    bench.source.evidence_gate = asyncio.Event()
+    decided = await bench.ask()
+    assert decided.evidence is None
+    assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("evidence ")]
+
+
+async def test_the_signals_of_a_source_share_its_evidence(bench: Bench) -> None:
+    await asyncio.gather(bench.ask(), bench.ask(spec(signal="power", activationThreshold="90")))
+    assert len(bench.source.questioned) == 1
+
+
+async def test_an_unknown_load_says_what_is_known_by_whom(bench: Bench) -> None:
+    lost = World(PODS, {NODE: until(bench.clock() - 120)})
+    bench.source.world = lost
+    bench.source.said = _cluster(bench.clock(), *(one.name for one in PODS))
+    decided = await bench.ask()
+    assert "did not end, and no fresh sample of them is left (evidence: kube-state-metrics)" in (
+        decided.reason
+    )

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import load
-from keda_gpu_scaler.load import Reporting, Workload
+from keda_gpu_scaler.condition import Reporting
+from keda_gpu_scaler.evidence import NamespaceEvidence, Readiness
+from keda_gpu_scaler.load import Workload
 from keda_gpu_scaler.snapshot import GpuSamples, Pod
-from keda_gpu_scaler.spec import TriggerSpec
-from tests.snapshots import NOW, STEP, bert, pod, snapshot
+from keda_gpu_scaler.spec import Owner, TriggerSpec
+from tests.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot, unseen
 from tests.triggers import spec
 
 HOUR = 3600.0
@@ -165,3 +167,134 @@ def test_the_sum_is_the_mean_load_times_the_replicas(values: list[float], count:
     mean = sum(values) / len(values)
     assert found.total == pytest.approx(mean * count, abs=1e-5)
     assert 0 <= found.total <= 100 * count
+
+
+# Where it is known since when a pod is Ready
+
+
+READY_NOW = NOW - 105
+"""An exporter's delay (45 s) and half a window (60 s) ago."""
+
+
+def test_samples_count_from_an_exporter_s_delay_after_the_pod_became_ready() -> None:
+    loading = bert("b", [100.0] * 8 + [10.0] * 5, status=said(ready=READY_NOW))
+    assert _workload(spec(), loading).total == 10
+    averaged = replace(loading, averaged=True)
+    assert _conditions(_workload(spec(window="2m"), averaged)) == [Reporting.WARMING]
+
+
+def test_a_pod_is_not_measured_before_its_samples_cover_half_the_window() -> None:
+    young = bert("b", 10, status=said(ready=READY_NOW + 1))
+    assert _conditions(_workload(spec(), young)) == [Reporting.WARMING]
+    assert _workload(spec(window="1m"), young).total == 10
+
+
+def test_warmup_has_no_effect_where_readiness_is_known() -> None:
+    young = bert("b", 10, first_seen=NOW - 90, status=said())
+    assert _workload(spec(warmup="1h"), young).total == 10
+
+
+def test_loads_are_added_up_over_the_time_all_of_them_were_ready() -> None:
+    """130 % of work: one pod carried 100 of it, until it had a second one to share it with."""
+    old = bert("b", [100.0] * 4 + [65.0] * 5, status=said())
+    new = bert("c", [65.0] * 5, status=said(ready=READY_NOW))
+    assert _workload(spec(), old, new).total == 130
+
+
+def test_a_pod_silent_since_another_became_ready_is_waited_for() -> None:
+    new = bert("c", 65, status=said(ready=NOW - 106))
+    silent = bert("b", 100, last_seen=NOW - 60, status=said())
+    assert _conditions(_workload(spec(), silent, new))[0] is Reporting.MEASURED
+    later = bert("c", 65, status=said(ready=NOW - 75))
+    short = spec(window="1m")
+    assert _conditions(_workload(short, replace(silent, last_seen=NOW - 45), later)) == [
+        Reporting.WARMING,
+        Reporting.MEASURED,
+    ]
+
+
+def test_a_ready_pod_without_a_sample_is_waited_for_and_then_missing() -> None:
+    early, late = unseen("b", said(ready=NOW - 120)), unseen("b", said(ready=NOW - 121))
+    assert _conditions(_workload(spec(), early)) == [Reporting.WARMING]
+    assert _conditions(_workload(spec(), late)) == [Reporting.MISSING]
+
+
+def test_a_pod_that_was_never_ready_is_none_of_those_that_should_report() -> None:
+    found = _workload(
+        spec(startTimeout="10m"),
+        bert("b", 90, status=said()),
+        bert("c", 100, status=said(never=True, created=NOW - 599)),
+        unseen("d", said(never=True, created=NOW - 600)),
+        unseen("f", said(never=True, created=None)),
+    )
+    assert (found.total, len(found.replicas)) == (90, 1)
+    assert found.starting == ("bert-7b6667bd9-ccccc", "bert-7b6667bd9-fffff")
+    assert found.stalled == ("bert-7b6667bd9-ddddd",)
+
+
+def test_a_listed_pod_of_which_nobody_knows_whether_it_is_ready_counts_once_it_reports() -> None:
+    unknown = said(readiness=Readiness.UNKNOWN)
+    assert not _workload(spec(), unseen("b", unknown)).replicas
+    assert _workload(spec(), bert("b", 90, status=unknown)).total == 90
+
+
+def test_a_pod_that_asks_for_no_gpu_while_others_do_is_left_out() -> None:
+    leader = unseen("c", said(asks_gpu=False))
+    found = _workload(spec(), bert("b", 90, status=said()), leader)
+    assert (len(found.replicas), found.ignored) == (1, ())
+    assert _conditions(_workload(spec(), leader)) == [Reporting.MISSING]
+
+
+@pytest.mark.parametrize(
+    ("ready", "began", "ignored"),
+    [(None, None, True), (NOW - 960, NOW - 900, True), (NOW - 959, None, False)],
+)
+def test_a_pod_that_never_reported_while_others_did_for_long_has_no_gpu(
+    ready: float | None, began: float | None, *, ignored: bool
+) -> None:
+    silent = unseen("c", said(ready=ready))
+    found = _workload(spec(), bert("b", 90, first_seen=began, status=said()), silent)
+    assert found.ignored == (("bert-7b6667bd9-ccccc",) if ignored else ())
+    assert len(found.replicas) == (1 if ignored else 2)
+
+
+def test_a_pod_is_the_workload_s_by_its_owner_and_not_by_its_name() -> None:
+    """The names of deployment/bert-7b6667bd9 look like those of deployment/bert."""
+    other = said(owners=frozenset({Owner("Deployment", "bert-7b6667bd9")}))
+    assert _workload(spec(), bert("b", 90, status=said()), bert("c", 80, status=other)).total == 90
+
+
+def test_an_owner_without_replicas_ends_what_nobody_has_shown_since() -> None:
+    none = NamespaceEvidence(
+        NOW - 10, absence_known=False, without_pods=frozenset({BERT_DEPLOYMENT})
+    )
+    pods = [
+        bert("b", 90, last_seen=NOW - 20),
+        bert("c", 90, last_seen=NOW - 20, status=said(listed=NOW - 40)),
+        bert("d", 90, status=said(listed=NOW - 40)),
+        unseen("f", said(never=True)),
+    ]
+    found = load.pods_of(spec(), snapshot(*pods, evidence=none))
+    assert [one.ended for one in found] == [True, True, False, False]
+
+
+def test_a_pod_the_cluster_lists_is_never_given_up() -> None:
+    lost = bert("c", 90, last_seen=NOW - 4000, status=said())
+    assert len(_workload(spec(), bert("b", 90), lost).replicas) == 2
+
+
+def test_a_pod_that_was_given_up_does_not_come_back_when_the_others_end() -> None:
+    lost = bert("c", 90, last_seen=NOW - 4000)
+    assert not _workload(spec(), bert("b", 90, last_seen=NOW - 30, ended=True), lost).replicas
+
+
+def test_a_group_is_ready_when_all_of_its_pods_are() -> None:
+    owner = frozenset({Owner("StatefulSet", "bert")})
+    pods = [
+        pod("bert-0", 90, status=said(owners=owner)),
+        pod("bert-0-1", 50, status=said(owners=owner)),
+        pod("bert-1", 90, status=said(owners=owner)),
+        pod("bert-1-1", 90, status=said(owners=owner, never=True, created=NOW - 60)),
+    ]
+    found = _workload(spec(workload="lws/bert"), *pods)
+    assert (found.total, found.starting) == (70, ("bert-1",))

@@ -12,6 +12,7 @@ from structlog.testing import LogCapture
 
 from keda_gpu_scaler import facts, logs
 from keda_gpu_scaler.decision import Decision, State
+from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.settings import LogFormat, LogLevel
 from keda_gpu_scaler.spec import ScaledObject
 from tests import triggers
@@ -78,6 +79,7 @@ def test_the_first_decision_is_told_with_its_reason(lines: LogCapture) -> None:
             "active": True,
             "value": 167.0,
             "average": 83.5,
+            "evidence": None,
             "reason": "mean 83.5 over 2 pods",
         }
     ]
@@ -153,6 +155,56 @@ def test_an_outage_of_a_source_is_told_once_however_many_signals_notice(lines: L
             "reason": "refused",
         },
         {"event": "source.up", "log_level": "info", "source": "default", "reason": "refused"},
+    ]
+
+
+def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    alone = evaluated(replace(evaluated().decision, evidence=Basis.EXPORTERS))
+    for fact in (evaluated(UNKNOWN), alone, alone, replace(alone, spec=triggers.spec(window="9s"))):
+        observe(fact)
+    (told,) = named(lines, "trigger.exporters_only")
+    assert (told["log_level"], told["scaled_object"]) == ("warning", "bert")
+    assert "minReplicaCount 0" in str(told["warning"])
+
+
+def test_an_object_of_which_the_cluster_spoke_is_not_told_about_each_outage(
+    lines: LogCapture,
+) -> None:
+    observe = logs.LogObserver()
+    for basis in (Basis.KUBE_STATE_METRICS, Basis.EXPORTERS):
+        observe(evaluated(replace(evaluated().decision, evidence=basis)))
+    assert not named(lines, "trigger.exporters_only")
+
+
+def test_pods_without_a_gpu_are_told_when_they_change(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    for ignored in ((), ("bert-0",), ("bert-0",), (), ("bert-0", "bert-1")):
+        observe(evaluated(replace(evaluated().decision, ignored=ignored)))
+    told = named(lines, "trigger.pods_ignored")
+    assert [line["pods"] for line in told] == [["bert-0"], ["bert-0", "bert-1"]]
+    assert {line["log_level"] for line in told} == {"warning"}
+
+
+def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    observe(facts.EvidenceChanged("default", Basis.KUBE_STATE_METRICS, "it answers"))
+    observe(facts.EvidenceChanged("default", Basis.EXPORTERS, "HTTP 503"))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "source.evidence",
+            "log_level": "info",
+            "source": "default",
+            "evidence": "kube-state-metrics",
+            "reason": "it answers",
+        },
+        {
+            "event": "source.evidence",
+            "log_level": "warning",
+            "source": "default",
+            "evidence": "exporters",
+            "reason": "HTTP 503",
+        },
     ]
 
 

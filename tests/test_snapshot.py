@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import digest
 from keda_gpu_scaler.observation import Demand, Observation
 from keda_gpu_scaler.presence import Ledger
+from keda_gpu_scaler.roster import Roster
 from keda_gpu_scaler.snapshot import NamespacePods
 from keda_gpu_scaler.spec import Signal
 from tests.snapshots import pod, snapshot
@@ -28,18 +29,23 @@ def test_a_namespace_that_is_not_there_has_no_pods() -> None:
 def test_a_snapshot_answers_for_every_namespace_that_was_asked_about() -> None:
     ledger = Ledger(900.0, {("ml", "bert-0"): pod("bert-0")})
     observation = Observation((900.0,), (), {}, absence_known=True, refused_samples=3)
-    taken = digest.snapshot(ledger, observation, _DEMAND, {"ml"}, 15.0)
+    taken = digest.snapshot(ledger, Roster(), observation, _DEMAND, {"ml"}, 15.0)
     assert taken.namespaces.keys() == {"ml", "web"}
     assert taken.absence_known_in == taken.complete_in == {"ml"}
     assert (taken.pod_count, taken.refused_samples, taken.at) == (1, 3, 900.0)
 
 
 def test_absence_is_known_nowhere_while_the_source_has_not_watched_long_enough() -> None:
-    taken = digest.snapshot(Ledger(), Observation((900.0,), (), {}), _DEMAND, {"ml"}, 15.0)
+    taken = digest.snapshot(
+        Ledger(), Roster(), Observation((900.0,), (), {}), _DEMAND, {"ml"}, 15.0
+    )
     assert taken.absence_known_in == frozenset()
     assert taken.complete_in == {"ml"}
 
 
 def test_nothing_is_complete_while_a_target_is_overlooked() -> None:
     observation = Observation((900.0,), (), {}, overlooks=True)
-    assert digest.snapshot(Ledger(), observation, _DEMAND, {"ml"}, 15.0).complete_in == frozenset()
+    assert (
+        digest.snapshot(Ledger(), Roster(), observation, _DEMAND, {"ml"}, 15.0).complete_in
+        == frozenset()
+    )

@@ -48,6 +48,7 @@ def test_workload_and_threshold_are_enough() -> None:
         activation_threshold=2,
         activation_window_seconds=120,
         warmup_seconds=120,
+        start_timeout_seconds=1800,
         on_unknown=OnUnknown.HOLD,
         max_age_seconds=180,
         source="default",
@@ -86,6 +87,7 @@ def test_every_key_is_read() -> None:
         activation_threshold=120,
         activation_window_seconds=300,
         warmup_seconds=0,
+        start_timeout_seconds=1800,
         on_unknown=OnUnknown.ERROR,
         max_age_seconds=60,
         source="thanos",
@@ -351,7 +353,6 @@ def test_a_namespace_must_be_one(name: str) -> None:
         ("demandActivationThreshold", "0", "-1"),
         ("demandThreshold", "5", "0"),
         ("demandOnEmpty", "inactive", "maybe"),
-        ("startTimeout", "24h", "25h"),
         ("query", 'avg by (pod) (x{a="b"})', ""),
     ],
 )

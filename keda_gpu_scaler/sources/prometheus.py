@@ -1,8 +1,8 @@
 """A Prometheus, or whatever speaks its HTTP API, as a source.
 
-Per step one snapshot query and one for the age of stale samples, however many triggers there are;
-beside them a few that are rare: the clock, which exporters there are, the last hour of namespaces
-that are new, and the GPUs of pods that just vanished.
+Per step one snapshot query, one for the age of stale samples and one to kube-state-metrics, however
+many triggers there are; beside them a few that are rare: the clock, which exporters there are, the
+last hour of namespaces that are new, and the GPUs of pods that just vanished.
 """
 
 import asyncio
@@ -10,17 +10,19 @@ import functools
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
 from keda_gpu_scaler import errors, facts, profiles, query, readings, sharing
+from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.sources import client, prometheus_api
 from keda_gpu_scaler.sources.client import Answer
 from keda_gpu_scaler.sources.detection import Detection
+from keda_gpu_scaler.sources.state_metrics import StateMetrics
 
 SYNCHRONIZED_SECONDS = 300.0
 """Clocks drift by milliseconds in this time."""
@@ -56,6 +58,7 @@ class PrometheusSource:
         self._url = f"{settings.url.rstrip('/')}/api/v1/query"
         self._client = client.create(settings)
         self._jobs: set[str] = set()
+        self._state_metrics = StateMetrics(self._vector, clock)
         self._offset = time.time() - clock()
         self._synchronized_at = float("-inf")
         self._detection = Detection(name, observe, clock)
@@ -92,8 +95,7 @@ class PrometheusSource:
         reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(demand, span_seconds=reach)
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        text = query.ages(self._detection.widened(demand))
-        rows = await self._asked("age", text, at, prometheus_api.vector)
+        rows = await self._vector("age", query.ages(self._detection.widened(demand)), at)
         alive = any(query.ALIVE_LABEL in row.labels for row in rows)
         return replace(observation, sample_ages=_ages(rows), absence_known=alive)
 
@@ -108,11 +110,18 @@ class PrometheusSource:
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(uuids))
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            rows = await self._asked("gpus", query.gpus(batch), at, prometheus_api.vector)
+            rows = await self._vector("gpus", query.gpus(batch), at)
             for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
                 found.setdefault(row.labels.get(query.STATE_LABEL, ""), set()).add(uuid)
         return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
+
+    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+        """Return what kube-state-metrics says of these namespaces, if this server scrapes it."""
+        return await self._state_metrics.evidence(namespaces, at)
+
+    async def _vector(self, kind: str, text: str, at: float, /) -> list[Row]:
+        return await self._asked(kind, text, at, prometheus_api.vector)
 
     async def _observed(self, kind: str, demand: Demand, at: float, step: float) -> Observation:
         """Ask once more when there is a new exporter, or a new job whose health is wanted too."""

@@ -6,11 +6,12 @@ the windows. Everything above it is the same code as with a Prometheus.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import httpx
 
 from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Target
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.sources import addresses, client, exposition
@@ -110,6 +111,9 @@ class ScrapeSource:
         """Return where these GPUs are in the newest round, which is what `at` can only mean."""
         del at
         return self._history.gpus(uuids)
+
+    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+        """Exporters know nothing of pods but their names."""
 
     async def _run(self) -> None:
         try:

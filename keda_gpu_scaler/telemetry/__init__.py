@@ -56,6 +56,8 @@ class Telemetry:
                 self._snapshots.taken(fact)
             case facts.SourceChanged():
                 self._snapshots.source_changed(fact)
+            case facts.EvidenceChanged():
+                self._snapshots.evidence_changed(fact)
             case facts.Queried():
                 self._queried(fact)
             case facts.ExportersFound():

@@ -41,6 +41,12 @@ QUERY_SECONDS = Metric(
 SOURCE_UP = Metric(
     "keda_gpu_scaler_source_up", "gauge", ("source",), "1 while a source answers, 0 while not."
 )
+EVIDENCE = Metric(
+    "keda_gpu_scaler_source_evidence",
+    "gauge",
+    ("source", "evidence"),
+    "1 for what says which pods there are, 0 for what does not: kube-state-metrics or exporters.",
+)
 SNAPSHOT_AGE = Metric(
     "keda_gpu_scaler_snapshot_age_seconds",
     "gauge",
@@ -48,7 +54,7 @@ SNAPSHOT_AGE = Metric(
     "Age of the data that triggers are decided from.",
 )
 SNAPSHOT_PODS = Metric(
-    "keda_gpu_scaler_snapshot_pods", "gauge", _SNAPSHOT, "Pods in the newest snapshot."
+    "keda_gpu_scaler_snapshot_pods", "gauge", _SNAPSHOT, "Pods with a GPU in the newest snapshot."
 )
 REFUSED_SAMPLES = Metric(
     "keda_gpu_scaler_snapshot_refused_samples",
@@ -83,6 +89,12 @@ STATE = Metric(
     (*_TRIGGER, "state"),
     "1 for the state the trigger is in, 0 for the others.",
 )
+TRIGGER_EVIDENCE = Metric(
+    "keda_gpu_scaler_trigger_evidence",
+    "gauge",
+    (*_TRIGGER, "evidence"),
+    "1 for what the last decision rests on, 0 for the other: kube-state-metrics or exporters.",
+)
 EXPECTED = Metric(
     "keda_gpu_scaler_trigger_expected_replicas", "gauge", _TRIGGER, "Replicas that should report."
 )
@@ -91,6 +103,12 @@ MEASURED = Metric(
     "gauge",
     _TRIGGER,
     "Replicas whose load is known.",
+)
+IGNORED = Metric(
+    "keda_gpu_scaler_trigger_ignored_pods",
+    "gauge",
+    _TRIGGER,
+    "Ready pods that never showed a GPU while others of the workload did.",
 )
 REPORTING = Metric(
     "keda_gpu_scaler_trigger_reporting_pods", "gauge", _TRIGGER, "Pods that report right now."
@@ -102,6 +120,7 @@ METRICS = (
     QUERIES,
     QUERY_SECONDS,
     SOURCE_UP,
+    EVIDENCE,
     SNAPSHOT_AGE,
     SNAPSHOT_PODS,
     REFUSED_SAMPLES,
@@ -110,7 +129,9 @@ METRICS = (
     THRESHOLD,
     ACTIVE,
     STATE,
+    TRIGGER_EVIDENCE,
     EXPECTED,
     MEASURED,
     REPORTING,
+    IGNORED,
 )

@@ -10,6 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import facts
+from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.telemetry import metrics
 from keda_gpu_scaler.telemetry.lately import Lately
 
@@ -34,6 +35,7 @@ class Snapshots(Collector):
         self._clock = clock
         self._shown: Lately[_Key, _Shown] = Lately(LIMIT, clock)
         self._up: dict[str, bool] = {}
+        self._evidence: dict[str, Basis] = {}
 
     def taken(self, fact: facts.SnapshotTaken) -> None:
         """Show what is in this snapshot from now on."""
@@ -55,6 +57,10 @@ class Snapshots(Collector):
         """Show whether the source answers."""
         self._up[fact.source] = fact.reachable
 
+    def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
+        """Show what says which pods there are."""
+        self._evidence[fact.source] = fact.basis
+
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield one family per metric."""
         now, shown = self._clock(), self._shown.items()
@@ -63,6 +69,12 @@ class Snapshots(Collector):
         yield _family(metrics.SNAPSHOT_PODS, [(key, each.pods) for key, each in shown])
         refused = [(key, each.refused_samples) for key, each in shown]
         yield _family(metrics.REFUSED_SAMPLES, refused)
+        said = [
+            ((name, basis), basis is current)
+            for name, current in list(self._evidence.items())
+            for basis in Basis
+        ]
+        yield _family(metrics.EVIDENCE, said)
         yield _family(metrics.SOURCE_UP, [((name,), up) for name, up in list(self._up.items())])
 
 

@@ -5,12 +5,14 @@ share both share their series, and the one decided last shows.
 """
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import facts
 from keda_gpu_scaler.decision import State
+from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.telemetry import metrics
 from keda_gpu_scaler.telemetry.lately import Lately
 
@@ -39,17 +41,23 @@ class Triggers(Collector):
                 if value is not None:
                     family.add_metric(labels, value)
             yield family
-        yield self._states(decided)
+        yield _choice(metrics.STATE, State, decided, lambda fact: fact.decision.state)
+        yield _choice(metrics.TRIGGER_EVIDENCE, Basis, decided, lambda fact: fact.decision.evidence)
 
-    def _states(
-        self, decided: Iterable[tuple[tuple[str, str, str], facts.Evaluated]]
-    ) -> GaugeMetricFamily:
-        metric = metrics.STATE
-        family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
-        for labels, fact in decided:
-            for state in State:
-                family.add_metric((*labels, state), float(state is fact.decision.state))
-        return family
+
+def _choice(
+    metric: metrics.Metric,
+    words: Iterable[StrEnum],
+    decided: Iterable[tuple[tuple[str, str, str], facts.Evaluated]],
+    read: Callable[[facts.Evaluated], StrEnum | None],
+) -> GaugeMetricFamily:
+    """Return a family with 1 for one of the words and 0 for the others; nothing for none."""
+    family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+    for labels, fact in decided:
+        chosen = read(fact)
+        for word in words if chosen is not None else ():
+            family.add_metric((*labels, word), float(word is chosen))
+    return family
 
 
 _GAUGES: tuple[tuple[metrics.Metric, Callable[[facts.Evaluated], float | None]], ...] = (
@@ -60,4 +68,5 @@ _GAUGES: tuple[tuple[metrics.Metric, Callable[[facts.Evaluated], float | None]],
     (metrics.EXPECTED, lambda fact: fact.decision.expected),
     (metrics.MEASURED, lambda fact: fact.decision.measured),
     (metrics.REPORTING, lambda fact: fact.decision.reporting_pods),
+    (metrics.IGNORED, lambda fact: len(fact.decision.ignored)),
 )

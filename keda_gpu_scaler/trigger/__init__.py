@@ -62,6 +62,7 @@ def _spec(reader: Reader, source_names: Collection[str]) -> TriggerSpec:
         window_seconds=reader.read("window", values.window, None),
         activation_threshold=activation,
         activation_window_seconds=reader.read("activationWindow", values.window, 0.0),
+        start_timeout_seconds=reader.read("startTimeout", values.timeout, 0.0),
         warmup_seconds=reader.read("warmup", values.warmup, 0.0),
         on_unknown=reader.read("onUnknown", values.choice(OnUnknown), OnUnknown.HOLD),
         max_age_seconds=reader.read("maxAge", values.window, 0.0),

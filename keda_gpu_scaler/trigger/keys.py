@@ -68,7 +68,9 @@ KEYS: Mapping[str, Key] = {
     "demandActivationThreshold": _later("active while the demand is above this", "0"),
     "demandThreshold": _later("the demand that one replica can serve"),
     "demandOnEmpty": _later("what a failed demandQuery means without pods", "error"),
-    "startTimeout": _later("a pod not Ready and younger than this is starting", "30m"),
+    "startTimeout": Key(
+        meaning="a pod that was never Ready and is younger than this is starting", default="30m"
+    ),
     "warmup": Key(
         meaning="pods whose series are younger are still starting, where readiness is not known",
         default="2m",

@@ -25,7 +25,6 @@ _UNSUPPORTED: Mapping[str, Callable[[str], object]] = {
     "demandActivationThreshold": values.level,
     "demandThreshold": values.target,
     "demandOnEmpty": values.choice(values.EmptyDemand),
-    "startTimeout": values.timeout,
     "query": values.promql,
 }
 

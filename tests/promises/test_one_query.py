@@ -5,7 +5,9 @@ import math
 import time
 from collections.abc import Iterator
 
+from tests import kube_state
 from tests.gpus import Gpu, Up, history
+from tests.kube_state import KubePod
 from tests.prometheus import PrometheusServer
 from tests.promises.stack import Stack, reference, running
 
@@ -15,8 +17,8 @@ STEP_SECONDS = 15.0
 ROUND_SECONDS = 15.0
 """Four rounds are a minute: one poll more than KEDA and the HPA make at their defaults."""
 OTHERS = 12
-"""The clock, the last hour, the exporters: none of it grows with the triggers."""
-KINDS = ("snapshot", "age", "clock", "history", "exporters")
+"""The clock, the last hour, the exporters, kube-state-metrics: none grows with the triggers."""
+KINDS = ("snapshot", "age", "evidence", "clock", "history", "jobs", "exporters")
 
 
 def _workloads() -> Iterator[str]:
@@ -48,6 +50,8 @@ async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
     now = time.time()
     pods = [Gpu(f"{name}-7b6667bd9-bbbbb", 50) for name in _workloads()]
     await prometheus.write(history(now, [Up(), *pods]))
+    listed = [KubePod(name=pod.pod, owner=("ReplicaSet", pod.pod[:-6]), begin=-60) for pod in pods]
+    await prometheus.write(kube_state.history(now, [kube_state.up(), *listed]))
     async with running(prometheus.url, step=f"{STEP_SECONDS:g}s") as stack:
         before, loop = await prometheus.requests(), asyncio.get_running_loop()
         begin = loop.time()
@@ -57,5 +61,6 @@ async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
         steps = math.ceil((loop.time() - begin) / STEP_SECONDS) + 1
         # The first answer shows which jobs there are; the question comes again with their health.
         assert stack.queries("snapshot") <= steps + 1
-        assert counted <= 2 * steps + OTHERS
+        assert stack.queries("evidence") <= steps
+        assert counted <= 3 * steps + OTHERS
         assert sum(stack.queries(kind) for kind in KINDS) == counted

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import facts, load
 from keda_gpu_scaler.collector import Collector
+from keda_gpu_scaler.condition import Reporting
 from keda_gpu_scaler.facts import Fact, Queried
-from keda_gpu_scaler.load import Reporting
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Series, Target
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import GPUS_PER_QUERY, PrometheusSource
 from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.witness import Witness
 from tests import gpus, series, triggers
 from tests.gpus import Gpu, Up
 from tests.prometheus import PrometheusServer
@@ -588,7 +589,7 @@ async def test_a_pods_load_is_what_promql_says(
     each = f"avg by (exported_pod) (max by (exported_pod, UUID, GPU_I_ID) ({one}))"
     said = await server.query(f"avg_over_time(({each})[2m:15s]) and on (exported_pod) {one}", NOW)
     async with connected(server) as source:
-        snapshot = await Collector(source, 3600).take(demand(ns), NOW)
+        snapshot = await Collector(source, Witness("default", source), 3600).take(demand(ns), NOW)
 
     pods = [pod for pod in snapshot.namespaces[ns].pods.values() if pod.last_seen == NOW]
     spec = triggers.spec(window="2m", warmup="0s", maxAge="1h")

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from keda_gpu_scaler import facts, telemetry
 from keda_gpu_scaler.decision import Decision, State
+from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.spec import ScaledObject
 from keda_gpu_scaler.telemetry import Telemetry
 from tests import triggers
@@ -24,6 +25,8 @@ MEASURED = Decision(
     expected=3,
     measured=2,
     reporting_pods=4,
+    evidence=Basis.KUBE_STATE_METRICS,
+    ignored=("bert-0",),
 )
 UNKNOWN = Decision(state=State.UNKNOWN, reason="no answer", value=None, active=None)
 
@@ -116,6 +119,7 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
             "expected_replicas",
             "measured_replicas",
             "reporting_pods",
+            "ignored_pods",
         )
     }
     assert shown == {
@@ -126,6 +130,7 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
         "expected_replicas": 3,
         "measured_replicas": 2,
         "reporting_pods": 4,
+        "ignored_pods": 1,
     }
 
 
@@ -135,6 +140,16 @@ def test_exactly_the_state_it_is_in_is_one(counted: Telemetry) -> None:
         str(state): value(counted, "trigger_state", **TRIGGER, state=state) for state in State
     }
     assert states == {str(state): float(state is State.MEASURED) for state in State}
+
+
+def test_what_decisions_rest_on_is_one(counted: Telemetry) -> None:
+    counted(evaluated())
+    counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
+    for basis, trigger, source in ((Basis.KUBE_STATE_METRICS, 1, 0), (Basis.EXPORTERS, 0, 1)):
+        assert value(counted, "trigger_evidence", **TRIGGER, evidence=basis) == trigger
+        assert value(counted, "source_evidence", source="default", evidence=basis) == source
+    counted(evaluated(UNKNOWN))
+    assert value(counted, "trigger_evidence", **TRIGGER, evidence=Basis.EXPORTERS) is None
 
 
 def test_what_is_held_or_unknown_has_no_sample(counted: Telemetry) -> None:
@@ -174,6 +189,7 @@ def test_two_triggers_with_the_same_names_share_their_series(counted: Telemetry)
 def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(evaluated())
     counted(taken())
+    counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
     counted(facts.Queried("default", "snapshot", 0.5, None))
     counted(facts.Called("GetMetrics", "OK", 0.002))
     counted(facts.ExportersFound("default", ("hami",)))

@@ -1,90 +1,31 @@
-"""The log: how lines look, and which facts become lines.
+"""Which facts become lines of the log.
 
-An event is a dotted name, everything else is a key. The core never logs: it states facts, and
-`LogObserver` writes a line where somebody would want to know. Nothing here decides or counts.
+An event is a dotted name, everything else is a key.
 """
 
-import logging
-import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
 
 import structlog
 from cachetools import TTLCache
-from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+from structlog.typing import FilteringBoundLogger
 
 from keda_gpu_scaler import facts
 from keda_gpu_scaler.decision import State
-from keda_gpu_scaler.settings import LogFormat, LogLevel
+from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 
 REMEMBER_SECONDS = 600.0
 """KEDA asks every 30 s by default; what nobody asked for this long is gone, or as good as new."""
 TRIGGERS_REMEMBERED = 20_000
-PARTS = frozenset({"scrape", "history", "exporters"})
+PARTS = frozenset({"scrape", "history", "evidence", "jobs", "exporters"})
 """Queries that can fail while their source is up; any other one takes the source down."""
 _DECIMALS = 3
-
-
-def configure(level: LogLevel, form: LogFormat, stream: TextIO = sys.stdout) -> None:
-    """Send every line of this process to one stream, in one form.
-
-    Args:
-        level: the least important lines to write. Libraries write warnings at least.
-        form: JSON, or lines for people; `auto` is for people on a terminal.
-        stream: where to; a container's standard output is its log.
-    """
-    number = logging.getLevelNamesMapping()[level.upper()]
-    common: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    rendering = _rendering(form, stream)
-    structlog.configure(
-        processors=[*common, *rendering],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(stream),
-        cache_logger_on_first_use=False,
-    )
-    _configure_libraries(max(number, logging.WARNING), common, rendering, stream)
-
-
-def _rendering(form: LogFormat, stream: TextIO) -> list[Processor]:
-    is_terminal = stream.isatty()
-    if form is LogFormat.CONSOLE or (form is LogFormat.AUTO and is_terminal):
-        # The default shows the values of variables in tracebacks, and they may be secrets.
-        plain = structlog.dev.plain_traceback
-        return [structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=plain)]
-    json = structlog.processors.JSONRenderer(default=str)
-    return [structlog.processors.format_exc_info, _put_first, json]
-
-
-def _put_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Begin each line with what people look for."""
-    first = {key: event.pop(key) for key in ("timestamp", "level", "event")}
-    return {**first, **event}
-
-
-def _configure_libraries(
-    level: int, common: list[Processor], rendering: list[Processor], stream: TextIO
-) -> None:
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[_name_event, *common],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
-        )
-    )
-    logging.basicConfig(handlers=[handler], level=level, force=True)
-
-
-def _name_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Keep `event` a name: what a library says in a sentence becomes a key."""
-    event["message"], event["event"] = event["event"], "library.logged"
-    event["logger"] = event["_record"].name
-    return event
+EXPORTERS_ONLY = (
+    "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
+    "kube-state-metrics as well"
+)
+_Key = tuple[ScaledObject, TriggerSpec]
 
 
 class LogObserver:
@@ -97,8 +38,14 @@ class LogObserver:
             clock: seconds that never go back.
         """
         self._logger: FilteringBoundLogger = structlog.get_logger()
-        self._decided: TTLCache[tuple[ScaledObject, TriggerSpec], tuple[State, bool | None]] = (
-            TTLCache(TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock)
+        self._decided: TTLCache[_Key, tuple[State, bool | None]] = TTLCache(
+            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        )
+        self._ignored: TTLCache[_Key, tuple[str, ...]] = TTLCache(
+            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        )
+        self._judged: TTLCache[ScaledObject, bool] = TTLCache(
+            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
         self._reachable: dict[str, bool] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
@@ -114,6 +61,8 @@ class LogObserver:
                 self._source_changed(fact)
             case facts.ExportersFound():
                 self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
+            case facts.EvidenceChanged():
+                self._evidence_changed(fact)
             case facts.SnapshotTaken() | facts.Called():
                 pass
             case _:
@@ -125,6 +74,8 @@ class LogObserver:
         self._decided[key] = now
         if before is None:
             self._warn(fact)
+        self._notice(fact)
+        self._pods_ignored(fact)
         if before != now:
             self._logger.info("decision.changed", **_described(fact))
         self._logger.debug("decision.made", **_described(fact))
@@ -132,6 +83,30 @@ class LogObserver:
     def _warn(self, fact: facts.Evaluated) -> None:
         for warning in fact.spec.warnings:
             self._logger.warning("trigger.warning", **_whose(fact), warning=warning)
+
+    def _notice(self, fact: facts.Evaluated) -> None:
+        """Say once per object that its pods are known by exporters only.
+
+        Where the cluster is silent only later, the line about the source says so for all of them.
+        """
+        basis, name = fact.decision.evidence, fact.scaled_object
+        if basis is Basis.EXPORTERS and name not in self._judged:
+            self._logger.warning("trigger.exporters_only", **_whose(fact), warning=EXPORTERS_ONLY)
+        if basis is not None:
+            self._judged[name] = True
+
+    def _pods_ignored(self, fact: facts.Evaluated) -> None:
+        """Write when other pods than before are taken for pods without a GPU."""
+        key, ignored = (fact.scaled_object, fact.spec), fact.decision.ignored
+        if ignored and ignored != self._ignored.get(key):
+            self._logger.warning("trigger.pods_ignored", **_whose(fact), pods=list(ignored))
+        self._ignored[key] = ignored
+
+    def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
+        write = self._logger.info
+        if fact.basis is Basis.EXPORTERS:
+            write = self._logger.warning
+        write("source.evidence", source=fact.source, evidence=str(fact.basis), reason=fact.reason)
 
     def _queried(self, fact: facts.Queried) -> None:
         seconds = round(fact.seconds, _DECIMALS)
@@ -184,6 +159,7 @@ def _described(fact: facts.Evaluated) -> dict[str, object]:
         "active": decided.active,
         "value": _rounded(decided.value),
         "average": _rounded(decided.average),
+        "evidence": None if decided.evidence is None else str(decided.evidence),
         "reason": decided.reason,
     }
 

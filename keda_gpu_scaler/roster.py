@@ -1,0 +1,145 @@
+"""The book of what the cluster said: one status per pod, carried from fetch to fetch.
+
+Pure. What cannot be undone is kept while nobody speaks: whose a pod is, that it was Ready once,
+that it is being deleted. That a pod is *not listed* proves something only if everybody who lists
+pods was scraped well for a while, and later than the pod was last listed or seen: a list that was
+just restarted is short, and so is one of several that share the pods.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from keda_gpu_scaler import health
+from keda_gpu_scaler.evidence import Evidence, PodKey, Readiness, Statement, Status
+from keda_gpu_scaler.spec import Owner
+
+HOUR_SECONDS = 3600.0
+"""So long a target that went away is waited for, and a pod that is not listed is remembered."""
+YOUNG_SECONDS = 600.0
+"""Where nobody says since when a pod is Ready: a younger one may have become so just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Those who list the pods: whether any of them can be missing."""
+
+    is_whole: bool = False
+    steady: int = 0
+    """How many there have been lately when nobody was missing."""
+    steady_at: float = float("-inf")
+    interval_seconds: float = 0.0
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long something is not acted on that the next scrape may change."""
+        return health.patience_seconds(self.interval_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Everything remembered between two fetches."""
+
+    scraped_at: float = float("-inf")
+    """What is listed was so at this time."""
+    pods: Mapping[PodKey, Status] = field(default_factory=dict)
+    without_pods: frozenset[tuple[str, Owner]] = frozenset()
+    covered: frozenset[str] = frozenset()
+    """The namespaces it speaks of."""
+    watch: Watch = field(default_factory=Watch)
+
+    def is_current(self, at: float) -> bool:
+        """Tell whether the cluster has spoken lately."""
+        return self._is_fresh(self.scraped_at, at)
+
+    def is_listed(self, status: Status) -> bool:
+        """Tell whether the newest scrape showed this pod."""
+        return status.listed_at >= self.scraped_at
+
+    def status(self, key: PodKey, at: float) -> Status | None:
+        """Return what is known of a pod; that it was never Ready is only known for a while."""
+        known = self.pods.get(key)
+        if (
+            known is None
+            or known.readiness is Readiness.EVER
+            or self._is_fresh(known.listed_at, at)
+        ):
+            return known
+        return replace(known, readiness=Readiness.UNKNOWN)
+
+    def proves_gone(self, key: PodKey, last_seen: float) -> bool:
+        """Tell whether a pod that was last seen then does not exist any more."""
+        known = self.pods.get(key)
+        last = last_seen if known is None else max(last_seen, known.listed_at)
+        is_whole = self.watch.is_whole and key[0] in self.covered
+        return is_whole and self.scraped_at - last >= self.watch.patience_seconds
+
+    def _is_fresh(self, time: float, at: float) -> bool:
+        return at - time <= 2 * self.watch.patience_seconds
+
+
+def advance(roster: Roster, evidence: Evidence, namespaces: Collection[str], at: float) -> Roster:
+    """Return the roster after a fetch.
+
+    Args:
+        roster: what was known before.
+        evidence: what the cluster says now.
+        namespaces: the ones it was asked about.
+        at: the instant of the fetch.
+    """
+    watch = _watched(roster.watch, evidence, at)
+    speaks = bool(evidence.scrapes or evidence.pods)
+    # Without `up`, nobody knows when the targets were scraped: not more than a scrape ago.
+    listed_at = min(evidence.scrapes.values(), default=at - health.PATIENCE_SECONDS)
+    pods = {
+        key: status
+        for key, status in roster.pods.items()
+        if key[0] in namespaces and at - status.listed_at <= HOUR_SECONDS
+    }
+    for key, statement in evidence.pods.items():
+        pods[key] = _status(pods.get(key), statement, at, listed_at)
+    scraped_at = listed_at if speaks else roster.scraped_at
+    return Roster(scraped_at, pods, evidence.without_pods, evidence.covered, watch)
+
+
+def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
+    """Wait an hour for one who went away: of several that share the pods, its part is missing."""
+    interval = max(evidence.settled.values(), default=watch.interval_seconds)
+    expected = watch.steady if at - watch.steady_at <= HOUR_SECONDS else 0
+    if evidence.is_whole and len(evidence.scrapes) >= expected:
+        return Watch(
+            is_whole=True, steady=len(evidence.scrapes), steady_at=at, interval_seconds=interval
+        )
+    return replace(watch, is_whole=False, interval_seconds=interval)
+
+
+def _status(known: Status | None, said: Statement, at: float, listed_at: float) -> Status:
+    if known is not None and known.created_at != said.created_at:
+        known = None  # another pod of the same name
+    readiness, since = _readiness(known, said, at)
+    return Status(
+        owners=said.owners,
+        created_at=said.created_at,
+        readiness=readiness,
+        ready_since=since,
+        ended=said.ended or (known is not None and known.ended),
+        asks_gpu=said.asks_gpu,
+        listed_at=listed_at,
+    )
+
+
+def _readiness(known: Status | None, said: Statement, at: float) -> tuple[Readiness, float | None]:
+    if known is not None and known.readiness is Readiness.EVER:
+        return Readiness.EVER, known.ready_since
+    if said.ready:
+        return Readiness.EVER, _ready_since(known, said, at)
+    if said.once_ready:
+        return Readiness.EVER, None
+    return (Readiness.UNKNOWN if said.ready is None else Readiness.NEVER), None
+
+
+def _ready_since(known: Status | None, said: Statement, at: float) -> float | None:
+    if said.ready_at is not None:
+        return said.ready_at
+    watched = known is not None and known.readiness is Readiness.NEVER
+    young = said.created_at is not None and at - said.created_at < YOUNG_SECONDS
+    return at if watched or said.lately or young else None

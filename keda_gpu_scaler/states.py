@@ -1,0 +1,60 @@
+"""How well a workload's load is known: one of six states.
+
+Pure. What each of them means for the answer is in `decision.py`.
+"""
+
+from enum import StrEnum
+
+from keda_gpu_scaler.condition import Reporting
+from keda_gpu_scaler.load import Workload
+from keda_gpu_scaler.snapshot import Snapshot
+from keda_gpu_scaler.spec import TriggerSpec
+
+
+class State(StrEnum):
+    """How well the workload's load is known."""
+
+    MEASURED = "measured"
+    STARTING = "starting"
+    PARTIAL = "partial"
+    EMPTY = "empty"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the workload is known to have no pods."""
+        return self in (State.EMPTY, State.ENDED)
+
+
+def of(spec: TriggerSpec, snapshot: Snapshot, found: Workload, now: float) -> State:
+    """Return the state of a workload.
+
+    Args:
+        spec: the trigger.
+        snapshot: the newest snapshot of its source.
+        found: the workload's replicas in it.
+        now: the time of the answer.
+    """
+    if not found.replicas:
+        is_stale = now - snapshot.at > spec.max_age_seconds
+        return State.UNKNOWN if is_stale else _without_replicas(spec, snapshot, found)
+    if not found.reporting_pods:
+        return State.UNKNOWN
+    if found.of(Reporting.MISSING) or not snapshot.is_complete(spec.pods.namespace):
+        return State.PARTIAL
+    return State.STARTING if found.of(Reporting.WARMING) else State.MEASURED
+
+
+def _without_replicas(spec: TriggerSpec, snapshot: Snapshot, found: Workload) -> State:
+    """No pod should report: none is Ready yet, or there is none."""
+    namespace = spec.pods.namespace
+    if found.starting or found.stalled:
+        return State.STARTING
+    said = snapshot.evidence.get(namespace)
+    if said is not None and spec.pods.owner in said.without_pods:
+        return State.EMPTY
+    listed_absent = said is not None and said.absence_known
+    if found.ended_pods or listed_absent or namespace in snapshot.absence_known_in:
+        return State.ENDED
+    return State.UNKNOWN

@@ -1,0 +1,58 @@
+"""Claims about whose a pod is, by its owners."""
+
+import pytest
+
+from keda_gpu_scaler import kinds, owners
+from keda_gpu_scaler.kinds import Kind
+from keda_gpu_scaler.spec import Owner
+from keda_gpu_scaler.workload import PodPattern, Workload
+
+REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
+DEPLOYMENT = Owner("Deployment", "bert")
+
+
+@pytest.mark.parametrize(
+    ("workload", "above", "ours"),
+    [
+        ("deployment", {REPLICA_SET, DEPLOYMENT}, True),
+        ("deployment", {REPLICA_SET, Owner("Deployment", "bert-b")}, False),
+        ("deployment", {REPLICA_SET, Owner("Rollout", "bert")}, False),
+        ("deployment", {REPLICA_SET}, None),
+        ("deployment", {Owner("DaemonSet", "bert")}, False),
+        ("deployment", set(), False),
+        ("rollout", {REPLICA_SET, Owner("Rollout", "bert")}, True),
+        ("replicaset", {Owner("ReplicaSet", "bert"), DEPLOYMENT}, True),
+        ("replicaset", {REPLICA_SET, DEPLOYMENT}, False),
+        ("statefulset", {Owner("StatefulSet", "bert")}, True),
+        ("statefulset", {Owner("StatefulSet", "bert-0")}, False),
+        ("leaderworkerset", {Owner("StatefulSet", "bert")}, True),
+        ("leaderworkerset", {Owner("StatefulSet", "bert-0")}, True),
+        ("leaderworkerset", {Owner("StatefulSet", "bert-x")}, False),
+        ("leaderworkerset", {Owner("Deployment", "bert-0")}, False),
+        ("daemonset", {Owner("DaemonSet", "bert")}, True),
+        ("job", {Owner("Job", "bert")}, True),
+        ("cronjob", {Owner("Job", "bert-123"), Owner("CronJob", "bert")}, True),
+        ("cronjob", {Owner("Job", "bert-123")}, None),
+        ("inferenceservice", {REPLICA_SET, Owner("Deployment", "bert-predictor")}, None),
+    ],
+)
+def test_a_pod_is_the_workload_s_if_its_owner_is_the_workload(
+    workload: str, above: set[Owner], *, ours: bool | None
+) -> None:
+    found = Workload(kinds.parse(workload), "ml", "bert")
+    assert found.owns(frozenset(above)) is ours
+
+
+def test_a_pattern_leaves_it_to_the_name() -> None:
+    pattern = PodPattern("ml", "bert-.*")
+    assert pattern.owns(frozenset({DEPLOYMENT})) is None
+    assert pattern.owner is None
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_owner_with_the_replica_count_is_known_by_the_workload_s_name(kind: Kind) -> None:
+    owner = Workload(kind, "ml", "bert").owner
+    by_other_names = {Kind.INFERENCE_SERVICE, Kind.KNATIVE_SERVICE}
+    assert (owner is None) == (kind in by_other_names)
+    assert owner is None or owner.name == "bert"
+    assert owner == owners.owner(kind, "bert")

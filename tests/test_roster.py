@@ -1,0 +1,181 @@
+"""Claims about what all statements about a pod come to."""
+
+from dataclasses import replace
+
+import pytest
+
+from keda_gpu_scaler import roster
+from keda_gpu_scaler.evidence import Evidence, Readiness, Statement, Status
+from keda_gpu_scaler.observation import Target
+from keda_gpu_scaler.roster import Roster
+
+AT = 10_000.0
+KEY = ("ml", "bert-0")
+ONE = Target("ksm", "10.0.1.1:8080")
+TWO = Target("ksm", "10.0.1.2:8080")
+STARTING = Statement(created_at=AT - 100, ready=False)
+READY = Statement(created_at=AT - 100, ready=True, ready_at=AT - 20)
+
+
+def _said(
+    at: float,
+    statement: Statement | None = None,
+    *,
+    targets: tuple[Target, ...] = (ONE,),
+    settled: bool = True,
+    down: tuple[Target, ...] = (),
+) -> Evidence:
+    """Return what is said by a scrape of the instant `at`, 30 s after the one before."""
+    return Evidence(
+        {} if statement is None else {KEY: statement},
+        covered=frozenset({"ml"}),
+        scrapes=dict.fromkeys(targets, at),
+        settled=dict.fromkeys(targets, 30.0) if settled else {},
+        down=frozenset(down),
+    )
+
+
+def _after(*evidence: tuple[float, Evidence]) -> Roster:
+    book = Roster()
+    for at, said in evidence:
+        book = roster.advance(book, said, {"ml"}, at)
+    return book
+
+
+def _status(*evidence: tuple[float, Evidence]) -> Status:
+    return _after(*evidence).pods[KEY]
+
+
+def _told(*statements: Statement) -> Status:
+    times = [AT + 15 * n for n in range(len(statements))]
+    return _status(*[(at, _said(at, one)) for at, one in zip(times, statements, strict=True)])
+
+
+def test_a_pod_is_ready_since_its_cluster_says() -> None:
+    found = _told(STARTING, READY)
+    assert (found.readiness, found.ready_since) == (Readiness.EVER, AT - 20)
+    assert _told(STARTING).readiness is Readiness.NEVER
+    assert _told(Statement()).readiness is Readiness.UNKNOWN
+
+
+def test_a_pod_once_ready_stays_one_that_was_ready_since_the_first_time() -> None:
+    again = replace(READY, ready_at=AT + 5)
+    found = _told(READY, replace(READY, ready=False, ready_at=None), again)
+    assert (found.readiness, found.ready_since) == (Readiness.EVER, AT - 20)
+
+
+def test_that_a_pod_was_ready_within_the_last_hour_is_believed() -> None:
+    found = _told(replace(STARTING, once_ready=True))
+    assert (found.readiness, found.ready_since) == (Readiness.EVER, None)
+
+
+@pytest.mark.parametrize(
+    ("statements", "since"),
+    [
+        ((STARTING, replace(READY, ready_at=None, created_at=AT - 100)), AT + 15),
+        ((replace(READY, ready_at=None, created_at=AT - 100),), AT),
+        ((replace(READY, ready_at=None, created_at=None, lately=True),), AT),
+        ((replace(READY, ready_at=None, created_at=AT - 5000),), None),
+        ((replace(READY, ready_at=None, created_at=None),), None),
+    ],
+    ids=["seen to become so", "young", "lately", "old", "nothing is known"],
+)
+def test_where_nobody_says_since_when_it_is_not_guessed_too_early(
+    statements: tuple[Statement, ...], since: float | None
+) -> None:
+    assert _told(*statements).ready_since == since
+
+
+def test_another_pod_of_the_same_name_begins_anew() -> None:
+    found = _told(replace(READY, ended=True), replace(STARTING, created_at=AT + 10))
+    assert (found.readiness, found.ended) == (Readiness.NEVER, False)
+
+
+def test_an_end_is_for_good() -> None:
+    assert _told(replace(READY, ended=True), READY).ended
+
+
+def test_what_cannot_be_undone_is_kept_while_nobody_speaks() -> None:
+    book = _after((AT, _said(AT, READY)), (AT + 900, Evidence({}, down=frozenset({ONE}))))
+    found = book.status(KEY, AT + 900)
+    assert found is not None
+    assert found.readiness is Readiness.EVER
+    assert not book.is_current(AT + 900)
+    assert book.is_current(AT + 120)
+
+
+def test_that_a_pod_was_never_ready_is_not_known_for_long_without_a_word() -> None:
+    book = _after((AT, _said(AT, STARTING)))
+    now, later = book.status(KEY, AT + 120), book.status(KEY, AT + 121)
+    assert now is not None
+    assert now.readiness is Readiness.NEVER
+    assert later is not None
+    assert later.readiness is Readiness.UNKNOWN
+
+
+def test_a_pod_is_forgotten_an_hour_after_it_was_last_listed() -> None:
+    assert KEY in _after((AT, _said(AT, READY)), (AT + 3600, _said(AT + 3600))).pods
+    assert KEY not in _after((AT, _said(AT, READY)), (AT + 3601, _said(AT + 3601))).pods
+
+
+def test_a_namespace_nobody_asks_about_is_forgotten() -> None:
+    book = _after((AT, _said(AT, READY)))
+    assert not roster.advance(book, _said(AT + 15), {"web"}, AT + 15).pods
+
+
+def test_a_pod_that_is_not_listed_any_more_is_gone_after_a_while() -> None:
+    listed = (AT, _said(AT, READY))
+    assert not _after(listed).proves_gone(KEY, AT)
+    assert not _after(listed, (AT + 59, _said(AT + 59))).proves_gone(KEY, AT)
+    assert _after(listed, (AT + 60, _said(AT + 60))).proves_gone(KEY, AT)
+
+
+def test_a_pod_that_was_seen_since_is_not_gone() -> None:
+    book = _after((AT, _said(AT, READY)), (AT + 60, _said(AT + 60)))
+    assert not book.proves_gone(KEY, AT + 1)
+
+
+def test_a_pod_that_was_never_listed_is_gone_once_it_is_silent() -> None:
+    assert _after((AT, _said(AT))).proves_gone(("ml", "other"), AT - 60)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        _said(AT + 90, settled=False),
+        _said(AT + 90, down=(TWO,)),
+        Evidence({}, down=frozenset({ONE})),
+        Evidence({}),
+    ],
+    ids=["just restarted", "one of two down", "down", "nothing"],
+)
+def test_a_list_that_may_be_short_proves_nothing(said: Evidence) -> None:
+    assert not _after((AT, _said(AT, READY)), (AT + 90, said)).proves_gone(KEY, AT)
+
+
+def test_one_of_several_that_went_away_is_waited_for_an_hour() -> None:
+    both = _said(AT, READY, targets=(ONE, TWO))
+    early, late = AT + 3600, AT + 3601
+    assert not _after((AT, both), (early, _said(early))).proves_gone(KEY, AT)
+    assert _after((AT, both), (late, _said(late))).proves_gone(KEY, AT)
+
+
+def test_a_list_that_does_not_speak_of_the_namespace_proves_nothing() -> None:
+    elsewhere = replace(_said(AT + 90), covered=frozenset({"web"}))
+    assert not _after((AT, _said(AT, READY)), (AT + 90, elsewhere)).proves_gone(KEY, AT)
+
+
+def test_a_replacement_is_as_good_as_the_one_before() -> None:
+    book = _after((AT, _said(AT, READY)), (AT + 90, _said(AT + 90, targets=(TWO,))))
+    assert book.proves_gone(KEY, AT)
+
+
+def test_a_slow_scrape_is_waited_for_twice() -> None:
+    slow = replace(_said(AT + 100), settled={ONE: 60.0})
+    assert not _after((AT, _said(AT, READY)), (AT + 100, slow)).proves_gone(KEY, AT)
+
+
+def test_without_up_a_list_is_taken_for_a_minute_old() -> None:
+    book = _after((AT, Evidence({KEY: READY})))
+    assert book.scraped_at == AT - 60
+    assert book.is_current(AT)

@@ -1,0 +1,163 @@
+"""The table in docs/states.md, walked row by row: what it says is what is decided."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from keda_gpu_scaler import decision
+from keda_gpu_scaler.decision import Context, Decision, State
+from keda_gpu_scaler.evidence import NamespaceEvidence, Status
+from keda_gpu_scaler.snapshot import Pod
+from tests.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
+from tests.test_docs import ROOT, section
+from tests.triggers import spec
+
+LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
+EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
+EXPORTERS, KUBE_STATE_METRICS = "exporters", "kube-state-metrics"
+POLICIES = ("hold", "error", "zero")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Pods without a word of the cluster, and what differs from a healthy source."""
+
+    pods: tuple[Pod, ...]
+    listed: NamespaceEvidence = LISTED
+    complete: bool = True
+    remembered: State | None = State.MEASURED
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table."""
+
+    state: str
+    evidence: str
+    case: str
+    policy: str
+    value: str
+    active: str
+
+
+def _rows() -> Iterator[Row]:
+    for line in section(ROOT / "docs" / "states.md", "states")[2:]:
+        yield Row(*(cell.strip() for cell in line.strip("|").split("|")))
+
+
+def _young(value: float) -> Pod:
+    return bert("z", value, first_seen=NOW - 40, status=said(ready=NOW - 40))
+
+
+def _missing() -> Pod:
+    return bert("z", 0, last_seen=NOW - 90)
+
+
+def _pods(count: int, value: float) -> tuple[Pod, ...]:
+    return tuple(bert(letter, value) for letter in "bcdfg"[:count])
+
+
+def _unready(age: float) -> Pod:
+    return unseen("z", said(never=True, created=NOW - age))
+
+
+HALF = bert("b", [0.0] * 4)
+LATE = 1900.0
+CASES: dict[str, World] = {
+    "a GPU was busy within `activationWindow`": World(_pods(2, 50)),
+    "no GPU was busy, and samples cover `activationWindow` or the pods' life": World(_pods(2, 0)),
+    "no GPU was busy, and samples do not cover it yet": World((HALF,)),
+    "no GPU was busy, and another pod was never Ready, within `startTimeout`": World(
+        (*_pods(2, 0), _unready(60))
+    ),
+    "no GPU was busy, and another pod was never Ready, beyond `startTimeout`": World(
+        (*_pods(2, 0), _unready(LATE))
+    ),
+    "a pod is too young to be measured, and the others alone ask for more": World(
+        (*_pods(5, 100), _young(100))
+    ),
+    "a pod is too young to be measured, and the others do not": World((*_pods(5, 0), _young(0))),
+    "no pod was ever Ready, within `startTimeout`": World((_unready(60),)),
+    "no pod was ever Ready, beyond `startTimeout`": World((_unready(LATE),)),
+    "a pod is missing, and the others alone ask for more": World((*_pods(5, 100), _missing())),
+    "a pod is missing, and the others do not": World((*_pods(5, 0), _missing())),
+    "pods may be overlooked": World(_pods(5, 0), complete=False),
+    "the owner has no replicas": World((), EMPTY),
+    "each pod ended, or none was seen for an hour": World((bert("b", 90, ended=True),)),
+    "no pod is listed, and the owner has no count": World(()),
+    "a GPU was busy within `activationWindow`, and no pod reports": World(
+        (bert("b", 90, last_seen=NOW - 90),)
+    ),
+    "no pod reports; before, it was `ended` or `empty`": World(
+        (_missing(),), remembered=State.EMPTY
+    ),
+    "no pod reports; before, it was another state": World((_missing(),)),
+    "no pod reports, and nothing is remembered": World((_missing(),), remembered=None),
+    "no pod reports, or samples are older than `maxAge`": World((_missing(),)),
+}
+
+
+def _walked() -> Iterator[tuple[Row, str, str]]:
+    """Yield every row once for each evidence and each policy it speaks of."""
+    for row in _rows():
+        bases = (KUBE_STATE_METRICS, EXPORTERS) if row.evidence == "both" else (row.evidence,)
+        policies = POLICIES if row.policy == "any" else (row.policy,)
+        for basis, policy in itertools.product(bases, policies):
+            yield row, basis, policy
+
+
+def _decided(world: World, basis: str, policy: str) -> Decision:
+    has_evidence = basis == KUBE_STATE_METRICS
+    pods = [_told(pod) if has_evidence else replace(pod, status=None) for pod in world.pods]
+    seen = snapshot(*pods, complete=world.complete, evidence=world.listed if has_evidence else None)
+    context = Context(NOW, 3600, remembered=world.remembered)
+    return decision.decide(spec(onUnknown=policy), seen, context)
+
+
+def _told(pod: Pod) -> Pod:
+    """Return the pod with the word of the cluster that it was Ready for long, unless it has one."""
+    status: Status = pod.status or said()
+    return replace(pod, status=status)
+
+
+def _value(decided: Decision) -> str:
+    if decided.refused:
+        return "error"
+    return "hold" if decided.value is None else "the value"
+
+
+_ACTIVE = {True: "active", False: "inactive", None: "error"}
+
+
+@pytest.mark.parametrize(
+    ("row", "basis", "policy"),
+    [pytest.param(*one, id=f"{one[0].state} {one[0].case} {one[1]} {one[2]}") for one in _walked()],
+)
+def test_the_table_says_what_is_decided(row: Row, basis: str, policy: str) -> None:
+    decided = _decided(CASES[row.case], basis, policy)
+    assert (f"`{decided.state}`", decided.evidence) == (row.state, basis)
+    assert _ACTIVE[decided.active] == row.active
+    if row.value == "0":
+        assert decided.value == 0
+    else:
+        assert _value(decided) == row.value
+
+
+def test_every_case_has_a_row() -> None:
+    assert {row.case for row in _rows()} == CASES.keys()
+    assert {row.state for row in _rows()} == {f"`{state}`" for state in State}
+
+
+@pytest.mark.parametrize("named", ["GetMetrics", "IsActive"])
+def test_nothing_but_what_the_table_allows_is_zero_or_inactive(named: str) -> None:
+    read: Callable[[Row], bool] = {
+        "GetMetrics": lambda row: row.value == "0",
+        "IsActive": lambda row: row.active == "inactive",
+    }[named]
+    allowed = {"`empty`"} if named == "GetMetrics" else {"`measured`", "`empty`", "`ended`"}
+    for row in filter(read, _rows()):
+        late = "beyond `startTimeout`" in row.case
+        remembered = "before, it was `ended` or `empty`" in row.case
+        assert row.state in allowed or row.policy == "zero" or late or remembered
