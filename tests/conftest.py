@@ -5,10 +5,15 @@ import inspect
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import pytest_asyncio
 
 from tests.prometheus import PrometheusServer
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest_asyncio.fixture

@@ -28,7 +28,7 @@ async def deploy_under_load(lab: Lab) -> None:
     """Run the replicas until they have been seen for longer than a pod takes to warm up."""
     await lab.deploy("bert", replicas=REPLICAS, load=LOAD)
     await lab.reaches("bert", REPLICAS, within_seconds=60)
-    seen = f'count(DCGM_FI_DEV_GPU_UTIL{{pod!=""}} offset {SEEN_FOR}) == {REPLICAS}'
+    seen = f'count(DCGM_FI_DEV_GPU_UTIL{{pod=~"bert-.*"}} offset {SEEN_FOR}) == {REPLICAS}'
     await lab.prometheus.wait_for(seen, within_seconds=60)
 
 

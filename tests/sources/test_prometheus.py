@@ -153,7 +153,7 @@ async def test_a_namespace_without_gpus_is_empty(server: PrometheusServer, ns: s
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.frozensets(names | st.sampled_from([text for text in HOSTILE if text]), min_size=2))
 async def test_texts_never_break_out_of_a_query(
     server: PrometheusServer, namespaces: frozenset[str]
@@ -578,7 +578,7 @@ def _drawn(data: st.DataObject, ns: str) -> Iterator[series.Series]:
                 yield series.Series(UTIL, labels, _spells(data, NOW))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.data())
 async def test_a_pods_load_is_what_promql_says(
     server: PrometheusServer, data: st.DataObject
