@@ -11,16 +11,21 @@ from tests.e2e.own_cluster import open_own_lab
 from tests.e2e.product import Scaler
 from tests.e2e.relay import Door
 from tests.e2e.resources import ScaledObject
-from tests.e2e.under_load import LOAD, LONGER_THAN_THE_COOLDOWN, REPLICAS, run_under_load
+from tests.e2e.under_load import (
+    LOAD,
+    LONGER_THAN_THE_COOLDOWN,
+    MORE_LOAD,
+    REPLICAS,
+    follows_more_load,
+    run_under_load,
+)
 
 RECOVERED_WITHIN_SECONDS = 60
 
 
 async def _follows_the_load_again(lab: Lab) -> None:
-    await lab.offer("bert", 480)
-    # 480 % over 70 % per replica: 6.9, so 7.
-    await lab.reaches("bert", 7, within_seconds=RECOVERED_WITHIN_SECONDS)
-    assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
+    await lab.offer("bert", MORE_LOAD)
+    await follows_more_load(lab, within_seconds=RECOVERED_WITHIN_SECONDS)
 
 
 async def _is_asked(lab: Lab, scaler: Scaler) -> None:
