@@ -25,9 +25,13 @@ def free_port() -> int:
 
 
 def bounded(seconds: float) -> tuple[str, ...]:
-    """Return the words that make a command end by itself, where the system has such a program."""
+    """Return the words that make a command end by itself, where the system has such a program.
+
+    In the foreground, because `timeout` otherwise passes a signal on twice, to the process and to
+    its group, and a second one means "at once" to many programs.
+    """
     program = shutil.which("timeout")
-    return (program, "--kill-after=5", f"{seconds:g}") if program else ()
+    return (program, "--foreground", "--kill-after=5", f"{seconds:g}") if program else ()
 
 
 async def until(

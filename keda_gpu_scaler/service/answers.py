@@ -55,19 +55,18 @@ def metric_value(metric_name: str, decided: decision.Decision) -> pb.GetMetricsR
     return pb.GetMetricsResponse(metricValues=[metric])
 
 
-def activity(decided: decision.Decision, *, for_hpa: bool) -> pb.IsActiveResponse:
+def activity(decided: decision.Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
     """Answer whether the workload is active.
 
     Args:
         decided: what was decided.
-        for_hpa: it is asked on behalf of the HPA, where KEDA makes no use of activity but counts
-            errors. Since 2.20 such an error can turn a poll that fails at the same moment into
-            "inactive, no error", so none is sent that nobody asked for.
+        has_replicas: the workload is known to have some. When nobody knows more, it is active: an
+            error could cost it its replicas, and waking it costs nothing.
 
     Raises:
-        errors.UnknownLoadError: nobody knows.
+        errors.UnknownLoadError: nobody knows, or the trigger wants an error then.
     """
-    if decided.active is None and (decided.refused or not for_hpa):
+    if decided.active is None and (decided.refused or not has_replicas):
         raise errors.UnknownLoadError(decided.reason)
     return pb.IsActiveResponse(result=decided.active is not False)
 

@@ -15,6 +15,7 @@ import structlog
 from keda_gpu_scaler import decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import answers, requests, streams
+from keda_gpu_scaler.service.awake import Awake
 from keda_gpu_scaler.service.evaluations import Evaluations
 
 log = structlog.get_logger()
@@ -30,6 +31,7 @@ class Servicer:
     ) -> None:
         self._evaluations = evaluations
         self._triggers = requests.Triggers(evaluations.source_names)
+        self._awake = Awake()
         self._draining = draining
         self._stream_seconds = stream_seconds
 
@@ -50,9 +52,8 @@ class Servicer:
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
         """Answer whether the workload is active."""
         asked = self._triggers.read(request)
-        # KEDA passes the HPA's deadline on, and sets none when it polls.
-        for_hpa = context.time_remaining() is not None
-        return answers.activity(await self._evaluate(asked, context), for_hpa=for_hpa)
+        has_replicas = self._awake.has_replicas(asked.scaled_object, context.time_remaining())
+        return answers.activity(await self._evaluate(asked, context), has_replicas=has_replicas)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Push `true` when the workload becomes active, until the stream's life is over."""

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from tests.e2e.programs import Program, binary
-from tests.processes import free_port, until
+from tests.processes import free_port
 
 READY_WITHIN_SECONDS = 30.0
 
@@ -39,8 +39,9 @@ class Alertmanager:
 
     async def start(self) -> None:
         """Start it and wait until it is ready."""
-        self._program.start()
-        await until(self._is_ready, READY_WITHIN_SECONDS, "Alertmanager is ready")
+        await self._program.start_serving(
+            f"http://127.0.0.1:{self.port}/-/ready", READY_WITHIN_SECONDS
+        )
 
     def stop(self) -> None:
         """End it."""
@@ -59,17 +60,6 @@ class Alertmanager:
 
     async def alerts(self) -> list[dict[str, str]]:
         """Return the labels of every alert that fires now."""
-        response = await self._get("/api/v2/alerts")
-        return [alert["labels"] for alert in response.raise_for_status().json()]
-
-    async def _is_ready(self) -> bool:
-        if not self._program.running:
-            raise RuntimeError(f"Alertmanager ended while it started:\n{self._program.tail()}")
-        try:
-            return (await self._get("/-/ready")).is_success
-        except httpx.TransportError:
-            return False
-
-    async def _get(self, path: str) -> httpx.Response:
         async with httpx.AsyncClient(trust_env=False) as client:
-            return await client.get(f"http://127.0.0.1:{self.port}{path}")
+            response = await client.get(f"http://127.0.0.1:{self.port}/api/v2/alerts")
+        return [alert["labels"] for alert in response.raise_for_status().json()]

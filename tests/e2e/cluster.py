@@ -2,8 +2,7 @@
 
     cluster = Cluster.create(tmp_path)
     cluster.start()
-    client = cluster.client()          # an ordinary Kubernetes client
-    ...
+    ...                                # any Kubernetes client, with cluster.kubeconfig
     cluster.stop()
 
 It knows nothing of GPUs, of Prometheus or of the scaler. Nodes are objects that KWOK keeps alive,
@@ -53,19 +52,13 @@ class Cluster:
         certificates = Certificates(directory / "certificates")
         ports = ControlPlanePorts(*(free_port() for _ in range(4)))
         plane = ControlPlane(directory, certificates, ports)
-        first, second, third, fourth, *others = (free_port() for _ in range(8))
-        one, two, three, four = others
-        keda_ports = KedaPorts(first, second, third, fourth, (one, two, three, four))
+        keda_ports = KedaPorts(*(free_port() for _ in range(8)))
         return cls(directory, Keda(release, keda_ports, certificates, plane.kubeconfig), plane)
 
     @property
     def kubeconfig(self) -> Path:
         """How other programs find the cluster."""
         return self._plane.kubeconfig
-
-    def client(self) -> lightkube.AsyncClient:
-        """Return a Kubernetes client that may do everything."""
-        return lightkube.AsyncClient(self._configuration(), trust_env=False)
 
     def start(self) -> None:
         """Start everything, and return when KEDA serves the external metrics API."""

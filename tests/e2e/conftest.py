@@ -23,7 +23,7 @@ from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder, recording
 
 _CLUSTER = pytest.StashKey[Cluster]()
-_DIRECTORY = "e2e_directory"
+_KUBECONFIG = "e2e_kubeconfig"
 _KEDA_METRICS = "e2e_keda_metrics"
 _serial = itertools.count()
 
@@ -41,9 +41,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist has no types
     """Tell a worker where the cluster is."""
-    cluster = node.config.stash[_CLUSTER]
-    node.workerinput[_DIRECTORY] = str(cluster.directory)
-    node.workerinput[_KEDA_METRICS] = cluster.keda.metrics_url
+    node.workerinput.update(_where(node.config))
+
+
+def _where(config: pytest.Config) -> dict[str, str]:
+    """Return how the cluster of this run is reached: a worker was told."""
+    told: dict[str, str] | None = getattr(config, "workerinput", None)
+    if told is not None:
+        return told
+    cluster = config.stash[_CLUSTER]
+    return {_KUBECONFIG: str(cluster.kubeconfig), _KEDA_METRICS: cluster.keda.metrics_url}
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -68,19 +75,13 @@ def pytest_terminal_summary(
 @pytest.fixture(scope="session")
 def kubeconfig(request: pytest.FixtureRequest) -> Path:
     """How to reach the cluster of this run."""
-    worker = getattr(request.config, "workerinput", None)
-    if worker is not None:
-        return Path(worker[_DIRECTORY]) / "kubeconfig"
-    return request.config.stash[_CLUSTER].kubeconfig
+    return Path(_where(request.config)[_KUBECONFIG])
 
 
 @pytest.fixture(scope="session")
 def keda_counts(request: pytest.FixtureRequest) -> Counts:
     """What the KEDA of this run counts."""
-    worker = getattr(request.config, "workerinput", None)
-    if worker is not None:
-        return Counts(worker[_KEDA_METRICS])
-    return Counts(request.config.stash[_CLUSTER].keda.metrics_url)
+    return Counts(_where(request.config)[_KEDA_METRICS])
 
 
 @pytest.fixture

@@ -96,7 +96,6 @@ class ControlPlane:
         """Run the controllers a workload and its HPA need, and the HPA often."""
         return [
             binary("kube-controller-manager"),
-            f"--kubeconfig={self.kubeconfig}",
             f"--controllers={','.join(CONTROLLERS)}",
             f"--horizontal-pod-autoscaler-sync-period={HPA_SYNC_SECONDS}s",
             # Scenarios say in each ScaledObject how long a scale-in waits; this is for the others.
@@ -104,16 +103,16 @@ class ControlPlane:
             # No kubelet renews a node's lease: after the default of 50 s no pod would be Ready.
             "--node-monitor-grace-period=1h",
             "--concurrent-horizontal-pod-autoscaler-syncs=20",
-            "--kube-api-qps=200",
-            "--kube-api-burst=300",
-            "--leader-elect=false",
-            "--secure-port=0",
+            *self._alone(),
         ]
 
     def scheduler(self) -> list[str]:
         """Place pods on the nodes that have GPUs to spare."""
+        return [binary("kube-scheduler"), *self._alone()]
+
+    def _alone(self) -> list[str]:
+        """Have no second of its kind to elect, nobody to serve, and the API server to itself."""
         return [
-            binary("kube-scheduler"),
             f"--kubeconfig={self.kubeconfig}",
             "--kube-api-qps=200",
             "--kube-api-burst=300",

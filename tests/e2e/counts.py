@@ -1,4 +1,4 @@
-"""What KEDA counts of its own work, from its operator's metrics page."""
+"""What a program counts of its own work, from its metrics page."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,21 @@ _ERRORS = ("keda_scaled_object_errors_total", "keda_scaler_detail_errors_total")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counters of one KEDA."""
+    """The counters of one program."""
 
     url: str
 
-    async def errors(self, namespace: str, scaled_object: str) -> float:
-        """Return how many errors it has counted for a ScaledObject and its scalers."""
+    async def total(self, *metrics: str, **labels: str) -> float:
+        """Return the sum of these metrics over whatever the labels leave open."""
         async with httpx.AsyncClient(trust_env=False) as client:
             page = (await client.get(self.url)).raise_for_status().text
-        whose = {"namespace": namespace, "scaledObject": scaled_object}
         return sum(
             sample.value
             for family in text_string_to_metric_families(page)
             for sample in family.samples
-            if sample.name in _ERRORS and whose.items() <= sample.labels.items()
+            if sample.name in metrics and labels.items() <= sample.labels.items()
         )
+
+    async def errors(self, namespace: str, scaled_object: str) -> float:
+        """Return how many errors a KEDA has counted for a ScaledObject and its scalers."""
+        return await self.total(*_ERRORS, namespace=namespace, scaledObject=scaled_object)

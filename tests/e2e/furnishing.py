@@ -22,14 +22,7 @@ GPUS_PER_NODE = 8
 
 
 @contextlib.asynccontextmanager
-async def open_lab(
-    name: str,
-    kubeconfig: Path,
-    directory: Path,
-    *,
-    with_kube_state_metrics: bool = True,
-    **settings: str,
-) -> AsyncIterator[Lab]:
+async def open_lab(name: str, kubeconfig: Path, directory: Path) -> AsyncIterator[Lab]:
     """Furnish a lab of its own name in the cluster, and clear it away afterwards."""
     configuration = lightkube.KubeConfig.from_file(kubeconfig)
     client = lightkube.AsyncClient(configuration, field_manager="e2e", trust_env=False)
@@ -44,13 +37,12 @@ async def open_lab(
         for relay in exporters.values():
             await stack.enter_async_context(relay.standing())
         scrape_configs = _scrape_configs(exporters, simulator.port)
-        if with_kube_state_metrics:
-            port = await stack.enter_async_context(kube_state_metrics.standing(client, name))
-            scrape_configs.append(_kube_state_scrape_config(port))
+        port = await stack.enter_async_context(kube_state_metrics.standing(client, name))
+        scrape_configs.append(_kube_state_scrape_config(port))
         prometheus = PrometheusServer(directory, scrape_configs)
         await stack.enter_async_context(prometheus)
         door = await stack.enter_async_context(Relay(prometheus.port).standing())
-        scaler = Scaler(directory, f"http://{door.address}", settings=settings)
+        scaler = Scaler(directory, f"http://{door.address}")
         stack.callback(scaler.stop)
         await scaler.start()
         timeline = Timeline()

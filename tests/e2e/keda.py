@@ -50,8 +50,10 @@ class Ports:
     adapter: int
     webhooks: int
     operator_metrics: int
-    others: tuple[int, int, int, int]
-    """Probes and the metrics of the adapter and the webhooks, which nobody asks here."""
+    operator_probes: int
+    adapter_metrics: int
+    webhooks_metrics: int
+    webhooks_probes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Keda:
             "--leader-elect=false",
             f"--metrics-service-bind-address=127.0.0.1:{self.ports.metrics_service}",
             f"--metrics-bind-address=127.0.0.1:{self.ports.operator_metrics}",
-            f"--health-probe-bind-address=127.0.0.1:{self.ports.others[0]}",
+            f"--health-probe-bind-address=127.0.0.1:{self.ports.operator_probes}",
             "--kube-api-qps=200",
             "--kube-api-burst=300",
             "--zap-log-level=info",
@@ -107,7 +109,7 @@ class Keda:
             f"--tls-private-key-file={trust.key}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.ports.adapter}",
-            f"--port={self.ports.others[1]}",
+            f"--port={self.ports.adapter_metrics}",
         ]
 
     def webhooks(self) -> list[str] | None:
@@ -118,8 +120,8 @@ class Keda:
             self.release.webhooks,
             f"--cert-dir={self.certificates.directory}",
             f"--port={self.ports.webhooks}",
-            f"--metrics-bind-address=127.0.0.1:{self.ports.others[2]}",
-            f"--health-probe-bind-address=127.0.0.1:{self.ports.others[3]}",
+            f"--metrics-bind-address=127.0.0.1:{self.ports.webhooks_metrics}",
+            f"--health-probe-bind-address=127.0.0.1:{self.ports.webhooks_probes}",
         ]
 
     def objects(self) -> list[dict[str, Any]]:

@@ -6,11 +6,11 @@ from what it knows.
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx2
 import lightkube
 from lightkube.resources.apps_v1 import Deployment, ReplicaSet, StatefulSet
 from lightkube.resources.core_v1 import Pod
@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from keda_gpu_scaler.simulator import server
 from tests.e2e import kube_state_series as series
+from tests.e2e.watching import again
 
 _SAMPLES: Mapping[Any, Callable[[Any], Iterable[series.Sample]]] = {
     Pod: series.of_pod,
@@ -30,8 +31,6 @@ _SAMPLES: Mapping[Any, Callable[[Any], Iterable[series.Sample]]] = {
     Deployment: series.of_deployment,
     StatefulSet: series.of_stateful_set,
 }
-_PAUSE_SECONDS = 0.5
-"""After a watch that ended: an API server that is away is not asked without pause."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +62,10 @@ async def standing(client: lightkube.AsyncClient, namespace: str) -> AsyncIterat
     application = _application(known)
     listener = server.bind("127.0.0.1", 0)
     watches = [
-        asyncio.create_task(_follow(client, namespace, resource, found), name="kube-state-watch")
+        asyncio.create_task(
+            again(functools.partial(_list_and_watch, client, namespace, resource, found)),
+            name="kube-state-watch",
+        )
         for resource, found in known.objects.items()
     ]
     serving = asyncio.create_task(
@@ -76,18 +78,6 @@ async def standing(client: lightkube.AsyncClient, namespace: str) -> AsyncIterat
             watch.cancel()
         stop.set()
         await asyncio.gather(*watches, serving, return_exceptions=True)
-
-
-async def _follow(
-    client: lightkube.AsyncClient,
-    namespace: str,
-    resource: Any,  # noqa: ANN401 - lightkube's resources have no common type
-    found: dict[str, Any],
-) -> None:
-    while True:
-        with contextlib.suppress(httpx2.HTTPError):
-            await _list_and_watch(client, namespace, resource, found)
-        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def _list_and_watch(

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from prometheus_client.parser import text_string_to_metric_families
 
+from tests.e2e.counts import Counts
 from tests.e2e.programs import Program
-from tests.processes import free_port, until
+from tests.processes import free_port
 
 READY_WITHIN_SECONDS = 60.0
 _COMMAND = str(Path(sys.executable).with_name("keda-gpu-scaler"))
@@ -50,8 +50,9 @@ class Scaler:
 
     async def start(self) -> None:
         """Start it and wait until it says that it is ready."""
-        self._program.start()
-        await until(self._is_ready, READY_WITHIN_SECONDS, "the scaler is ready")
+        await self._program.start_serving(
+            f"http://{self.http_address}/readyz", READY_WITHIN_SECONDS
+        )
 
     def stop(self) -> None:
         """End it as Kubernetes does."""
@@ -70,19 +71,9 @@ class Scaler:
         """Return the end of its log."""
         return self._program.tail()
 
-    async def metrics(self) -> str:
-        """Return its own metrics page."""
-        async with httpx.AsyncClient(trust_env=False) as client:
-            return (await client.get(f"http://{self.http_address}/metrics")).text
-
     async def counted(self, metric: str, **labels: str) -> float:
         """Return the sum of one of its own metrics over whatever these labels leave open."""
-        return sum(
-            sample.value
-            for family in text_string_to_metric_families(await self.metrics())
-            for sample in family.samples
-            if sample.name == metric and labels.items() <= sample.labels.items()
-        )
+        return await Counts(f"http://{self.http_address}/metrics").total(metric, **labels)
 
     def _environment(self) -> dict[str, str]:
         settings = {
@@ -95,9 +86,6 @@ class Scaler:
             **self.settings,
         }
         return {f"KEDA_GPU_SCALER_{name}": value for name, value in settings.items()}
-
-    async def _is_ready(self) -> bool:
-        return await _answers(self._program, f"http://{self.http_address}/readyz")
 
 
 @dataclass(slots=True)
@@ -124,16 +112,13 @@ class Simulator:
 
     async def start(self) -> None:
         """Start it and wait until it shows something."""
-        self._program.start()
-        await until(self._is_ready, READY_WITHIN_SECONDS, "the simulator is ready")
+        await self._program.start_serving(
+            f"http://127.0.0.1:{self.port}/workloads", READY_WITHIN_SECONDS
+        )
 
     def stop(self) -> None:
         """End it."""
         self._program.stop()
-
-    def tail(self) -> str:
-        """Return the end of its log."""
-        return self._program.tail()
 
     async def change(self, workload: str, **fields: object) -> None:
         """Change what is offered to a workload, or what its pods show."""
@@ -141,16 +126,3 @@ class Simulator:
         async with httpx.AsyncClient(trust_env=False) as client:
             response = await client.put(url, json=fields)
         assert response.is_success, response.text
-
-    async def _is_ready(self) -> bool:
-        return await _answers(self._program, f"http://127.0.0.1:{self.port}/workloads")
-
-
-async def _answers(program: Program, url: str) -> bool:
-    if not program.running:
-        raise RuntimeError(f"{program.name} ended while it started:\n{program.tail()}")
-    try:
-        async with httpx.AsyncClient(trust_env=False) as client:
-            return (await client.get(url)).is_success
-    except httpx.TransportError:
-        return False

@@ -4,6 +4,7 @@ A program leads a process group, so that ending it ends whatever it started. It 
 after a bounded time: a test run that was killed leaves nothing behind for ever.
 """
 
+import functools
 import os
 import shutil
 import signal
@@ -12,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.processes import bounded
+import httpx
+
+from tests.processes import bounded, until
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / ".cache" / "e2e"
@@ -65,6 +68,12 @@ class Program:
                 start_new_session=True,
             )
 
+    async def start_serving(self, url: str, within_seconds: float) -> None:
+        """Start it, and wait until this address of its own answers well."""
+        self.start()
+        answers = functools.partial(self._answers, url)
+        await until(answers, within_seconds, f"{self.name} is ready")
+
     def stop(self) -> None:
         """Ask it to end, as Kubernetes asks a container, and wait; kill it if it does not."""
         if self.running and self._process is not None:
@@ -88,6 +97,15 @@ class Program:
     def tail(self) -> str:
         """Return the end of its log, for a failure's message."""
         return self.output()[-_LOG_TAIL_BYTES:]
+
+    async def _answers(self, url: str) -> bool:
+        if not self.running:
+            raise RuntimeError(f"{self.name} ended while it started:\n{self.tail()}")
+        try:
+            async with httpx.AsyncClient(trust_env=False) as client:
+                return (await client.get(url)).is_success
+        except httpx.TransportError:
+            return False
 
     def _wait(self) -> None:
         if self._process is not None:

@@ -11,9 +11,11 @@ from tests.e2e.lab import Lab
 from tests.e2e.relay import Door
 from tests.e2e.under_load import (
     LONGER_THAN_THE_COOLDOWN,
+    MORE_LOAD,
     REPLICAS,
     SHORT_MAX_AGE,
     deploy_under_load,
+    follows_more_load,
     run_under_load,
     the_hpa_has_a_number,
 )
@@ -38,24 +40,17 @@ async def _outlives_it(lab: Lab, keda_counts: Counts) -> None:
     assert lab.timeline.last("bert", "keda Ready") == "True ScaledObjectReady", lab.story()
 
 
-async def _follows_the_load_again(lab: Lab) -> None:
-    # 480 % over 70 % per replica: 6.9, so 7.
-    await lab.reaches("bert", 7, within_seconds=90)
-    path = lab.path("bert")
-    assert path == sorted(path), lab.story()
-
-
 async def test_prometheus_stopped_at_load_for_longer_than_the_cooldown_takes_nothing_away(
     lab: Lab, keda_counts: Counts
 ) -> None:
     await run_under_load(lab, **SHORT_MAX_AGE)
     lab.timeline.note("Prometheus stopped")
     await lab.prometheus.stop()
-    await lab.offer("bert", 480)
+    await lab.offer("bert", MORE_LOAD)
     await _outlives_it(lab, keda_counts)
     lab.timeline.note("Prometheus started")
     await lab.prometheus.start()
-    await _follows_the_load_again(lab)
+    await follows_more_load(lab, within_seconds=90)
 
 
 async def test_prometheus_that_takes_calls_and_never_answers_takes_nothing_away(
@@ -66,11 +61,11 @@ async def test_prometheus_that_takes_calls_and_never_answers_takes_nothing_away(
     await run_under_load(lab, **SHORT_MAX_AGE)
     lab.timeline.note("Prometheus jammed")
     await lab.door.turn(Door.JAMMED)
-    await lab.offer("bert", 480)
+    await lab.offer("bert", MORE_LOAD)
     await _outlives_it(lab, keda_counts)
     lab.timeline.note("Prometheus answers")
     await lab.door.turn(Door.OPEN)
-    await _follows_the_load_again(lab)
+    await follows_more_load(lab, within_seconds=90)
 
 
 async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Counts) -> None:

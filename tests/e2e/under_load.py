@@ -10,6 +10,8 @@ from tests.e2e.lab import COOLDOWN_SECONDS, Lab
 LOAD = 230
 """Four replicas at 70 % each; what any three of them show asks for three."""
 REPLICAS = 4
+MORE_LOAD = 480
+"""480 % over 70 % per replica: 6.9, so 7."""
 LONGER_THAN_THE_COOLDOWN = 2 * COOLDOWN_SECONDS
 SHORT_MAX_AGE = {"maxAge": "10s"}
 """Instead of 3 minutes, so that a loss of seconds outlives the last good samples."""
@@ -39,6 +41,12 @@ async def the_hpa_has_a_number(lab: Lab) -> None:
         return lab.timeline.last("bert", "hpa ScalingActive") == "True ValidMetricFound"
 
     await lab.wait(scaling, 60, "the HPA has a number")
+
+
+async def follows_more_load(lab: Lab, *, within_seconds: float) -> None:
+    """Wait until the replicas follow `MORE_LOAD`, and never were fewer on the way."""
+    await lab.reaches("bert", 7, within_seconds=within_seconds)
+    assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
 
 
 async def node_of_some(lab: Lab) -> str:

@@ -6,7 +6,8 @@ what these tests are looking for.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import httpx2
@@ -17,6 +18,8 @@ from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from tests.e2e.resources import ScaledObject
 from tests.e2e.timeline import Timeline
 
+_PAUSE_SECONDS = 0.5
+"""After a watch that failed: an API server that is away is not asked without pause."""
 Sight = tuple[str, str, object]
 """A subject, an aspect of it, and its value."""
 
@@ -27,7 +30,9 @@ async def watching(
 ) -> AsyncIterator[None]:
     """Write down what happens in a namespace, until the block ends."""
     watches = [
-        asyncio.create_task(_watch(client, namespace, resource, sights, timeline))
+        asyncio.create_task(
+            again(functools.partial(_watch, client, namespace, resource, sights, timeline))
+        )
         for resource, sights in _SIGHTS.items()
     ]
     try:
@@ -38,6 +43,15 @@ async def watching(
         await asyncio.gather(*watches, return_exceptions=True)
 
 
+async def again(watch: Callable[[], Awaitable[None]]) -> None:
+    """Watch for ever: a watch ends after minutes by the server's own will, or with the server."""
+    while True:
+        try:
+            await watch()
+        except httpx2.HTTPError:
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
 async def _watch(
     client: lightkube.AsyncClient,
     namespace: str,
@@ -45,12 +59,9 @@ async def _watch(
     sights: Callable[[Any], Iterable[Sight]],
     timeline: Timeline,
 ) -> None:
-    while True:
-        # A watch ends after minutes by the server's own will; the next one begins with a list.
-        with contextlib.suppress(httpx2.HTTPError):
-            async for kind, found in client.watch(resource, namespace=namespace):
-                for sight in sights(found) if kind != "DELETED" else ():
-                    timeline.see(*sight)
+    async for kind, found in client.watch(resource, namespace=namespace):
+        for sight in sights(found) if kind != "DELETED" else ():
+            timeline.see(*sight)
 
 
 def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or a StatefulSet

@@ -86,18 +86,19 @@ def test_a_refused_value_is_an_error_with_the_reason() -> None:
         answers.metric_value("gpu-utilization", decided(refused=True, reason="source down"))
 
 
-@pytest.mark.parametrize("for_hpa", [True, False])
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("active", [True, False])
-def test_activity_is_passed_on(active: bool, for_hpa: bool) -> None:  # noqa: FBT001 - a table's values
-    assert answers.activity(decided(active=active), for_hpa=for_hpa).result is active
+def test_activity_is_passed_on(active: bool, known: bool) -> None:  # noqa: FBT001 - a table's values
+    assert answers.activity(decided(active=active), has_replicas=known).result is active
 
 
-def test_unknown_activity_is_an_error_with_the_reason_for_a_poll() -> None:
+def test_unknown_activity_is_an_error_with_the_reason_where_there_may_be_no_replicas() -> None:
     with pytest.raises(errors.UnknownLoadError, match="source down"):
-        answers.activity(decided(active=None, reason="source down"), for_hpa=False)
+        answers.activity(decided(active=None, reason="source down"), has_replicas=False)
 
 
-def test_unknown_activity_is_no_error_for_the_hpa_unless_the_trigger_wants_one() -> None:
-    assert answers.activity(decided(active=None), for_hpa=True).result
+def test_unknown_activity_of_replicas_is_active_unless_the_trigger_wants_an_error() -> None:
+    assert answers.activity(decided(active=None), has_replicas=True).result
+    refused = decided(active=None, refused=True, reason="source down")
     with pytest.raises(errors.UnknownLoadError, match="source down"):
-        answers.activity(decided(active=None, refused=True, reason="source down"), for_hpa=True)
+        answers.activity(refused, has_replicas=True)

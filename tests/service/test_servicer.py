@@ -86,12 +86,13 @@ async def test_an_unknown_load_is_unavailable_with_its_reason() -> None:
             assert await refusal(call) == (grpc.StatusCode.UNAVAILABLE, DOWN.reason)
 
 
-async def test_only_a_poll_which_has_no_deadline_hears_that_nothing_is_known() -> None:
+async def test_nothing_known_is_an_error_until_the_hpa_asks_which_has_a_deadline() -> None:
     nothing_known = decided(value=None, active=None, reason="no answer yet")
     async with serving(Script(nothing_known)) as served:
         polled = served.stub.IsActive(reference())
         assert await refusal(polled) == (grpc.StatusCode.UNAVAILABLE, "no answer yet")
         assert (await served.stub.IsActive(reference(), timeout=HANG_SECONDS)).result
+        assert (await served.stub.IsActive(reference())).result
 
 
 async def test_activity_is_answered_although_the_value_is_refused() -> None:
