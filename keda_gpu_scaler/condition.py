@@ -17,8 +17,8 @@ from keda_gpu_scaler.spec import TriggerSpec
 WINDOW_SECONDS = 120.0
 AVERAGED_WINDOW_SECONDS = 60.0
 """The exporter's number is an average already: it needs less smoothing."""
-COLLECTION_SECONDS = 30.0
-"""How old a number can be when it is scraped: dcgm-exporter collects as seldom by default."""
+UNKNOWN_SCRAPE_SECONDS = 30.0
+"""How often a target is scraped of which that is not known yet."""
 COVERED = 0.5
 """The part of the window that a pod's samples since it became Ready have to cover: the mean of one
 or two samples of a bursty load is often far too high, and each pod that came of it brings another.
@@ -87,8 +87,8 @@ def ready_since(pod: Pod) -> float:
     if pod.status is None or pod.status.ready_since is None:
         return NEVER
     collections = 2 if pod.averaged else 1
-    interval = pod.scrape_interval_seconds or COLLECTION_SECONDS
-    return pod.status.ready_since + interval + collections * COLLECTION_SECONDS
+    interval = pod.scrape_interval_seconds or UNKNOWN_SCRAPE_SECONDS
+    return pod.status.ready_since + interval + collections * pod.collection_seconds
 
 
 def counted(spec: TriggerSpec, pod: Pod, since: float) -> Mapping[float, list[float]]:

@@ -34,7 +34,10 @@ def snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what is kn
         step_seconds: the distance between two instants.
     """
     at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
-    for (namespace, name), pod in (*_reported(ledger, roster, at), *_listed(ledger, roster, at)):
+    for (namespace, name), pod in (
+        *_reported(ledger, roster, at),
+        *_listed(ledger, roster, observation),
+    ):
         pods[namespace][name] = pod
     return Snapshot(
         at=at,
@@ -57,12 +60,15 @@ def _reported(ledger: Ledger, roster: Roster, at: float) -> Iterator[tuple[PodKe
         yield key, replace(pod, status=status, ended=_ended(key, pod, roster, at))
 
 
-def _listed(ledger: Ledger, roster: Roster, at: float) -> Iterator[tuple[PodKey, Pod]]:
+def _listed(
+    ledger: Ledger, roster: Roster, observation: Observation
+) -> Iterator[tuple[PodKey, Pod]]:
     """Yield the pods that no exporter has shown."""
+    at, nothing = observation.at, Pod("", (), None, NEVER_SEEN, NEVER_SEEN)
+    nothing = replace(nothing, collection_seconds=observation.collection_seconds)
     for key, known in roster.pods.items():
         if key not in ledger.pods and not known.ended and _is_there(key, roster, at):
-            nothing = Pod(key[1], (), None, NEVER_SEEN, NEVER_SEEN)
-            yield key, replace(nothing, status=roster.status(key, at))
+            yield key, replace(nothing, name=key[1], status=roster.status(key, at))
 
 
 def _ended(key: PodKey, pod: Pod, roster: Roster, at: float) -> bool:

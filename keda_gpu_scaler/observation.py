@@ -83,6 +83,8 @@ class Observation:
     overlooks: bool = False
     """A target that should report never has: whoever is behind it is overlooked."""
     refused_samples: int = 0
+    collection_seconds: float = 0.0
+    """How old a number can be when it is scraped: how seldom the exporter reads its GPUs."""
 
     @property
     def at(self) -> float:

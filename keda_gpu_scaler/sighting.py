@@ -45,6 +45,7 @@ def seen(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> P
         last_seen=last_seen,
         sampled_at=_sampled_at(scene, key, last_seen, targets),
         scrape_interval_seconds=_interval(scene, targets),
+        collection_seconds=scene.observation.collection_seconds,
         averaged=all(one.averaged for one in group if one.values),
         targets=targets,
         ended=known is not None and known.ended and not anew,

@@ -48,6 +48,8 @@ class Pod:
     """When its newest sample was taken; not after `last_seen`."""
     scrape_interval_seconds: float = 0.0
     """How often its target is scraped, as observed; 0 when that is not known yet."""
+    collection_seconds: float = 0.0
+    """How old its numbers can be when they are scraped."""
     averaged: bool = False
     """The exporter's number is itself an average over its interval."""
     targets: frozenset[Target] = frozenset()

@@ -229,6 +229,7 @@ class Loop:
                 if any(pod.scraped(time) for time in stored) and pod.unlisted > at - 2 * STEP
             },
             absence_known=self.history_since <= at - 120,
+            collection_seconds=COLLECT,
         )
 
     def _series(self, instants: tuple[float, ...]) -> Iterator[Series]:

@@ -11,6 +11,7 @@ from keda_gpu_scaler.spec import Owner
 BERT_DEPLOYMENT = Owner("Deployment", "bert")
 NOW = 10_000.0
 STEP = 15.0
+COLLECTION = 30.0
 
 
 def pod(  # noqa: PLR0913 - one keyword for each thing a test may want to be different
@@ -33,6 +34,7 @@ def pod(  # noqa: PLR0913 - one keyword for each thing a test may want to be dif
         last_seen=last_seen,
         sampled_at=last_seen - age,
         scrape_interval_seconds=STEP,
+        collection_seconds=COLLECTION,
         averaged=averaged,
         ended=ended,
         status=status,
@@ -62,7 +64,9 @@ def said(
 def unseen(suffix: str, status: Status) -> Pod:
     """Return a pod of deployment/bert that no exporter has shown."""
     name = f"bert-7b6667bd9-{suffix * 5}"
-    return Pod(name, (), None, NEVER_SEEN, NEVER_SEEN, status=status)
+    return Pod(
+        name, (), None, NEVER_SEEN, NEVER_SEEN, collection_seconds=COLLECTION, status=status
+    )
 
 
 def bert(suffix: str, *gpus: float | Sequence[float], **how: float | bool | Status | None) -> Pod:

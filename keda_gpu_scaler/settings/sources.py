@@ -40,6 +40,8 @@ class PrometheusSettings(BaseModel):
     """Base URL of the HTTP API, without /api/v1."""
     step_seconds: values.PositiveSeconds = 15.0
     """How often new samples are asked for; use the scrape interval."""
+    collection_seconds: values.Seconds = 30.0
+    """How often exporters read their GPUs, as dcgm-exporter's `-c` says; a scrape can be as old."""
     timeout_seconds: values.PositiveSeconds = 10.0
     """Longest time for one query; RPCs do not wait for it."""
     max_response_bytes: values.Bytes = 64 * _MIB
@@ -109,6 +111,8 @@ class ScrapeSettings(BaseModel):
     dns+http(s)://name:port/path for every address of the name."""
     interval_seconds: values.PositiveSeconds = 5.0
     """How often each exporter is asked."""
+    collection_seconds: values.Seconds = 30.0
+    """How often exporters read their GPUs, as dcgm-exporter's `-c` says; a scrape can be as old."""
     timeout_seconds: values.PositiveSeconds = Field(default_factory=_interval)
     """Longest time for one scrape, at most the interval; by default the interval."""
     max_response_bytes: values.Bytes = 16 * _MIB

@@ -106,6 +106,7 @@ def source_name(value: str) -> str:
 
 
 ListenAddress = Annotated[Address, BeforeValidator(address), PlainSerializer(str)]
+Seconds = Annotated[float, BeforeValidator(seconds(0.0))]
 PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
 Bytes = Annotated[int, BeforeValidator(size)]
 Count = Annotated[int, BeforeValidator(count)]

@@ -134,7 +134,8 @@ class PrometheusSource:
         if not jobs <= self._jobs:
             self._jobs |= jobs
             rows = await self._rows(kind, self._detection.widened(demand), at, step)
-        return await asyncio.to_thread(_observation, rows, demand, at, step)
+        observation = await asyncio.to_thread(_observation, rows, demand, at, step)
+        return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _exporters(self, at: float) -> list[Row]:
         return await self._asked("exporters", query.exporters(), at, prometheus_api.vector)

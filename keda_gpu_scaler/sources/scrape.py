@@ -7,6 +7,7 @@ the windows. Everything above it is the same code as with a Prometheus.
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 import httpx
 
@@ -102,7 +103,8 @@ class ScrapeSource:
         self._history.keep_seconds = max(self._history.keep_seconds, demand.span_seconds)
         if self._trouble is not None:
             raise errors.SourceUnreachableError(self._trouble)
-        return self._history.observation(demand, at)
+        observation = self._history.observation(demand, at)
+        return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def history(self, demand: Demand, at: float) -> Observation | None:
         """There is no memory beyond the rounds themselves."""

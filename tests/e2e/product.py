@@ -81,6 +81,7 @@ class Scaler:
             "HTTP_ADDRESS": self.http_address,
             "PROMETHEUS_URL": self.prometheus_url,
             "PROMETHEUS_STEP": "1s",
+            "PROMETHEUS_COLLECTION": "0s",
             "LOG_LEVEL": "debug",
             "LOG_FORMAT": "json",
             **self.settings,
