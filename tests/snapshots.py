@@ -64,9 +64,7 @@ def said(
 def unseen(suffix: str, status: Status) -> Pod:
     """Return a pod of deployment/bert that no exporter has shown."""
     name = f"bert-7b6667bd9-{suffix * 5}"
-    return Pod(
-        name, (), None, NEVER_SEEN, NEVER_SEEN, collection_seconds=COLLECTION, status=status
-    )
+    return Pod(name, (), None, NEVER_SEEN, NEVER_SEEN, collection_seconds=COLLECTION, status=status)
 
 
 def bert(suffix: str, *gpus: float | Sequence[float], **how: float | bool | Status | None) -> Pod:
