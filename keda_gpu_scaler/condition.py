@@ -57,7 +57,7 @@ def of(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reporting:
     if pod.readiness is Readiness.EVER:
         is_young = at - since <= patience
         covers = pod.last_seen - since >= COVERED * window_seconds(spec, pod)
-        if (silent and is_young) or not (silent or covers):
+        if not covers and (is_young or not silent):
             return Reporting.WARMING
     elif not silent and pod.last_seen < since:
         return Reporting.WARMING

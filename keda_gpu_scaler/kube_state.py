@@ -26,6 +26,8 @@ _GPU_RESOURCES = "nvidia_com_.+|amd_com_.+|gpu_intel_com_.+|habana_ai_.+"
 """As kube-state-metrics writes the names of extended resources."""
 _SETTLED_SECONDS = 120.0
 """A list of pods is believed to be whole after this time: twice the longest usual scrape."""
+_SECOND = 1.0
+"""Kubernetes cuts fractions off its times (metav1.Time): a pod was Ready within the next second."""
 _LATELY = "10m"
 _HOUR = "[1h:5m]"
 _LINKS = {
@@ -153,7 +155,7 @@ def _statement(
         owners=_owners(row.labels, links),
         created_at=created_at if created_at > 1 else None,
         ready=_ready(key, said, phase),
-        ready_at=ready_at if ready_at > 1 else None,
+        ready_at=ready_at + _SECOND if ready_at > 1 else None,
         lately=key in said["lately"],
         once_ready=key in said["once"],
         ended=phase in {"Succeeded", "Failed"} or key in said["deleting"],

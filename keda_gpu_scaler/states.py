@@ -36,9 +36,10 @@ def of(spec: TriggerSpec, snapshot: Snapshot, found: Workload, now: float) -> St
         found: the workload's replicas in it.
         now: the time of the answer.
     """
+    if now - snapshot.at > spec.max_age_seconds:
+        return State.UNKNOWN
     if not found.replicas:
-        is_stale = now - snapshot.at > spec.max_age_seconds
-        return State.UNKNOWN if is_stale else _without_replicas(spec, snapshot, found)
+        return _without_replicas(spec, snapshot, found)
     if not found.reporting_pods:
         return State.UNKNOWN
     if found.of(Reporting.MISSING) or not snapshot.is_complete(spec.pods.namespace):

@@ -219,6 +219,12 @@ def test_a_ready_pod_without_a_sample_is_waited_for_and_then_missing() -> None:
     assert _conditions(_workload(spec(), late)) == [Reporting.MISSING]
 
 
+def test_a_pod_that_was_measured_and_falls_silent_is_missing_however_young_it_is() -> None:
+    short, young = spec(window="10s", maxAge="15s"), said(ready=NOW - 75)
+    silent = bert("b", 90, last_seen=NOW, age=16, status=young)
+    assert _conditions(_workload(short, silent)) == [Reporting.MISSING]
+
+
 def test_a_pod_that_was_never_ready_is_none_of_those_that_should_report() -> None:
     found = _workload(
         spec(startTimeout="10m"),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from keda_gpu_scaler.evidence import Basis
 from tests.e2e import keda
 from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
@@ -92,9 +93,12 @@ def lab_name(request: pytest.FixtureRequest, worker_id: str) -> str:
 
 
 @pytest_asyncio.fixture
-async def lab(kubeconfig: Path, lab_name: str, tmp_path: Path) -> AsyncIterator[Lab]:
-    """A lab in the cluster of this run."""
-    async with open_lab(lab_name, kubeconfig, tmp_path) as opened:
+async def lab(
+    request: pytest.FixtureRequest, kubeconfig: Path, lab_name: str, tmp_path: Path
+) -> AsyncIterator[Lab]:
+    """A lab in the cluster of this run; `evidences.each` opens one with each evidence."""
+    evidence = getattr(request, "param", Basis.KUBE_STATE_METRICS)
+    async with open_lab(lab_name, kubeconfig, tmp_path, evidence) as opened:
         yield opened
 
 

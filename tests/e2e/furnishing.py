@@ -9,6 +9,7 @@ import lightkube
 from lightkube import codecs
 from lightkube.resources.core_v1 import Namespace, Node
 
+from keda_gpu_scaler.evidence import Basis
 from tests.e2e import kube_state_metrics, manifests
 from tests.e2e.lab import Lab
 from tests.e2e.product import Scaler, Simulator
@@ -22,8 +23,20 @@ GPUS_PER_NODE = 8
 
 
 @contextlib.asynccontextmanager
-async def open_lab(name: str, kubeconfig: Path, directory: Path) -> AsyncIterator[Lab]:
-    """Furnish a lab of its own name in the cluster, and clear it away afterwards."""
+async def open_lab(
+    name: str,
+    kubeconfig: Path,
+    directory: Path,
+    evidence: Basis = Basis.KUBE_STATE_METRICS,
+) -> AsyncIterator[Lab]:
+    """Furnish a lab of its own name in the cluster, and clear it away afterwards.
+
+    Args:
+        name: the namespace's, and what its nodes' names begin with.
+        kubeconfig: how to reach the cluster.
+        directory: where logs and stored samples go.
+        evidence: the strongest there is of which pods there are, and how they are.
+    """
     configuration = lightkube.KubeConfig.from_file(kubeconfig)
     client = lightkube.AsyncClient(configuration, field_manager="e2e", trust_env=False)
     nodes = [f"{name}-{index}" for index in range(NODES)]
@@ -37,8 +50,9 @@ async def open_lab(name: str, kubeconfig: Path, directory: Path) -> AsyncIterato
         for relay in exporters.values():
             await stack.enter_async_context(relay.standing())
         scrape_configs = _scrape_configs(exporters, simulator.port)
-        port = await stack.enter_async_context(kube_state_metrics.standing(client, name))
-        scrape_configs.append(_kube_state_scrape_config(port))
+        if evidence is Basis.KUBE_STATE_METRICS:
+            port = await stack.enter_async_context(kube_state_metrics.standing(client, name))
+            scrape_configs.append(_kube_state_scrape_config(port))
         prometheus = PrometheusServer(directory, scrape_configs)
         await stack.enter_async_context(prometheus)
         door = await stack.enter_async_context(Relay(prometheus.port).standing())

@@ -81,7 +81,8 @@ class Scaler:
             "HTTP_ADDRESS": self.http_address,
             "PROMETHEUS_URL": self.prometheus_url,
             "PROMETHEUS_STEP": "1s",
-            "PROMETHEUS_COLLECTION": "0s",
+            # The simulator looks at the pods once a second, and the API answers in less than one.
+            "PROMETHEUS_COLLECTION": "2s",
             "LOG_LEVEL": "debug",
             "LOG_FORMAT": "json",
             **self.settings,

@@ -1,0 +1,8 @@
+"""A scenario in several labs: one for each way to know which pods there are, and how they are."""
+
+import pytest
+
+from keda_gpu_scaler.evidence import Basis
+
+each = pytest.mark.parametrize("lab", list(Basis), indirect=True, ids=str)
+"""Runs a scenario once with each evidence."""
