@@ -1,22 +1,22 @@
-"""kube-state-metrics: what it is asked about pods and owners, and what its rows mean.
+"""kube-state-metrics: what it is asked about pods and owners. `kube_rows` reads the answer.
 
-Pure. One query for everybody: a row for each pod and for each Ready one, the owners of ReplicaSets
-and Jobs that have pods, and rows for exceptions. Every row says in the label `stat` what it is
-about, or `or` would drop one of two that are equal without their names.
+Pure text. One query for everybody: a few rows for each pod, the owners of ReplicaSets and Jobs, and
+rows for exceptions. Every row says in the label `stat` what it is about, or `or` would drop one of
+two that are equal without their names.
+
+With thousands of pods its cost is what counts. What several metrics say of one pod is not brought
+together by the server: a join costs it more than the rows that it saves. And the branches with a
+row for each pod come last: each `or` looks at all rows before it once more.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
-from keda_gpu_scaler.evidence import Evidence, PodKey, Statement
-from keda_gpu_scaler.observation import Row, Target
 from keda_gpu_scaler.query import alternatives, marked
-from keda_gpu_scaler.spec import Owner
 
 STAT = "stat"
 PODS = "kube_pod_owner"
-_NAMESPACED = f"{PODS}|kube_deployment_status_replicas|kube_statefulset_status_replicas"
-JOBS = f'group by (job, __name__) ({{__name__=~"{_NAMESPACED}",exported_namespace=""}})'
+_COUNTED = "kube_deployment_status_replicas|kube_statefulset_status_replicas"
+JOBS = f'group by (job, __name__) ({{__name__=~"{PODS}|{_COUNTED}",exported_namespace=""}})'
 """Which scrape jobs show kube-state-metrics, and whether pods are among what they show.
 
 Without `honor_labels` the namespace of a pod is in another label, and a list of pods would look
@@ -24,176 +24,111 @@ empty: such a job is as good as none.
 """
 _GPU_RESOURCES = "nvidia_com_.+|amd_com_.+|gpu_intel_com_.+|habana_ai_.+"
 """As kube-state-metrics writes the names of extended resources."""
-_SETTLED_SECONDS = 120.0
+SETTLED_SECONDS = 120.0
 """A list of pods is believed to be whole after this time: twice the longest usual scrape."""
-_SECOND = 1.0
-"""Kubernetes cuts fractions off its times (metav1.Time): a pod was Ready within the next second."""
 _LATELY = "10m"
-_HOUR = "[1h:5m]"
-_LINKS = {
+PAST_SECONDS = 300.0
+_HOUR = f"[1h:{PAST_SECONDS:.0f}s]"
+"""How the past is looked at: what did not last for one of these steps, it may not show."""
+LINKS = {
     "replicaset": ("ReplicaSet", "kube_replicaset_owner"),
     "job_name": ("Job", "kube_job_owner"),
 }
 """Owners that mostly have an owner themselves: by their label."""
-_COUNTS = {
+COUNTS = {
     "deployment": ("Deployment", "kube_deployment_status_replicas"),
     "statefulset": ("StatefulSet", "kube_statefulset_status_replicas"),
     "replicaset": ("ReplicaSet", "kube_replicaset_status_replicas"),
 }
-_CONTROLLER = 'owner_is_controller="true"'
+IS_CONTROLLER = "owner_is_controller"
 _READY = 'condition="true"'
 
 
-def question(namespaces: Collection[str], jobs: Collection[str]) -> str:
-    """Return the query for everything about the pods of these namespaces."""
-    asked = _Asked(namespaces, jobs)
-    return " or ".join(marked(expression, STAT, stat) for stat, expression in asked.branches())
+def question(
+    namespaces: Collection[str], jobs: Collection[str], strangers: Collection[str] = ()
+) -> str:
+    """Return the query for everything about the pods of these namespaces.
+
+    Args:
+        namespaces: the ones somebody asks about.
+        jobs: the scrape jobs of kube-state-metrics.
+        strangers: those of them of which nothing is known from minutes ago: what has been there is
+            asked about as well.
+    """
+    branches = [*_health(jobs), *(_past(strangers) if strangers else ()), *_present(namespaces)]
+    return " or ".join(marked(expression, STAT, stat) for stat, expression in branches)
 
 
-class _Asked:
-    """The query's parts, confined to some namespaces."""
+def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield each kind of row about how things are, by its stat; those with many rows last."""
+    here = _Here(namespaces)
+    yield "covered", f"group by (namespace) ({here.any_of(f'{_COUNTED}|kube_namespace_created')})"
+    for label, (_, metric) in COUNTS.items():
+        yield "empty", f"max by (namespace, {label}) ({here.all(metric)}) == 0{here.alone(label)}"
+    yield "deleting", here.pods("kube_pod_deletion_timestamp")
+    phases = here.all("kube_pod_status_phase", 'phase=~"Pending|Succeeded|Failed"')
+    yield "phase", f"max by (namespace, pod, phase) ({phases} == 1)"
+    for label, (_, metric) in LINKS.items():
+        owned = here.all(metric, f'{IS_CONTROLLER}="true"') + here.in_use(label)
+        yield "owner", f"max by (namespace, {label}, owner_kind, owner_name) ({owned})"
+    requests = here.all("kube_pod_container_resource_requests", f'resource=~"{_GPU_RESOURCES}"')
+    yield "gpu", f"max by (namespace, pod) ({requests} > 0)"
+    yield "created", here.pods("kube_pod_created")
+    yield "ready", here.pods("kube_pod_status_ready", _READY)
+    yield "since", here.pods("kube_pod_status_ready_time")
+    owner = f"owner_kind, owner_name, {IS_CONTROLLER}"
+    yield "pod", f"max by (namespace, pod, {owner}) ({here.all(PODS)})"
 
-    def __init__(self, namespaces: Collection[str], jobs: Collection[str]) -> None:
-        self._here, self._jobs = f"namespace=~{alternatives(namespaces)}", alternatives(jobs)
 
-    def branches(self) -> Iterator[tuple[str, str]]:
-        """Yield each kind of row by its stat."""
-        yield "pod", f"{self._owned()} * on (namespace, pod) group_left () {self._created()}"
-        for label, (kind, metric) in _LINKS.items():
-            yield "owner", self._link(label, kind, metric)
-        yield from self._readiness()
-        phases = self._all("kube_pod_status_phase", 'phase!="Running"')
-        yield "phase", f"max by (namespace, pod, phase) ({phases}) == 1"
-        yield "deleting", self._pods("kube_pod_deletion_timestamp")
-        gpus = f'resource=~"{_GPU_RESOURCES}"'
-        yield "gpu", f"{self._pods('kube_pod_container_resource_requests', gpus)} > 0"
-        for label, (_, metric) in _COUNTS.items():
-            yield "empty", f"max by (namespace, {label}) ({self._all(metric)}) == 0"
-        speaking = f'{{__name__=~"{_NAMESPACED}|kube_namespace_created",{self._here}}}'
-        yield "covered", f"group by (namespace) ({speaking})"
-        up = f"up{{job=~{self._jobs}}}"
-        yield "scraped", f"max by (job, instance) (timestamp({up}) and {up} == 1)"
-        yield "down", f"max by (job, instance) ({up}) == 0"
-        span = f"[{_SETTLED_SECONDS:.0f}s]"
-        good = f"min_over_time({up}{span}) == 1 and {up} offset {_SETTLED_SECONDS:.0f}s"
-        yield "settled", f"max by (job, instance) (count_over_time({up}{span}) and {good})"
+def _past(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield what has been, for pods that nobody has watched: whether and when they became Ready."""
+    here = _Here(namespaces)
+    condition = here.all("kube_pod_status_ready", _READY)
+    before = f"(max by (namespace, pod) ({condition} offset {_LATELY}) == 1)"
+    timed = here.pods("kube_pod_status_ready_time")
+    untimed = f"(max by (namespace, pod) ({condition}) == 1) unless on (namespace, pod) {timed}"
+    yield "lately", f"{untimed} unless on (namespace, pod) {before}"
+    unready = f"and on (namespace, pod, uid) ({condition} == 0)"
+    yield "once", f"max by (namespace, pod) (max_over_time({condition}{_HOUR}) {unready}) == 1"
 
-    def _owned(self) -> str:
-        """A pod with its controlling owner, or without one."""
-        owners = self._all("kube_pod_owner", _CONTROLLER)
-        owned = f"max by (namespace, pod, owner_kind, owner_name) ({owners})"
-        return f"({owned} or on (namespace, pod) {self._pods('kube_pod_owner')})"
 
-    def _created(self) -> str:
-        """1 where nobody says when: a join would lose the pod."""
-        created, exists = self._pods("kube_pod_created"), self._pods("kube_pod_owner")
-        return f"({created} or on (namespace, pod) {exists})"
+def _health(jobs: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield how the targets are that speak."""
+    up = f"up{{job=~{alternatives(jobs)}}}"
+    yield "scraped", f"max by (job, instance) (timestamp({up}) and {up} == 1)"
+    yield "down", f"max by (job, instance) ({up}) == 0"
+    span = f"[{SETTLED_SECONDS:.0f}s]"
+    good = f"min_over_time({up}{span}) == 1 and {up} offset {SETTLED_SECONDS:.0f}s"
+    yield "settled", f"max by (job, instance) (count_over_time({up}{span}) and {good})"
 
-    def _link(self, label: str, kind: str, metric: str) -> str:
-        owners = f"max by (namespace, {label}, owner_kind, owner_name)"
-        pods = self._all("kube_pod_owner", f'owner_kind="{kind}"')
-        named = f'label_replace({pods}, "{label}", "$1", "owner_name", "(.+)")'
-        return f"{owners} ({self._all(metric, _CONTROLLER)}) and on (namespace, {label}) {named}"
 
-    def _readiness(self) -> Iterator[tuple[str, str]]:
-        ready, time = self._pods("kube_pod_status_ready", _READY), "kube_pod_status_ready_time"
-        since = f"({self._pods(time)} or on (namespace, pod) ({ready} == 1))"
-        yield "ready", f"{since} and on (namespace, pod) ({ready} == 1)"
-        condition = self._all("kube_pod_status_ready", _READY)
-        before = f"(max by (namespace, pod) ({condition} offset {_LATELY}) == 1)"
-        untimed = f"({ready} == 1) unless on (namespace, pod) {self._pods(time)}"
-        yield "lately", f"{untimed} unless on (namespace, pod) {before}"
-        yield "unready", f"{ready} == 0"
-        unready = f"and on (namespace, pod, uid) ({condition} == 0)"
-        yield (
-            "once",
-            f"max by (namespace, pod) (max_over_time({condition}{_HOUR}) {unready}) == 1",
-        )
+class _Here:
+    """Selectors that are confined to some namespaces."""
 
-    def _pods(self, metric: str, *matchers: str) -> str:
-        """One row per pod; duplicates of several kube-state-metrics become one."""
-        return f"max by (namespace, pod) ({self._all(metric, *matchers)})"
+    def __init__(self, namespaces: Collection[str]) -> None:
+        self._here = f"namespace=~{alternatives(namespaces)}"
 
-    def _all(self, metric: str, *matchers: str) -> str:
+    def all(self, metric: str, *matchers: str) -> str:
+        """Every series of a metric."""
         return f"{metric}{{{','.join([self._here, *matchers])}}}"
 
+    def any_of(self, metrics: str) -> str:
+        """Every series of several metrics."""
+        return f'{{__name__=~"{metrics}",{self._here}}}'
 
-def evidence(rows: Iterable[Row]) -> Evidence:
-    """Return what the rows of `question` say."""
-    by_stat: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_stat[row.labels.get(STAT, "")].append(row)
-    owners = {_named(row, _LINKS): _owner(row.labels) for row in by_stat["owner"]}
-    said = {
-        stat: {_key(row): row.points[0][1] for row in by_stat[stat]}
-        for stat in ("ready", "lately", "unready", "once", "deleting", "gpu")
-    }
-    phases = {_key(row): row.labels.get("phase", "") for row in by_stat["phase"]}
-    return Evidence(
-        pods={
-            key: _statement(row, owners, key, said, phases.get(key, "Running"))
-            for key, row in ((_key(row), row) for row in by_stat["pod"])
-        },
-        without_pods=frozenset(_named(row, _COUNTS) for row in by_stat["empty"]),
-        covered=frozenset(row.labels.get("namespace", "") for row in by_stat["covered"]),
-        scrapes={_target(row): row.points[0][1] for row in by_stat["scraped"]},
-        settled={_target(row): _SETTLED_SECONDS / row.points[0][1] for row in by_stat["settled"]},
-        down=frozenset(map(_target, by_stat["down"])),
-    )
+    def pods(self, metric: str, *matchers: str) -> str:
+        """One row per pod; duplicates of several kube-state-metrics become one."""
+        return f"max by (namespace, pod) ({self.all(metric, *matchers)})"
 
+    def alone(self, label: str) -> str:
+        """Confine counts to objects nobody owns: Deployments leave too many ReplicaSets behind."""
+        if label not in LINKS:
+            return ""
+        others = self.all(LINKS[label][1], f'{IS_CONTROLLER}!="true"')
+        return f" and on (namespace, {label}) {others}"
 
-def _statement(
-    row: Row,
-    links: Mapping[tuple[str, Owner], Owner],
-    key: PodKey,
-    said: Mapping[str, Mapping[PodKey, float]],
-    phase: str,
-) -> Statement:
-    created_at = row.points[0][1]
-    ready_at = said["ready"].get(key, 1)
-    return Statement(
-        owners=_owners(row.labels, links),
-        created_at=created_at if created_at > 1 else None,
-        ready=_ready(key, said, phase),
-        ready_at=ready_at + _SECOND if ready_at > 1 else None,
-        lately=key in said["lately"],
-        once_ready=key in said["once"],
-        ended=phase in {"Succeeded", "Failed"} or key in said["deleting"],
-        asks_gpu=key in said["gpu"],
-    )
-
-
-def _ready(key: PodKey, said: Mapping[str, Mapping[PodKey, float]], phase: str) -> bool | None:
-    """A pod that no node has yet is not Ready, and has no row that says so."""
-    if key in said["ready"]:
-        return True
-    return False if key in said["unready"] or phase == "Pending" else None
-
-
-def _owners(
-    labels: Mapping[str, str], links: Mapping[tuple[str, Owner], Owner]
-) -> frozenset[Owner]:
-    owner = _owner(labels)
-    if not owner.name:
-        return frozenset()
-    above = links.get((labels.get("namespace", ""), owner))
-    return frozenset({owner} if above is None else {owner, above})
-
-
-def _owner(labels: Mapping[str, str]) -> Owner:
-    return Owner(labels.get("owner_kind", ""), labels.get("owner_name", ""))
-
-
-def _named(row: Row, kinds_by_label: Mapping[str, tuple[str, str]]) -> tuple[str, Owner]:
-    """Return the namespace and the object that a row about an owner is of."""
-    label = next((label for label in kinds_by_label if row.labels.get(label)), "")
-    kind, _ = kinds_by_label.get(label, ("", ""))
-    return row.labels.get("namespace", ""), Owner(kind, row.labels.get(label, ""))
-
-
-def _key(row: Row) -> PodKey:
-    return row.labels.get("namespace", ""), row.labels.get("pod", "")
-
-
-def _target(row: Row) -> Target:
-    return Target(row.labels.get("job", ""), row.labels.get("instance", ""))
+    def in_use(self, label: str) -> str:
+        """Leave out the owners without pods."""
+        if label not in COUNTS:
+            return ""
+        return f" unless on (namespace, {label}) ({self.all(COUNTS[label][1])} == 0)"

@@ -82,12 +82,13 @@ class KubePod:
 
 
 def link(kind: str, name: str, owner: tuple[str, str], namespace: str = "ml") -> Listed:
-    """Return what says that a ReplicaSet or a Job is owned."""
+    """Return what says who owns a ReplicaSet or a Job; an owner without a kind is nobody."""
     metric, label = {
         "ReplicaSet": ("kube_replicaset_owner", "replicaset"),
         "Job": ("kube_job_owner", "job_name"),
     }[kind]
-    above = {"owner_kind": owner[0], "owner_name": owner[1], "owner_is_controller": "true"}
+    controls = "true" if owner[0] else ""
+    above = {"owner_kind": owner[0], "owner_name": owner[1], "owner_is_controller": controls}
     return Listed(metric=metric, labels={"namespace": namespace, label: name, **above})
 
 

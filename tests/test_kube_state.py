@@ -9,7 +9,7 @@ import promql_parser
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import kube_state
+from keda_gpu_scaler import kube_rows, kube_state
 from keda_gpu_scaler.evidence import Evidence, Statement
 from keda_gpu_scaler.observation import Row, Target
 from keda_gpu_scaler.settings import PrometheusSettings
@@ -163,10 +163,14 @@ async def test_pods_without_a_time_of_creation_are_listed(
 
 
 async def test_an_owner_without_replicas_says_so(server: PrometheusServer, ns: str) -> None:
-    labels = {"statefulset": "store"}
+    """A ReplicaSet does so where nobody owns it: a Deployment leaves many behind it."""
+    counts = "kube_replicaset_status_replicas"
     sets = [
-        Listed(metric="kube_statefulset_status_replicas", labels=labels, value=0),
-        Listed(metric="kube_replicaset_status_replicas", labels={"replicaset": "r"}, value=0),
+        Listed(metric="kube_statefulset_status_replicas", labels={"statefulset": "store"}, value=0),
+        Listed(metric=counts, labels={"replicaset": "r"}, value=0),
+        cluster.link("ReplicaSet", "r", ("", "")),
+        Listed(metric=counts, labels={"replicaset": "bert-7b6667bd9"}, value=0),
+        cluster.BERT,
     ]
     said = await _said(server, ns, cluster.replicas(0), cluster.replicas(3, "busy"), *sets)
     assert said.without_pods == {
@@ -174,6 +178,31 @@ async def test_an_owner_without_replicas_says_so(server: PrometheusServer, ns: s
         (ns, Owner("StatefulSet", "store")),
         (ns, Owner("ReplicaSet", "r")),
     }
+
+
+async def test_the_owner_that_controls_a_pod_counts_and_no_other(
+    server: PrometheusServer, ns: str
+) -> None:
+    other = {"owner_kind": "Workflow", "owner_name": "other", "owner_is_controller": "false"}
+    labels = {"pod": "bert-0", "uid": "uid-bert-0", **other}
+    second = Listed(metric="kube_pod_owner", labels=labels)
+    alone = replace(second, labels={**labels, "pod": "bert-1", "uid": "uid-bert-1"})
+    said = await _said(server, ns, KubePod(name="bert-0"), cluster.BERT, second, alone)
+    assert said.pods[ns, "bert-0"].owners == OWNERS
+    assert said.pods[ns, "bert-1"].owners == frozenset()
+
+
+async def test_of_a_pod_the_owner_s_owner_is_known_while_the_owner_has_replicas(
+    server: PrometheusServer, ns: str
+) -> None:
+    """A Deployment leaves ten ReplicaSets behind; their names tell enough of their last pods."""
+    labels = {"replicaset": "bert-7b6667bd9"}
+    counts = "kube_replicaset_status_replicas"
+    for count, owners in ((0, {Owner("ReplicaSet", "bert-7b6667bd9")}), (2, OWNERS)):
+        of = f"{ns}-{count}"
+        counted = Listed(metric=counts, labels=labels, value=count)
+        said = await _said(server, of, KubePod(name="bert-0"), cluster.BERT, counted)
+        assert said.pods[of, "bert-0"].owners == owners
 
 
 async def test_two_replicas_of_kube_state_metrics_say_it_once(
@@ -203,7 +232,7 @@ async def test_a_list_that_was_just_restarted_is_not_settled(server: PrometheusS
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_no_name_breaks_out_of_the_query(text: str) -> None:
-    promql_parser.parse(kube_state.question({text, "ml"}, {text}))
+    promql_parser.parse(kube_state.question({text, "ml"}, {text}, {text}))
 
 
 async def test_rows_that_fit_no_table_are_harmless() -> None:
@@ -212,5 +241,5 @@ async def test_rows_that_fit_no_table_are_harmless() -> None:
         Row({"stat": stat}, [(NOW, 1.0)])
         for stat in ("pod", "owner", "ready", "phase", "empty", "scraped", "settled", "")
     ]
-    said = kube_state.evidence(rows)
+    said = kube_rows.evidence(rows)
     assert said.pods.keys() == {("", "")}

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import Protocol
 
-from keda_gpu_scaler import kube_state
+from keda_gpu_scaler import kube_rows, kube_state
 from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Row
 
@@ -36,16 +36,24 @@ class StateMetrics:
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
         self._looked_at = float("-inf")
+        self._covered: frozenset[str] = frozenset()
+        self._covered_at = float("-inf")
 
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
         """Return what it says of these namespaces; None: it was never there."""
         await self._look(at)
         if not self._jobs:
             return None
-        rows = await self._ask("evidence", kube_state.question(namespaces, self._jobs), at)
-        said = await asyncio.to_thread(kube_state.evidence, rows)
+        text = kube_state.question(namespaces, self._jobs, self._strangers(namespaces, at))
+        said = await asyncio.to_thread(kube_rows.evidence, await self._ask("evidence", text, at))
+        self._covered, self._covered_at = said.covered, at
         # One that collects no pods lists none, however long it has been up.
         return said if self._lists_pods else replace(said, settled={})
+
+    def _strangers(self, namespaces: Collection[str], at: float) -> frozenset[str]:
+        """Return those whose past nobody has watched, so that it has to be asked about."""
+        is_watched = at - self._covered_at <= kube_state.PAST_SECONDS
+        return frozenset(namespaces) - (self._covered if is_watched else frozenset())
 
     async def _look(self, at: float) -> None:
         """Learn its scrape jobs; one that is known and down now is still one that should speak."""

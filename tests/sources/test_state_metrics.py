@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from keda_gpu_scaler import kube_state
+from keda_gpu_scaler import errors, kube_state
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources.state_metrics import StateMetrics
 from tests.clocks import Clock
@@ -17,13 +17,18 @@ class Server:
     jobs: list[str] = field(default_factory=list)
     shows: str = kube_state.PODS
     asked: list[tuple[str, str]] = field(default_factory=list)
+    fails: bool = False
+    """It does not answer what it is asked about pods."""
 
     async def __call__(self, kind: str, text: str, at: float, /) -> list[Row]:
         """Answer."""
         self.asked.append((kind, text))
         if kind == "jobs":
             return [Row({"job": job, "__name__": self.shows}, [(at, 1.0)]) for job in self.jobs]
-        return [Row({"stat": "settled", "job": job}, [(at, 4.0)]) for job in self.jobs]
+        if self.fails:
+            raise errors.SourceTimeoutError("no answer")
+        covered = Row({"stat": "covered", "namespace": "ml"}, [(at, 1.0)])
+        return [covered, *(Row({"stat": "settled", "job": job}, [(at, 4.0)]) for job in self.jobs)]
 
 
 async def test_it_is_looked_for_once_a_minute_while_it_is_not_there() -> None:
@@ -42,7 +47,32 @@ async def test_once_found_it_is_asked_each_time_and_looked_for_rarely() -> None:
         assert await metrics.evidence({"ml"}, 0.0) is not None
         clock.now += 15
     assert [kind for kind, _ in server.asked].count("jobs") == 2
-    assert server.asked[1] == ("evidence", kube_state.question({"ml"}, {"ksm"}))
+    assert server.asked[-1] == ("evidence", kube_state.question({"ml"}, {"ksm"}))
+
+
+async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
+    """Of a namespace that is new, that was not spoken of, or that nobody asked about for long."""
+    server = Server(["ksm"])
+    metrics = StateMetrics(server, Clock())
+    asked = [({"ml"}, 0.0), ({"ml", "new"}, 15.0), ({"ml", "new"}, 300.0), ({"ml"}, 601.0)]
+    for namespaces, at in asked:
+        await metrics.evidence(namespaces, at)
+    assert [text for kind, text in server.asked if kind == "evidence"] == [
+        kube_state.question({"ml"}, {"ksm"}, {"ml"}),
+        kube_state.question({"ml", "new"}, {"ksm"}, {"new"}),
+        kube_state.question({"ml", "new"}, {"ksm"}, {"new"}),
+        kube_state.question({"ml"}, {"ksm"}, {"ml"}),
+    ]
+
+
+async def test_an_answer_that_did_not_come_leaves_the_past_to_be_asked_about() -> None:
+    server = Server(["ksm"], fails=True)
+    metrics = StateMetrics(server, Clock())
+    with pytest.raises(errors.SourceTimeoutError):
+        await metrics.evidence({"ml"}, 0.0)
+    server.fails = False
+    await metrics.evidence({"ml"}, 15.0)
+    assert server.asked[-1] == ("evidence", kube_state.question({"ml"}, {"ksm"}, {"ml"}))
 
 
 @pytest.mark.parametrize(
@@ -61,4 +91,5 @@ async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
     server.jobs = ["other"]
     clock.now += 300
     assert await metrics.evidence({"ml"}, 0.0) is not None
-    assert server.asked[-1] == ("evidence", kube_state.question({"ml"}, {"ksm", "other"}))
+    asked = kube_state.question({"ml"}, {"ksm", "other"})
+    assert server.asked[-1] == ("evidence", asked)
