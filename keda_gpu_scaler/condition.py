@@ -40,6 +40,9 @@ class Reporting(Enum):
     """It was never Ready, for longer than any pod takes."""
 
 
+NOT_READY = (Reporting.STARTING, Reporting.STALLED)
+
+
 def of(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reporting:
     """Return how a pod is that has not ended.
 

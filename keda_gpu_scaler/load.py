@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from keda_gpu_scaler import condition
+from keda_gpu_scaler import condition, saturation
 from keda_gpu_scaler.condition import NEVER, Reporting
 from keda_gpu_scaler.evidence import Readiness
 from keda_gpu_scaler.snapshot import Pod, Snapshot
@@ -100,14 +100,9 @@ def workload(
     alive = [pod for pod in pods if not pod.ended]
     should = [pod for pod in alive if pod.was_seen or _should_report(pod, alive)]
     ignored = {pod.name for pod in should if not pod.was_seen and _never_will(pod, should, at)}
-    reported = _with_loads(
-        spec,
-        [
-            _Reported(pod, condition.of(spec, pod, at, now))
-            for pod in should
-            if pod.name not in ignored
-        ],
-    )
+    counting = [pod for pod in should if pod.name not in ignored]
+    how = saturation.conditions(spec, counting, at, now)
+    reported = _with_loads(spec, list(map(_Reported, counting, how)))
     newest = max((pod.last_seen for pod in pods), default=NEVER)
     reported = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
     groups: dict[str, list[_Reported]] = defaultdict(list)
@@ -115,7 +110,7 @@ def workload(
         groups[spec.pods.replica_of(one.pod.name)].append(one)
     replicas = [_replica(name, group) for name, group in sorted(groups.items())]
     return Workload(
-        replicas=tuple(one for one in replicas if one.reporting not in _NOT_READY),
+        replicas=tuple(one for one in replicas if one.reporting not in condition.NOT_READY),
         reporting_pods=sum(one.reporting in _REPORTING for one in reported),
         ended_pods=sum(pod.ended for pod in pods),
         starting=_named(replicas, Reporting.STARTING),
@@ -126,7 +121,6 @@ def workload(
 
 
 _REPORTING = (Reporting.MEASURED, Reporting.WARMING)
-_NOT_READY = (Reporting.STARTING, Reporting.STALLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +182,7 @@ def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
 
 
 def _replica(name: str, pods: list[_Reported]) -> Replica:
-    for state in (*_NOT_READY, Reporting.MISSING, Reporting.WARMING):
+    for state in (*condition.NOT_READY, Reporting.MISSING, Reporting.WARMING):
         if any(one.reporting is state for one in pods):
             return Replica(name, state, 0.0)
     return Replica(name, Reporting.MEASURED, _mean([one.load for one in pods]))

@@ -30,14 +30,14 @@ async def test_130_percent_of_work_becomes_two_replicas_and_never_three(*, evide
     assert _grown(loop) == [2]
 
 
-@pytest.mark.parametrize(("start_seconds", "within"), [(30.0, 700), (120.0, 1050), (300.0, 1800)])
-async def test_a_saturated_climb_ends_at_what_is_needed(
+@pytest.mark.parametrize(("start_seconds", "within"), [(30.0, 470), (120.0, 920), (300.0, 1820)])
+async def test_a_saturated_climb_waits_for_starts_and_for_the_exporter_and_no_more(
     start_seconds: float, within: float
 ) -> None:
-    """Each rung takes the start-up, the exporter's delay and half a window."""
     loop = Loop(lambda _: 800.0, start_seconds=start_seconds)
     await loop.run(within)
     assert _grown(loop) == [2, 3, 5, 8, 12]
+    assert sum(pod.works(loop.begin + within) for pod in loop.pods) == 12
     await loop.run(1200)
     assert loop.sizes[-1] == max(loop.sizes) == 12
 
