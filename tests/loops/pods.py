@@ -1,0 +1,103 @@
+"""Pods with a life of their own, each on a node of its own."""
+
+from dataclasses import dataclass, field
+
+from keda_gpu_scaler.evidence import Statement
+from keda_gpu_scaler.observation import Target
+from keda_gpu_scaler.spec import Owner
+
+COLLECT = 30
+"""dcgm-exporter looks at its GPUs so often, and shows the same numbers in between."""
+NEVER = float("inf")
+_LETTERS = "bcdfghjklmnpqrstvwxz"
+_REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
+
+
+@dataclass(slots=True)
+class SimPod:
+    """One pod of a Deployment, or of a group of a LeaderWorkerSet."""
+
+    number: int
+    """Of its replica."""
+    created: float
+    placed: float
+    """It has a node from here on."""
+    ready: float
+    loading: float
+    """What its GPU shows until then."""
+    worker: int | None = None
+    """Its place in its group, of which 0 leads; None: it is a replica by itself."""
+    deleted: float = NEVER
+    """From here on it is terminating."""
+    gone: float = NEVER
+    silent: float = NEVER
+    """From here on its exporter does not answer."""
+    unlisted: float = NEVER
+    """From here on its exporter is not even listed."""
+    completed: float = NEVER
+    shown: dict[int, float] = field(default_factory=dict)
+    """What the exporter collected, and when."""
+
+    @property
+    def name(self) -> str:
+        """Return a name that its owner would give it."""
+        if self.worker is not None:
+            return f"bert-{self.number}-{self.worker}" if self.worker else f"bert-{self.number}"
+        return f"bert-7b6667bd9-{_LETTERS[self.number // 20 % 20] * 4}{_LETTERS[self.number % 20]}"
+
+    @property
+    def target(self) -> Target:
+        """Return the exporter of its node."""
+        return Target("dcgm", f"10.0.{self.worker or 0}.{self.number}:9400")
+
+    @property
+    def is_replica(self) -> bool:
+        """Whether it stands for its replica: it is one, or leads one."""
+        return not self.worker
+
+    def exists(self, now: float) -> bool:
+        """Tell whether the cluster lists it."""
+        return self.created <= now < self.gone
+
+    def works(self, now: float) -> bool:
+        """Tell whether it takes its share of the work."""
+        return self.ready <= now < min(self.deleted, self.completed)
+
+    def counts(self, now: float) -> bool:
+        """Tell whether its owner counts it."""
+        return self.created <= now < min(self.deleted, self.completed)
+
+    def scraped(self, now: float) -> bool:
+        """Tell whether its exporter answers a scrape."""
+        return self.placed <= now < min(self.silent, self.unlisted)
+
+    def value(self, now: float) -> float | None:
+        """Return what a scrape shows, if it shows the pod."""
+        if not now < self.gone or not self.scraped(now):
+            return None
+        return self.shown.get(int(now // COLLECT) * COLLECT)
+
+    def collect(self, now: int, share: float) -> None:
+        """Let the exporter look: a pod that drains still does its share."""
+        if self.placed <= now < self.gone:
+            busy = share if now >= self.ready else self.loading
+            self.shown[now] = 0.0 if self.completed <= now else busy
+
+    def said(self, now: float) -> Statement:
+        """Return what kube-state-metrics says of it."""
+        ready = self.ready <= now < self.completed
+        return Statement(
+            owners=self._owners,
+            created_at=self.created,
+            ready=ready,
+            ready_at=self.ready if ready else None,
+            ended=self.deleted <= now or self.completed <= now,
+            asks_gpu=True,
+        )
+
+    @property
+    def _owners(self) -> frozenset[Owner]:
+        if self.worker is None:
+            return frozenset({_REPLICA_SET, Owner("Deployment", "bert")})
+        leaders = f"bert-{self.number}" if self.worker else "bert"
+        return frozenset({Owner("StatefulSet", leaders)})
