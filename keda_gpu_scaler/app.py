@@ -15,8 +15,18 @@ from typing import NamedTuple
 
 import structlog
 
-from keda_gpu_scaler import errors, evaluator, facts, logs, service, sources, telemetry, web
-from keda_gpu_scaler.settings import Settings
+from keda_gpu_scaler import (
+    errors,
+    evaluator,
+    facts,
+    logs,
+    promql,
+    service,
+    sources,
+    telemetry,
+    web,
+)
+from keda_gpu_scaler.settings import ScrapeSettings, Settings
 
 
 class Listening(NamedTuple):
@@ -110,6 +120,7 @@ async def _start_grpc(
         draining=asyncio.Event(),
         max_concurrent_rpcs=settings.max_concurrent_rpcs,
         connection_max_age_seconds=settings.connection_max_age_seconds,
+        own_promql=_terms(settings),
     )
     try:
         port = await server.start()
@@ -117,6 +128,11 @@ async def _start_grpc(
         raise errors.SettingsError(f"KEDA_GPU_SCALER_GRPC_ADDRESS: {error}") from error
     stack.push_async_callback(server.stop, settings.shutdown_grace_seconds)
     return port
+
+
+def _terms(settings: Settings) -> promql.Terms:
+    direct = (name for name, one in settings.sources.items() if isinstance(one, ScrapeSettings))
+    return promql.Terms(settings.own_promql, frozenset(direct))
 
 
 async def _stopped(stop: asyncio.Event, http: web.HttpServer) -> None:

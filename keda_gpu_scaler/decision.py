@@ -130,7 +130,7 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
     if state is State.UNKNOWN:
         basis = snapshot.basis(spec.pods.namespace)
         age_seconds = context.now - snapshot.at
-        why = reasons.unknown(spec, found, age_seconds, context.trouble, basis)
+        why = reasons.unknown(spec, found, age_seconds, context.trouble, basis, snapshot.strangers)
         return unknown(spec, why, context.remembered, signal=busy.active)
     complete = snapshot.is_complete(spec.pods.namespace)
     value = _value(spec, state, found) if complete or state is State.EMPTY else None

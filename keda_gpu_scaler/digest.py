@@ -50,6 +50,7 @@ def snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what is kn
         complete_in=frozenset() if observation.overlooks else frozenset(recorded),
         evidence=_evidence(roster, demand.namespaces) if roster.is_current(at) else {},
         refused_samples=observation.refused_samples,
+        strangers=observation.strangers,
     )
 
 

@@ -42,7 +42,7 @@ class _Record:
 
 
 class Evaluator:
-    """Decides triggers. All of them share one snapshot per (source, signal, profile)."""
+    """Decides triggers. They share one snapshot per (source, signal, profile) or own query."""
 
     def __init__(
         self,
@@ -109,13 +109,20 @@ class Evaluator:
 
     def _feed(self, spec: TriggerSpec, need: Demand) -> Feed:
         wide = need.span_seconds > WIDE_SECONDS
-        key = feed.Key(spec.source, spec.signal, spec.profile, wide)
+        key = feed.Key(spec.source, spec.shared_signal, spec.profile, wide, spec.query)
         if key not in self._feeds:
+            self._forget()
             source = self._sources[spec.source]
             witness = self._witnesses[spec.source]
             collector = Collector(source, witness, self._give_up_seconds)
             self._feeds[key] = Feed(key, source, self._observe, collector, self._clock)
         return self._feeds[key]
+
+    def _forget(self) -> None:
+        """Let go of users' queries that nobody asks any more: each change of one is a new one."""
+        for key in [key for key in self._feeds if key.query is not None]:
+            if self._feeds[key].is_forgotten:
+                del self._feeds[key]
 
     def _age(self, spec: TriggerSpec, shared: Feed) -> float | None:
         taken = shared.snapshot
@@ -148,11 +155,12 @@ def _need(spec: TriggerSpec, step_seconds: float) -> Demand:
     window = spec.window_seconds if spec.window_seconds is not None else condition.WINDOW_SECONDS
     reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
     return Demand(
-        spec.signal,
+        spec.shared_signal,
         spec.profile,
         frozenset({spec.pods.namespace}),
         span_seconds=reach + step_seconds,
         window_seconds=max(window, spec.activation_window_seconds),
+        query=spec.query,
     )
 
 

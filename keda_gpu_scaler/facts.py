@@ -29,7 +29,8 @@ class Queried:
 
     source: str
     query: str
-    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, scrape."""
+    """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, own,
+    own-targets, own-age, own-history, scrape."""
     seconds: float
     error: str | None
     """The reason in words, or None when it was answered."""
@@ -55,6 +56,17 @@ class SourceChanged:
 
     source: str
     reachable: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQueryChanged:
+    """A user's own query failed or works again; stated once at each change."""
+
+    source: str
+    query: str
+    """Its short name."""
+    works: bool
     reason: str
 
 
@@ -86,7 +98,14 @@ class Called:
 
 
 Fact = (
-    Evaluated | Queried | SnapshotTaken | SourceChanged | ExportersFound | EvidenceChanged | Called
+    Evaluated
+    | Queried
+    | SnapshotTaken
+    | SourceChanged
+    | OwnQueryChanged
+    | ExportersFound
+    | EvidenceChanged
+    | Called
 )
 Observer = Callable[[Fact], None]
 

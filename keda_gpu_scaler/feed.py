@@ -17,7 +17,7 @@ from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.snapshot import Snapshot
 from keda_gpu_scaler.source import Source
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.spec import OwnQuery, Signal
 
 USABLE_STEPS = 2
 """A snapshot older than this is not answered from while a newer one can be had."""
@@ -37,6 +37,8 @@ class Key(NamedTuple):
     profile: str
     wide: bool = False
     """Reaches back so far that its size is nobody else's business."""
+    query: OwnQuery | None = None
+    """The user's own PromQL that it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,13 @@ class Feed:
         if self.snapshot is None or need.span_seconds > self._span_seconds:
             return False
         return need.namespaces <= self.snapshot.namespaces.keys()
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether nobody has asked for so long that nothing of it is needed any more."""
+        self._collect()
+        forgotten = self._clock() - FORGET_SECONDS
+        return self._flight is None and all(when < forgotten for when in self._asked.values())
 
     async def close(self) -> None:
         """End the fetch on its way, if there is one."""
@@ -182,15 +191,22 @@ class Feed:
     def _failed(self, reason: str) -> None:
         if self.failure is None:
             self.failure = Failure(reason, self._tried)
-            self._observe(facts.SourceChanged(self._key.source, reachable=False, reason=reason))
+            self._changed(works=False, reason=reason)
         else:
             self.failure = Failure(reason, self.failure.since)
 
     def _succeeded(self, taken: Snapshot) -> None:
         if self.failure is not None:
             self.failure = None
-            back = facts.SourceChanged(self._key.source, reachable=True, reason="it answers again")
-            self._observe(back)
+            self._changed(works=True, reason="it answers again")
         self._observe(
             facts.SnapshotTaken(*self._key[:3], taken.at, taken.pod_count, taken.refused_samples)
         )
+
+    def _changed(self, *, works: bool, reason: str) -> None:
+        """State it of the source, or of a user's query alone: that says nothing of its source."""
+        source, query = self._key.source, self._key.query
+        if query is not None:
+            self._observe(facts.OwnQueryChanged(source, query.name, works, reason))
+        else:
+            self._observe(facts.SourceChanged(source, works, reason))

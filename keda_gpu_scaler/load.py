@@ -136,6 +136,8 @@ class _Reported:
 
 
 def _is_ours(spec: TriggerSpec, pod: Pod) -> bool:
+    if spec.only_shown and not pod.was_seen:
+        return False
     owned = None if pod.status is None else spec.pods.owns(pod.status.owners)
     return spec.pods.matches(pod.name) if owned is None else owned
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.spec import OwnQuery, Signal
 
 
 class Target(NamedTuple):
@@ -32,10 +32,12 @@ class Demand:
     """The longest window that is looked at: idleness and absence need one that is covered."""
     found: frozenset[str] = frozenset()
     """What a source has found of exporters beside dcgm-exporter, for the profile `auto`."""
+    query: OwnQuery | None = None
+    """The user's own PromQL, in place of what the profile and the signal stand for."""
 
 
 def merged(needs: Collection[Demand]) -> Demand:
-    """Return the one demand that covers `needs`, which are all of one signal and profile."""
+    """Return the one demand that covers `needs`, which are all of one signal, profile and query."""
     first = next(iter(needs))
     return Demand(
         first.signal,
@@ -43,6 +45,7 @@ def merged(needs: Collection[Demand]) -> Demand:
         frozenset().union(*(need.namespaces for need in needs)),
         max(need.span_seconds for need in needs),
         max(need.window_seconds for need in needs),
+        query=first.query,
     )
 
 
@@ -83,6 +86,8 @@ class Observation:
     overlooks: bool = False
     """A target that should report never has: whoever is behind it is overlooked."""
     refused_samples: int = 0
+    strangers: int = 0
+    """Elements of a user's own query that name no pod in the namespaces that were asked about."""
     collection_seconds: float = 0.0
     """How old a number can be when it is scraped: how seldom the exporter reads its GPUs."""
 

@@ -11,6 +11,7 @@ import re2
 from keda_gpu_scaler import durations, profiles
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.profiles import Labels, Measure, Metric, Way
+from keda_gpu_scaler.promql import quoted
 from keda_gpu_scaler.spec import Signal
 
 ALIVE_LABEL = "alive"
@@ -23,12 +24,6 @@ STATE_LABEL = "state"
 """Marks the rows of `gpus`: reported or busy."""
 STALE_SECONDS = 60
 """Younger samples are fresh whatever the scrape interval; only older ones are returned."""
-
-
-def quoted(text: str) -> str:
-    """Return `text` as a PromQL string literal."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def alternatives(texts: Iterable[str]) -> str:
@@ -52,7 +47,7 @@ def snapshot(demand: Demand, jobs: Iterable[str], step_seconds: float) -> str:
     branches = list(_gpu_branches(demand))
     names = sorted(jobs)
     if names:
-        branches.append(_good_scrapes(names))
+        branches.append(good_scrapes(names))
     span, step = durations.text(demand.span_seconds), durations.text(step_seconds)
     return f"({' or '.join(branches)})[{span}:{step}]"
 
@@ -94,6 +89,17 @@ def exporters() -> str:
         for name in profiles.DETECTED
         for way in profiles.ways(name, Signal.UTILIZATION)
     )
+
+
+def good_scrapes(jobs: Iterable[str]) -> str:
+    """Return an expression with a row per target, there only while its latest scrape was good.
+
+    The value is the time of that scrape.
+
+    `timestamp(up == 1)` would be the evaluation time instead of the scrape's.
+    """
+    up = f"up{{job=~{alternatives(jobs)}}}"
+    return f"max by (job, instance) (timestamp({up}) and {up} == 1)"
 
 
 def _ways(demand: Demand) -> list[Way]:
@@ -178,12 +184,3 @@ def _matchers(labels: Labels, demand: Demand) -> list[str]:
     absent = [f'{label}=""' for label in labels.absent]
     namespaces = f"{labels.namespace}=~{alternatives(demand.namespaces)}"
     return [namespaces, f'{labels.pod}!=""', *absent]
-
-
-def _good_scrapes(jobs: list[str]) -> str:
-    """One row per target, there only while its latest scrape was good; the value is its time.
-
-    `timestamp(up == 1)` would be the evaluation time instead of the scrape's.
-    """
-    up = f"up{{job=~{alternatives(jobs)}}}"
-    return f"max by (job, instance) (timestamp({up}) and {up} == 1)"

@@ -61,8 +61,13 @@ def ended(spec: TriggerSpec, found: Workload, busy: Activity, value: float | Non
     return f"no pod of {spec.workload} reports or is remembered, and the source is healthy"
 
 
-def unknown(
-    spec: TriggerSpec, found: Workload, age_seconds: float, trouble: str | None, basis: Basis
+def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
+    spec: TriggerSpec,
+    found: Workload,
+    age_seconds: float,
+    trouble: str | None,
+    basis: Basis,
+    strangers: int = 0,
 ) -> str:
     """Say what is not known, as a clause, with the source's own words where it failed."""
     because = f" ({trouble})" if trouble is not None else f" (evidence: {basis})"
@@ -72,6 +77,8 @@ def unknown(
     if found.replicas:
         who = _names([replica.name for replica in found.replicas])
         return f"{who} did not end, and no fresh sample of them is left{because}"
+    if spec.query is not None:
+        return f"{_not_shown(spec, strangers)}{because}"
     early = "too soon to believe that after the source began or came back"
     return f"no pod of {spec.workload} is seen, {early}{because}"
 
@@ -85,6 +92,17 @@ def held(active: bool | None, *, signal: bool) -> str:  # noqa: FBT001 - an answ
     if active:
         return "hold, active because the workload had pods when it was last known"
     return "hold, inactive because the workload had no pods when it was last known"
+
+
+def _not_shown(spec: TriggerSpec, strangers: int) -> str:
+    """Say that a user's query shows nothing of the workload: that alone does not say it is gone."""
+    if not strangers:
+        return f"query shows no pod of {spec.workload}, which does not say that there is none"
+    return (
+        f"query shows no pod of {spec.workload}, and {_count(strangers, 'element')} that "
+        f"{'names' if strangers == 1 else 'name'} no pod in namespace {spec.pods.namespace}: an "
+        "element needs labels such as namespace and pod, or exported_namespace and exported_pod"
+    )
 
 
 def _measurement(spec: TriggerSpec, found: Workload) -> str:
@@ -137,7 +155,7 @@ def _activity(spec: TriggerSpec, busy: Activity) -> str:
 
 
 def _number(spec: TriggerSpec, value: float) -> str:
-    return f"{round(value, load.DECIMALS):.6g} {spec.signal.unit}"
+    return f"{round(value, load.DECIMALS):.6g} {spec.signal.unit}".rstrip()
 
 
 def _names(names: Sequence[str]) -> str:

@@ -15,8 +15,6 @@ from keda_gpu_scaler.spec import Signal, TriggerSpec
 
 FULL = 95.0
 """What a GPU shows that could do no more; gaps between batches leave it a little below 100."""
-_LASTING = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Signal.TEMPERATURE})
-"""What these show is no work that another pod takes over, or knows no such limit."""
 
 
 def conditions(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) -> list[Reporting]:
@@ -36,8 +34,13 @@ def conditions(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
 
 def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[Reporting]) -> bool:
     """Tell whether all pods show full GPUs only, and one of them has for half a window."""
-    if spec.signal in _LASTING or not {Reporting.MEASURED, Reporting.WARMING} <= set(found):
+    if not _has_limit(spec.signal) or not {Reporting.MEASURED, Reporting.WARMING} <= set(found):
         return False
     ready = [pod for pod, one in zip(pods, found, strict=True) if one not in condition.NOT_READY]
     samples = [condition.counted(spec, pod, condition.since_when(spec, pod)) for pod in ready]
     return all(one and min(map(min, one.values())) >= FULL for one in samples)
+
+
+def _has_limit(signal: Signal) -> bool:
+    """Tell whether it shows work that ends at 100; memory is kept without any."""
+    return signal.is_percentage and signal is not Signal.MEMORY

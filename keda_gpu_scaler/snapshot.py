@@ -108,6 +108,8 @@ class Snapshot:
     """The namespaces of whose pods the cluster has spoken lately."""
     refused_samples: int = 0
     """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
+    strangers: int = 0
+    """Elements of a user's own query that name no pod of these namespaces."""
 
     def pods_of(self, namespace: str, prefix: str) -> Iterator[Pod]:
         """Yield the pods of a namespace whose names start with `prefix`."""

@@ -4,6 +4,7 @@ Only values live here: `trigger/` makes them from the strings a user wrote, ever
 reads them. Durations are seconds, thresholds are in the signal's own unit.
 """
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -40,6 +41,8 @@ class Signal(StrEnum):
     DRAM_ACTIVITY = "dram-activity"
     ENCODER = "encoder"
     DECODER = "decoder"
+    NUMBER = "number"
+    """Whatever a query of the user's own gives."""
 
     @property
     def unit(self) -> str:
@@ -52,7 +55,41 @@ class Signal(StrEnum):
         return self.unit == "%"
 
 
-_UNITS = {Signal.MEMORY_USED: "MiB", Signal.POWER: "W", Signal.TEMPERATURE: "°C"}
+_UNITS = {
+    Signal.MEMORY_USED: "MiB",
+    Signal.POWER: "W",
+    Signal.TEMPERATURE: "°C",
+    Signal.NUMBER: "",
+}
+
+
+class Origin(NamedTuple):
+    """A selector in a query of the user's own, as PromQL."""
+
+    selector: str
+    reach_seconds: float
+    """How far back the query looks from it: the ranges around it, added up."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQuery:
+    """A user's own PromQL, as it is sent: one element for each GPU or pod."""
+
+    text: str
+    origins: tuple[Origin, ...]
+    """What its numbers are made of: as old as the oldest of them is the answer."""
+    faithful: bool
+    """Every series it reads shows as an element: a missing one says that its pod may be gone."""
+
+    @property
+    def name(self) -> str:
+        """A short name in place of the text, for metrics and logs."""
+        return f"query-{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
+
+    @property
+    def reach_seconds(self) -> float:
+        """How old what is behind a number can be already when it is new."""
+        return max(origin.reach_seconds for origin in self.origins)
 
 
 class Aggregation(StrEnum):
@@ -129,5 +166,14 @@ class TriggerSpec:
     max_age_seconds: float
     source: str
     metric_name: str
+    query: OwnQuery | None = None
+    """The user's own PromQL in place of the profile's metric."""
+    only_shown: bool = False
+    """Nobody said which pods: those that the samples show, and no others."""
     warnings: tuple[str, ...] = ()
     """What is legal and still likely to disappoint, in one sentence each."""
+
+    @property
+    def shared_signal(self) -> Signal:
+        """The signal of the snapshot: a query's numbers are the same, whatever they are called."""
+        return self.signal if self.query is None else Signal.NUMBER

@@ -11,7 +11,7 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import profiles, query
+from keda_gpu_scaler import profiles, promql, query
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.spec import Signal
 
@@ -86,7 +86,7 @@ def every_query(asked: Demand, jobs: Iterable[str]) -> list[str]:
 
 @given(texts)
 def test_a_quoted_text_means_itself(text: str) -> None:
-    (one,) = selectors(f"x{{label={query.quoted(text)}}}")
+    (one,) = selectors(f"x{{label={promql.quoted(text)}}}")
 
     assert one.matchers.matchers[0].value == text
 

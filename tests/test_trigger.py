@@ -16,6 +16,7 @@ from keda_gpu_scaler.workload import Kind, PodPattern, Workload
 BERT = ScaledObject("prod", "bert")
 SOURCES = ("default", "thanos")
 MINIMAL = {"workload": "bert", "threshold": "70"}
+SHOWN = [signal for signal in Signal if signal is not Signal.NUMBER]
 
 
 def parse(**metadata: str) -> TriggerSpec:
@@ -227,7 +228,7 @@ def test_what_stays_up_while_idle_needs_an_activation_threshold(signal: str) -> 
     assert parse(signal=signal, activationThreshold="0").activation_threshold == 0
 
 
-@pytest.mark.parametrize("signal", list(Signal))
+@pytest.mark.parametrize("signal", SHOWN)
 def test_the_gpus_of_a_pod_are_added_up_only_for_amounts(signal: Signal) -> None:
     spec = parse(signal=signal, activationThreshold="1")
     added_up = signal in {Signal.MEMORY_USED, Signal.POWER}
@@ -284,7 +285,7 @@ def test_every_answer_to_the_unknown_can_be_chosen(choice: OnUnknown) -> None:
 
 
 @pytest.mark.parametrize("name", profiles.NAMES)
-@pytest.mark.parametrize("signal", Signal)
+@pytest.mark.parametrize("signal", SHOWN)
 def test_a_profile_is_accepted_for_the_signals_it_shows(name: str, signal: Signal) -> None:
     given = {"profile": name, "signal": signal, "activationThreshold": "5"}
     if signal in profiles.signals(name):
@@ -353,7 +354,6 @@ def test_a_namespace_must_be_one(name: str) -> None:
         ("demandActivationThreshold", "0", "-1"),
         ("demandThreshold", "5", "0"),
         ("demandOnEmpty", "inactive", "maybe"),
-        ("query", 'avg by (pod) (x{a="b"})', ""),
     ],
 )
 def test_keys_of_later_versions_are_checked_and_refused(key: str, right: str, wrong: str) -> None:
@@ -372,11 +372,6 @@ def test_the_table_says_which_keys_are_for_later_versions() -> None:
         if any("not supported by" in line for line in mistakes({key: "?", "threshold": "x"}))
     }
     assert later == refused
-
-
-def test_a_query_stands_in_for_the_workload() -> None:
-    (line,) = mistakes({"query": "gpu_load", "threshold": "70"})
-    assert "not supported" in line
 
 
 @pytest.mark.parametrize("pattern", ["(", "a)|(b", "(?=x)", "((a{100}){100}){100}", "\\", "é"])
@@ -410,7 +405,7 @@ def test_a_scaled_object_without_a_proper_name_is_refused(
 
 def test_the_documented_defaults_are_those_that_hold() -> None:
     assert {key: row.default or row.otherwise for key, row in trigger.KEYS.items()} == {
-        "workload": "required, unless podPattern is given",
+        "workload": "required, unless podPattern or query is given",
         "namespace": "the ScaledObject's",
         "podPattern": "derived from workload",
         "signal": "utilization",
@@ -419,7 +414,7 @@ def test_the_documented_defaults_are_those_that_hold() -> None:
         "aggregation": "sum",
         "gpuAggregation": "average; sum for memory-used and power",
         "window": "2m; 1m where the exporter's number is itself an average",
-        "activationThreshold": "2; required for memory, memory-used, power and temperature",
+        "activationThreshold": "2; required for memory, memory-used, power, temperature and number",
         "activationWindow": "2m",
         "activationWorkload": "-",
         "demandQuery": "-",

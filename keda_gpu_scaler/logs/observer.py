@@ -59,6 +59,10 @@ class LogObserver:
                 self._evaluated(fact)
             case facts.SourceChanged():
                 self._source_changed(fact)
+            case facts.OwnQueryChanged():
+                write = self._logger.info if fact.works else self._logger.warning
+                event = "query.works" if fact.works else "query.failed"
+                write(event, source=fact.source, query=fact.query, reason=fact.reason)
             case facts.ExportersFound():
                 self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
             case facts.EvidenceChanged():

@@ -16,6 +16,7 @@ __all__ = [
     "DETECTED",
     "KNOWN_METRICS",
     "NAMES",
+    "NAMESPACE_LABELS",
     "POD_LABELS",
     "PROFILES",
     "UTILIZATION_METRICS",
@@ -70,7 +71,7 @@ def ways(profile: str, signal: Signal, found: Collection[str] = DETECTED) -> lis
 
 def signals(profile: str) -> tuple[Signal, ...]:
     """Return the signals that a profile can show."""
-    return tuple(Signal) if profile == AUTO else PROFILES[profile].signals
+    return _SHOWN if profile == AUTO else PROFILES[profile].signals
 
 
 def metric_names(profile: str, signal: Signal) -> frozenset[tuple[str, str]]:
@@ -108,7 +109,10 @@ def _conventions() -> Iterator[Labels]:
     yield from sorted(known.values(), key=lambda labels: labels.may_name_exporter)
 
 
+_SHOWN = tuple(signal for signal in Signal if signal is not Signal.NUMBER)
 _CONVENTIONS = tuple(_conventions())
+NAMESPACE_LABELS = tuple(dict.fromkeys(labels.namespace for labels in _CONVENTIONS))
+"""Every label that can name the namespace of a workload's pod; the last is `namespace` itself."""
 POD_LABELS = tuple(dict.fromkeys(labels.pod for labels in _CONVENTIONS))
 """Every label that can name a workload's pod; the last is `pod` itself."""
 BOARD_LABELS = ("UUID", "uuid", "gpu_uuid")

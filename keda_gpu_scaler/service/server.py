@@ -9,7 +9,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler import errors, facts, promql
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.service import calls, health, servicer
 from keda_gpu_scaler.service.evaluations import Evaluations
@@ -34,6 +34,7 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
     draining: asyncio.Event,
     max_concurrent_rpcs: int,
     connection_max_age_seconds: float,
+    own_promql: promql.Terms = promql.Terms(),  # noqa: B008 - a frozen value
 ) -> "GrpcServer":
     """Put the service together; nothing listens before `start`.
 
@@ -46,10 +47,14 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
             for each ScaledObject with an `external-push` trigger.
         connection_max_age_seconds: after this a client is asked to connect anew, and a stream ends
             with OK, so that new replicas get their share of both.
+        own_promql: what users may ask for in PromQL of their own.
     """
     guard = calls.Calls(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
     answers = servicer.Servicer(
-        evaluations, draining=draining, stream_seconds=connection_max_age_seconds
+        evaluations,
+        draining=draining,
+        stream_seconds=connection_max_age_seconds,
+        own_promql=own_promql,
     )
     return GrpcServer(
         answers, guard, address, draining, channel_options(connection_max_age_seconds)

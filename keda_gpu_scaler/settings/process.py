@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import file, names, values
 from keda_gpu_scaler.settings import sources as kinds
 
@@ -58,6 +59,9 @@ class Settings(BaseSettings):
     """debug, info, warning or error."""
     log_format: Annotated[LogFormat, _LOWER] = LogFormat.AUTO
     """json, console, or auto: console on a terminal, else json."""
+    own_promql: Annotated[Policy, _LOWER] = Policy.NAMESPACED
+    """What PromQL in triggers may read: allow, namespaced (only series of the ScaledObject's
+    namespace), or deny."""
     give_up_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 3600.0
     """How long a pod that vanished together with its exporter still counts as missing."""
     shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0

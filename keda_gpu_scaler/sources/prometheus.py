@@ -19,9 +19,10 @@ from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
-from keda_gpu_scaler.sources import client, prometheus_api
+from keda_gpu_scaler.sources import client, instants, prometheus_api
 from keda_gpu_scaler.sources.client import Answer
 from keda_gpu_scaler.sources.detection import Detection
+from keda_gpu_scaler.sources.own_queries import OwnQueries
 from keda_gpu_scaler.sources.state_metrics import StateMetrics
 
 SYNCHRONIZED_SECONDS = 300.0
@@ -59,6 +60,7 @@ class PrometheusSource:
         self._client = client.create(settings)
         self._jobs: set[str] = set()
         self._state_metrics = StateMetrics(self._vector, clock)
+        self._own = OwnQueries(self._matrix, self._vector, settings.collection_seconds)
         self._offset = time.time() - clock()
         self._synchronized_at = float("-inf")
         self._detection = Detection(name, observe, clock)
@@ -84,7 +86,7 @@ class PrometheusSource:
     def instant(self) -> float:
         """The newest multiple of the step that is two seconds past."""
         settled_ms = math.floor((self.now() - SETTLED_LAG_SECONDS) * 1000)
-        step_ms = _milliseconds(self.step_seconds)
+        step_ms = instants.milliseconds(self.step_seconds)
         return settled_ms // step_ms * step_ms / 1000
 
     async def fetch(self, demand: Demand, at: float) -> Observation:
@@ -94,6 +96,8 @@ class PrometheusSource:
         """
         reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(demand, span_seconds=reach)
+        if demand.query is not None:
+            return await self._own.fetch(demand.query, wide, at, self.step_seconds)
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
         rows = await self._vector("age", query.ages(self._detection.widened(demand)), at)
         alive = any(query.ALIVE_LABEL in row.labels for row in rows)
@@ -102,13 +106,15 @@ class PrometheusSource:
     async def history(self, demand: Demand, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
         hour = replace(demand, span_seconds=HISTORY_SECONDS)
-        before = at - self.step_seconds
-        return await self._observed("history", hour, before, HISTORY_STEP_SECONDS)
+        before, step = at - self.step_seconds, HISTORY_STEP_SECONDS
+        if demand.query is not None:
+            return await self._own.observed("own-history", demand.query, hour, before, step)
+        return await self._observed("history", hour, before, step)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return where these GPUs are now; a few hundred at a time."""
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
-        ordered = iter(sorted(uuids))
+        ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
             rows = await self._vector("gpus", query.gpus(batch), at)
             for row in rows:
@@ -122,6 +128,9 @@ class PrometheusSource:
 
     async def _vector(self, kind: str, text: str, at: float, /) -> list[Row]:
         return await self._asked(kind, text, at, prometheus_api.vector)
+
+    async def _matrix(self, kind: str, text: str, at: float, /) -> list[Row]:
+        return await self._asked(kind, text, at, prometheus_api.matrix)
 
     async def _observed(self, kind: str, demand: Demand, at: float, step: float) -> Observation:
         """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
@@ -138,11 +147,10 @@ class PrometheusSource:
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _exporters(self, at: float) -> list[Row]:
-        return await self._asked("exporters", query.exporters(), at, prometheus_api.vector)
+        return await self._vector("exporters", query.exporters(), at)
 
     async def _rows(self, kind: str, demand: Demand, at: float, step: float) -> list[Row]:
-        text = query.snapshot(demand, self._jobs, step)
-        return await self._asked(kind, text, at, prometheus_api.matrix)
+        return await self._matrix(kind, query.snapshot(demand, self._jobs, step), at)
 
     async def _asked(
         self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
@@ -170,25 +178,11 @@ def _observation(rows: list[Row], demand: Demand, at: float, step: float) -> Obs
         for row in targets
     }
     return Observation(
-        instants=_instants(at, demand.span_seconds, step),
+        instants=instants.within(at, demand.span_seconds, step),
         series=sharing.steadied(series, good_scrapes),
         good_scrapes=good_scrapes,
         refused_samples=refused,
     )
-
-
-def _instants(at: float, span_seconds: float, step: float) -> tuple[float, ...]:
-    """The multiples of the step in (at - span, at]: how Prometheus aligns a subquery.
-
-    In whole milliseconds, so that they equal the times in its answers to the last digit.
-    """
-    last, step_ms = _milliseconds(at), _milliseconds(step)
-    first = (last - _milliseconds(span_seconds)) // step_ms + 1
-    return tuple(number * step_ms / 1000 for number in range(first, last // step_ms + 1))
-
-
-def _milliseconds(seconds: float) -> int:
-    return round(seconds * 1000)
 
 
 def _ages(rows: list[Row]) -> dict[tuple[str, str], float]:

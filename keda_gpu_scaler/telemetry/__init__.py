@@ -60,7 +60,7 @@ class Telemetry:
                 self._snapshots.evidence_changed(fact)
             case facts.Queried():
                 self._queried(fact)
-            case facts.ExportersFound():
+            case facts.ExportersFound() | facts.OwnQueryChanged():
                 pass
             case _:
                 self._called(fact)

@@ -47,7 +47,7 @@ class Snapshots(Collector):
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Learn how old the snapshot is: only the source knows its own clock."""
-        key = (fact.spec.source, str(fact.spec.signal), fact.spec.profile)
+        key = (fact.spec.source, str(fact.spec.shared_signal), fact.spec.profile)
         shown = self._shown.get(key) or _Shown()
         age = fact.snapshot_age_seconds
         born = None if age is None else self._clock() - age

@@ -5,6 +5,7 @@ Pure: no clock, I/O or logging. Behind this door nobody reads metadata again.
 
 from collections.abc import Collection, Mapping
 
+from keda_gpu_scaler import promql
 from keda_gpu_scaler.spec import (
     Aggregation,
     GpuAggregation,
@@ -24,7 +25,10 @@ _ADDED_UP = frozenset({Signal.MEMORY_USED, Signal.POWER})
 
 
 def parse(
-    scaled_object: ScaledObject, metadata: Mapping[str, str], source_names: Collection[str]
+    scaled_object: ScaledObject,
+    metadata: Mapping[str, str],
+    source_names: Collection[str],
+    own_promql: promql.Terms = promql.Terms(),  # noqa: B008 - a frozen value
 ) -> TriggerSpec:
     """Return what a trigger asks for.
 
@@ -32,21 +36,23 @@ def parse(
         scaled_object: whose trigger it is.
         metadata: all of the trigger's metadata, as KEDA forwards it.
         source_names: the sources that the process settings name.
+        own_promql: what they say of PromQL that users write.
 
     Raises:
         errors.SpecError: the trigger is wrong; the message lists every mistake.
     """
     reader = Reader(scaled_object, metadata)
     rules.refuse_unsupported(reader)
-    spec = _spec(reader, source_names)
+    spec = _spec(reader, source_names, own_promql)
     reader.raise_mistakes()
     return spec
 
 
-def _spec(reader: Reader, source_names: Collection[str]) -> TriggerSpec:
+def _spec(reader: Reader, source_names: Collection[str], terms: promql.Terms) -> TriggerSpec:
     """Return the spec; where the reader notes a mistake it has a stand-in, and is not used."""
     pods, name = rules.pods(reader)
-    signal = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
+    signal, query = rules.signal(reader), rules.query(reader, terms)
+    profile = rules.profile(reader, signal)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)
     threshold = rules.threshold(reader, signal, gpu_aggregation)
@@ -55,7 +61,7 @@ def _spec(reader: Reader, source_names: Collection[str]) -> TriggerSpec:
         pods=pods,
         workload=name,
         signal=signal,
-        profile=rules.profile(reader, signal),
+        profile=profile if query is None else query.name,
         threshold=threshold,
         aggregation=reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM),
         gpu_aggregation=gpu_aggregation,
@@ -66,7 +72,9 @@ def _spec(reader: Reader, source_names: Collection[str]) -> TriggerSpec:
         warmup_seconds=reader.read("warmup", values.warmup, 0.0),
         on_unknown=reader.read("onUnknown", values.choice(OnUnknown), OnUnknown.HOLD),
         max_age_seconds=reader.read("maxAge", values.window, 0.0),
-        source=reader.read("source", values.source(source_names), ""),
+        source=rules.source(reader, source_names, terms),
+        query=query,
+        only_shown=name == rules.EVERY_POD,
         metric_name=reader.read("metricName", values.metric_name, f"gpu-{signal}"),
         warnings=tuple(rules.warnings(signal, gpu_aggregation, threshold, activation)),
     )

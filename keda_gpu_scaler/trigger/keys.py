@@ -28,7 +28,7 @@ def _later(meaning: str, default: str | None = None) -> Key:
 KEYS: Mapping[str, Key] = {
     "workload": Key(
         meaning="whose pods are measured: [kind/]name, a bare name is a Deployment",
-        otherwise="required, unless podPattern is given",
+        otherwise="required, unless podPattern or query is given",
     ),
     "namespace": Key(
         meaning="the namespace of the workload; this version allows only the ScaledObject's own",
@@ -38,7 +38,10 @@ KEYS: Mapping[str, Key] = {
         meaning="RE2 pattern for whole pod names, for pods that no rule for a kind finds",
         otherwise="derived from workload",
     ),
-    "signal": Key(meaning="what is measured of each GPU", default="utilization"),
+    "signal": Key(
+        meaning="what is measured of each GPU; with query, the unit of its numbers",
+        default="utilization",
+    ),
     "profile": Key(meaning="how the exporter names metrics and labels", default="auto"),
     "threshold": Key(
         meaning="target per replica in the signal's unit; at most 90 for percentages",
@@ -58,7 +61,7 @@ KEYS: Mapping[str, Key] = {
     ),
     "activationThreshold": Key(
         meaning="active while any GPU is above this",
-        otherwise="2; required for memory, memory-used, power and temperature",
+        otherwise="2; required for memory, memory-used, power, temperature and number",
     ),
     "activationWindow": Key(
         meaning="idle means: no GPU was above activationThreshold in this time", default="2m"
@@ -79,7 +82,7 @@ KEYS: Mapping[str, Key] = {
         meaning="the answer when the load is unknown: hold, error or zero", default="hold"
     ),
     "maxAge": Key(meaning="a sample older than this is stale", default="3m"),
-    "query": _later("own PromQL in place of the profile's metric"),
+    "query": Key(meaning="own PromQL in place of the profile's metric: one element per GPU or pod"),
     "source": Key(meaning="the name of a source in the process settings", default="default"),
     "metricName": Key(
         meaning="the metric's name in the HPA, without the index that KEDA adds",

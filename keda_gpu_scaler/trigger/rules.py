@@ -4,13 +4,15 @@ Pure. A rule speaks up only while the keys it compares are right in themselves, 
 reported once.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
-from keda_gpu_scaler import profiles, workload
-from keda_gpu_scaler.spec import GpuAggregation, PodSelector, Signal
+from keda_gpu_scaler import profiles, promql, workload
+from keda_gpu_scaler.spec import GpuAggregation, OwnQuery, PodSelector, Signal
 from keda_gpu_scaler.trigger import values
 from keda_gpu_scaler.trigger.reader import Reader
 
+EVERY_POD = "every pod of the query"
+"""What people call the workload of a query that stands alone."""
 _REACHABLE_PERCENT = 90
 """The HPA leaves 10 % of deviation alone: at full load, 100/91 still counts as on target."""
 _COMFORTABLE_PERCENT = 80
@@ -18,6 +20,7 @@ _IDLE_PERCENT = 2.0
 """Idle cards show blips of 1 and 2 %."""
 _UP_WHILE_IDLE = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Signal.TEMPERATURE})
 """A loaded model keeps these up without work: from where on it works only its owner knows."""
+_NO_USUAL_LEVEL = _UP_WHILE_IDLE | {Signal.NUMBER}
 _NOT_SUPPORTED = "not supported by this version of the scaler"
 _UNSUPPORTED: Mapping[str, Callable[[str], object]] = {
     "activationWorkload": lambda text: workload.parse(text, ""),
@@ -25,7 +28,6 @@ _UNSUPPORTED: Mapping[str, Callable[[str], object]] = {
     "demandActivationThreshold": values.level,
     "demandThreshold": values.target,
     "demandOnEmpty": values.choice(values.EmptyDemand),
-    "query": values.promql,
 }
 
 
@@ -48,12 +50,44 @@ def pods(reader: Reader) -> tuple[PodSelector, str]:
     if not any(map(reader.has, ("workload", "podPattern", "query"))):
         reader.refuse("workload", "expected [kind/]name such as deployment/bert, or podPattern")
     selector = pattern or owner or workload.PodPattern(namespace, ".*")
-    return selector, str(owner or selector)
+    names_them = reader.has("workload") or reader.has("podPattern")
+    return selector, str(owner or selector) if names_them else EVERY_POD
+
+
+def query(reader: Reader, terms: promql.Terms) -> OwnQuery | None:
+    """Return the user's own PromQL as it is sent, if there is any."""
+    if not reader.has("query"):
+        return None
+    return reader.read("query", lambda text: promql.own(text, terms, reader.namespace), None)
+
+
+def signal(reader: Reader) -> Signal:
+    """Return what is measured; of a query of the user's own it is a number unless he says more."""
+    if reader.has("query") and not reader.has("signal"):
+        return Signal.NUMBER
+    found = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
+    if found is Signal.NUMBER and not reader.has("query"):
+        reader.refuse("signal", "expected one that exporters show; this one is for query")
+    return found
+
+
+def source(reader: Reader, names: Collection[str], terms: promql.Terms) -> str:
+    """Return the name of a source, which has to be one that can be asked what the trigger asks."""
+    name = reader.read("source", values.source(names), "")
+    if reader.has("query") and name in terms.direct_sources:
+        reader.refuse(
+            "query", f"expected a source that understands PromQL: {name} asks exporters directly"
+        )
+    return name
 
 
 def profile(reader: Reader, signal: Signal) -> str:
     """Return the name of a profile that shows this signal of a pod."""
     name = reader.read("profile", values.profile, profiles.AUTO)
+    if reader.has("query"):
+        if reader.has("profile"):
+            reader.refuse("profile", "expected none: query says what is read")
+        return name
     shown = profiles.signals(name)
     if not shown:
         reader.refuse("profile", "this exporter names no pod, so its numbers belong to no workload")
@@ -79,12 +113,14 @@ def threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -
 
 def activation_threshold(reader: Reader, signal: Signal) -> float:
     """Return the level above which a GPU works; some signals have none that fits everybody."""
-    needs_one = signal in _UP_WHILE_IDLE and reader.is_sound("signal")
+    needs_one = signal in _NO_USUAL_LEVEL and reader.is_sound("signal")
     if needs_one and not reader.has("activationThreshold"):
+        why = "which a loaded model keeps up while it is idle"
+        if signal is Signal.NUMBER:
+            why = "of which only you know what an idle pod shows"
         reader.refuse(
             "activationThreshold",
-            f"required for {signal}, which a loaded model keeps up while it is idle; "
-            "expected a number a little above that level",
+            f"required for {signal}, {why}; expected a number a little above that level",
         )
     return reader.read("activationThreshold", values.level, _IDLE_PERCENT)
 

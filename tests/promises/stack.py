@@ -12,6 +12,7 @@ from keda_gpu_scaler import facts, service
 from keda_gpu_scaler.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from keda_gpu_scaler.promql import Policy, Terms
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import PrometheusSource
 
@@ -46,7 +47,8 @@ class Stack:
     ) -> float | None:
         """Ask GetMetrics."""
         request = pb.GetMetricsRequest(
-            scaledObjectRef=reference(**metadata), metricName="gpu-utilization"
+            scaledObjectRef=reference(**metadata),
+            metricName=metadata.get("metricName", "gpu-utilization"),
         )
         answer = await self.stub.GetMetrics(request, timeout=deadline_seconds)
         return next((float(one.metricValueFloat) for one in answer.metricValues), None)
@@ -72,12 +74,17 @@ class Stack:
 
 def reference(name: str = "bert", **metadata: str) -> Any:  # noqa: ANN401 - a message
     """Return the reference that KEDA sends for a ScaledObject in the namespace ml."""
-    given = {"scalerAddress": "ignored:6000", "workload": "bert", "threshold": "70", **metadata}
+    usual = {"scalerAddress": "ignored:6000", "workload": "bert", "threshold": "70"}
+    given = {key: text for key, text in (usual | metadata).items() if text}
     return pb.ScaledObjectRef(name=name, namespace="ml", scalerMetadata=given)
 
 
 @asynccontextmanager
-async def running(url: str, **settings: Any) -> AsyncIterator[Stack]:  # noqa: ANN401 - settings
+async def running(
+    url: str,
+    own_promql: Policy = Policy.NAMESPACED,
+    **settings: Any,  # noqa: ANN401 - settings
+) -> AsyncIterator[Stack]:
     """Run the scaler on the Prometheus at `url`; the step is a second unless told otherwise."""
     seen: list[facts.Fact] = []
     configured = PrometheusSettings.model_validate({"url": url, "step": "1s", **settings})
@@ -92,6 +99,7 @@ async def running(url: str, **settings: Any) -> AsyncIterator[Stack]:  # noqa: A
         draining=asyncio.Event(),
         max_concurrent_rpcs=5000,
         connection_max_age_seconds=600,
+        own_promql=Terms(own_promql),
     )
     port = await server.start()
     try:

@@ -1,0 +1,121 @@
+"""What the operator lets users ask of a Prometheus, and what becomes of their PromQL under that.
+
+Pure.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from promql_parser import Call, Expr
+
+from keda_gpu_scaler.promql import confinement, reading, tree, writing
+from keda_gpu_scaler.spec import Origin, OwnQuery
+
+LARGEST_REACH_SECONDS = 3600.0
+"""What a query asks for is asked for again at every instant of the window."""
+_SELECTORS = 20
+_UNCONFINED = frozenset({"info"})
+"""Functions that read series which no selector names."""
+
+
+class Policy(StrEnum):
+    """What PromQL of a user's own may read."""
+
+    ALLOW = "allow"
+    NAMESPACED = "namespaced"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the operator has decided about users' own PromQL."""
+
+    policy: Policy = Policy.NAMESPACED
+    direct_sources: frozenset[str] = field(default_factory=frozenset)
+    """The sources that are exporters themselves, which understand no PromQL."""
+
+
+class Allowed(NamedTuple):
+    """A user's PromQL that may be asked."""
+
+    root: Expr
+    """As it was understood."""
+    text: str
+    """As it is sent."""
+    more: writing.More
+    """What its selectors are confined by."""
+
+
+def allowed(text: str, read: Callable[[str], Expr], terms: Terms, namespace: str) -> Allowed:
+    """Return an expression as it may be sent.
+
+    Args:
+        text: what the user wrote.
+        read: parses it; one of `reading`.
+        terms: what the operator has decided.
+        namespace: all that may be seen, if the policy is `namespaced`.
+
+    Raises:
+        ValueError: it cannot or may not be asked; the words follow "expected".
+    """
+    _check_not_denied(terms)
+    root = read(text)
+    if terms.policy is Policy.ALLOW:
+        return Allowed(root, text, writing.nothing)
+    _check_confinable(root)
+    more = functools.partial(confinement.matchers, namespace=namespace)
+    return Allowed(root, writing.written(root, more), more)
+
+
+def own(text: str, terms: Terms, namespace: str) -> OwnQuery:
+    """Return a query for elements that name their pods, as it is sent.
+
+    Args:
+        text: what the user wrote: an expression for an instant vector.
+        terms: what the operator has decided.
+        namespace: the ScaledObject's.
+
+    Raises:
+        ValueError: it cannot or may not be asked; the words follow "expected".
+    """
+    asked = allowed(text, reading.instant_vector, terms, namespace)
+    return OwnQuery(
+        text=asked.text,
+        origins=tuple(_origins(tree.reaches(asked.root), asked.more)),
+        faithful=tree.is_faithful(asked.root),
+    )
+
+
+def _check_not_denied(terms: Terms) -> None:
+    if terms.policy is Policy.DENY:
+        raise ValueError(
+            "none: own PromQL is denied here; whoever runs the scaler can allow it with "
+            "KEDA_GPU_SCALER_OWN_PROMQL"
+        )
+
+
+def _check_confinable(root: Expr) -> None:
+    called = {node.func.name for node, _ in tree.nodes(root) if isinstance(node, Call)}
+    for name in sorted(called & _UNCONFINED):
+        raise ValueError(
+            f"no {name}(), which reads series beside those it is given: own PromQL is confined to "
+            "the ScaledObject's namespace here (KEDA_GPU_SCALER_OWN_PROMQL)"
+        )
+
+
+def _origins(found: Iterable[tree.Reach], more: writing.More) -> list[Origin]:
+    """Return the selectors without repetition, each with the longest time it reaches back."""
+    longest: dict[str, float] = {}
+    for selector, seconds in found:
+        text = writing.written(selector, more)
+        longest[text] = max(seconds, longest.get(text, 0.0))
+    if not longest:
+        raise ValueError("an expression with a metric in it: without one it says nothing of a pod")
+    if len(longest) > _SELECTORS:
+        raise ValueError(f"a PromQL expression with at most {_SELECTORS} different selectors")
+    if max(longest.values()) > LARGEST_REACH_SECONDS:
+        raise ValueError("a PromQL expression whose ranges, added up, reach back at most 1h")
+    return [Origin(text, seconds) for text, seconds in longest.items()]
