@@ -17,7 +17,7 @@ _KINDS = {
     Kind.CRON_JOB: "CronJob",
 }
 """Whom owner references name; an InferenceService and a Knative service own under other names."""
-_BETWEEN = {Kind.DEPLOYMENT: "ReplicaSet", Kind.ROLLOUT: "ReplicaSet", Kind.CRON_JOB: "Job"}
+BETWEEN = {Kind.DEPLOYMENT: "ReplicaSet", Kind.ROLLOUT: "ReplicaSet", Kind.CRON_JOB: "Job"}
 """What stands between such a workload and its pods."""
 
 
@@ -42,7 +42,7 @@ def owns(kind: Kind, name: str, owners: frozenset[Owner]) -> bool | None:
         return any(_leads(ours, other) for other in owners)
     if ours in owners:
         return True
-    is_open = {other.kind for other in owners} == {_BETWEEN.get(kind)}
+    is_open = {other.kind for other in owners} == {BETWEEN.get(kind)}
     return None if is_open else False
 
 

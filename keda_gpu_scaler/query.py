@@ -150,7 +150,8 @@ def _measured(measure: Measure, labels: Labels, demand: Demand) -> str:
 
 
 def _known(metric: Metric, selector: str) -> str:
-    return f"{selector} > 0" if metric.zero_is_unknown else selector
+    # Not `> 0`: NaN would be lost, and an instant with a number nobody can believe would count.
+    return f"{selector} != 0" if metric.zero_is_unknown else selector
 
 
 def _largest(identity: str, selector: str) -> str:

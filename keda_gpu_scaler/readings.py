@@ -14,7 +14,7 @@ from keda_gpu_scaler.profiles import Labels, Measure, Metric, Part, Way
 from keda_gpu_scaler.spec import Signal
 
 Points = Sequence[tuple[float, float]]
-_SHARE_LIMIT = 110
+SHARE_LIMIT = 110
 """In percent. A limit on memory can be overshot a little; beyond that it is not this GPU's."""
 
 
@@ -127,7 +127,7 @@ def _ratio(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, floa
     )
     whole = total | {time: used[time] + value for time, value in free.items() if time in used}
     shares = {time: 100 * used[time] / whole[time] for time in used if whole.get(time, 0) > 0}
-    return {time: share for time, share in shares.items() if share <= _SHARE_LIMIT}, False
+    return {time: share for time, share in shares.items() if share <= SHARE_LIMIT}, False
 
 
 def _part(part: Part, measure: Measure, readings: list[_Reading]) -> dict[float, float]:

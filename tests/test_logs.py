@@ -10,7 +10,7 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from keda_gpu_scaler import facts, logs
+from keda_gpu_scaler import explained, facts, logs
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.settings import LogFormat, LogLevel
@@ -91,6 +91,19 @@ def test_the_same_decision_again_is_told_at_debug_only(lines: LogCapture) -> Non
     observe(evaluated())
     assert len(named(lines, "decision.changed")) == 1
     assert [line["log_level"] for line in named(lines, "decision.made")] == ["debug", "debug"]
+
+
+def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    observe(facts.ExportersFound("default", ("hami",)))
+    observe(facts.ExportersFound("default", ("amd",)))
+    observe(facts.ExportersFound("other", ("gke-system",)))
+    owned = replace(evaluated().decision, evidence=Basis.KUBE_STATE_METRICS)
+    observe(evaluated(owned))
+    observe(evaluated(owned))
+    (line,) = named(lines, "trigger.explained")
+    text = explained.promql(triggers.spec(), {"amd", "hami"}, owned=True)
+    assert (line["log_level"], line["promql"]) == ("debug", text)
 
 
 def test_each_change_of_state_or_activity_is_told_once(lines: LogCapture) -> None:

@@ -10,7 +10,7 @@ import structlog
 from cachetools import TTLCache
 from structlog.typing import FilteringBoundLogger
 
-from keda_gpu_scaler import facts
+from keda_gpu_scaler import explained, facts
 from keda_gpu_scaler.decision import State
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
@@ -47,6 +47,7 @@ class LogObserver:
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
+        self._found: dict[str, frozenset[str]] = {}
         self._reachable: dict[str, bool] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
@@ -64,6 +65,7 @@ class LogObserver:
                 event = "query.works" if fact.works else "query.failed"
                 write(event, source=fact.source, query=fact.query, reason=fact.reason)
             case facts.ExportersFound():
+                self._found[fact.source] = self._found_in(fact.source).union(fact.profiles)
                 self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
             case facts.EvidenceChanged():
                 self._evidence_changed(fact)
@@ -78,6 +80,7 @@ class LogObserver:
         self._decided[key] = now
         if before is None:
             self._warn(fact)
+            self._explain(fact)
         self._notice(fact)
         self._pods_ignored(fact)
         if before != now:
@@ -87,6 +90,15 @@ class LogObserver:
     def _warn(self, fact: facts.Evaluated) -> None:
         for warning in fact.spec.warnings:
             self._logger.warning("trigger.warning", **_whose(fact), warning=warning)
+
+    def _explain(self, fact: facts.Evaluated) -> None:
+        """Write what to ask a Prometheus by hand to see a trigger's number."""
+        owned = fact.decision.evidence is Basis.KUBE_STATE_METRICS
+        text = explained.promql(fact.spec, self._found_in(fact.spec.source), owned=owned)
+        self._logger.debug("trigger.explained", **_whose(fact), promql=text)
+
+    def _found_in(self, source: str) -> frozenset[str]:
+        return self._found.get(source, frozenset())
 
     def _notice(self, fact: facts.Evaluated) -> None:
         """Say once per object that its pods are known by exporters only.

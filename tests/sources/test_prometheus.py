@@ -286,6 +286,21 @@ async def test_every_signal_is_read_in_its_unit(  # noqa: PLR0913, PLR0917 - a t
     assert found.refused_samples == 0
 
 
+async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
+    server: PrometheusServer, ns: str
+) -> None:
+    values = {"refused": math.nan, "unknown": 0.0, "known": 300.0}
+    parts = [
+        Gpu(pod, value, ns, metric="gpu_package_power", extra={"gpu_uuid": f"GPU-{pod}"})
+        for pod, value in values.items()
+    ]
+    found = await observed(server, parts, demand(ns, signal=Signal.POWER, profile="amd"))
+
+    assert {one.pod: set(one.values) for one in found.series} == {"refused": set(), "known": {300}}
+    assert {one.present for one in found.series} == {found.instants}
+    assert found.refused_samples == len(found.instants)
+
+
 async def test_memory_of_the_old_names_is_a_ratio_too(server: PrometheusServer, ns: str) -> None:
     parts = [
         Gpu("a", 1_000, ns, scheme="old", metric="dcgm_fb_used"),

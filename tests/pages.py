@@ -1,0 +1,267 @@
+"""How exporters write down a GPU, for clusters that tests make up: names, labels and units.
+
+Written from the exporters' documentation a second time: nothing is shared with the product's table.
+What an exporter shows beside the number that is meant (a decoy) is wrong on purpose.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keda_gpu_scaler.spec import Signal
+
+MIB = 1024 * 1024
+TOTAL_MIB = 16_000
+
+
+class Load(NamedTuple):
+    """What one GPU, or one slice of it, carries at one time."""
+
+    percent: int
+    sliced: bool
+
+    @property
+    def decoy(self) -> int:
+        """A plausible number that is not the load."""
+        return (self.percent + 37) % 101
+
+    @property
+    def used(self) -> int:
+        """MiB of memory."""
+        return self.percent * 150
+
+    @property
+    def free(self) -> int:
+        """MiB that can be had; what is reserved is neither used nor free."""
+        return TOTAL_MIB - self.used - 1000
+
+    def worth(self, signal: Signal, *, reserved: bool) -> float:
+        """Return the number that is right, in the signal's unit."""
+        whole = self.used + self.free if reserved else TOTAL_MIB
+        return {
+            Signal.UTILIZATION: float(self.percent),
+            Signal.MEMORY: 100 * self.used / whole,
+            Signal.MEMORY_USED: float(self.used),
+            Signal.POWER: 50 + 3.5 * self.percent,
+        }[signal]
+
+
+class Shown(NamedTuple):
+    """One series of a page: its name, its number and the labels that it alone has."""
+
+    metric: str
+    value: float
+    extra: Mapping[str, str] = {}
+
+
+Writer = Callable[[Load], list[Shown]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One exporter: its labels, and how it writes each signal."""
+
+    writes: Mapping[Signal, Writer]
+    rank: int = 0
+    """Its place in the documented order of `auto`; dcgm-exporter is 0."""
+    owner: tuple[str, str] | None = None
+    """Its own labels for namespace and pod; None: these two words, or `exported_` before them."""
+    board: str = "UUID"
+    number: str = "gpu"
+    slice: str | None = "GPU_I_ID"
+    """None: it shows no slices."""
+    averaged: bool = False
+    """Its utilization is an average."""
+    reserved: bool = False
+    """Its share of memory leaves out what is reserved."""
+
+
+def _one(metric: str, factor: float = 1) -> Writer:
+    return lambda load: [Shown(metric, load.percent * factor)]
+
+
+def _memory(used: str, total: str, unit: int) -> Mapping[Signal, Writer]:
+    return {
+        Signal.MEMORY: lambda load: [Shown(used, load.used * unit), Shown(total, TOTAL_MIB * unit)],
+        Signal.MEMORY_USED: lambda load: [
+            Shown(used, load.used * unit),
+            Shown(total, TOTAL_MIB * unit),
+        ],
+    }
+
+
+def _watts(metric: str, factor: float = 1) -> Writer:
+    return lambda load: [Shown(metric, load.worth(Signal.POWER, reserved=False) * factor)]
+
+
+_ENGINE, _SAMPLED = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"
+
+
+def _engine_and_sample(load: Load) -> list[Shown]:
+    """On a slice the sampled metric is a false 0."""
+    return [Shown(_ENGINE, load.percent / 100), Shown(_SAMPLED, 0 if load.sliced else load.decoy)]
+
+
+def _frame_buffer(load: Load) -> list[Shown]:
+    return [
+        Shown("DCGM_FI_DEV_FB_USED", load.used),
+        Shown("DCGM_FI_DEV_FB_FREE", load.free),
+        Shown("DCGM_FI_DEV_FB_TOTAL", TOTAL_MIB),
+    ]
+
+
+def _gfx(load: Load) -> list[Shown]:
+    """AMD's first metric is of the whole card."""
+    whole, part = (load.decoy, load.percent) if load.sliced else (load.percent, load.decoy)
+    return [Shown("gpu_gfx_activity", whole), Shown("gpu_gfx_busy_instantaneous", part)]
+
+
+def _engines(load: Load) -> list[Shown]:
+    return [
+        Shown("xpum_engine_ratio", load.percent / 100),
+        Shown("xpum_engine_ratio", load.decoy / 100, {"sub_dev": "0"}),
+    ]
+
+
+def _tasks(load: Load) -> list[Shown]:
+    return [
+        Shown("hw_gpu_utilization_ratio", load.percent / 100, {"hw_gpu_task": "general"}),
+        Shown("hw_gpu_utilization_ratio", load.decoy / 100, {"hw_gpu_task": "encoder"}),
+    ]
+
+
+_DCGM: Mapping[Signal, Writer] = {
+    Signal.MEMORY: _frame_buffer,
+    Signal.MEMORY_USED: _frame_buffer,
+    Signal.POWER: _watts("DCGM_FI_DEV_POWER_USAGE"),
+}
+_OLD = ("pod_namespace", "pod_name")
+
+PAGES: Mapping[str, Page] = {
+    "dcgm": Page({Signal.UTILIZATION: _one(_SAMPLED), **_DCGM}, slice=None, reserved=True),
+    "dcgm-engine": Page(
+        {Signal.UTILIZATION: _one(_ENGINE, 0.01), **_DCGM}, averaged=True, reserved=True
+    ),
+    "dcgm-both": Page(
+        {Signal.UTILIZATION: _engine_and_sample, **_DCGM}, averaged=True, reserved=True
+    ),
+    "dcgm-old": Page(
+        {
+            Signal.UTILIZATION: _one("dcgm_gpu_utilization"),
+            Signal.POWER: _watts("dcgm_power_usage"),
+        },
+        owner=_OLD,
+        board="uuid",
+        slice=None,
+    ),
+    "dcgm-old-namespace": Page(
+        {Signal.UTILIZATION: _engine_and_sample, **_DCGM},
+        owner=_OLD,
+        board="uuid",
+        averaged=True,
+        reserved=True,
+    ),
+    "ack-dcgm-custom": Page(
+        {
+            Signal.UTILIZATION: _one("DCGM_CUSTOM_PROCESS_SM_UTIL"),
+            **_memory("DCGM_CUSTOM_PROCESS_MEM_USED", "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", 1),
+        },
+        rank=1,
+        owner=("NamespaceName", "PodName"),
+        slice=None,
+    ),
+    "ack-legacy": Page(
+        {
+            Signal.UTILIZATION: _one("nvidia_gpu_duty_cycle"),
+            **_memory("nvidia_gpu_memory_used_bytes", "nvidia_gpu_memory_total_bytes", MIB),
+            Signal.POWER: _watts("nvidia_gpu_power_usage_milliwatts", 1000),
+        },
+        rank=2,
+        owner=("namespace_name", "pod_name"),
+        board="uuid",
+        number="minor_number",
+        slice=None,
+    ),
+    "amd": Page(
+        {
+            Signal.UTILIZATION: _gfx,
+            **_memory("gpu_used_vram", "gpu_total_vram", 1),
+            Signal.POWER: _watts("gpu_package_power"),
+        },
+        rank=3,
+        board="gpu_uuid",
+        number="gpu_id",
+        slice="gpu_partition_id",
+    ),
+    "amd-serial": Page(
+        {Signal.UTILIZATION: _gfx, **_memory("gpu_used_vram", "gpu_total_vram", 1)},
+        rank=3,
+        board="serial_number",
+        number="gpu_id",
+        slice="gpu_partition_id",
+    ),
+    "intel-xpum-v1": Page(
+        {Signal.UTILIZATION: _engines, Signal.POWER: _watts("xpum_power_watts")},
+        rank=4,
+        owner=("kube_namespace", "kube_pod"),
+        board="uuid",
+        number="dev_file",
+        slice=None,
+    ),
+    "otel-hw": Page(
+        {
+            Signal.UTILIZATION: _tasks,
+            **_memory("hw_memory_usage_bytes", "hw_memory_size_bytes", MIB),
+            Signal.POWER: _watts("hw_power_watts"),
+        },
+        rank=5,
+        owner=("k8s_namespace_name", "k8s_pod_name"),
+        board="hw_id",
+        number="pci_bdf",
+        slice=None,
+    ),
+    "hami": Page(
+        {
+            Signal.UTILIZATION: _one("hami_container_device_utilization_ratio"),
+            **_memory("hami_vgpu_memory_used_bytes", "hami_vgpu_memory_limit_bytes", MIB),
+        },
+        rank=6,
+        board="device_uuid",
+        slice="vdevice_index",
+    ),
+    "hami-legacy": Page(
+        {
+            Signal.UTILIZATION: _one("Device_utilization_desc_of_container"),
+            **_memory(
+                "vGPU_device_memory_usage_in_bytes", "vGPU_device_memory_limit_in_bytes", MIB
+            ),
+        },
+        rank=7,
+        owner=("podnamespace", "podname"),
+        board="deviceuuid",
+        slice="vdeviceid",
+    ),
+    "cadvisor-accel": Page(
+        {
+            Signal.UTILIZATION: _one("container_accelerator_duty_cycle"),
+            **_memory(
+                "container_accelerator_memory_used_bytes",
+                "container_accelerator_memory_total_bytes",
+                MIB,
+            ),
+        },
+        rank=8,
+        board="acc_id",
+        slice=None,
+    ),
+    "gke-system": Page(
+        {Signal.UTILIZATION: _one("kubernetes_io:container_accelerator_duty_cycle")},
+        rank=9,
+        owner=("namespace_name", "pod_name"),
+        board="accelerator_id",
+        slice=None,
+    ),
+    "openshift-rules": Page(
+        {Signal.UTILIZATION: _one("accelerator_gpu_utilization")}, rank=10, slice=None
+    ),
+}
