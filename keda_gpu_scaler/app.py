@@ -105,6 +105,7 @@ async def _start_grpc(
 ) -> int:
     server = service.create_server(
         evaluations,
+        access=settings.access,
         address=settings.grpc_address.explicit,
         observe=observe,
         draining=asyncio.Event(),

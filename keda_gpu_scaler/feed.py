@@ -33,6 +33,7 @@ class Key(NamedTuple):
     """What one snapshot is of."""
 
     source: str
+    """As facts name it: with the namespace behind it, where each has a snapshot of its own."""
     signal: Signal
     profile: str
     wide: bool = False
@@ -102,6 +103,22 @@ class Feed:
         if self._is_slow():
             return f"source {self._key.source}: no answer within {SLOW_SECONDS:g} s"
         return None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has asked for long, so that it can be forgotten with all it knows."""
+        forgotten = self._clock() - FORGET_SECONDS
+        under_way = self._flight is not None and not self._flight.done()
+        return not under_way and all(when < forgotten for when in self._asked.values())
+
+    @property
+    def source_name(self) -> str:
+        """The source, as facts name it."""
+        return self._key.source
+
+    def now(self) -> float:
+        """The time on the source's clock."""
+        return self._source.now()
 
     def covers(self, need: Demand) -> bool:
         """Tell whether the snapshot holds everything that `need` is about."""

@@ -89,6 +89,7 @@ class Loop:
     keda: Keda = field(default_factory=Keda)
     begin: float = 100_020.0
     step_seconds: float = STEP
+    is_per_namespace: bool = False
     pods: list[SimPod] = field(default_factory=list)
     history_since: float = float("-inf")
     """What Prometheus stores begins here."""
@@ -170,6 +171,11 @@ class Loop:
                 pod.shown[now] = 0.0 if pod.completed <= now else busy
 
     # What the scaler asks.
+
+    def within(self, namespace: str) -> "Loop":
+        """Return itself: there is one namespace."""
+        assert namespace == self.trigger.pods.namespace
+        return self
 
     async def start(self) -> None:
         """Nothing runs on its own here."""

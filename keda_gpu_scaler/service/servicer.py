@@ -13,6 +13,7 @@ import grpc
 import structlog
 
 from keda_gpu_scaler import decision
+from keda_gpu_scaler.access import Access
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import answers, requests, streams
 from keda_gpu_scaler.service.awake import Awake
@@ -27,10 +28,15 @@ class Servicer:
     """Answers KEDA's calls for every ScaledObject."""
 
     def __init__(
-        self, evaluations: Evaluations, *, draining: asyncio.Event, stream_seconds: float
+        self,
+        evaluations: Evaluations,
+        *,
+        access: Access,
+        draining: asyncio.Event,
+        stream_seconds: float,
     ) -> None:
         self._evaluations = evaluations
-        self._triggers = requests.Triggers(evaluations.source_names)
+        self._triggers = requests.Triggers(access)
         self._awake = Awake()
         self._draining = draining
         self._stream_seconds = stream_seconds

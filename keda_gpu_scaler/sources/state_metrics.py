@@ -25,14 +25,16 @@ class Ask(Protocol):
 class StateMetrics:
     """The kube-state-metrics that one server scrapes, if it does."""
 
-    def __init__(self, ask: Ask, clock: Callable[[], float]) -> None:
+    def __init__(self, ask: Ask, clock: Callable[[], float], *, shows_targets: bool = True) -> None:
         """Look for nothing yet.
 
         Args:
             ask: how to reach the server.
             clock: seconds that never go back.
+            shows_targets: whether the server shows how every target is; if not, nobody can tell
+                that a list of pods is whole.
         """
-        self._ask, self._clock = ask, clock
+        self._ask, self._clock, self._shows_targets = ask, clock, shows_targets
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
         self._looked_at = float("-inf")
@@ -45,7 +47,7 @@ class StateMetrics:
         rows = await self._ask("evidence", kube_state.question(namespaces, self._jobs), at)
         said = await asyncio.to_thread(kube_state.evidence, rows)
         # One that collects no pods lists none, however long it has been up.
-        return said if self._lists_pods else replace(said, settled={})
+        return said if self._lists_pods and self._shows_targets else replace(said, settled={})
 
     async def _look(self, at: float) -> None:
         """Learn its scrape jobs; one that is known and down now is still one that should speak."""

@@ -5,6 +5,7 @@ Pure: no clock, I/O or logging. Behind this door nobody reads metadata again.
 
 from collections.abc import Collection, Mapping
 
+from keda_gpu_scaler.access import NO_NAMESPACE, Namespaces
 from keda_gpu_scaler.spec import (
     Aggregation,
     GpuAggregation,
@@ -24,28 +25,32 @@ _ADDED_UP = frozenset({Signal.MEMORY_USED, Signal.POWER})
 
 
 def parse(
-    scaled_object: ScaledObject, metadata: Mapping[str, str], source_names: Collection[str]
+    scaled_object: ScaledObject,
+    metadata: Mapping[str, str],
+    source_names: Collection[str],
+    others: Namespaces = NO_NAMESPACE,
 ) -> TriggerSpec:
     """Return what a trigger asks for.
 
     Args:
         scaled_object: whose trigger it is.
         metadata: all of the trigger's metadata, as KEDA forwards it.
-        source_names: the sources that the process settings name.
+        source_names: the sources that this ScaledObject may use.
+        others: the namespaces whose pods it may measure beside those of its own.
 
     Raises:
         errors.SpecError: the trigger is wrong; the message lists every mistake.
     """
     reader = Reader(scaled_object, metadata)
     rules.refuse_unsupported(reader)
-    spec = _spec(reader, source_names)
+    spec = _spec(reader, source_names, others)
     reader.raise_mistakes()
     return spec
 
 
-def _spec(reader: Reader, source_names: Collection[str]) -> TriggerSpec:
+def _spec(reader: Reader, source_names: Collection[str], others: Namespaces) -> TriggerSpec:
     """Return the spec; where the reader notes a mistake it has a stand-in, and is not used."""
-    pods, name = rules.pods(reader)
+    pods, name = rules.pods(reader, others)
     signal = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)

@@ -7,6 +7,7 @@ reported once.
 from collections.abc import Callable, Iterator, Mapping
 
 from keda_gpu_scaler import profiles, workload
+from keda_gpu_scaler.access import Namespaces
 from keda_gpu_scaler.spec import GpuAggregation, PodSelector, Signal
 from keda_gpu_scaler.trigger import values
 from keda_gpu_scaler.trigger.reader import Reader
@@ -35,20 +36,29 @@ def refuse_unsupported(reader: Reader) -> None:
         if reader.has(key):
             reader.read(key, parser, None)
             reader.refuse(key, _NOT_SUPPORTED)
-    namespace = reader.read("namespace", values.namespace, reader.namespace)
-    if namespace != reader.namespace:
-        reader.refuse("namespace", f"another namespace than the ScaledObject's is {_NOT_SUPPORTED}")
 
 
-def pods(reader: Reader) -> tuple[PodSelector, str]:
+def pods(reader: Reader, others: Namespaces) -> tuple[PodSelector, str]:
     """Return which pods are measured, and how people name them."""
-    namespace = reader.namespace
+    namespace = _namespace(reader, others)
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
     if not any(map(reader.has, ("workload", "podPattern", "query"))):
         reader.refuse("workload", "expected [kind/]name such as deployment/bert, or podPattern")
     selector = pattern or owner or workload.PodPattern(namespace, ".*")
     return selector, str(owner or selector)
+
+
+def _namespace(reader: Reader, others: Namespaces) -> str:
+    """Return whose pods are measured: its own namespace's, or one's that others may measure."""
+    namespace = reader.read("namespace", values.namespace, reader.namespace)
+    if namespace != reader.namespace and namespace not in others:
+        reader.refuse(
+            "namespace",
+            "expected the ScaledObject's own; another one has to be in "
+            "KEDA_GPU_SCALER_OTHER_NAMESPACES of the scaler",
+        )
+    return namespace
 
 
 def profile(reader: Reader, signal: Signal) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from keda_gpu_scaler import facts, service
+from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
@@ -87,6 +88,7 @@ async def running(url: str, **settings: Any) -> AsyncIterator[Stack]:  # noqa: A
     await evaluator.start()
     server = service.create_server(
         evaluator,
+        access=Access({"default": EVERY_NAMESPACE}),
         address="127.0.0.1:0",
         observe=seen.append,
         draining=asyncio.Event(),
