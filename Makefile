@@ -26,7 +26,8 @@ endif
 export PROMETHEUS ?= $(CURDIR)/.cache/bin/prometheus
 export GRPCURL ?= $(CURDIR)/.cache/bin/grpcurl
 export GHZ ?= $(CURDIR)/.cache/bin/ghz
-GO_TOOLS := $(filter $(CURDIR)/.cache/bin/%,$(PROMETHEUS) $(GRPCURL) $(GHZ))
+export PROM_LABEL_PROXY ?= $(CURDIR)/.cache/bin/prom-label-proxy
+GO_TOOLS := $(filter $(CURDIR)/.cache/bin/%,$(PROMETHEUS) $(GRPCURL) $(GHZ) $(PROM_LABEL_PROXY))
 
 # The programs of `make e2e`. As in tests/e2e/programs.py, one that the environment names
 # (KUBE_APISERVER=...) or that lies in KUBEBUILDER_ASSETS is not built.
@@ -76,7 +77,7 @@ lock: $(UV) ## Regenerate requirements.lock from pyproject.toml (ARGS=--upgrade 
 	   sed '/^#/d' .cache/requirements.lock; } > requirements.lock
 
 .PHONY: tools
-tools: $(GO_TOOLS) ## Build prometheus, grpcurl and ghz into .cache/bin (minutes, once)
+tools: $(GO_TOOLS) ## Build prometheus, prom-label-proxy, grpcurl and ghz into .cache/bin (minutes, once)
 
 .PHONY: e2e-tools
 e2e-tools: $(E2E_TOOLS) ## Build Kubernetes, KEDA and the rest of `make e2e` into .cache/e2e (minutes, once)
@@ -139,6 +140,7 @@ $(VENV): requirements.lock pyproject.toml | $(UV)
 %/grpcurl: MODULE := github.com/fullstorydev/grpcurl
 %/ghz: MODULE := github.com/bojand/ghz
 %/prometheus: MODULE := github.com/prometheus/prometheus
+%/prom-label-proxy: MODULE := github.com/prometheus-community/prom-label-proxy
 %/alertmanager: MODULE := github.com/prometheus/alertmanager
 %/etcd: MODULE := go.etcd.io/etcd/server/v3
 %/kwok: MODULE := sigs.k8s.io/kwok
@@ -146,7 +148,7 @@ $(VENV): requirements.lock pyproject.toml | $(UV)
 .cache/e2e/keda-%: MODULE := github.com/kedacore/keda/v2
 
 PACKAGE = $(MODULE)/cmd/$(@F)
-%/etcd: PACKAGE = $(MODULE)
+%/etcd %/prom-label-proxy: PACKAGE = $(MODULE)
 .cache/e2e/keda-%: PACKAGE = $(MODULE)/cmd/$(@F:keda-%=%)
 
 # A release build is told its version by the linker. The module of Prometheus 3.15.0 is v0.315.0.
@@ -170,7 +172,9 @@ GO_COMPILE = CGO_ENABLED=0 go build -mod=readonly -trimpath -buildvcs=false $(GO
 GO_SOURCE = cd $(<D) && go mod download $(MODULE) && go list -m -f '{{.Dir}}' $(MODULE)
 
 module = $(addprefix tests/e2e/tools/$1/go.,mod sum)
-$(GO_TOOLS): tools/go.mod tools/go.sum
+$(filter-out %/prom-label-proxy,$(GO_TOOLS)): tools/go.mod tools/go.sum
+# It does not compile with the libraries of the Prometheus above.
+$(CURDIR)/.cache/bin/prom-label-proxy: tools/prom-label-proxy/go.mod tools/prom-label-proxy/go.sum
 $(addprefix .cache/e2e/,etcd $(KUBERNETES) $(KEDA) keda-crds.yaml): $(call module,kube)
 $(OLD_KEDA): $(call module,keda-2.16)
 .cache/e2e/kwok: $(call module,kwok)

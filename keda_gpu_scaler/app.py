@@ -20,13 +20,12 @@ from keda_gpu_scaler import (
     evaluator,
     facts,
     logs,
-    promql,
     service,
     sources,
     telemetry,
     web,
 )
-from keda_gpu_scaler.settings import ScrapeSettings, Settings
+from keda_gpu_scaler.settings import Settings
 
 
 class Listening(NamedTuple):
@@ -115,12 +114,12 @@ async def _start_grpc(
 ) -> int:
     server = service.create_server(
         evaluations,
+        access=settings.access,
         address=settings.grpc_address.explicit,
         observe=observe,
         draining=asyncio.Event(),
         max_concurrent_rpcs=settings.max_concurrent_rpcs,
         connection_max_age_seconds=settings.connection_max_age_seconds,
-        own_promql=_terms(settings),
     )
     try:
         port = await server.start()
@@ -128,11 +127,6 @@ async def _start_grpc(
         raise errors.SettingsError(f"KEDA_GPU_SCALER_GRPC_ADDRESS: {error}") from error
     stack.push_async_callback(server.stop, settings.shutdown_grace_seconds)
     return port
-
-
-def _terms(settings: Settings) -> promql.Terms:
-    direct = (name for name, one in settings.sources.items() if isinstance(one, ScrapeSettings))
-    return promql.Terms(settings.own_promql, frozenset(direct))
 
 
 async def _stopped(stop: asyncio.Event, http: web.HttpServer) -> None:

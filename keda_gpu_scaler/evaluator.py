@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from cachetools import TTLCache
 
 from keda_gpu_scaler import condition, decision, facts, feed, memory
-from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.decision import Context, Decision, State
 from keda_gpu_scaler.feed import Feed
+from keda_gpu_scaler.feeds import Feeds
 from keda_gpu_scaler.memory import Memory
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.source import Source
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
-from keda_gpu_scaler.witness import Witness
 
 ANSWER_SECONDS = feed.SLOW_SECONDS
 """KEDA sets no deadline on its poll path: this one keeps its loops and the HPA's workers moving."""
@@ -26,8 +25,6 @@ MARGIN_SECONDS = 0.1
 """Left of the caller's own deadline for the way back."""
 SAME_POLL_SECONDS = 1.0
 """KEDA asks GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
-WIDE_SECONDS = 900.0
-"""Triggers that look back further share a snapshot of their own: theirs is many times the size."""
 REMEMBER_SECONDS = 600.0
 TRIGGERS_REMEMBERED = 20_000
 
@@ -60,30 +57,24 @@ class Evaluator:
             give_up_seconds: how long a pod that vanished with its exporter counts as missing.
             clock: seconds that never go back.
         """
-        self.source_names = frozenset(sources)
-        self._sources, self._observe = sources, observe
-        self._give_up_seconds, self._clock = give_up_seconds, clock
-        self._feeds: dict[feed.Key, Feed] = {}
-        self._witnesses = {name: Witness(name, one, observe) for name, one in sources.items()}
+        self._observe, self._clock = observe, clock
+        self._give_up_seconds = give_up_seconds
+        self._feeds = Feeds(sources, observe, give_up_seconds=give_up_seconds, clock=clock)
         self._records: TTLCache[tuple[ScaledObject, TriggerSpec], _Record] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
 
     async def start(self) -> None:
         """Start every source."""
-        for source in self._sources.values():
-            await source.start()
+        await self._feeds.start()
 
     async def close(self) -> None:
         """End what is on its way and close every source."""
-        for shared in self._feeds.values():
-            await shared.close()
-        for source in self._sources.values():
-            await source.close()
+        await self._feeds.close()
 
     def step_seconds(self, source: str) -> float:
         """Return how often a source can have something new."""
-        return self._sources[source].step_seconds
+        return self._feeds.step_seconds(source)
 
     async def evaluate(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
@@ -100,39 +91,20 @@ class Evaluator:
         if record is not None and asked_at - record.decided_at < SAME_POLL_SECONDS:
             return record.decision
         need = _need(spec, self.step_seconds(spec.source))
-        shared = self._feed(spec, need)
+        shared = self._feeds.of(spec, need)
         await shared.refresh(need, asked_at + _patience(timeout_seconds))
         decided, kept = self._decided(spec, shared, need, record.memory if record else None)
         self._records[scaled_object, spec] = _Record(decided, self._clock(), kept)
-        self._observe(facts.Evaluated(scaled_object, spec, decided, self._age(spec, shared)))
+        self._observe(
+            facts.Evaluated(scaled_object, spec, decided, _age(shared), shared.source_name)
+        )
         return decided
-
-    def _feed(self, spec: TriggerSpec, need: Demand) -> Feed:
-        wide = need.span_seconds > WIDE_SECONDS
-        key = feed.Key(spec.source, spec.shared_signal, spec.profile, wide, spec.query)
-        if key not in self._feeds:
-            self._forget()
-            source = self._sources[spec.source]
-            witness = self._witnesses[spec.source]
-            collector = Collector(source, witness, self._give_up_seconds)
-            self._feeds[key] = Feed(key, source, self._observe, collector, self._clock)
-        return self._feeds[key]
-
-    def _forget(self) -> None:
-        """Let go of users' queries that nobody asks any more: each change of one is a new one."""
-        for key in [key for key in self._feeds if key.query is not None]:
-            if self._feeds[key].is_forgotten:
-                del self._feeds[key]
-
-    def _age(self, spec: TriggerSpec, shared: Feed) -> float | None:
-        taken = shared.snapshot
-        return None if taken is None else self._sources[spec.source].now() - taken.at
 
     def _decided(
         self, spec: TriggerSpec, shared: Feed, need: Demand, before: Memory | None
     ) -> tuple[Decision, Memory | None]:
         """Decide now; where the load is unknown now, with what was known before."""
-        now = self._sources[spec.source].now()
+        now = shared.now()
         taken = shared.snapshot
         if taken is None or not shared.covers(need):
             why = shared.trouble or f"source {spec.source}: no answer yet"
@@ -149,6 +121,10 @@ class Evaluator:
 
     def _recalled(self, spec: TriggerSpec, kept: Memory | None, lost_at: float) -> State | None:
         return memory.recall(kept, lost_at, self.step_seconds(spec.source))
+
+
+def _age(shared: Feed) -> float | None:
+    return None if shared.snapshot is None else shared.now() - shared.snapshot.at
 
 
 def _need(spec: TriggerSpec, step_seconds: float) -> Demand:

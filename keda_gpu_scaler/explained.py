@@ -12,7 +12,8 @@ from itertools import groupby
 from keda_gpu_scaler import condition, durations, owners, profiles
 from keda_gpu_scaler.kinds import Kind
 from keda_gpu_scaler.profiles import Labels, Measure, Metric, Part, Way
-from keda_gpu_scaler.query import alternatives, quoted
+from keda_gpu_scaler.promql import quoted
+from keda_gpu_scaler.query import alternatives
 from keda_gpu_scaler.readings import SHARE_LIMIT
 from keda_gpu_scaler.spec import Aggregation, GpuAggregation, PodSelector, TriggerSpec
 from keda_gpu_scaler.workload import Workload

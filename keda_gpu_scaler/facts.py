@@ -21,6 +21,8 @@ class Evaluated:
     decision: Decision
     snapshot_age_seconds: float | None
     """Seconds since the newest usable snapshot's evaluation time; None without one."""
+    source: str = ""
+    """As the facts of its snapshot name the source; empty: as the trigger does."""
 
 
 @dataclass(frozen=True, slots=True)

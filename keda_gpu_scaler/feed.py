@@ -33,6 +33,7 @@ class Key(NamedTuple):
     """What one snapshot is of."""
 
     source: str
+    """As facts name it: with the namespace behind it, where each has a snapshot of its own."""
     signal: Signal
     profile: str
     wide: bool = False
@@ -105,18 +106,27 @@ class Feed:
             return f"source {self._key.source}: no answer within {SLOW_SECONDS:g} s"
         return None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has asked for long, so that it can be forgotten with all it knows."""
+        forgotten = self._clock() - FORGET_SECONDS
+        under_way = self._flight is not None and not self._flight.done()
+        return not under_way and all(when < forgotten for when in self._asked.values())
+
+    @property
+    def source_name(self) -> str:
+        """The source, as facts name it."""
+        return self._key.source
+
+    def now(self) -> float:
+        """The time on the source's clock."""
+        return self._source.now()
+
     def covers(self, need: Demand) -> bool:
         """Tell whether the snapshot holds everything that `need` is about."""
         if self.snapshot is None or need.span_seconds > self._span_seconds:
             return False
         return need.namespaces <= self.snapshot.namespaces.keys()
-
-    @property
-    def is_forgotten(self) -> bool:
-        """Whether nobody has asked for so long that nothing of it is needed any more."""
-        self._collect()
-        forgotten = self._clock() - FORGET_SECONDS
-        return self._flight is None and all(when < forgotten for when in self._asked.values())
 
     async def close(self) -> None:
         """End the fetch on its way, if there is one."""

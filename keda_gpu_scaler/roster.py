@@ -87,7 +87,7 @@ def advance(roster: Roster, evidence: Evidence, namespaces: Collection[str], at:
         at: the instant of the fetch.
     """
     watch = _watched(roster.watch, evidence, at)
-    speaks = bool(evidence.scrapes or evidence.pods)
+    speaks = bool(evidence.scrapes or evidence.pods or evidence.covered)
     # Without `up`, nobody knows when the targets were scraped: not more than a scrape ago.
     listed_at = min(evidence.scrapes.values(), default=at - health.PATIENCE_SECONDS)
     pods = {

@@ -21,6 +21,15 @@ class Source(Protocol):
     step_seconds: float
     """The distance between instants; no new information comes faster."""
 
+    is_per_namespace: bool
+    """Whether it can only be asked about one namespace at a time; `within` tells it which."""
+
+    def within(self, namespace: str) -> "Source":
+        """Return the source to ask about this namespace: itself, unless it is per namespace.
+
+        What is returned then is closed together with this one.
+        """
+
     async def start(self) -> None:
         """Begin whatever runs on its own; called once, before anything else."""
 

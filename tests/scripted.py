@@ -43,6 +43,17 @@ class ScriptedSource:
     located: list[frozenset[str]] = field(default_factory=list)
     closed: bool = False
     started: bool = False
+    is_per_namespace: bool = False
+    within_namespaces: dict[str, "ScriptedSource"] = field(default_factory=dict)
+    """What `within` returned, by namespace."""
+
+    def within(self, namespace: str) -> "ScriptedSource":
+        """Return itself, or one more for this namespace in the same world."""
+        if not self.is_per_namespace:
+            return self
+        own = ScriptedSource(self.world, self.clock, said=self.said)
+        self.within_namespaces[namespace] = own
+        return own
 
     async def start(self) -> None:
         """Note it."""

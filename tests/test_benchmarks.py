@@ -31,6 +31,7 @@ from benchmarks.queries import Cost
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.spec import ScaledObject
+from tests.triggers import access
 
 POSITIVE = st.floats(min_value=1e-3, max_value=1e6)
 
@@ -202,7 +203,7 @@ def test_every_trigger_is_one_the_scaler_accepts() -> None:
     for one in world.triggers(3, copies=2):
         reference = one.reference()
         whose = ScaledObject(reference.namespace, reference.name)
-        spec = trigger.parse(whose, dict(reference.scalerMetadata), {"default"})
+        spec = trigger.parse(whose, dict(reference.scalerMetadata), access())
         assert spec.metric_name == one.request().metricName
         assert all(spec.pods.matches(pod) for pod in one.pods)
         assert spec.activation_threshold < one.percent <= 100

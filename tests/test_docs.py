@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import trustme
 import yaml
 
 from keda_gpu_scaler import decision, profiles, settings, telemetry, trigger
@@ -94,6 +95,20 @@ def test_the_file_on_the_settings_page_is_accepted(tmp_path: Path) -> None:
     loaded = settings.load({"KEDA_GPU_SCALER_CONFIG": str(file)})
 
     assert set(loaded.sources) == set(yaml.safe_load(text)["sources"])
+
+
+def test_every_file_on_the_page_on_tenancy_is_accepted(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "tenancy.md").read_text()
+    token, authority = tmp_path / "token", tmp_path / "service-ca.crt"
+    token.write_text("secret")
+    trustme.CA().cert_pem.write_to_path(str(authority))
+    for number, text in enumerate(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(re.sub(r"/var/run/secrets/\S+/(\S+)", rf"{tmp_path}/\1", text))
+        source = {} if "sources" in text else {"KEDA_GPU_SCALER_PROMETHEUS_URL": "http://a:9090"}
+        loaded = settings.load({"KEDA_GPU_SCALER_CONFIG": str(file), **source})
+        assert "default" in loaded.sources
+    assert number == 3
 
 
 def test_the_page_on_metrics_has_every_metric_with_its_labels() -> None:

@@ -7,14 +7,14 @@ import pytest
 
 from keda_gpu_scaler import elements, promql
 from keda_gpu_scaler.observation import Row, Target
-from keda_gpu_scaler.promql import Policy, Terms
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec import OwnQuery
 
 POD = {"namespace": "ml", "pod": "bert-0"}
 
 
 def own(text: str) -> OwnQuery:
-    return promql.own(text, Terms(Policy.ALLOW), "ml")
+    return promql.own(text, Policy.ALLOW, "ml")
 
 
 def row(labels: Mapping[str, str], *values: float) -> Row:

@@ -96,7 +96,7 @@ async def test_five_pods_at_ninety_ask_for_seven_replicas(bench: Bench) -> None:
 async def test_what_was_decided_is_stated_once(bench: Bench) -> None:
     decided = await bench.ask()
     age = bench.clock() - bench.source.instant()
-    assert bench.of(facts.Evaluated) == [facts.Evaluated(BERT, spec(), decided, age)]
+    assert bench.of(facts.Evaluated) == [facts.Evaluated(BERT, spec(), decided, age, "default")]
     assert [fact.pods for fact in bench.of(facts.SnapshotTaken)] == [5]
 
 
@@ -367,7 +367,6 @@ async def test_lost_pods_are_looked_for_by_their_gpus(bench: Bench) -> None:
 
 async def test_the_step_is_the_source_s(bench: Bench) -> None:
     assert bench.evaluator.step_seconds("default") == STEP
-    assert bench.evaluator.source_names == {"default"}
     assert bench.source.started
 
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from keda_gpu_scaler import spec, trigger
+from tests.triggers import access
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "scaledobjects").glob("*.yaml"))
 EXTERNAL = {"external", "external-push"}
@@ -25,7 +26,7 @@ def external(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def parsed(document: dict[str, Any], metadata: dict[str, str]) -> spec.TriggerSpec:
     named = spec.ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
-    return trigger.parse(named, metadata, {"default"})
+    return trigger.parse(named, metadata, access())
 
 
 def test_there_is_an_example_of_each_use() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import promql
-from keda_gpu_scaler.promql import Policy, Terms, place, tree
+from keda_gpu_scaler.promql import Policy, place, tree
 from keda_gpu_scaler.spec import OwnQuery
 from tests.expressions import EXPORTED, PLAIN, by_hand, vectors
 
@@ -32,7 +32,7 @@ CONFINED_EXPORTED = ('exported_namespace="ml"', *OTHERS[1:])
 
 
 def own(text: str, policy: Policy = Policy.NAMESPACED) -> OwnQuery:
-    return promql.own(text, Terms(policy), "ml")
+    return promql.own(text, policy, "ml")
 
 
 def refusal(text: str, policy: Policy = Policy.NAMESPACED) -> str:

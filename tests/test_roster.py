@@ -179,3 +179,9 @@ def test_without_up_a_list_is_taken_for_a_minute_old() -> None:
     book = _after((AT, Evidence({KEY: READY})))
     assert book.scraped_at == AT - 60
     assert book.is_current(AT)
+
+
+def test_a_namespace_that_is_spoken_of_is_heard_also_where_it_has_no_pods() -> None:
+    book = _after((AT, Evidence({}, covered=frozenset({KEY[0]}))))
+    assert book.is_current(AT)
+    assert not book.proves_gone(KEY, AT - 3600)

@@ -3,6 +3,7 @@
 import pytest
 
 from keda_gpu_scaler import errors, profiles, trigger
+from keda_gpu_scaler.access import EVERY_NAMESPACE, Access, Namespaces
 from keda_gpu_scaler.spec import (
     Aggregation,
     GpuAggregation,
@@ -12,9 +13,10 @@ from keda_gpu_scaler.spec import (
     TriggerSpec,
 )
 from keda_gpu_scaler.workload import Kind, PodPattern, Workload
+from tests.triggers import access
 
 BERT = ScaledObject("prod", "bert")
-SOURCES = ("default", "thanos")
+SOURCES = access("default", "thanos")
 MINIMAL = {"workload": "bert", "threshold": "70"}
 SHOWN = [signal for signal in Signal if signal is not Signal.NUMBER]
 
@@ -306,15 +308,15 @@ def test_a_source_must_be_configured() -> None:
 
 def test_the_default_source_must_be_configured_too() -> None:
     with pytest.raises(errors.SpecError, match=r'source: "default" \(default\); expected one of a'):
-        trigger.parse(BERT, MINIMAL, ["a"])
+        trigger.parse(BERT, MINIMAL, access("a"))
     with pytest.raises(errors.SpecError, match="of which none is set up"):
-        trigger.parse(BERT, MINIMAL, [])
+        trigger.parse(BERT, MINIMAL, Access())
 
 
 def test_only_the_first_sources_are_listed() -> None:
     names = [f"region-{number:02}" for number in range(30)]
     with pytest.raises(errors.SpecError, match="region-09 and 20 more"):
-        trigger.parse(BERT, {**MINIMAL, "source": "qqq"}, names)
+        trigger.parse(BERT, {**MINIMAL, "source": "qqq"}, access(*names))
 
 
 @pytest.mark.parametrize(
@@ -334,11 +336,28 @@ def test_other_metric_names_are_fine(name: str) -> None:
     assert parse(metricName=name).metric_name == name
 
 
-def test_a_workload_of_another_namespace_is_not_supported() -> None:
-    assert mistake(namespace="other") == (
-        '- namespace: "other"; another namespace than the ScaledObject\'s is '
-        "not supported by this version of the scaler"
+def test_a_workload_of_another_namespace_has_to_be_allowed() -> None:
+    refusal = (
+        '- namespace: "other"; expected the ScaledObject\'s own; another one has to be in '
+        "KEDA_GPU_SCALER_OTHER_NAMESPACES of the scaler"
     )
+    assert mistake(namespace="other") == refusal
+    metadata = {**MINIMAL, "namespace": "other"}
+    with pytest.raises(errors.SpecError, match="KEDA_GPU_SCALER_OTHER_NAMESPACES"):
+        trigger.parse(BERT, metadata, access(others=Namespaces(frozenset({"others"}))))
+
+
+@pytest.mark.parametrize("allowed", [Namespaces(frozenset({"a", "other"})), EVERY_NAMESPACE])
+def test_the_pods_are_those_of_another_namespace_where_that_is_allowed(
+    allowed: Namespaces,
+) -> None:
+    for workload in ({"workload": "bert"}, {"podPattern": "bert-.*"}):
+        metadata = {"threshold": "70", "namespace": "other", **workload}
+        assert trigger.parse(BERT, metadata, access(others=allowed)).pods.namespace == "other"
+
+
+def test_the_own_namespace_can_always_be_named() -> None:
+    assert parse(namespace="prod").pods.namespace == "prod"
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "A", "a" * 64, 'a"b'])

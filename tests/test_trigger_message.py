@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from tests.triggers import access
 
 BERT = ScaledObject("prod", "bert")
 MINIMAL = {"workload": "bert", "threshold": "70"}
@@ -13,7 +14,7 @@ MINIMAL = {"workload": "bert", "threshold": "70"}
 
 def message(metadata: dict[str, str], scaled_object: ScaledObject = BERT) -> str:
     with pytest.raises(errors.SpecError) as caught:
-        trigger.parse(scaled_object, metadata, ["default"])
+        trigger.parse(scaled_object, metadata, access())
     return str(caught.value)
 
 
@@ -91,7 +92,7 @@ def test_a_value_too_long_to_be_meant_is_refused_unread() -> None:
     text = message({**MINIMAL, "podPattern": "a" * 4097})
     assert "expected at most 4096 characters" in text
     assert len(text) < 300
-    longest = trigger.parse(BERT, {**MINIMAL, "podPattern": "a" * 4096}, ["default"])
+    longest = trigger.parse(BERT, {**MINIMAL, "podPattern": "a" * 4096}, access())
     assert longest.pods.matches("a" * 4096)
 
 
@@ -129,7 +130,7 @@ def test_any_strings_are_a_spec_or_one_short_message(
     metadata: dict[str, str], scaled_object: ScaledObject, source_names: list[str]
 ) -> None:
     try:
-        spec = trigger.parse(scaled_object, metadata, source_names)
+        spec = trigger.parse(scaled_object, metadata, access(*source_names))
     except errors.SpecError as error:
         text = str(error)
         assert _bytes_on_the_wire(text) <= 4096

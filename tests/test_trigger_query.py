@@ -3,29 +3,31 @@
 import pytest
 
 from keda_gpu_scaler import errors, promql, trigger
-from keda_gpu_scaler.promql import Policy, Terms
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec import GpuAggregation, ScaledObject, Signal, TriggerSpec
 from keda_gpu_scaler.workload import Kind, PodPattern, Workload
+from tests.triggers import access
 
 BERT = ScaledObject("ml", "bert")
 GIVEN = {"query": "cache_usage", "threshold": "70", "activationThreshold": "5"}
 
 
-def parse(terms: Terms = Terms(), /, **metadata: str) -> TriggerSpec:  # noqa: B008 - frozen
+def parse(policy: Policy = Policy.NAMESPACED, /, **metadata: str) -> TriggerSpec:
     given = {key: text for key, text in (GIVEN | metadata).items() if text}
-    return trigger.parse(BERT, given, {"default", "edge"}, terms)
+    allowed = access("default", "edge", own_promql=policy, direct_sources=frozenset({"edge"}))
+    return trigger.parse(BERT, given, allowed)
 
 
-def mistakes(terms: Terms = Terms(), /, **metadata: str) -> list[str]:  # noqa: B008 - frozen
+def mistakes(policy: Policy = Policy.NAMESPACED, /, **metadata: str) -> list[str]:
     with pytest.raises(errors.SpecError) as caught:
-        parse(terms, **metadata)
+        parse(policy, **metadata)
     return str(caught.value).splitlines()[1:]
 
 
 def test_a_query_and_what_its_numbers_mean_are_enough() -> None:
     spec = parse()
     assert spec.query is not None
-    assert spec.query == promql.own("cache_usage", Terms(), "ml")
+    assert spec.query == promql.own("cache_usage", Policy.NAMESPACED, "ml")
     assert (spec.signal, spec.shared_signal) == (Signal.NUMBER, Signal.NUMBER)
     assert (spec.metric_name, spec.profile) == ("gpu-number", spec.query.name)
     assert spec.gpu_aggregation is GpuAggregation.AVERAGE
@@ -91,18 +93,17 @@ def test_a_secret_in_a_wrong_query_is_not_shown() -> None:
 
 
 def test_a_query_is_denied_where_own_promql_is() -> None:
-    (line,) = mistakes(Terms(Policy.DENY))
+    (line,) = mistakes(Policy.DENY)
     assert "expected none: own PromQL is denied here" in line
 
 
 def test_a_query_is_sent_as_written_where_own_promql_is_allowed() -> None:
-    query = parse(Terms(Policy.ALLOW)).query
+    query = parse(Policy.ALLOW).query
     assert query is not None
     assert query.text == "cache_usage"
 
 
 def test_exporters_that_are_asked_directly_understand_no_query() -> None:
-    terms = Terms(direct_sources=frozenset({"edge"}))
-    assert parse(terms).source == "default"
-    (line,) = mistakes(terms, source="edge")
+    assert parse().source == "default"
+    (line,) = mistakes(source="edge")
     assert "expected a source that understands PromQL: edge asks exporters directly" in line

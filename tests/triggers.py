@@ -1,6 +1,9 @@
 """Specs for tests, made from the strings a user would write."""
 
+from typing import Any
+
 from keda_gpu_scaler import trigger
+from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 
 BERT = ScaledObject("ml", "bert")
@@ -9,4 +12,9 @@ BERT = ScaledObject("ml", "bert")
 def spec(**metadata: str) -> TriggerSpec:
     """Return the spec of a trigger for deployment/bert at threshold 70, unless told otherwise."""
     given = {"workload": "bert", "threshold": "70", **metadata}
-    return trigger.parse(BERT, {key: text for key, text in given.items() if text}, {"default"})
+    return trigger.parse(BERT, {key: text for key, text in given.items() if text}, access())
+
+
+def access(*sources: str, **terms: Any) -> Access:  # noqa: ANN401 - fields of Access
+    """Return that everybody may use these sources, or else the usual one."""
+    return Access(dict.fromkeys(sources or ("default",), EVERY_NAMESPACE), **terms)

@@ -5,7 +5,6 @@ Pure.
 
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -29,15 +28,6 @@ class Policy(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What the operator has decided about users' own PromQL."""
-
-    policy: Policy = Policy.NAMESPACED
-    direct_sources: frozenset[str] = field(default_factory=frozenset)
-    """The sources that are exporters themselves, which understand no PromQL."""
-
-
 class Allowed(NamedTuple):
     """A user's PromQL that may be asked."""
 
@@ -49,39 +39,39 @@ class Allowed(NamedTuple):
     """What its selectors are confined by."""
 
 
-def allowed(text: str, read: Callable[[str], Expr], terms: Terms, namespace: str) -> Allowed:
+def allowed(text: str, read: Callable[[str], Expr], policy: Policy, namespace: str) -> Allowed:
     """Return an expression as it may be sent.
 
     Args:
         text: what the user wrote.
         read: parses it; one of `reading`.
-        terms: what the operator has decided.
+        policy: what the operator has decided.
         namespace: all that may be seen, if the policy is `namespaced`.
 
     Raises:
         ValueError: it cannot or may not be asked; the words follow "expected".
     """
-    _check_not_denied(terms)
+    _check_not_denied(policy)
     root = read(text)
-    if terms.policy is Policy.ALLOW:
+    if policy is Policy.ALLOW:
         return Allowed(root, text, writing.nothing)
     _check_confinable(root)
     more = functools.partial(confinement.matchers, namespace=namespace)
     return Allowed(root, writing.written(root, more), more)
 
 
-def own(text: str, terms: Terms, namespace: str) -> OwnQuery:
+def own(text: str, policy: Policy, namespace: str) -> OwnQuery:
     """Return a query for elements that name their pods, as it is sent.
 
     Args:
         text: what the user wrote: an expression for an instant vector.
-        terms: what the operator has decided.
+        policy: what the operator has decided.
         namespace: the ScaledObject's.
 
     Raises:
         ValueError: it cannot or may not be asked; the words follow "expected".
     """
-    asked = allowed(text, reading.instant_vector, terms, namespace)
+    asked = allowed(text, reading.instant_vector, policy, namespace)
     return OwnQuery(
         text=asked.text,
         origins=tuple(_origins(tree.reaches(asked.root), asked.more)),
@@ -89,8 +79,8 @@ def own(text: str, terms: Terms, namespace: str) -> OwnQuery:
     )
 
 
-def _check_not_denied(terms: Terms) -> None:
-    if terms.policy is Policy.DENY:
+def _check_not_denied(policy: Policy) -> None:
+    if policy is Policy.DENY:
         raise ValueError(
             "none: own PromQL is denied here; whoever runs the scaler can allow it with "
             "KEDA_GPU_SCALER_OWN_PROMQL"

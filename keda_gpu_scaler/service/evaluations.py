@@ -8,10 +8,6 @@ from keda_gpu_scaler import decision, spec
 class Evaluations(Protocol):
     """Decides what a trigger's load is and whether its workload is active."""
 
-    @property
-    def source_names(self) -> frozenset[str]:
-        """The sources a trigger may name."""
-
     async def evaluate(
         self,
         scaled_object: spec.ScaledObject,

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import structlog
 
-from keda_gpu_scaler import errors, promql, spec, trigger, workload
+from keda_gpu_scaler import errors, spec, trigger, workload
+from keda_gpu_scaler.access import Access
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import answers, status
 
@@ -38,12 +39,8 @@ class Asked(NamedTuple):
 class Triggers:
     """The triggers KEDA asks about, each parsed once while it stays the same."""
 
-    def __init__(
-        self,
-        source_names: frozenset[str],
-        own_promql: promql.Terms = promql.Terms(),  # noqa: B008 - a frozen value
-    ) -> None:
-        self._source_names, self._own_promql = source_names, own_promql
+    def __init__(self, access: Access) -> None:
+        self._access = access
         self._remembered = lru_cache(_REMEMBERED_TRIGGERS)(self._parse)
         self._note_once = lru_cache(_REMEMBERED_TRIGGERS)(_note)
 
@@ -67,7 +64,7 @@ class Triggers:
     def _parse(self, scaled_object: spec.ScaledObject, items: _Items) -> spec.TriggerSpec:
         # Sorted, so that the mistakes of one trigger are always listed in the same order.
         metadata = dict(sorted(items))
-        parsed = trigger.parse(scaled_object, metadata, self._source_names, self._own_promql)
+        parsed = trigger.parse(scaled_object, metadata, self._access)
         rounding = answers.rounding_warning(parsed.threshold)
         if rounding is not None:
             self._note_once("trigger.target_rounded", scaled_object, rounding)

@@ -9,7 +9,8 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from keda_gpu_scaler import errors, facts, promql
+from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler.access import Access
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.service import calls, health, servicer
 from keda_gpu_scaler.service.evaluations import Evaluations
@@ -29,17 +30,18 @@ _INT32_MAX = 2**31 - 1
 def create_server(  # noqa: PLR0913 - the composition root's values, all by name
     evaluations: Evaluations,
     *,
+    access: Access,
     address: str,
     observe: facts.Observer,
     draining: asyncio.Event,
     max_concurrent_rpcs: int,
     connection_max_age_seconds: float,
-    own_promql: promql.Terms = promql.Terms(),  # noqa: B008 - a frozen value
 ) -> "GrpcServer":
     """Put the service together; nothing listens before `start`.
 
     Args:
         evaluations: who decides.
+        access: the sources there are, and who may use them.
         address: host:port to listen on; port 0 takes a free one.
         observe: is told of every call of KEDA's contract that reached an RPC.
         draining: set when the process is about to end; streams end with it.
@@ -47,14 +49,13 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
             for each ScaledObject with an `external-push` trigger.
         connection_max_age_seconds: after this a client is asked to connect anew, and a stream ends
             with OK, so that new replicas get their share of both.
-        own_promql: what users may ask for in PromQL of their own.
     """
     guard = calls.Calls(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
     answers = servicer.Servicer(
         evaluations,
+        access=access,
         draining=draining,
         stream_seconds=connection_max_age_seconds,
-        own_promql=own_promql,
     )
     return GrpcServer(
         answers, guard, address, draining, channel_options(connection_max_age_seconds)

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import grpc
 import structlog
 
-from keda_gpu_scaler import decision, promql
+from keda_gpu_scaler import decision
+from keda_gpu_scaler.access import Access
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import answers, requests, streams
 from keda_gpu_scaler.service.awake import Awake
@@ -30,12 +31,12 @@ class Servicer:
         self,
         evaluations: Evaluations,
         *,
+        access: Access,
         draining: asyncio.Event,
         stream_seconds: float,
-        own_promql: promql.Terms,
     ) -> None:
         self._evaluations = evaluations
-        self._triggers = requests.Triggers(evaluations.source_names, own_promql)
+        self._triggers = requests.Triggers(access)
         self._awake = Awake()
         self._draining = draining
         self._stream_seconds = stream_seconds

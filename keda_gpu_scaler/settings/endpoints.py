@@ -9,11 +9,15 @@ from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BeforeValidator, SecretStr, TypeAdapter
+from pydantic import BeforeValidator, PlainSerializer, SecretStr, TypeAdapter
+
+from keda_gpu_scaler.matchers import Matcher, parse
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_PARAMETER = re.compile(r"[0-9A-Za-z_.-]+")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
+_QUERY_PARAMETERS = ("query", "time", "timeout")
 _PAIRS = TypeAdapter(dict[str, SecretStr])
 
 
@@ -86,6 +90,25 @@ def _pairs(text: str) -> object:
     return {name.strip(): content.strip() for name, content in pairs}
 
 
+def header_name(value: object) -> str:
+    """Read the name of a header."""
+    if _HEADER_NAME.fullmatch(str(value)) is None:
+        raise ValueError("the name of a header such as X-Scope-OrgID")
+    return str(value)
+
+
+def parameter(value: object) -> str:
+    """Read the name of a URL parameter; those of a query are taken."""
+    if _PARAMETER.fullmatch(str(value)) is None or value in _QUERY_PARAMETERS:
+        raise ValueError("the name of a URL parameter such as namespace")
+    return str(value)
+
+
+def matchers(value: object) -> tuple[Matcher, ...]:
+    """Read label matchers as they stand between the braces of a PromQL selector."""
+    return value if isinstance(value, tuple) else parse(str(value))
+
+
 def token(value: object) -> str:
     """Read a bearer token as it stands in an Authorization header."""
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
@@ -96,5 +119,12 @@ def token(value: object) -> str:
 
 Token = Annotated[SecretStr, BeforeValidator(token)]
 Headers = Annotated[Mapping[str, SecretStr], BeforeValidator(headers)]
+HeaderName = Annotated[str, BeforeValidator(header_name)]
+Parameter = Annotated[str, BeforeValidator(parameter)]
+Matchers = Annotated[
+    tuple[Matcher, ...],
+    BeforeValidator(matchers),
+    PlainSerializer(lambda found: ",".join(map(str, found))),
+]
 Url = Annotated[str, BeforeValidator(url)]
 Targets = Annotated[tuple[str, ...], BeforeValidator(targets)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from keda_gpu_scaler import durations
+from keda_gpu_scaler import access, durations
 from keda_gpu_scaler.settings import sources, values
 
 PREFIX = "KEDA_GPU_SCALER_"
@@ -41,7 +41,7 @@ def _default(name: str, field: FieldInfo) -> str:
             return durations.text(seconds)
         case int(size) if name.endswith("_bytes"):
             return values.size_text(size)
-        case int() | str() | values.Address():
+        case int() | str() | values.Address() | access.Namespaces():
             return str(field.default)
         case _:
             return ""

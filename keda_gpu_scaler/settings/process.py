@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from keda_gpu_scaler.access import NO_NAMESPACE, Access
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import file, names, values
 from keda_gpu_scaler.settings import sources as kinds
@@ -71,11 +72,23 @@ class Settings(BaseSettings):
     """After this KEDA connects anew and finds new replicas of the scaler."""
     max_concurrent_rpcs: values.Count = 5_000
     """Calls open at once, streams included; one more is RESOURCE_EXHAUSTED."""
+    other_namespaces: values.Namespaces = NO_NAMESPACE
+    """Whose pods ScaledObjects of other namespaces may measure: namespaces separated by commas, or
+    * for all; by default none."""
     # What the short names say of the source `default`; it is read among `sources`.
     prometheus: kinds.PrometheusSettings | None = Field(default=None, exclude=True, repr=False)
     scrape: kinds.ScrapeSettings | None = Field(default=None, exclude=True, repr=False)
     sources: Mapping[values.SourceName, kinds.Source] = {}
     """Where samples come from, by name; triggers use `default` unless they say more."""
+
+    @property
+    def access(self) -> Access:
+        """What ScaledObjects are allowed, by their namespace."""
+        users = {name: source.namespaces for name, source in self.sources.items()}
+        direct = frozenset(
+            name for name, one in self.sources.items() if isinstance(one, kinds.ScrapeSettings)
+        )
+        return Access(users, self.other_namespaces, self.own_promql, direct)
 
     @field_validator("sources")
     @classmethod

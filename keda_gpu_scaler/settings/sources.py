@@ -12,6 +12,7 @@ from pydantic import AliasGenerator, BaseModel, Field, SecretStr, model_validato
 from pydantic_core import PydanticCustomError
 from pydantic_settings import SettingsConfigDict
 
+from keda_gpu_scaler.access import EVERY_NAMESPACE
 from keda_gpu_scaler.settings import endpoints, values
 
 CONFIG = SettingsConfigDict(
@@ -62,6 +63,14 @@ class PrometheusSettings(BaseModel):
     """PEM file with its key, unless the certificate's file holds it."""
     headers: endpoints.Headers = {}
     """Headers of each request, such as a tenant: name=value,name=value or JSON."""
+    namespaces: values.Namespaces = EVERY_NAMESPACE
+    """Whose ScaledObjects may use it: namespaces separated by commas, or * for all."""
+    matchers: endpoints.Matchers = ()
+    """What every series has to match, such as cluster="eu-1": one of several clusters."""
+    namespace_parameter: endpoints.Parameter | None = None
+    """URL parameter with the namespace; each request is then about one namespace."""
+    namespace_header: endpoints.HeaderName | None = None
+    """Header with the namespace; each request is then about one namespace."""
 
     @model_validator(mode="after")
     def _authenticate_in_one_way(self) -> Self:
@@ -74,6 +83,18 @@ class PrometheusSettings(BaseModel):
         if self.username is not None and ":" in self.username:
             raise conflict("a user without a colon, as basic authentication wants it", "username")
         return self
+
+    @model_validator(mode="after")
+    def _name_the_namespace_once(self) -> Self:
+        named = (self.namespace_header or "").lower()
+        if named in {"authorization", *map(str.lower, self.headers)}:
+            raise conflict("a header that nothing else sets", "namespace_header")
+        return self
+
+    @property
+    def is_per_namespace(self) -> bool:
+        """Whether each request is about one namespace, and says about which."""
+        return self.namespace_parameter is not None or self.namespace_header is not None
 
     @model_validator(mode="after")
     def _certificates_can_be_used(self) -> Self:
@@ -117,6 +138,8 @@ class ScrapeSettings(BaseModel):
     """Longest time for one scrape, at most the interval; by default the interval."""
     max_response_bytes: values.Bytes = 16 * _MIB
     """An exporter's answer larger than this is refused."""
+    namespaces: values.Namespaces = EVERY_NAMESPACE
+    """Whose ScaledObjects may use it: namespaces separated by commas, or * for all."""
 
     @model_validator(mode="after")
     def _scrapes_do_not_overlap(self) -> Self:

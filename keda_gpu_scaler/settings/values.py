@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from keda_gpu_scaler import durations
+from keda_gpu_scaler import access, durations, workload
 
 _HOST = re.compile(r"[0-9A-Za-z._:-]*")
 _SIZE = re.compile(r"([0-9]{1,15})(?:([KMG]i)B?)?")
@@ -105,10 +105,24 @@ def source_name(value: str) -> str:
     return value
 
 
+def namespaces(value: object) -> access.Namespaces:
+    """Read names of namespaces, separated by commas or as a list, or `*` for every one."""
+    if isinstance(value, access.Namespaces):
+        return value
+    texts = value if isinstance(value, list | tuple) else str(value).split(",")
+    found = frozenset(text for text in (str(text).strip() for text in texts) if text)
+    if found == {"*"}:
+        return access.EVERY_NAMESPACE
+    if not found or not all(map(workload.is_namespace, found)):
+        raise ValueError("namespaces such as team-a,team-b, or * alone for every one")
+    return access.Namespaces(found)
+
+
 ListenAddress = Annotated[Address, BeforeValidator(address), PlainSerializer(str)]
 Seconds = Annotated[float, BeforeValidator(seconds(0.0))]
 PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
 Bytes = Annotated[int, BeforeValidator(size)]
 Count = Annotated[int, BeforeValidator(count)]
 ReadableFile = Annotated[Path, BeforeValidator(readable_file)]
+Namespaces = Annotated[access.Namespaces, BeforeValidator(namespaces), PlainSerializer(str)]
 SourceName = Annotated[str, BeforeValidator(source_name)]

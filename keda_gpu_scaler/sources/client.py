@@ -78,20 +78,33 @@ class Client:
         """Return what is at `url`."""
         return await self._bounded("GET", url)
 
-    async def post(self, url: str, form: Mapping[str, str]) -> Answer:
-        """Return the answer to a form: a POST, because queries outgrow URLs."""
-        return await self._bounded("POST", url, form)
+    async def post(
+        self, url: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Return the answer to a form: a POST, because queries outgrow URLs.
+
+        Args:
+            url: where to.
+            form: the fields.
+            headers: what this request has beside the headers of all.
+        """
+        return await self._bounded("POST", url, form, headers)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._client.aclose()
 
     async def _bounded(
-        self, method: str, url: str, form: Mapping[str, str] | None = None
+        self,
+        method: str,
+        url: str,
+        form: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._sent(self._client.build_request(method, url, data=form))
+                request = self._client.build_request(method, url, data=form, headers=headers)
+                return await self._sent(request)
         except TimeoutError as error:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error

@@ -22,6 +22,7 @@ from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.sources import client, instants, prometheus_api
 from keda_gpu_scaler.sources.client import Answer
 from keda_gpu_scaler.sources.detection import Detection
+from keda_gpu_scaler.sources.endpoint import Endpoint
 from keda_gpu_scaler.sources.own_queries import OwnQueries
 from keda_gpu_scaler.sources.state_metrics import StateMetrics
 
@@ -45,6 +46,7 @@ class PrometheusSource:
         settings: PrometheusSettings,
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
+        endpoint: Endpoint | None = None,
     ) -> None:
         """Connect to nothing yet.
 
@@ -53,24 +55,37 @@ class PrometheusSource:
             settings: where it is and how to be let in.
             observe: is told of every query.
             clock: seconds that never go back.
+            endpoint: where to ask; made from the settings where left out.
         """
+        self.is_per_namespace = settings.is_per_namespace
         self.step_seconds = round(settings.step_seconds, 3)
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
-        self._url = f"{settings.url.rstrip('/')}/api/v1/query"
-        self._client = client.create(settings)
+        self._endpoint = endpoint or Endpoint(settings, client.create(settings))
         self._jobs: set[str] = set()
-        self._state_metrics = StateMetrics(self._vector, clock)
+        self._state_metrics = StateMetrics(self._vector, clock, shows_targets=self._shows_targets)
         self._own = OwnQueries(self._matrix, self._vector, settings.collection_seconds)
         self._offset = time.time() - clock()
         self._synchronized_at = float("-inf")
         self._detection = Detection(name, observe, clock)
+
+    def within(self, namespace: str) -> "PrometheusSource":
+        """Return the source to ask about this namespace; it has this one's connections."""
+        if not self.is_per_namespace:
+            return self
+        endpoint = self._endpoint.within(namespace)
+        return PrometheusSource(self._name, self._settings, self._observe, self._clock, endpoint)
+
+    @property
+    def _shows_targets(self) -> bool:
+        """Whether the answers show how all exporters are, and not only those of one namespace."""
+        return self._endpoint.namespace is None
 
     async def start(self) -> None:
         """Nothing runs on its own here."""
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._client.close()
+        await self._endpoint.client.close()
 
     async def synchronize(self) -> None:
         """Ask the server what time it is, unless it was asked lately."""
@@ -92,7 +107,8 @@ class PrometheusSource:
     async def fetch(self, demand: Demand, at: float) -> Observation:
         """Return the samples up to `at`, and how old the stale ones among them are.
 
-        They reach back into what `history` covers, so that the two can be read as one story.
+        They reach back into what `history` covers, so that the two can be read as one story. Asked
+        about one namespace, a server does not show how its exporters are: absence is then unknown.
         """
         reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(demand, span_seconds=reach)
@@ -101,7 +117,9 @@ class PrometheusSource:
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
         rows = await self._vector("age", query.ages(self._detection.widened(demand)), at)
         alive = any(query.ALIVE_LABEL in row.labels for row in rows)
-        return replace(observation, sample_ages=_ages(rows), absence_known=alive)
+        return replace(
+            observation, sample_ages=_ages(rows), absence_known=alive and self._shows_targets
+        )
 
     async def history(self, demand: Demand, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
@@ -155,13 +173,9 @@ class PrometheusSource:
     async def _asked(
         self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
     ) -> Result:
-        # Durations with a fraction, such as 2.5s, are not Prometheus'; numbers of seconds are.
-        form = {"query": text, "timeout": f"{self._settings.timeout_seconds:.3f}"}
-        if at is not None:
-            form["time"] = f"{at:.3f}"
         began = self._clock()
         try:
-            answer = await self._client.post(self._url, form)
+            answer = await self._endpoint.ask(text, at)
             result = await asyncio.to_thread(parse, answer)
         except errors.SourceError as error:
             self._observe(facts.Queried(self._name, kind, self._clock() - began, str(error)))

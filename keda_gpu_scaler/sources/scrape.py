@@ -44,7 +44,7 @@ class ScrapeSource:
             observe: is told of every scrape.
             clock: seconds that never go back.
         """
-        self.step_seconds = settings.interval_seconds
+        self.step_seconds, self.is_per_namespace = settings.interval_seconds, False
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
         self._offset = time.time() - clock()
         self._client = Client(
@@ -59,6 +59,10 @@ class ScrapeSource:
         self._first_round = asyncio.Event()
         self._rounds: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(AT_ONCE)
+
+    def within(self, namespace: str) -> "ScrapeSource":  # noqa: ARG002 - exporters show them all
+        """Return itself: one round of scrapes is for every namespace."""
+        return self
 
     async def start(self) -> None:
         """Begin to scrape."""

@@ -25,14 +25,16 @@ class Ask(Protocol):
 class StateMetrics:
     """The kube-state-metrics that one server scrapes, if it does."""
 
-    def __init__(self, ask: Ask, clock: Callable[[], float]) -> None:
+    def __init__(self, ask: Ask, clock: Callable[[], float], *, shows_targets: bool = True) -> None:
         """Look for nothing yet.
 
         Args:
             ask: how to reach the server.
             clock: seconds that never go back.
+            shows_targets: whether the server shows how every target is; if not, nobody can tell
+                that a list of pods is whole.
         """
-        self._ask, self._clock = ask, clock
+        self._ask, self._clock, self._shows_targets = ask, clock, shows_targets
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
         self._looked_at = float("-inf")
@@ -48,7 +50,7 @@ class StateMetrics:
         said = await asyncio.to_thread(kube_rows.evidence, await self._ask("evidence", text, at))
         self._covered, self._covered_at = said.covered, at
         # One that collects no pods lists none, however long it has been up.
-        return said if self._lists_pods else replace(said, settled={})
+        return said if self._lists_pods and self._shows_targets else replace(said, settled={})
 
     def _strangers(self, namespaces: Collection[str], at: float) -> frozenset[str]:
         """Return those whose past nobody has watched, so that it has to be asked about."""

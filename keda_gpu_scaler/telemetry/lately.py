@@ -40,6 +40,11 @@ class Lately(Generic[K, V]):
         while len(self._seen) > self._limit or self._oldest() < now - REMEMBER_SECONDS:
             del self._seen[next(iter(self._seen))]
 
+    def mention(self, key: K) -> None:
+        """Hold the value of a key, if it has one, for as long as if it were put anew."""
+        if key in self._seen:
+            self.put(key, self._seen[key][1])
+
     def items(self) -> list[tuple[K, V]]:
         """Return what was mentioned lately."""
         since = self._clock() - REMEMBER_SECONDS

@@ -15,7 +15,7 @@ from keda_gpu_scaler.telemetry import metrics
 from keda_gpu_scaler.telemetry.lately import Lately
 
 LIMIT = 1_000
-"""Of sources, signals and profiles; a handful in any real process."""
+"""Of sources, signals and profiles: a handful, unless a source is asked by namespace."""
 
 _Key = tuple[str, str, str]
 
@@ -34,8 +34,8 @@ class Snapshots(Collector):
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._shown: Lately[_Key, _Shown] = Lately(LIMIT, clock)
-        self._up: dict[str, bool] = {}
-        self._evidence: dict[str, Basis] = {}
+        self._up: Lately[str, bool] = Lately(LIMIT, clock)
+        self._evidence: Lately[str, Basis] = Lately(LIMIT, clock)
 
     def taken(self, fact: facts.SnapshotTaken) -> None:
         """Show what is in this snapshot from now on."""
@@ -43,23 +43,26 @@ class Snapshots(Collector):
         shown = self._shown.get(key) or _Shown()
         counted = replace(shown, pods=fact.pods, refused_samples=fact.refused_samples)
         self._shown.put(key, counted)
-        self._up.setdefault(fact.source, True)
+        self._up.put(fact.source, self._up.get(fact.source) is not False)
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Learn how old the snapshot is: only the source knows its own clock."""
-        key = (fact.spec.source, str(fact.spec.shared_signal), fact.spec.profile)
+        source = fact.source or fact.spec.source
+        key = (source, str(fact.spec.shared_signal), fact.spec.profile)
         shown = self._shown.get(key) or _Shown()
         age = fact.snapshot_age_seconds
         born = None if age is None else self._clock() - age
         self._shown.put(key, replace(shown, born=born))
+        for known in (self._up, self._evidence):
+            known.mention(source)
 
     def source_changed(self, fact: facts.SourceChanged) -> None:
         """Show whether the source answers."""
-        self._up[fact.source] = fact.reachable
+        self._up.put(fact.source, fact.reachable)
 
     def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         """Show what says which pods there are."""
-        self._evidence[fact.source] = fact.basis
+        self._evidence.put(fact.source, fact.basis)
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield one family per metric."""
@@ -71,11 +74,11 @@ class Snapshots(Collector):
         yield _family(metrics.REFUSED_SAMPLES, refused)
         said = [
             ((name, basis), basis is current)
-            for name, current in list(self._evidence.items())
+            for name, current in self._evidence.items()
             for basis in Basis
         ]
         yield _family(metrics.EVIDENCE, said)
-        yield _family(metrics.SOURCE_UP, [((name,), up) for name, up in list(self._up.items())])
+        yield _family(metrics.SOURCE_UP, [((name,), up) for name, up in self._up.items()])
 
 
 def _family(

@@ -3,9 +3,9 @@
 Pure: no clock, I/O or logging. Behind this door nobody reads metadata again.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from keda_gpu_scaler import promql
+from keda_gpu_scaler.access import Access
 from keda_gpu_scaler.spec import (
     Aggregation,
     GpuAggregation,
@@ -27,31 +27,29 @@ _ADDED_UP = frozenset({Signal.MEMORY_USED, Signal.POWER})
 def parse(
     scaled_object: ScaledObject,
     metadata: Mapping[str, str],
-    source_names: Collection[str],
-    own_promql: promql.Terms = promql.Terms(),  # noqa: B008 - a frozen value
+    access: Access,
 ) -> TriggerSpec:
     """Return what a trigger asks for.
 
     Args:
         scaled_object: whose trigger it is.
         metadata: all of the trigger's metadata, as KEDA forwards it.
-        source_names: the sources that the process settings name.
-        own_promql: what they say of PromQL that users write.
+        access: what ScaledObjects of its namespace are allowed.
 
     Raises:
         errors.SpecError: the trigger is wrong; the message lists every mistake.
     """
     reader = Reader(scaled_object, metadata)
     rules.refuse_unsupported(reader)
-    spec = _spec(reader, source_names, own_promql)
+    spec = _spec(reader, access)
     reader.raise_mistakes()
     return spec
 
 
-def _spec(reader: Reader, source_names: Collection[str], terms: promql.Terms) -> TriggerSpec:
+def _spec(reader: Reader, access: Access) -> TriggerSpec:
     """Return the spec; where the reader notes a mistake it has a stand-in, and is not used."""
-    pods, name = rules.pods(reader)
-    signal, query = rules.signal(reader), rules.query(reader, terms)
+    pods, name = rules.pods(reader, access.others)
+    signal, query = rules.signal(reader), rules.query(reader, access.own_promql)
     profile = rules.profile(reader, signal)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)
@@ -72,7 +70,7 @@ def _spec(reader: Reader, source_names: Collection[str], terms: promql.Terms) ->
         warmup_seconds=reader.read("warmup", values.warmup, 0.0),
         on_unknown=reader.read("onUnknown", values.choice(OnUnknown), OnUnknown.HOLD),
         max_age_seconds=reader.read("maxAge", values.window, 0.0),
-        source=rules.source(reader, source_names, terms),
+        source=rules.source(reader, access),
         query=query,
         only_shown=name == rules.EVERY_POD,
         metric_name=reader.read("metricName", values.metric_name, f"gpu-{signal}"),

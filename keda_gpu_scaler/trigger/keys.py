@@ -31,7 +31,7 @@ KEYS: Mapping[str, Key] = {
         otherwise="required, unless podPattern or query is given",
     ),
     "namespace": Key(
-        meaning="the namespace of the workload; this version allows only the ScaledObject's own",
+        meaning="the namespace of the workload; another one only where the settings allow it",
         otherwise="the ScaledObject's",
     ),
     "podPattern": Key(

@@ -4,9 +4,10 @@ Pure. A rule speaks up only while the keys it compares are right in themselves, 
 reported once.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from keda_gpu_scaler import profiles, promql, workload
+from keda_gpu_scaler.access import Access, Namespaces
 from keda_gpu_scaler.spec import GpuAggregation, OwnQuery, PodSelector, Signal
 from keda_gpu_scaler.trigger import values
 from keda_gpu_scaler.trigger.reader import Reader
@@ -37,14 +38,11 @@ def refuse_unsupported(reader: Reader) -> None:
         if reader.has(key):
             reader.read(key, parser, None)
             reader.refuse(key, _NOT_SUPPORTED)
-    namespace = reader.read("namespace", values.namespace, reader.namespace)
-    if namespace != reader.namespace:
-        reader.refuse("namespace", f"another namespace than the ScaledObject's is {_NOT_SUPPORTED}")
 
 
-def pods(reader: Reader) -> tuple[PodSelector, str]:
+def pods(reader: Reader, others: Namespaces) -> tuple[PodSelector, str]:
     """Return which pods are measured, and how people name them."""
-    namespace = reader.namespace
+    namespace = _namespace(reader, others)
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
     if not any(map(reader.has, ("workload", "podPattern", "query"))):
@@ -54,11 +52,11 @@ def pods(reader: Reader) -> tuple[PodSelector, str]:
     return selector, str(owner or selector) if names_them else EVERY_POD
 
 
-def query(reader: Reader, terms: promql.Terms) -> OwnQuery | None:
+def query(reader: Reader, policy: promql.Policy) -> OwnQuery | None:
     """Return the user's own PromQL as it is sent, if there is any."""
     if not reader.has("query"):
         return None
-    return reader.read("query", lambda text: promql.own(text, terms, reader.namespace), None)
+    return reader.read("query", lambda text: promql.own(text, policy, reader.namespace), None)
 
 
 def signal(reader: Reader) -> Signal:
@@ -71,14 +69,27 @@ def signal(reader: Reader) -> Signal:
     return found
 
 
-def source(reader: Reader, names: Collection[str], terms: promql.Terms) -> str:
+def source(reader: Reader, access: Access) -> str:
     """Return the name of a source, which has to be one that can be asked what the trigger asks."""
+    names = access.source_names(reader.namespace)
     name = reader.read("source", values.source(names), "")
-    if reader.has("query") and name in terms.direct_sources:
+    if reader.has("query") and name in access.direct_sources:
         reader.refuse(
             "query", f"expected a source that understands PromQL: {name} asks exporters directly"
         )
     return name
+
+
+def _namespace(reader: Reader, others: Namespaces) -> str:
+    """Return whose pods are measured: its own namespace's, or one's that others may measure."""
+    namespace = reader.read("namespace", values.namespace, reader.namespace)
+    if namespace != reader.namespace and namespace not in others:
+        reader.refuse(
+            "namespace",
+            "expected the ScaledObject's own; another one has to be in "
+            "KEDA_GPU_SCALER_OTHER_NAMESPACES of the scaler",
+        )
+    return namespace
 
 
 def profile(reader: Reader, signal: Signal) -> str:

@@ -90,8 +90,15 @@ def source(names: Collection[str]) -> Callable[[str], str]:
 
     def parse(text: str) -> str:
         if text not in names:
-            configured = _one_of(sorted(names)) if names else "a source, of which none is set up"
-            raise ValueError(f"{configured}{_nearest(text, names)}; sources are process settings")
+            configured = (
+                _one_of(sorted(names))
+                if names
+                else "a source, of which none is set up for this namespace"
+            )
+            raise ValueError(
+                f"{configured}{_nearest(text, names)}; sources are process settings, and some are "
+                "for some namespaces only"
+            )
         return text
 
     return parse

@@ -13,6 +13,7 @@ from keda_gpu_scaler import evaluator, trigger
 from keda_gpu_scaler.spec import ScaledObject
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import METRIC, Call, Recorder
+from tests.triggers import access
 
 _LETTERS = {"GetMetricSpec": "S", "GetMetrics": "M", "IsActive": "A"}
 
@@ -91,7 +92,7 @@ async def test_all_of_a_triggers_metadata_and_nothing_else_is_sent(
         assert call.metadata == resolved
     assert resolved.keys() >= trigger.KEDA_KEYS
     owner = ScaledObject(lab.name, "bert")
-    assert trigger.parse(owner, resolved, frozenset({"default"})).threshold == 70
+    assert trigger.parse(owner, resolved, access()).threshold == 70
 
 
 async def test_keda_polls_every_30_s_at_zero_replicas_where_the_hpa_rests(

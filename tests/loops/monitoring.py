@@ -27,12 +27,18 @@ class Monitoring:
     averaged: bool
     """What the exporters show are averages."""
     step_seconds: float = STEP
+    is_per_namespace: bool = False
     history_since: float = AT_ONCE
     """What Prometheus stores begins here."""
     listed_since: float = AT_ONCE
     """kube-state-metrics is scraped from here on."""
     away_until: float = AT_ONCE
     """Prometheus answers nothing before; it goes on storing."""
+
+    def within(self, namespace: str) -> "Monitoring":
+        """Return itself: there is one namespace."""
+        assert namespace == "ml"
+        return self
 
     async def start(self) -> None:
         """Nothing runs on its own here."""

@@ -9,10 +9,11 @@ from typing import Any
 import grpc
 
 from keda_gpu_scaler import facts, service
+from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.promql import Policy, Terms
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import PrometheusSource
 
@@ -94,12 +95,12 @@ async def running(
     await evaluator.start()
     server = service.create_server(
         evaluator,
+        access=Access({"default": EVERY_NAMESPACE}, own_promql=own_promql),
         address="127.0.0.1:0",
         observe=seen.append,
         draining=asyncio.Event(),
         max_concurrent_rpcs=5000,
         connection_max_age_seconds=600,
-        own_promql=Terms(own_promql),
     )
     port = await server.start()
     try:

@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import facts, promql
-from keda_gpu_scaler.promql import Policy, Terms
+from keda_gpu_scaler.promql import Policy
 from tests.expressions import by_hand, vectors
 from tests.gpus import Gpu, Up, history
 from tests.prometheus import PrometheusServer
@@ -217,7 +217,7 @@ async def compared(directory: Path, batch: list[str]) -> int:
         at = round(time.time()) - 30.0
         for marked in batch:
             text = by_hand(marked, "", "")
-            sent = promql.own(text, Terms(Policy.NAMESPACED), "ml").text
+            sent = promql.own(text, Policy.NAMESPACED, "ml").text
             answer = await answered(shared, sent, at)
             assert answer == await answered(own, sent, at), text
             plain = 'namespace="ml",exported_namespace=~"|ml"'

@@ -24,6 +24,7 @@ from tests.clusters import Cluster, Question
 from tests.processes import until
 from tests.prometheus import PrometheusServer
 from tests.random_clusters import clusters
+from tests.triggers import access
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -93,7 +94,7 @@ def spec_of(cluster: Cluster, question: Question, scaled_object: ScaledObject) -
     }
     if question.window is not None:
         keys["window"] = f"{question.window}s"
-    return trigger.parse(scaled_object, keys, {"default"})
+    return trigger.parse(scaled_object, keys, access())
 
 
 async def asked(

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from keda_gpu_scaler import decision, facts, service, spec
+from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 
@@ -52,8 +53,6 @@ class Script:
     An exception in the script is raised. While `gate` is closed, no evaluation ends.
     """
 
-    source_names = frozenset({"default"})
-
     def __init__(
         self, *lines: decision.Decision | Exception, seconds_per_step: float = 0.001
     ) -> None:
@@ -82,7 +81,7 @@ class Script:
 
     def step_seconds(self, source: str) -> float:
         """Tell the step, which is the same for every source here."""
-        assert source in self.source_names
+        assert source == "default"
         return self._seconds_per_step
 
     async def asked_at_least(self, times: int) -> None:
@@ -130,6 +129,7 @@ async def serving(
 
     server = service.create_server(
         evaluations,
+        access=Access({"default": EVERY_NAMESPACE}),
         address="127.0.0.1:0",
         observe=observe,
         draining=draining,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.service import answers
 from tests.service.harness import OBJECT, TRIGGER, decided
+from tests.triggers import access
 
 VALUES = st.floats(min_value=0, max_value=answers.LARGEST_VALUE)
 
@@ -19,7 +20,7 @@ def keda_reads(whole: int, precise: float) -> float:
 
 
 def test_the_spec_names_the_metric_and_its_target_in_both_forms() -> None:
-    parsed = trigger.parse(OBJECT, TRIGGER | {"threshold": "66.6"}, {"default"})
+    parsed = trigger.parse(OBJECT, TRIGGER | {"threshold": "66.6"}, access())
 
     (metric,) = answers.metric_spec(parsed).metricSpecs
 
@@ -29,7 +30,7 @@ def test_the_spec_names_the_metric_and_its_target_in_both_forms() -> None:
 
 
 def test_a_target_below_one_is_still_a_target_for_readers_of_integers() -> None:
-    parsed = trigger.parse(OBJECT, TRIGGER | {"threshold": "0.4"}, {"default"})
+    parsed = trigger.parse(OBJECT, TRIGGER | {"threshold": "0.4"}, access())
 
     (metric,) = answers.metric_spec(parsed).metricSpecs
 

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.access import EVERY_NAMESPACE, Access, Namespaces
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import requests
 from tests.service.harness import OBJECT, TRIGGER, reference
 
 
 def triggers() -> requests.Triggers:
-    return requests.Triggers(frozenset({"default"}))
+    return requests.Triggers(Access({"default": EVERY_NAMESPACE}))
 
 
 def test_a_reference_names_the_scaled_object_and_carries_its_trigger() -> None:
@@ -139,3 +140,29 @@ def test_another_metric_is_refused_with_the_expected_name(requested: str) -> Non
         requests.check_metric_name(requested, "gpu-utilization")
 
     assert len(str(caught.value)) < 200
+
+
+def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:
+    gold = Namespaces(frozenset({"web"}))
+    access = Access({"default": EVERY_NAMESPACE, "gold": gold})
+    theirs = requests.Triggers(access)
+    asked = reference(source="gold")
+    with pytest.raises(errors.SpecError) as refused:
+        theirs.read(asked)
+    unknown = reference(source="cold")
+    with pytest.raises(errors.SpecError) as missing:
+        theirs.read(unknown)
+
+    # One who may not use it is not told that it exists.
+    assert str(refused.value) == str(missing.value).replace("cold", "gold")
+    assert "expected one of default;" in str(refused.value)
+    asked.namespace = "web"
+    assert theirs.read(asked).spec.source == "gold"
+
+
+def test_the_pods_of_another_namespace_are_measured_where_that_is_allowed() -> None:
+    asked = reference(namespace="web")
+    with pytest.raises(errors.SpecError, match="KEDA_GPU_SCALER_OTHER_NAMESPACES"):
+        triggers().read(asked)
+    access = Access({"default": EVERY_NAMESPACE}, Namespaces(frozenset({"web"})))
+    assert requests.Triggers(access).read(asked).spec.pods.namespace == "web"

@@ -8,6 +8,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from keda_gpu_scaler import errors, facts, service
+from keda_gpu_scaler.access import Access
 from keda_gpu_scaler.service import server
 from tests.service.harness import (
     QUIET,
@@ -25,6 +26,7 @@ from tests.service.harness import (
 def unstarted(address: str) -> service.GrpcServer:
     return service.create_server(
         Script(QUIET),
+        access=Access(),
         address=address,
         observe=facts.ignore,
         draining=asyncio.Event(),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from keda_gpu_scaler.matchers import Matcher
 from keda_gpu_scaler.settings import endpoints
 
 
@@ -116,3 +117,23 @@ def test_a_url_that_was_read_reads_as_itself(text: str) -> None:
     with contextlib.suppress(ValueError):
         found = endpoints.url(text)
         assert endpoints.url(found) == found
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:", "a\nb", "é"])
+def test_the_name_of_a_header_is_a_token(name: str) -> None:
+    assert endpoints.header_name("X-Scope-OrgID") == "X-Scope-OrgID"
+    with pytest.raises(ValueError, match="the name of a header"):
+        endpoints.header_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a&b", "a=b", "query", "time", "timeout"])
+def test_the_name_of_a_parameter_is_none_that_a_query_has(name: str) -> None:
+    assert endpoints.parameter("namespace") == "namespace"
+    with pytest.raises(ValueError, match="the name of a URL parameter"):
+        endpoints.parameter(name)
+
+
+def test_matchers_are_read_once() -> None:
+    found = endpoints.matchers('cluster="eu-1"')
+    assert found == (Matcher("cluster", "=", "eu-1"),)
+    assert endpoints.matchers(found) is found

@@ -412,3 +412,23 @@ def test_an_empty_file_says_nothing(yaml: Path, content: str) -> None:
 def test_a_value_left_empty_in_the_file_is_not_set(yaml: Path) -> None:
     yaml.write_text(f"sources: {{eu: {{type: prometheus, url: '{URL}', step: , username: ''}}}}")
     assert load(str(yaml)).sources == {"eu": PrometheusSettings(url=URL)}
+
+
+def test_it_is_said_who_may_use_a_source_and_measure_whose_pods() -> None:
+    loaded = settings.load(
+        {
+            "KEDA_GPU_SCALER_PROMETHEUS_URL": "http://prometheus:9090",
+            "KEDA_GPU_SCALER_PROMETHEUS_NAMESPACES": "ml,web",
+            "KEDA_GPU_SCALER_OTHER_NAMESPACES": "shared",
+        }
+    )
+    assert loaded.access.source_names("ml") == {"default"}
+    assert loaded.access.source_names("batch") == frozenset()
+    assert "shared" in loaded.access.others
+    assert "ml" not in loaded.access.others
+
+
+def test_by_default_everybody_uses_every_source_and_measures_his_own_pods() -> None:
+    loaded = settings.load({"KEDA_GPU_SCALER_SCRAPE_TARGETS": "http://a:9400/metrics"})
+    assert loaded.access.source_names("anybody") == {"default"}
+    assert "anybody" not in loaded.access.others

@@ -64,6 +64,13 @@ def test_secrets_never_show() -> None:
         pytest.param({"username": "a"}, "both or none", id="no password"),
         pytest.param({"password": "a"}, "both or none", id="no user"),
         pytest.param({"username": "a:b", "password": "c"}, "a user without a colon", id="colon"),
+        pytest.param(
+            {"namespace_header": "X-A", "headers": "x-a=b"}, "that nothing else sets", id="header"
+        ),
+        pytest.param(
+            {"namespace_header": "authorization"}, "that nothing else sets", id="authorization"
+        ),
+        pytest.param({"matchers": "cluster"}, "matchers such as", id="no matcher"),
         pytest.param({"key_file": __file__}, "a cert_file with it", id="key alone"),
         pytest.param({"ca_file": __file__}, "a PEM file with certificates", id="no CA"),
         pytest.param({"cert_file": __file__}, "PEM files with a certificate", id="no certificate"),
@@ -91,3 +98,16 @@ def test_certificates_are_loaded_once_to_see_that_they_can_be(tmp_path: Path) ->
     assert PrometheusSettings(url=URL, cert_file=paths["both"]).key_file is None
     with pytest.raises(ValidationError, match="a certificate and its unencrypted key"):
         PrometheusSettings(url=URL, cert_file=paths["cert"], key_file=paths["foreign"])
+
+
+@pytest.mark.parametrize("name", ["namespace_parameter", "namespace_header"])
+def test_what_names_the_namespace_makes_a_source_one_for_each(name: str) -> None:
+    assert not PrometheusSettings.model_validate({"url": URL}).is_per_namespace
+    assert PrometheusSettings.model_validate({"url": URL, name: "namespace"}).is_per_namespace
+
+
+def test_matchers_and_namespaces_show_as_people_write_them() -> None:
+    given = {"url": URL, "matchers": 'cluster="eu-1", env!="a"', "namespaces": "b, a"}
+    shown = PrometheusSettings.model_validate(given).model_dump(mode="json")
+    assert shown["matchers"] == 'cluster="eu-1",env!="a"'
+    assert shown["namespaces"] == "a,b"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keda_gpu_scaler.access import Namespaces
 from keda_gpu_scaler.settings import values
 from keda_gpu_scaler.settings.values import Address
 
@@ -99,3 +100,32 @@ def test_a_source_is_named_like_a_dns_label() -> None:
     for wrong in ("", "EU", "-a", "a-", "a.b", "a" * 64, "a\n"):
         with pytest.raises(ValueError, match="a source name of lower-case letters"):
             values.source_name(wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("ml", "ml"),
+        (" team-b, team-a ,", "team-a,team-b"),
+        (["ml", "web"], "ml,web"),
+        ("*", "*"),
+        (["*"], "*"),
+    ],
+)
+def test_namespaces_are_separated_by_commas_or_listed(given: object, shown: str) -> None:
+    found = values.namespaces(given)
+    assert str(found) == shown
+    assert "ml" in found or "ml" not in shown.replace("*", "ml")
+    assert values.namespaces(found) is found
+
+
+@pytest.mark.parametrize("text", ["", ",", "*,ml", "team-*", "Team", "a.b", "a" * 64])
+def test_what_is_no_namespace_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="namespaces such as team-a,team-b"):
+        values.namespaces(text)
+
+
+def test_every_namespace_is_one_of_all_and_none_of_none() -> None:
+    assert "ml" in values.namespaces("*")
+    assert "ml" not in values.namespaces("mlx")
+    assert "ml" not in Namespaces()

@@ -93,3 +93,10 @@ async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
     assert await metrics.evidence({"ml"}, 0.0) is not None
     asked = kube_state.question({"ml"}, {"ksm", "other"})
     assert server.asked[-1] == ("evidence", asked)
+
+
+async def test_of_a_server_that_hides_targets_no_list_is_whole() -> None:
+    metrics = StateMetrics(Server(["ksm"]), Clock(), shows_targets=False)
+    said = await metrics.evidence({"ml"}, 0.0)
+    assert said is not None
+    assert not said.settled

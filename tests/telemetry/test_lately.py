@@ -35,3 +35,14 @@ def test_it_holds_exactly_what_was_mentioned_lately(steps: list[tuple[int, int]]
     expected = {key for key, at in mentioned.items() if at >= clock.now - REMEMBER_SECONDS}
     assert {key for key, _ in lately.items()} == expected
     assert {key for key in mentioned if lately.get(key) is not None} == expected
+
+
+def test_what_is_only_mentioned_keeps_its_value() -> None:
+    clock = Clock()
+    lately: Lately[str, int] = Lately(10, clock)
+    lately.put("a", 1)
+    lately.mention("b")
+    clock.now += REMEMBER_SECONDS
+    lately.mention("a")
+    clock.now += REMEMBER_SECONDS
+    assert lately.items() == [("a", 1)]

@@ -209,3 +209,25 @@ def test_process_and_platform_are_shown_too(counted: Telemetry) -> None:
     shown = generate_latest(counted.registry).decode()
     assert "process_resident_memory_bytes" in shown
     assert "python_info" in shown
+
+
+def test_a_source_that_stays_down_is_shown_while_people_ask(
+    counted: Telemetry, clock: Clock
+) -> None:
+    counted(facts.SourceChanged("default", reachable=False, reason="refused"))
+    counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
+    for _ in range(3):
+        clock.now += 500
+        counted(evaluated(age=None))
+    assert value(counted, "source_up", source="default") == 0
+    labels = {"source": "default", "evidence": "exporters"}
+    assert value(counted, "source_evidence", **labels) == 1
+    clock.now += 601
+    assert value(counted, "source_up", source="default") is None
+
+
+def test_a_source_asked_by_namespace_has_an_age_for_each(counted: Telemetry) -> None:
+    for name, age in (("default/a", 1.0), ("default/b", 2.0)):
+        counted(replace(evaluated(age=age), source=name))
+        labels = SNAPSHOT | {"source": name}
+        assert value(counted, "snapshot_age_seconds", **labels) == age

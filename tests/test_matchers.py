@@ -1,0 +1,171 @@
+"""Matchers: what is read as such, and that every selector of a query gets them."""
+
+import promql_parser
+import pytest
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import kube_state, matchers, query
+from keda_gpu_scaler.matchers import Matcher
+from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.promql import quoted
+from keda_gpu_scaler.query import alternatives
+from keda_gpu_scaler.spec import Signal
+
+EU = Matcher("cluster", "=", "eu-1")
+DEMAND = Demand(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300.5, 120)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+Selectors = list[list[tuple[str, str, str]]]
+
+
+def selectors(text: str) -> Selectors:
+    """Return the matchers of every selector, the metric's name among them, each in order."""
+    found: Selectors = []
+
+    def note(node: object) -> bool:
+        if isinstance(node, promql_parser.VectorSelector):
+            own = [(one.name, str(one.op), one.value) for one in node.matchers.matchers]
+            name = [("__name__", str(promql_parser.MatchOp.Equal), node.name)] if node.name else []
+            found.append(sorted([*name, *own]))
+        return True
+
+    promql_parser.walk(promql_parser.parse(text), note)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('cluster="eu-1"', (EU,)),
+        (" cluster = 'eu-1' , ", (EU,)),
+        ('cluster="eu-1",env!~"test|dev.*"', (EU, Matcher("env", "!~", "test|dev.*"))),
+        ('a=~"b",c!="d"', (Matcher("a", "=~", "b"), Matcher("c", "!=", "d"))),
+        (r'a="\"} or up{\\"', (Matcher("a", "=", '"} or up{\\'),)),
+    ],
+)
+def test_matchers_are_written_as_between_the_braces_of_a_selector(
+    text: str, found: tuple[Matcher, ...]
+) -> None:
+    assert matchers.parse(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "cluster",
+        "cluster=eu-1",
+        'cluster="eu-1"} or up{a="b"',
+        'cluster="eu-1"} offset 5m #',
+        'cluster="eu-1"}[5m',
+        'cluster="eu-1" or cluster="us-1"',
+        '__name__="up"',
+        '{cluster="eu-1"}',
+        'cluster="eu-1"}#',
+        'cluster="eu-1"} @ 5 or any{a="b"',
+    ],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match='matchers such as cluster="eu-1"'):
+        matchers.parse(text)
+
+
+def test_a_pattern_that_is_not_re2_is_refused() -> None:
+    with pytest.raises(ValueError, match="an RE2 pattern for a"):
+        matchers.parse('a=~"b{1001}"')
+
+
+def test_a_matcher_is_printed_as_it_is_read() -> None:
+    one = Matcher("a", "!=", 'b"\\\n')
+    assert matchers.parse(str(one)) == (one,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        query.snapshot(DEMAND, ["dcgm-exporter"], 2.5),
+        query.ages(DEMAND),
+        query.gpus(["GPU-1"]),
+        query.exporters(),
+        kube_state.JOBS,
+        kube_state.question(["ml"], ["ksm"]),
+        "sum by (a) (rate(x[5m] @ end())) / ignoring (b) group_left (c) max_over_time(y[1h:5m])",
+        "-x offset -2500ms > bool 3 unless on () {a=~'b.*'}",
+    ],
+)
+def test_every_selector_gets_them_and_keeps_its_own(text: str) -> None:
+    env = Matcher("env", "!~", "test|d.v")
+    added = [
+        ("cluster", str(promql_parser.MatchOp.Equal), "eu-1"),
+        ("env", str(promql_parser.MatchOp.NotRe), "test|d.v"),
+    ]
+    expected = [sorted([*one, *added]) for one in selectors(text)]
+    assert expected
+    assert selectors(matchers.confined(text, (EU, env))) == expected
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_no_text_within_a_query_gets_out_of_its_quotes(own: str, added: str, word: str) -> None:
+    selector = f"x{{a!={quoted(own)},d=~{alternatives([own])}}}"
+    text = f'label_replace({selector}, "b", {quoted(word)}, "", "")'
+    found = matchers.confined(text, (Matcher("c", "=", added),))
+    like = str(promql_parser.MatchOp.Re)
+    equal, unequal = (
+        str(op) for op in (promql_parser.MatchOp.Equal, promql_parser.MatchOp.NotEqual)
+    )
+    assert selectors(found) == [
+        [
+            ("__name__", equal, "x"),
+            ("a", unequal, own),
+            ("c", equal, added),
+            ("d", like, re2.escape(own)),
+        ]
+    ]
+    whole: object = promql_parser.parse(found)
+    assert isinstance(whole, promql_parser.Call)
+    assert whole.args[2].val == word
+
+
+def test_durations_and_times_stay_as_they_are() -> None:
+    found = matchers.confined("max_over_time(x[5m500ms:2s500ms] @ 12.5 offset -2500ms)", (EU,))
+    assert "[300500ms:2500ms] @ 12.500 offset -2500ms" in found
+    found = matchers.confined("x @ start() offset 1500ms", (EU,))
+    assert found == '{__name__="x",cluster="eu-1"} @ start() offset 1500ms'
+
+
+def test_without_matchers_a_text_stays_as_it_is() -> None:
+    assert matchers.confined("no PromQL (", ()) == "no PromQL ("
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("x{a='b\"'}", """{__name__="x",a='b"',cluster="eu-1"}"""),
+        ('x{a=`b"}`} # "x" y', '{__name__="x",a=`b"}`,cluster="eu-1"}'),
+        ('x # "\n + y', '({__name__="x",cluster="eu-1"}) + ({__name__="y",cluster="eu-1"})'),
+        (
+            'x{a="b" or c="d"}',
+            '{__name__="x",a="b",cluster="eu-1" or __name__="x",c="d",cluster="eu-1"}',
+        ),
+        ('{"my.metric"}', '{__name__="my.metric",cluster="eu-1"}'),
+        ('x{a="__text_0"}', '{__name__="x",a="__text_0",cluster="eu-1"}'),
+    ],
+)
+def test_literals_and_comments_are_those_of_promql(text: str, found: str) -> None:
+    assert matchers.confined(text, (EU,)) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x{"a.b"="c"}',
+        '__text_0{a="b"}',
+        'x{a="b',
+        'x{a="b"} or y{c=`d}',
+        "no PromQL (",
+    ],
+)
+def test_what_cannot_be_confined_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        matchers.confined(text, (EU,))
