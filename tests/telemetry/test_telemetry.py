@@ -209,3 +209,16 @@ def test_process_and_platform_are_shown_too(counted: Telemetry) -> None:
     shown = generate_latest(counted.registry).decode()
     assert "process_resident_memory_bytes" in shown
     assert "python_info" in shown
+
+
+def test_a_users_own_query_is_shown_by_a_short_name_and_takes_no_source_down(
+    counted: Telemetry,
+) -> None:
+    own = triggers.spec(query="load", signal="memory", activationThreshold="5")
+    counted(facts.SnapshotTaken("default", own.shared_signal, own.profile, 1.0, 5, 0))
+    counted(facts.Evaluated(triggers.BERT, own, MEASURED, snapshot_age_seconds=2.0))
+    counted(facts.OwnQueryChanged("default", own.profile, works=False, reason="HTTP 422"))
+    labels = {"source": "default", "signal": "number", "profile": own.profile}
+    assert value(counted, "snapshot_pods", **labels) == 5
+    assert value(counted, "snapshot_age_seconds", **labels) == 2
+    assert value(counted, "source_up", source="default") == 1
