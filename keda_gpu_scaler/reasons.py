@@ -96,10 +96,11 @@ def held(active: bool | None, *, signal: bool) -> str:  # noqa: FBT001 - an answ
 
 def _not_shown(spec: TriggerSpec, strangers: int) -> str:
     """Say that a user's query shows nothing of the workload: that alone does not say it is gone."""
+    whose = "" if spec.only_shown else f" of {spec.workload}"
     if not strangers:
-        return f"query shows no pod of {spec.workload}, which does not say that there is none"
+        return f"query shows no pod{whose}, which does not say that there is none"
     return (
-        f"query shows no pod of {spec.workload}, and {_count(strangers, 'element')} that "
+        f"query shows no pod{whose}, and {_count(strangers, 'element')} that "
         f"{'names' if strangers == 1 else 'name'} no pod in namespace {spec.pods.namespace}: an "
         "element needs labels such as namespace and pod, or exported_namespace and exported_pod"
     )

@@ -17,6 +17,7 @@ from structlog.testing import LogCapture
 
 from keda_gpu_scaler import app, errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
 
 HANG_SECONDS = 30
@@ -88,8 +89,8 @@ def lines() -> Iterator[LogCapture]:
     structlog.reset_defaults()
 
 
-def reference() -> externalscaler_pb2.ScaledObjectRef:
-    trigger = {"workload": "bert", "threshold": "70"}
+def reference(**metadata: str) -> externalscaler_pb2.ScaledObjectRef:
+    trigger = {"workload": "bert", "threshold": "70", **metadata}
     return externalscaler_pb2.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
 
 
@@ -201,3 +202,25 @@ async def test_a_server_that_ends_by_surprise_ends_the_process() -> None:
         http.cancel()
         with pytest.raises(RuntimeError, match="the HTTP server ended by surprise"):
             await scaler.life
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (Policy.DENY, "own PromQL is denied here"),
+        (
+            Policy.ALLOW,
+            "expected a source that understands PromQL: default asks exporters directly",
+        ),
+    ],
+)
+async def test_what_the_settings_say_of_own_promql_holds(policy: Policy, words: str) -> None:
+    chosen = settings().model_copy(update={"own_promql": policy})
+    async with running(chosen) as scaler:
+        ports = await scaler.ports()
+        async with channel(ports.grpc_port) as opened:
+            stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.GetMetricSpec(reference(query="load", activationThreshold="5"))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert words in (caught.value.details() or "")

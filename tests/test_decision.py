@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import decision
 from keda_gpu_scaler.decision import Context, Decision, State
+from keda_gpu_scaler.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot import Pod
 from keda_gpu_scaler.spec import TriggerSpec
 from tests.snapshots import NOW, bert, pod, snapshot
@@ -27,10 +28,14 @@ def _decide(
     complete: bool = True,
     **known: Any,  # noqa: ANN401 - fields of Context
 ) -> Decision:
-    """Decide about these pods; `known` is what differs in the context, or absence_known."""
-    absence_known = known.pop("absence_known", True)
+    """Decide about these pods; `known` is what differs in the context, or in the snapshot."""
+    shown = {name: known.pop(name, None) for name in ("absence_known", "evidence", "strangers")}
+    absence_known = shown["absence_known"] is not False
     context = replace(Context(NOW, HOUR), **known)
-    seen = snapshot(*pods, absence_known=absence_known, complete=complete)
+    seen = snapshot(
+        *pods, absence_known=absence_known, complete=complete, evidence=shown["evidence"]
+    )
+    seen = replace(seen, strangers=shown["strangers"] or 0)
     return decision.decide(trigger or spec(), seen, context)
 
 
@@ -188,6 +193,38 @@ def test_the_reason_of_an_average_names_the_average() -> None:
 
 def test_an_absence_that_is_not_believed_yet_says_so() -> None:
     assert "too soon to believe" in _decide(absence_known=False).reason
+
+
+OWN = spec(workload="", query="load", activationThreshold="5")
+LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
+
+
+@pytest.mark.parametrize("evidence", [None, LISTED])
+def test_a_query_that_shows_nothing_never_says_that_there_is_nothing(
+    evidence: NamespaceEvidence | None,
+) -> None:
+    decided = _decide(trigger=OWN, absence_known=False, evidence=evidence)
+    assert _answer(decided) == (State.UNKNOWN, None, None)
+    assert "query shows no pod, which does not say that there is none" in decided.reason
+
+
+def test_whose_pods_are_named_is_known_to_have_ended_by_the_cluster_s_word() -> None:
+    named = spec(query="load", activationThreshold="5")
+    assert _decide(trigger=named, absence_known=False).state is State.UNKNOWN
+    ended = _decide(trigger=named, absence_known=False, evidence=LISTED)
+    assert _answer(ended) == (State.ENDED, None, False)
+
+
+@pytest.mark.parametrize(
+    ("strangers", "words"),
+    [(1, "1 element that names no pod in namespace ml"), (12, "12 elements that name no pod in")],
+)
+def test_elements_that_name_no_pod_are_in_the_reason(strangers: int, words: str) -> None:
+    assert words in _decide(trigger=OWN, absence_known=False, strangers=strangers).reason
+
+
+def test_a_plain_number_has_no_unit_in_the_reason() -> None:
+    assert "sum 90 at threshold 70 asks" in _decide(*_busy(1), trigger=OWN).reason
 
 
 def test_a_long_number_of_pods_is_cut() -> None:

@@ -434,3 +434,53 @@ async def test_an_unknown_load_says_what_is_known_by_whom(bench: Bench) -> None:
     assert "did not end, and no fresh sample of them is left (evidence: kube-state-metrics)" in (
         decided.reason
     )
+
+
+def _own(text: str, **metadata: str) -> TriggerSpec:
+    return spec(query=text, activationThreshold="5", **metadata)
+
+
+async def test_one_text_is_one_snapshot_whatever_its_numbers_are_called(bench: Bench) -> None:
+    await bench.ask(_own("load"))
+    await bench.ask(_own(" load ", signal="utilization"))
+    await bench.ask(_own("power"))
+    asked = [demand.query.name for demand in bench.source.fetched if demand.query is not None]
+    assert asked == [_own("load").profile, _own("power").profile]
+
+
+async def test_a_query_that_fails_is_a_fact_about_itself_and_not_about_its_source(
+    bench: Bench,
+) -> None:
+    bench.source.trouble = REFUSED
+    refused = await bench.ask(_own("load"))
+    assert refused.state is State.UNKNOWN
+    assert str(REFUSED) in refused.reason
+    bench.source.trouble = None
+    bench.clock.seconds += STEP
+    await bench.ask(_own("load"))
+    await bench.landed()
+    bench.clock.seconds += 1
+    assert (await bench.ask(_own("load"))).state is State.MEASURED
+    name = _own("load").profile
+    changes = [(fact.query, fact.works) for fact in bench.of(facts.OwnQueryChanged)]
+    assert changes == [(name, False), (name, True)]
+    assert not bench.of(facts.SourceChanged)
+
+
+async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
+    await bench.ask(_own("load"))
+    await bench.ask(_own("power"))
+    bench.clock.seconds += 601
+    await bench.ask(_own("heat"))
+    await bench.ask(_own("load"))
+    remembered = [demand.query.name for demand in bench.source.remembered if demand.query]
+    assert remembered.count(_own("load").profile) == 2
+
+
+async def test_what_is_asked_is_kept(bench: Bench) -> None:
+    await bench.ask(_own("load"))
+    bench.clock.seconds += 60
+    await bench.ask(_own("power"))
+    await bench.ask(_own("load"))
+    remembered = [demand.query.name for demand in bench.source.remembered if demand.query]
+    assert remembered.count(_own("load").profile) == 1

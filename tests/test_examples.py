@@ -31,7 +31,7 @@ def parsed(document: dict[str, Any], metadata: dict[str, str]) -> spec.TriggerSp
 
 def test_there_is_an_example_of_each_use() -> None:
     names = {path.stem for path in EXAMPLES}
-    assert names == {"memory", "mig", "statefulset", "two-triggers", "utilization"}
+    assert names == {"memory", "mig", "own-query", "statefulset", "two-triggers", "utilization"}
 
 
 @every_example

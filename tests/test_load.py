@@ -304,3 +304,12 @@ def test_a_group_is_ready_when_all_of_its_pods_are() -> None:
     ]
     found = _workload(spec(workload="lws/bert"), *pods)
     assert (found.total, found.starting) == (70, ("bert-1",))
+
+
+def test_a_query_that_stands_alone_misses_no_pod_that_it_never_showed() -> None:
+    silent = unseen("z", said(ready=NOW - 300))
+    alone = spec(workload="", query="load", activationThreshold="5")
+    assert _workload(alone, bert("b", 90), pod("web-0", 10), silent).total == 100
+    assert Reporting.MISSING not in _conditions(_workload(alone, bert("b", 90), silent))
+    named = spec(query="load", activationThreshold="5")
+    assert Reporting.MISSING in _conditions(_workload(named, bert("b", 90), silent))

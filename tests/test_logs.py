@@ -265,6 +265,28 @@ def test_exporters_that_were_found_are_told(lines: LogCapture) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("works", "level", "event"),
+    [(False, "warning", "query.failed"), (True, "info", "query.works")],
+)
+def test_a_users_own_query_is_told_of_when_it_changes(
+    lines: LogCapture,
+    works: bool,  # noqa: FBT001 - a table of answers
+    level: str,
+    event: str,
+) -> None:
+    logs.LogObserver()(facts.OwnQueryChanged("default", "query-1a2b3c4d", works, "HTTP 422"))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": event,
+            "log_level": level,
+            "source": "default",
+            "query": "query-1a2b3c4d",
+            "reason": "HTTP 422",
+        }
+    ]
+
+
 def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:
     observe = logs.LogObserver()
     observe(facts.Called("GetMetrics", "OK", 0.001))

@@ -3,6 +3,7 @@
 import pytest
 
 from keda_gpu_scaler import errors, promql, trigger
+from keda_gpu_scaler.access import EVERY_NAMESPACE
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec import GpuAggregation, ScaledObject, Signal, TriggerSpec
 from keda_gpu_scaler.workload import Kind, PodPattern, Workload
@@ -95,6 +96,12 @@ def test_a_secret_in_a_wrong_query_is_not_shown() -> None:
 def test_a_query_is_denied_where_own_promql_is() -> None:
     (line,) = mistakes(Policy.DENY)
     assert "expected none: own PromQL is denied here" in line
+
+
+def test_a_query_is_confined_to_the_namespace_whose_pods_are_measured() -> None:
+    allowed = access(others=EVERY_NAMESPACE)
+    query = trigger.parse(BERT, {**GIVEN, "namespace": "other"}, allowed).query
+    assert query == promql.own("cache_usage", Policy.NAMESPACED, "other")
 
 
 def test_a_query_is_sent_as_written_where_own_promql_is_allowed() -> None:

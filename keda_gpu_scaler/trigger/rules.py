@@ -52,11 +52,11 @@ def pods(reader: Reader, others: Namespaces) -> tuple[PodSelector, str]:
     return selector, str(owner or selector) if names_them else EVERY_POD
 
 
-def query(reader: Reader, policy: promql.Policy) -> OwnQuery | None:
+def query(reader: Reader, access: Access, namespace: str) -> OwnQuery | None:
     """Return the user's own PromQL as it is sent, if there is any."""
     if not reader.has("query"):
         return None
-    return reader.read("query", lambda text: promql.own(text, policy, reader.namespace), None)
+    return reader.read("query", lambda text: promql.own(text, access.own_promql, namespace), None)
 
 
 def signal(reader: Reader) -> Signal:

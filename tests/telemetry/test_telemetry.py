@@ -231,3 +231,16 @@ def test_a_source_asked_by_namespace_has_an_age_for_each(counted: Telemetry) -> 
         counted(replace(evaluated(age=age), source=name))
         labels = SNAPSHOT | {"source": name}
         assert value(counted, "snapshot_age_seconds", **labels) == age
+
+
+def test_a_users_own_query_is_shown_by_a_short_name_and_takes_no_source_down(
+    counted: Telemetry,
+) -> None:
+    own = triggers.spec(query="load", signal="memory", activationThreshold="5")
+    counted(facts.SnapshotTaken("default", own.shared_signal, own.profile, 1.0, 5, 0))
+    counted(facts.Evaluated(triggers.BERT, own, MEASURED, snapshot_age_seconds=2.0))
+    counted(facts.OwnQueryChanged("default", own.profile, works=False, reason="HTTP 422"))
+    labels = {"source": "default", "signal": "number", "profile": own.profile}
+    assert value(counted, "snapshot_pods", **labels) == 5
+    assert value(counted, "snapshot_age_seconds", **labels) == 2
+    assert value(counted, "source_up", source="default") == 1
