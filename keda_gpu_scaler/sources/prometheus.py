@@ -33,6 +33,7 @@ GPUS_PER_QUERY = 500
 
 
 Result = TypeVar("Result")
+Parse = Callable[[Answer], list[Row]]
 
 
 class PrometheusSource:
@@ -61,6 +62,7 @@ class PrometheusSource:
         self._state_metrics = StateMetrics(self._vector, clock)
         self._offset = time.time() - clock()
         self._synchronized_at = float("-inf")
+        self._takes_long_queries = False
         self._detection = Detection(name, observe, clock)
 
     async def start(self) -> None:
@@ -71,11 +73,17 @@ class PrometheusSource:
         await self._client.close()
 
     async def synchronize(self) -> None:
-        """Ask the server what time it is, unless it was asked lately."""
+        """Ask the server what time it is, unless it was asked lately.
+
+        Asked about no time, VictoriaMetrics answers for 30 s ago (its `-search.latencyOffset`), and
+        for any younger time it would repeat what it knew then: so its clock is what it says here,
+        and no instant is younger.
+        """
         if self._clock() - self._synchronized_at < SYNCHRONIZED_SECONDS:
             return
-        there = await self._asked("clock", "time()", None, prometheus_api.scalar)
-        self._offset, self._synchronized_at = there - self._clock(), self._clock()
+        there = await self._asked("clock", "time()", None, prometheus_api.clock)
+        self._offset, self._synchronized_at = there.seconds - self._clock(), self._clock()
+        self._takes_long_queries = there.takes_long_queries
 
     def now(self) -> float:
         """The time on the server's clock."""
@@ -83,9 +91,7 @@ class PrometheusSource:
 
     def instant(self) -> float:
         """The newest multiple of the step that is two seconds past."""
-        settled_ms = math.floor((self.now() - SETTLED_LAG_SECONDS) * 1000)
-        step_ms = _milliseconds(self.step_seconds)
-        return settled_ms // step_ms * step_ms / 1000
+        return _floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
 
     async def fetch(self, demand: Demand, at: float) -> Observation:
         """Return the samples up to `at`, and how old the stale ones among them are.
@@ -93,16 +99,17 @@ class PrometheusSource:
         They reach back into what `history` covers, so that the two can be read as one story.
         """
         reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
-        wide = replace(demand, span_seconds=reach)
+        wide = replace(demand, span_seconds=_whole_steps(reach, self.step_seconds))
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        rows = await self._vector("age", query.ages(self._detection.widened(demand)), at)
+        text_for = _confined(query.ages, self._detection.widened(demand))
+        rows = await self._vector("age", text_for, demand.namespaces, at)
         alive = any(query.ALIVE_LABEL in row.labels for row in rows)
         return replace(observation, sample_ages=_ages(rows), absence_known=alive)
 
     async def history(self, demand: Demand, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
         hour = replace(demand, span_seconds=HISTORY_SECONDS)
-        before = at - self.step_seconds
+        before = _floored(at - self.step_seconds, HISTORY_STEP_SECONDS)
         return await self._observed("history", hour, before, HISTORY_STEP_SECONDS)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
@@ -110,8 +117,7 @@ class PrometheusSource:
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(uuids))
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            rows = await self._vector("gpus", query.gpus(batch), at)
-            for row in rows:
+            for row in await self._vector("gpus", query.gpus, batch, at):
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
                 found.setdefault(row.labels.get(query.STATE_LABEL, ""), set()).add(uuid)
         return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
@@ -120,8 +126,10 @@ class PrometheusSource:
         """Return what kube-state-metrics says of these namespaces, if this server scrapes it."""
         return await self._state_metrics.evidence(namespaces, at)
 
-    async def _vector(self, kind: str, text: str, at: float, /) -> list[Row]:
-        return await self._asked(kind, text, at, prometheus_api.vector)
+    async def _vector(
+        self, kind: str, text_for: query.TextFor, names: Collection[str], at: float, /
+    ) -> list[Row]:
+        return await self._gathered(kind, text_for, names, at, prometheus_api.vector)
 
     async def _observed(self, kind: str, demand: Demand, at: float, step: float) -> Observation:
         """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
@@ -141,8 +149,18 @@ class PrometheusSource:
         return await self._asked("exporters", query.exporters(), at, prometheus_api.vector)
 
     async def _rows(self, kind: str, demand: Demand, at: float, step: float) -> list[Row]:
-        text = query.snapshot(demand, self._jobs, step)
-        return await self._asked(kind, text, at, prometheus_api.matrix)
+        text_for = _confined(
+            functools.partial(query.snapshot, jobs=self._jobs, step_seconds=step), demand
+        )
+        return await self._gathered(kind, text_for, demand.namespaces, at, prometheus_api.matrix)
+
+    async def _gathered(
+        self, kind: str, text_for: query.TextFor, names: Collection[str], at: float, parse: Parse
+    ) -> list[Row]:
+        """Ask once, or in parts where the server takes no long texts; half an answer is none."""
+        long = self._takes_long_queries
+        texts = (text_for(names),) if long else query.parts(text_for, names)
+        return [row for text in texts for row in await self._asked(kind, text, at, parse)]
 
     async def _asked(
         self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
@@ -162,7 +180,14 @@ class PrometheusSource:
         return result
 
 
+def _confined(text_for: Callable[[Demand], str], demand: Demand) -> query.TextFor:
+    """Return what makes a query's text for some of the demand's namespaces."""
+    return lambda names: text_for(replace(demand, namespaces=frozenset(names)))
+
+
 def _observation(rows: list[Row], demand: Demand, at: float, step: float) -> Observation:
+    instants = _instants(at, demand.span_seconds, step)
+    rows = [row for row in (_since(instants[0], row) for row in rows) if row.points]
     targets = [row for row in rows if profiles.pod_of(row.labels) is None]
     series, refused = readings.series(rows, demand.profile, demand.signal)
     good_scrapes = {
@@ -170,7 +195,7 @@ def _observation(rows: list[Row], demand: Demand, at: float, step: float) -> Obs
         for row in targets
     }
     return Observation(
-        instants=_instants(at, demand.span_seconds, step),
+        instants=instants,
         series=sharing.steadied(series, good_scrapes),
         good_scrapes=good_scrapes,
         refused_samples=refused,
@@ -185,6 +210,29 @@ def _instants(at: float, span_seconds: float, step: float) -> tuple[float, ...]:
     last, step_ms = _milliseconds(at), _milliseconds(step)
     first = (last - _milliseconds(span_seconds)) // step_ms + 1
     return tuple(number * step_ms / 1000 for number in range(first, last // step_ms + 1))
+
+
+def _since(first: float, row: Row) -> Row:
+    """Prometheus 2 and VictoriaMetrics show an instant more, at the very beginning of the span."""
+    if row.points[0][0] >= first:
+        return row
+    return Row(row.labels, [point for point in row.points if point[0] >= first])
+
+
+def _floored(seconds: float, step: float) -> float:
+    """The last multiple of the step."""
+    step_ms = _milliseconds(step)
+    return math.floor(seconds * 1000) // step_ms * step_ms / 1000
+
+
+def _whole_steps(span_seconds: float, step: float) -> float:
+    """The next whole number of steps.
+
+    Prometheus aligns a subquery to multiples of its step, VictoriaMetrics to its beginning: both
+    show the same instants if begin and end are such multiples.
+    """
+    step_ms = _milliseconds(step)
+    return math.ceil(_milliseconds(span_seconds) / step_ms) * step_ms / 1000
 
 
 def _milliseconds(seconds: float) -> int:

@@ -1,11 +1,12 @@
 """kube-state-metrics in a Prometheus: found by its metrics, then asked at each step."""
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import Protocol
 
-from keda_gpu_scaler import kube_state
+from keda_gpu_scaler import kube_state, query
 from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Row
 
@@ -16,9 +17,11 @@ MISSING_SECONDS = 60.0
 
 
 class Ask(Protocol):
-    """Sends an instant query and returns its rows."""
+    """Sends an instant query about some names, in parts if need be, and returns its rows."""
 
-    def __call__(self, kind: str, text: str, at: float, /) -> Awaitable[list[Row]]:
+    def __call__(
+        self, kind: str, text_for: query.TextFor, names: Collection[str], at: float, /
+    ) -> Awaitable[list[Row]]:
         """Ask."""
 
 
@@ -42,7 +45,8 @@ class StateMetrics:
         await self._look(at)
         if not self._jobs:
             return None
-        rows = await self._ask("evidence", kube_state.question(namespaces, self._jobs), at)
+        question = functools.partial(kube_state.question, jobs=self._jobs)
+        rows = await self._ask("evidence", question, namespaces, at)
         said = await asyncio.to_thread(kube_state.evidence, rows)
         # One that collects no pods lists none, however long it has been up.
         return said if self._lists_pods else replace(said, settled={})
@@ -52,7 +56,7 @@ class StateMetrics:
         patience = FOUND_SECONDS if self._jobs else MISSING_SECONDS
         if self._clock() - self._looked_at < patience:
             return
-        rows = await self._ask("jobs", kube_state.JOBS, at)
+        rows = await self._ask("jobs", lambda _: kube_state.JOBS, (), at)
         self._jobs |= {row.labels.get("job", "") for row in rows}
         self._lists_pods |= any(row.labels.get("__name__") == kube_state.PODS for row in rows)
         self._looked_at = self._clock()
