@@ -166,7 +166,8 @@ class PrometheusSource:
         self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
     ) -> Result:
         # Durations with a fraction, such as 2.5s, are not Prometheus'; numbers of seconds are.
-        form = {"query": text, "timeout": f"{self._settings.timeout_seconds:.3f}"}
+        timeout = f"{self._settings.timeout_seconds:.3f}"
+        form = {"query": text, "timeout": timeout, **prometheus_api.WHOLE_ANSWERS}
         if at is not None:
             form["time"] = f"{at:.3f}"
         began = self._clock()

@@ -1,7 +1,7 @@
 """Prometheus' HTTP answers → rows, or the server's own words as an error.
 
 Pure. A partial answer is no answer: warnings and `isPartial` are errors here, because the pods that
-are missing from it would look as if they had gone.
+are missing from it would look as if they had gone. Remarks about a query's style are neither.
 """
 
 import math
@@ -13,6 +13,13 @@ import orjson
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources.client import OK, Answer, printable
+
+WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
+"""Asks Thanos, and VictoriaMetrics' cluster, to refuse rather than to answer in part.
+
+Their warnings say the same, but a proxy on the way may lose these."""
+_REMARK = "PromQL info:"
+"""Prometheus 2.48 and its kin put remarks among the warnings; later ones keep them apart."""
 
 
 class Clock(NamedTuple):
@@ -79,9 +86,7 @@ def _result(answer: Answer, *kinds: str) -> Any:  # noqa: ANN401 - JSON is whate
     content = _content(answer)
     if answer.status != OK or content.get("status") != "success":
         raise errors.SourceRefusedError(_refusal(answer, content))
-    partial = content.get("warnings") or (
-        "the answer is partial" if content.get("isPartial") else []
-    )
+    partial = _warnings(content) or ["the answer is partial"] * bool(content.get("isPartial"))
     if partial:
         raise errors.SourceMalformedError(f"an incomplete answer: {printable(str(partial))}")
     body = content.get("data")
@@ -92,6 +97,12 @@ def _result(answer: Answer, *kinds: str) -> Any:  # noqa: ANN401 - JSON is whate
     if not isinstance(result, list):
         raise errors.SourceMalformedError(f"a {body['resultType']} that is no list")
     return result
+
+
+def _warnings(content: Mapping[str, Any]) -> list[Any]:
+    given = content.get("warnings") or []
+    warnings = given if isinstance(given, list) else [given]
+    return [one for one in warnings if not str(one).startswith(_REMARK)]
 
 
 def _content(answer: Answer) -> dict[str, Any]:
