@@ -86,7 +86,7 @@ lock: $(UV) ## Regenerate requirements.lock from pyproject.toml (ARGS=--upgrade 
 	   sed '/^#/d' .cache/requirements.lock; } > requirements.lock
 
 .PHONY: tools
-tools: $(GO_TOOLS) $(PACKAGED) ## Build prometheus, grpcurl and ghz, unpack the other servers (minutes, once)
+tools: $(GO_TOOLS) $(PACKAGED) ## Build or unpack what tests talk to into .cache (minutes, once)
 
 .PHONY: e2e-tools
 e2e-tools: $(E2E_TOOLS) ## Build Kubernetes, KEDA and the rest of `make e2e` into .cache/e2e (minutes, once)

@@ -404,6 +404,18 @@ async def test_the_age_of_stale_samples_is_told(server: PrometheusServer, ns: st
     assert {one.pod for one in found.series} == {"fresh", "minute", "old"}
 
 
+async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
+    server: PrometheusServer, ns: str
+) -> None:
+    await lingering(server, ns, {("a", UTIL): 45})
+    async with connected(server) as source:
+        found = await source.fetch(demand(ns), NOW)
+
+    (one,) = found.series
+    last = NOW - 45 + server.LOOKBACK_SECONDS
+    assert one.present[-1] == max(instant for instant in found.instants if instant <= last)
+
+
 async def test_a_pod_is_as_fresh_as_its_freshest_sample(server: PrometheusServer, ns: str) -> None:
     await lingering(server, ns, {("a", ENGINE): 200, ("a", UTIL): 0, ("b", ENGINE): 100})
     stuck = Gpu("a", 50, ns, uuid="GPU-stuck").series(NOW)
