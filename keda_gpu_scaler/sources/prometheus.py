@@ -8,7 +8,6 @@ last hour of namespaces that are new, and the GPUs of pods that just vanished.
 import asyncio
 import functools
 import itertools
-import math
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
@@ -19,7 +18,7 @@ from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
-from keda_gpu_scaler.sources import client, prometheus_api
+from keda_gpu_scaler.sources import client, instants, prometheus_api
 from keda_gpu_scaler.sources.client import Answer
 from keda_gpu_scaler.sources.detection import Detection
 from keda_gpu_scaler.sources.state_metrics import StateMetrics
@@ -91,7 +90,7 @@ class PrometheusSource:
 
     def instant(self) -> float:
         """The newest multiple of the step that is two seconds past."""
-        return _floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
+        return instants.floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
 
     async def fetch(self, demand: Demand, at: float) -> Observation:
         """Return the samples up to `at`, and how old the stale ones among them are.
@@ -99,7 +98,7 @@ class PrometheusSource:
         They reach back into what `history` covers, so that the two can be read as one story.
         """
         reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
-        wide = replace(demand, span_seconds=_whole_steps(reach, self.step_seconds))
+        wide = replace(demand, span_seconds=instants.whole_steps(reach, self.step_seconds))
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
         text_for = _confined(query.ages, self._detection.widened(demand))
         rows = await self._vector("age", text_for, demand.namespaces, at)
@@ -109,7 +108,7 @@ class PrometheusSource:
     async def history(self, demand: Demand, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
         hour = replace(demand, span_seconds=HISTORY_SECONDS)
-        before = _floored(at - self.step_seconds, HISTORY_STEP_SECONDS)
+        before = instants.floored(at - self.step_seconds, HISTORY_STEP_SECONDS)
         return await self._observed("history", hour, before, HISTORY_STEP_SECONDS)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
@@ -187,8 +186,8 @@ def _confined(text_for: Callable[[Demand], str], demand: Demand) -> query.TextFo
 
 
 def _observation(rows: list[Row], demand: Demand, at: float, step: float) -> Observation:
-    instants = _instants(at, demand.span_seconds, step)
-    rows = [row for row in (_since(instants[0], row) for row in rows) if row.points]
+    times = instants.within(at, demand.span_seconds, step)
+    rows = instants.since(times[0], rows)
     targets = [row for row in rows if profiles.pod_of(row.labels) is None]
     series, refused = readings.series(rows, demand.profile, demand.signal)
     good_scrapes = {
@@ -196,48 +195,11 @@ def _observation(rows: list[Row], demand: Demand, at: float, step: float) -> Obs
         for row in targets
     }
     return Observation(
-        instants=instants,
+        instants=times,
         series=sharing.steadied(series, good_scrapes),
         good_scrapes=good_scrapes,
         refused_samples=refused,
     )
-
-
-def _instants(at: float, span_seconds: float, step: float) -> tuple[float, ...]:
-    """The multiples of the step in (at - span, at]: how Prometheus aligns a subquery.
-
-    In whole milliseconds, so that they equal the times in its answers to the last digit.
-    """
-    last, step_ms = _milliseconds(at), _milliseconds(step)
-    first = (last - _milliseconds(span_seconds)) // step_ms + 1
-    return tuple(number * step_ms / 1000 for number in range(first, last // step_ms + 1))
-
-
-def _since(first: float, row: Row) -> Row:
-    """Prometheus 2 and VictoriaMetrics show an instant more, at the very beginning of the span."""
-    if row.points[0][0] >= first:
-        return row
-    return Row(row.labels, [point for point in row.points if point[0] >= first])
-
-
-def _floored(seconds: float, step: float) -> float:
-    """The last multiple of the step."""
-    step_ms = _milliseconds(step)
-    return math.floor(seconds * 1000) // step_ms * step_ms / 1000
-
-
-def _whole_steps(span_seconds: float, step: float) -> float:
-    """The next whole number of steps.
-
-    Prometheus aligns a subquery to multiples of its step, VictoriaMetrics to its beginning: both
-    show the same instants if begin and end are such multiples.
-    """
-    step_ms = _milliseconds(step)
-    return math.ceil(_milliseconds(span_seconds) / step_ms) * step_ms / 1000
-
-
-def _milliseconds(seconds: float) -> int:
-    return round(seconds * 1000)
 
 
 def _ages(rows: list[Row]) -> dict[tuple[str, str], float]:

@@ -143,6 +143,22 @@ async def test_only_the_namespaces_asked_for_are_shown(server: PrometheusServer,
     assert len(found.series) == 6
 
 
+async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
+    server: PrometheusServer, ns: str
+) -> None:
+    many = [f"{ns}-{'long' * 8}-{number:02}" for number in range(60)]
+    await server.write(gpus.history(NOW, [Gpu(f"pod-of-{name}", 50, name) for name in many]))
+    stated: list[Fact] = []
+    async with connected(server, stated.append) as source:
+        await source.synchronize()
+        found = await source.fetch(demand(*many), NOW)
+
+    assert {one.namespace: one.pod for one in found.series} == {
+        name: f"pod-of-{name}" for name in many
+    }
+    assert (kinds(stated)["age"] == 1) == server.TAKES_LONG_QUERIES
+
+
 async def test_a_namespace_without_gpus_is_empty(server: PrometheusServer, ns: str) -> None:
     found = await observed(server, [], demand(ns))
 
@@ -525,8 +541,7 @@ async def test_many_gpus_are_located_a_few_hundred_at_a_time(
         found = await source.locate(uuids, NOW)
 
     assert found == GpuReports(frozenset(uuids))
-    few = kinds(stated)["gpus"] == 3
-    assert few == server.TAKES_LONG_QUERIES
+    assert (kinds(stated)["gpus"] == 3) == server.TAKES_LONG_QUERIES
 
 
 def kinds(stated: Sequence[Fact]) -> Counter[str]:
