@@ -12,7 +12,7 @@ from keda_gpu_scaler.observation import Row
 
 def floored(seconds: float, step: float) -> float:
     """Return the last multiple of the step."""
-    step_ms = _milliseconds(step)
+    step_ms = milliseconds(step)
     return math.floor(seconds * 1000) // step_ms * step_ms / 1000
 
 
@@ -22,14 +22,14 @@ def whole_steps(span_seconds: float, step: float) -> float:
     Prometheus aligns a subquery to multiples of its step, VictoriaMetrics to its beginning: both
     show the same instants where begin and end are such multiples.
     """
-    step_ms = _milliseconds(step)
-    return math.ceil(_milliseconds(span_seconds) / step_ms) * step_ms / 1000
+    step_ms = milliseconds(step)
+    return math.ceil(milliseconds(span_seconds) / step_ms) * step_ms / 1000
 
 
 def within(at: float, span_seconds: float, step: float) -> tuple[float, ...]:
     """Return the multiples of the step in (at - span, at]."""
-    last, step_ms = _milliseconds(at), _milliseconds(step)
-    first = (last - _milliseconds(span_seconds)) // step_ms + 1
+    last, step_ms = milliseconds(at), milliseconds(step)
+    first = (last - milliseconds(span_seconds)) // step_ms + 1
     return tuple(number * step_ms / 1000 for number in range(first, last // step_ms + 1))
 
 
@@ -48,5 +48,6 @@ def _cut(first: float, row: Row) -> Row:
     return Row(row.labels, [point for point in row.points if point[0] >= first])
 
 
-def _milliseconds(seconds: float) -> int:
+def milliseconds(seconds: float) -> int:
+    """Return a time as servers count it."""
     return round(seconds * 1000)

@@ -32,7 +32,6 @@ GPUS_PER_QUERY = 500
 
 
 Result = TypeVar("Result")
-Parse = Callable[[Answer], list[Row]]
 
 
 class PrometheusSource:
@@ -58,7 +57,7 @@ class PrometheusSource:
         self._url = f"{settings.url.rstrip('/')}/api/v1/query"
         self._client = client.create(settings)
         self._jobs: set[str] = set()
-        self._state_metrics = StateMetrics(self._vector, clock)
+        self._state_metrics = StateMetrics(self._vector, clock, self._texts)
         self._offset = time.time() - clock()
         self._synchronized_at = float("-inf")
         self._takes_long_queries = False
@@ -101,7 +100,8 @@ class PrometheusSource:
         wide = replace(demand, span_seconds=instants.whole_steps(reach, self.step_seconds))
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
         text_for = _confined(query.ages, self._detection.widened(demand))
-        rows = await self._vector("age", text_for, demand.namespaces, at)
+        texts = self._texts(text_for, demand.namespaces)
+        rows = [row for text in texts for row in await self._vector("age", text, at)]
         alive = any(query.ALIVE_LABEL in row.labels for row in rows)
         return replace(observation, sample_ages=_ages(rows), absence_known=alive)
 
@@ -116,7 +116,9 @@ class PrometheusSource:
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(uuids))
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            for row in await self._vector("gpus", query.gpus, batch, at):
+            texts = self._texts(query.gpus, batch)
+            rows = [row for text in texts for row in await self._vector("gpus", text, at)]
+            for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
                 found.setdefault(row.labels.get(query.STATE_LABEL, ""), set()).add(uuid)
         return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
@@ -125,10 +127,8 @@ class PrometheusSource:
         """Return what kube-state-metrics says of these namespaces, if this server scrapes it."""
         return await self._state_metrics.evidence(namespaces, at)
 
-    async def _vector(
-        self, kind: str, text_for: query.TextFor, names: Collection[str], at: float, /
-    ) -> list[Row]:
-        return await self._gathered(kind, text_for, names, at, prometheus_api.vector)
+    async def _vector(self, kind: str, text: str, at: float, /) -> list[Row]:
+        return await self._asked(kind, text, at, prometheus_api.vector)
 
     async def _observed(self, kind: str, demand: Demand, at: float, step: float) -> Observation:
         """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
@@ -151,15 +151,16 @@ class PrometheusSource:
         text_for = _confined(
             functools.partial(query.snapshot, jobs=self._jobs, step_seconds=step), demand
         )
-        return await self._gathered(kind, text_for, demand.namespaces, at, prometheus_api.matrix)
+        return [
+            row
+            for text in self._texts(text_for, demand.namespaces)
+            for row in await self._asked(kind, text, at, prometheus_api.matrix)
+        ]
 
-    async def _gathered(
-        self, kind: str, text_for: query.TextFor, names: Collection[str], at: float, parse: Parse
-    ) -> list[Row]:
-        """Ask once, or in parts where the server takes no long texts; half an answer is none."""
+    def _texts(self, text_for: query.TextFor, names: Collection[str], /) -> Iterable[str]:
+        """Return one text, or several where the server takes no long ones."""
         long = self._takes_long_queries
-        texts = (text_for(names),) if long else query.parts(text_for, names)
-        return [row for text in texts for row in await self._asked(kind, text, at, parse)]
+        return (text_for(names),) if long else query.parts(text_for, names)
 
     async def _asked(
         self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]

@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,25 +17,31 @@ MISSING_SECONDS = 60.0
 
 
 class Ask(Protocol):
-    """Sends an instant query about some names, in parts if need be, and returns its rows."""
+    """Sends an instant query and returns its rows."""
 
-    def __call__(
-        self, kind: str, text_for: query.TextFor, names: Collection[str], at: float, /
-    ) -> Awaitable[list[Row]]:
+    def __call__(self, kind: str, text: str, at: float, /) -> Awaitable[list[Row]]:
         """Ask."""
+
+
+class Texts(Protocol):
+    """Makes the texts of a query about some namespaces: one, or several where it is too long."""
+
+    def __call__(self, text_for: query.TextFor, names: Collection[str], /) -> Iterable[str]:
+        """Make them."""
 
 
 class StateMetrics:
     """The kube-state-metrics that one server scrapes, if it does."""
 
-    def __init__(self, ask: Ask, clock: Callable[[], float]) -> None:
+    def __init__(self, ask: Ask, clock: Callable[[], float], texts: Texts = query.parts) -> None:
         """Look for nothing yet.
 
         Args:
             ask: how to reach the server.
             clock: seconds that never go back.
+            texts: how long a query may be.
         """
-        self._ask, self._clock = ask, clock
+        self._ask, self._clock, self._texts = ask, clock, texts
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
         self._looked_at = float("-inf")
@@ -46,7 +52,8 @@ class StateMetrics:
         if not self._jobs:
             return None
         question = functools.partial(kube_state.question, jobs=self._jobs)
-        rows = await self._ask("evidence", question, namespaces, at)
+        texts = self._texts(question, namespaces)
+        rows = [row for text in texts for row in await self._ask("evidence", text, at)]
         said = await asyncio.to_thread(kube_state.evidence, rows)
         # One that collects no pods lists none, however long it has been up.
         return said if self._lists_pods else replace(said, settled={})
@@ -56,7 +63,7 @@ class StateMetrics:
         patience = FOUND_SECONDS if self._jobs else MISSING_SECONDS
         if self._clock() - self._looked_at < patience:
             return
-        rows = await self._ask("jobs", lambda _: kube_state.JOBS, (), at)
+        rows = await self._ask("jobs", kube_state.JOBS, at)
         self._jobs |= {row.labels.get("job", "") for row in rows}
         self._lists_pods |= any(row.labels.get("__name__") == kube_state.PODS for row in rows)
         self._looked_at = self._clock()

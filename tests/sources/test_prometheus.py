@@ -576,7 +576,7 @@ async def test_the_servers_clock_is_asked_for(server: PrometheusServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "limit"), [("15s", "10s"), ("7500ms", "2500ms"), ("100ms", "1100ms"), (0.1234, 0.5)]
+    ("step", "limit"), [("15s", "10s"), ("7500ms", "2500ms"), ("100ms", "1100ms"), (0.1234, 1.5)]
 )
 async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
     server: PrometheusServer, ns: str, step: str | float, limit: str | float

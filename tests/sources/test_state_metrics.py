@@ -1,11 +1,10 @@
 """Claims about finding kube-state-metrics in a server."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import pytest
 
-from keda_gpu_scaler import kube_state, query
+from keda_gpu_scaler import kube_state
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources.state_metrics import StateMetrics
 from tests.clocks import Clock
@@ -19,11 +18,9 @@ class Server:
     shows: str = kube_state.PODS
     asked: list[tuple[str, str]] = field(default_factory=list)
 
-    async def __call__(
-        self, kind: str, text_for: query.TextFor, names: Collection[str], at: float, /
-    ) -> list[Row]:
+    async def __call__(self, kind: str, text: str, at: float, /) -> list[Row]:
         """Answer."""
-        self.asked.append((kind, text_for(names)))
+        self.asked.append((kind, text))
         if kind == "jobs":
             return [Row({"job": job, "__name__": self.shows}, [(at, 1.0)]) for job in self.jobs]
         return [Row({"stat": "settled", "job": job}, [(at, 4.0)]) for job in self.jobs]
