@@ -1,7 +1,8 @@
 # What people and CI run. `make` alone prints the list.
 #
-# On a fresh machine Python 3.11+, make and (for the tests) Go are enough: every target below sets
-# up what it needs under .cache and .venv, and nothing is done again while its inputs are the same.
+# On a fresh machine Python 3.11+, make and (for the tests) Go and apt are enough: every target below
+# sets up what it needs under .cache and .venv, and nothing is done again while its inputs are the
+# same.
 
 SHELL := /bin/sh
 .SHELLFLAGS := -ec
@@ -29,6 +30,15 @@ export GHZ ?= $(CURDIR)/.cache/bin/ghz
 export PROM_LABEL_PROXY ?= $(CURDIR)/.cache/bin/prom-label-proxy
 GO_TOOLS := $(filter $(CURDIR)/.cache/bin/%,$(PROMETHEUS) $(GRPCURL) $(GHZ) $(PROM_LABEL_PROXY))
 
+# Other servers that speak Prometheus' API, from the packages of Debian and its kin. Without apt, name
+# programs of your own, or leave these servers out: make test SERVERS=prometheus
+export PROMETHEUS_2 ?= $(CURDIR)/.cache/servers/prometheus-2
+export VICTORIA_METRICS ?= $(CURDIR)/.cache/servers/victoria-metrics
+export SERVERS ?= prometheus prometheus-2 victoria-metrics
+chosen = $(if $(filter $1,$(SERVERS)),$2)
+PACKAGED := $(filter $(CURDIR)/.cache/servers/%,$(call chosen,prometheus-2,$(PROMETHEUS_2)) \
+	$(call chosen,victoria-metrics,$(VICTORIA_METRICS)))
+
 # The programs of `make e2e`. As in tests/e2e/programs.py, one that the environment names
 # (KUBE_APISERVER=...) or that lies in KUBEBUILDER_ASSETS is not built.
 KUBERNETES := kube-apiserver kube-controller-manager kube-scheduler
@@ -52,7 +62,7 @@ demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU,
 	@$(BIN)/keda-gpu-scaler demo $(ARGS)
 
 .PHONY: test
-test: $(VENV) $(GO_TOOLS) ## Run all tests with branch coverage, or some without (ARGS='tests/test_x.py')
+test: $(VENV) $(GO_TOOLS) $(PACKAGED) ## Run all tests with branch coverage, or some without (ARGS='tests/test_x.py')
 	@$(BIN)/pytest $(or $(ARGS),--cov --cov-report=term)
 
 .PHONY: e2e
@@ -77,7 +87,7 @@ lock: $(UV) ## Regenerate requirements.lock from pyproject.toml (ARGS=--upgrade 
 	   sed '/^#/d' .cache/requirements.lock; } > requirements.lock
 
 .PHONY: tools
-tools: $(GO_TOOLS) ## Build prometheus, prom-label-proxy, grpcurl and ghz into .cache/bin (minutes, once)
+tools: $(GO_TOOLS) $(PACKAGED) ## Build or unpack what tests talk to into .cache (minutes, once)
 
 .PHONY: e2e-tools
 e2e-tools: $(E2E_TOOLS) ## Build Kubernetes, KEDA and the rest of `make e2e` into .cache/e2e (minutes, once)
@@ -170,6 +180,22 @@ endef
 GO_COMPILE = CGO_ENABLED=0 go build -mod=readonly -trimpath -buildvcs=false $(GO_BUILD) \
 	-ldflags "-s -w $(GO_LINK)" -o $(abspath $@) $(PACKAGE)
 GO_SOURCE = cd $(<D) && go mod download $(MODULE) && go list -m -f '{{.Dir}}' $(MODULE)
+
+# As anybody: apt keeps its lists and what it fetches in a folder of ours, so nothing is installed and
+# no root is needed. Where from, and the keys to check it against, are the machine's own settings.
+PACKAGE_NAME = $(@F:prometheus-2=prometheus)
+APT = apt-get -qq -o Dir::State=$@.apt -o Dir::State::status=/dev/null -o Dir::Cache=$@.apt \
+	-o APT::Sandbox::User=
+
+$(PACKAGED):
+	@command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null \
+		|| { echo "$(@F) comes from apt, which is not here: name a ready program in the environment," \
+			"or leave other servers out: make test SERVERS=prometheus" >&2; exit 1; }
+	@echo "Unpacking $(@F) from its package into .cache/servers"
+	@rm -rf $@.apt && mkdir -p $@.apt/lists/partial $@.apt/archives/partial
+	@$(APT) update && cd $@.apt && $(APT) download $(PACKAGE_NAME)
+	@cd $@.apt && dpkg-deb -x $(PACKAGE_NAME)_*.deb . && cp usr/bin/$(PACKAGE_NAME) $@
+	@rm -rf $@.apt
 
 module = $(addprefix tests/e2e/tools/$1/go.,mod sum)
 $(filter-out %/prom-label-proxy,$(GO_TOOLS)): tools/go.mod tools/go.sum

@@ -27,7 +27,7 @@ def main(
 ) -> None:
     """Measure GetMetrics against an echo server, and what polling costs a Prometheus."""
     ghz.binary()
-    prometheus.binary()
+    prometheus.PrometheusServer.binary()
     counts = sorted(triggers or [10, 1000])
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         measuring = _measure(Path(directory), rounds, requests, counts, seconds)

@@ -97,7 +97,8 @@ def _health(jobs: Collection[str]) -> Iterator[tuple[str, str]]:
     up = f"up{{job=~{alternatives(jobs)}}}"
     yield "scraped", f"max by (job, instance) (timestamp({up}) and {up} == 1)"
     yield "down", f"max by (job, instance) ({up}) == 0"
-    span = f"[{SETTLED_SECONDS:.0f}s]"
+    # A millisecond less: up to Prometheus 2 a range includes the instant it begins at.
+    span = f"[{SETTLED_SECONDS - 1:.0f}s999ms]"
     good = f"min_over_time({up}{span}) == 1 and {up} offset {SETTLED_SECONDS:.0f}s"
     yield "settled", f"max by (job, instance) (count_over_time({up}{span}) and {good})"
 

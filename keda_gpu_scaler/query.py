@@ -4,7 +4,7 @@ Pure text. Whatever enters a text passes `quoted` or `alternatives`; nothing a u
 PromQL by another way. The shapes were tried on real servers for cost and for the traps named here.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import re2
 
@@ -22,6 +22,10 @@ EXPORTER_LABEL = "exporter"
 """Names the exporter that a row of `exporters` has found."""
 STATE_LABEL = "state"
 """Marks the rows of `gpus`: reported or busy."""
+TextFor = Callable[[Collection[str]], str]
+"""Makes the text of a query about some names: of namespaces, or of GPUs."""
+LONGEST_BYTES = 16_384
+"""VictoriaMetrics refuses longer texts, unless told otherwise by its `-search.maxQueryLen`."""
 STALE_SECONDS = 60
 """Younger samples are fresh whatever the scrape interval; only older ones are returned."""
 
@@ -34,6 +38,23 @@ def alternatives(texts: Iterable[str]) -> str:
 def marked(expression: str, label: str, text: str) -> str:
     """Return `expression` with a label added to each of its rows, to tell them apart by."""
     return f'label_replace({expression}, "{label}", "{text}", "", "")'
+
+
+def parts(text_for: TextFor, names: Collection[str]) -> Iterator[str]:
+    """Yield the one text for all names, or several for some each where that would be too long.
+
+    Args:
+        text_for: makes a query's text for some of the names.
+        names: what the query is to be about.
+    """
+    text = text_for(names)
+    if len(names) > 1 and len(text.encode()) > LONGEST_BYTES:
+        ordered = sorted(names)
+        middle = len(ordered) // 2
+        yield from parts(text_for, ordered[:middle])
+        yield from parts(text_for, ordered[middle:])
+    else:
+        yield text
 
 
 def snapshot(demand: Demand, jobs: Iterable[str], step_seconds: float) -> str:
@@ -143,10 +164,17 @@ def _measured(measure: Measure, labels: Labels, demand: Demand) -> str:
     identity = ", ".join(_identity(labels, measure))
     if measure.is_ratio:
         return _largest(identity, _selector_of_both(measure, labels, demand))
-    return f" or on ({identity}) ".join(
-        _largest(identity, _known(metric, _selector(metric, labels, demand)))
+    first, *others = (
+        (metric.name, _largest(identity, _known(metric, _selector(metric, labels, demand))))
         for metric in measure.metrics
     )
+    _, preferred = first
+    for name, other in others:
+        # For VictoriaMetrics, rows that are equal without their names are one row with gaps, and
+        # `or` fills them with the other metric's values: so the other one has a mark.
+        missing = f"{other} unless on ({identity}) ({preferred})"
+        preferred = f"{preferred} or {marked(missing, METRIC_LABEL, name)}"
+    return preferred
 
 
 def _known(metric: Metric, selector: str) -> str:

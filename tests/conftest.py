@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 import pytest_asyncio
 
-from tests.prometheus import PrometheusServer
+from tests.prometheus import KINDS, PrometheusServer, chosen
 
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("untimed", deadline=None)
@@ -17,12 +17,23 @@ hypothesis.settings.load_profile("untimed")
 
 
 @pytest_asyncio.fixture
-async def prometheus(tmp_path: Path) -> AsyncIterator[PrometheusServer]:
-    """A running Prometheus with no targets and no data."""
+async def prometheus(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[PrometheusServer]:
+    """A running Prometheus with no targets and no data, or a server that a test names instead."""
     directory = tmp_path / "prometheus"
     directory.mkdir()
-    async with PrometheusServer(directory) as server:
+    async with KINDS[getattr(request, "param", "prometheus")](directory) as server:
         yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=chosen())
+async def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PrometheusServer]:
+    """A running server of each kind, with no targets, for all tests of a module."""
+    async with KINDS[request.param](tmp_path_factory.mktemp(request.param)) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,12 @@
-"""A real Prometheus for tests: started on a free port, fed with history, stopped by its handle.
+"""A real Prometheus for tests, and its relatives.
+
+It is started on a free port, fed with history, and stopped by its handle:
 
     async with PrometheusServer(tmp_path) as prometheus:
         await prometheus.write([series.Series("up", {"job": "dcgm"}, [(now - 60, 1), (now, 1)])])
         await prometheus.query("up", at=now)
 
-It knows nothing of the scaler. Every wait is bounded, and so is the life of the process.
+Nothing here knows of the scaler. Every wait is bounded, and so is the life of the process.
 """
 
 import asyncio
@@ -16,15 +18,17 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import httpx
+import pytest
 
-from tests import series
+from tests import remote_write, series
 from tests.processes import bounded, free_port, until
 
 _REQUESTS = "prometheus_http_requests_total"
 _QUERY = 'handler="/api/v1/query"'
+ROOT = Path(__file__).parents[1]
 READY_WITHIN_SECONDS = 20.0
 STOPPED_WITHIN_SECONDS = 10.0
 SERIES_PER_REQUEST = 100
@@ -33,15 +37,22 @@ LIFE_SECONDS = 600.0
 """No test needs it longer; a test run that was killed leaves no Prometheus behind for ever."""
 
 _INTERVALS = ("scrape_interval", "scrape_timeout", "evaluation_interval")
-_MISSING = (
-    "tests need a Prometheus: run `make tools`, or name a binary in the environment variable"
-    " PROMETHEUS"
-)
 
 
 @dataclass(slots=True)
 class PrometheusServer:
     """One Prometheus process with its data in a directory of the test."""
+
+    PROGRAM: ClassVar[str] = "prometheus"
+    """The program's name; in capitals that of the environment variable which names another."""
+    BUILT: ClassVar[str] = ".cache/bin/prometheus"
+    READY: ClassVar[str] = "/-/ready"
+    LATE_SECONDS: ClassVar[float] = 0
+    """How far behind the server's answers about now are."""
+    LOOKBACK_SECONDS: ClassVar[float] = 300
+    """How long a series of a sample every 15 s goes on without one."""
+    KEEPS_NAN: ClassVar[bool] = True
+    TAKES_LONG_QUERIES: ClassVar[bool] = True
 
     directory: Path
     scrape_configs: Sequence[Mapping[str, Any]] = ()
@@ -51,6 +62,19 @@ class PrometheusServer:
     """Further sections of the configuration, such as `alerting`; rules are judged every second."""
     _process: asyncio.subprocess.Process | None = None
     _client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(trust_env=False))
+
+    @classmethod
+    def binary(cls) -> str:
+        """Return the program to run: the one the environment names, else what `make tools` made."""
+        variable = cls.PROGRAM.upper().replace("-", "_")
+        found = shutil.which(os.environ.get(variable) or ROOT / cls.BUILT)
+        if found is None:
+            message = (
+                f"tests need {cls.PROGRAM}: run `make tools`, or name a program in the"
+                f" environment variable {variable}"
+            )
+            raise RuntimeError(message)
+        return found
 
     @property
     def url(self) -> str:
@@ -72,7 +96,7 @@ class PrometheusServer:
         self._configure()
         with (self.directory / "prometheus.log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *bounded(LIFE_SECONDS), binary(), *self._flags(), stdout=log, stderr=log
+                *bounded(LIFE_SECONDS), self.binary(), *self._flags(), stdout=log, stderr=log
             )
         await until(self._is_ready, READY_WITHIN_SECONDS, f"Prometheus is ready: {self._log()}")
 
@@ -125,14 +149,18 @@ class PrometheusServer:
         await until(answers, within_seconds, f"{promql} answers something")
         return found
 
+    def now(self) -> float:
+        """Return the time that answers about now are really about."""
+        return time.time() - self.LATE_SECONDS
+
     async def write(self, history: Iterable[series.Series]) -> None:
         """Store samples at their own times, up to a day in the past and in any order."""
         left = iter(history)
         while batch := list(itertools.islice(left, SERIES_PER_REQUEST)):
             response = await self._client.post(
-                f"{self.url}/api/v1/otlp/v1/metrics",
-                content=json.dumps(series.as_otlp(batch)),
-                headers={"Content-Type": "application/json"},
+                f"{self.url}/api/v1/write",
+                content=remote_write.request(batch),
+                headers=remote_write.HEADERS,
                 timeout=READY_WITHIN_SECONDS,
             )
             assert response.is_success, response.text
@@ -145,7 +173,6 @@ class PrometheusServer:
         return {
             "global": dict.fromkeys(_INTERVALS, "1s"),
             "storage": {"tsdb": {"out_of_order_time_window": "1d"}},
-            "otlp": {"translation_strategy": "NoTranslation"},
             "scrape_configs": list(self.scrape_configs),
             **self.sections,
         }
@@ -156,7 +183,7 @@ class PrometheusServer:
             f"--storage.tsdb.path={self.directory / 'data'}",
             f"--web.listen-address=127.0.0.1:{self.port}",
             "--web.enable-lifecycle",
-            "--web.enable-otlp-receiver",
+            "--web.enable-remote-write-receiver",
             "--scrape.discovery-reload-interval=100ms",
             "--log.level=warn",
         ]
@@ -167,7 +194,7 @@ class PrometheusServer:
             message = f"Prometheus ended while it started: {self._log()}"
             raise RuntimeError(message)
         try:
-            return (await self._client.get(f"{self.url}/-/ready")).is_success
+            return (await self._client.get(f"{self.url}{self.READY}")).is_success
         except httpx.TransportError:
             return False
 
@@ -175,11 +202,60 @@ class PrometheusServer:
         return (self.directory / "prometheus.log").read_text(errors="replace")[-2000:]
 
 
-def binary() -> str:
-    """Return the Prometheus to run: PROMETHEUS, else what `make tools` built, else the PATH's."""
-    built = Path(__file__).parents[1] / ".cache" / "bin" / "prometheus"
-    named = os.environ.get("PROMETHEUS")
-    found = shutil.which(named) if named else shutil.which(built) or shutil.which("prometheus")
-    if found is None:
-        raise RuntimeError(_MISSING)
-    return found
+class Prometheus2(PrometheusServer):
+    """A Prometheus 2, as Debian packages it: without what came with Prometheus 3."""
+
+    __slots__ = ()
+    PROGRAM = "prometheus-2"
+    BUILT = ".cache/servers/prometheus-2"
+
+    def _flags(self) -> list[str]:
+        return [flag for flag in super()._flags() if "discovery-reload" not in flag]
+
+
+class VictoriaMetrics(PrometheusServer):
+    """A single VictoriaMetrics, with its defaults wherever they show in an answer."""
+
+    __slots__ = ()
+    PROGRAM = "victoria-metrics"
+    BUILT = ".cache/servers/victoria-metrics"
+    READY = "/health"
+    LATE_SECONDS = 30
+    LOOKBACK_SECONDS = 22.5
+    KEEPS_NAN = False
+    TAKES_LONG_QUERIES = False
+
+    async def write(self, history: Iterable[series.Series]) -> None:
+        """Store samples, and have them found at once: by itself it takes about a second."""
+        await PrometheusServer.write(self, history)
+        (await self._client.get(f"{self.url}/internal/force_flush")).raise_for_status()
+
+    def _configuration(self) -> dict[str, Any]:
+        scraping = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+        return {"global": scraping, "scrape_configs": list(self.scrape_configs)}
+
+    def _flags(self) -> list[str]:
+        return [
+            f"-promscrape.config={self.directory / 'prometheus.yml'}",
+            f"-storageDataPath={self.directory / 'data'}",
+            f"-httpListenAddr=127.0.0.1:{self.port}",
+            "-loggerLevel=WARN",
+        ]
+
+
+KINDS: Mapping[str, type[PrometheusServer]] = {
+    kind.PROGRAM: kind for kind in (PrometheusServer, Prometheus2, VictoriaMetrics)
+}
+
+
+def chosen() -> list[str]:
+    """Return the servers that SERVERS names; all, unless somebody leaves some out on purpose."""
+    names = os.environ.get("SERVERS", " ".join(KINDS)).split()
+    if unknown := set(names) - KINDS.keys():
+        message = f"SERVERS may hold {', '.join(KINDS)}, and not {', '.join(sorted(unknown))}"
+        raise RuntimeError(message)
+    return names
+
+
+ON_EVERY_SERVER = pytest.mark.parametrize("prometheus", chosen(), indirect=True)
+"""Runs a test that has `prometheus` on each: what it claims depends on the server's answers."""

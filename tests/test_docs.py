@@ -9,6 +9,7 @@ import yaml
 from keda_gpu_scaler import decision, profiles, settings, telemetry, trigger
 from keda_gpu_scaler.profiles import Profile
 from keda_gpu_scaler.spec import Signal
+from tests.prometheus import KINDS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -122,6 +123,12 @@ def test_every_metric_in_an_example_query_exists() -> None:
     queried = set(re.findall(r"^    .*?(keda_gpu_scaler_\w+)", page, re.MULTILINE))
     assert queried <= {metric.name for metric in telemetry.METRICS}
     assert queried
+
+
+def test_the_page_on_servers_has_every_server_that_tests_run_on() -> None:
+    page = (ROOT / "docs" / "servers.md").read_text()
+    run = re.findall(r"^\|[^|]*\|[^|]* runs? on .*: `([\w-]+)` \|", page, re.MULTILINE)
+    assert run == list(KINDS)
 
 
 def test_every_state_is_explained() -> None:

@@ -1,12 +1,12 @@
 """The Prometheus of the tests does what the tests build on."""
 
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests import prometheus as programs
-from tests.prometheus import PrometheusServer
+from tests.prometheus import KINDS, ON_EVERY_SERVER, PrometheusServer, chosen
 from tests.series import STALE, Series
 
 HISTORY = Series("load", {"pod": "bert-0"}, [(at, float(at)) for at in range(-60, 0, 15)])
@@ -76,15 +76,54 @@ async def test_a_reload_starts_a_scrape(prometheus: PrometheusServer) -> None:
     assert up["metric"]["instance"] == f"127.0.0.1:{prometheus.port}"
 
 
+@ON_EVERY_SERVER
+async def test_every_server_stores_and_ends_a_series(prometheus: PrometheusServer) -> None:
+    now = prometheus.now()
+    ended = Series("load", {"pod": "bert-0"}, [(-30, 1.0), (-15, STALE)])
+    await prometheus.write([written_at(now, ended)])
+
+    assert await prometheus.query("load", at=now - 20)
+    assert not await prometheus.query("load", at=now)
+
+
+SAYS = {
+    "prometheus": ("--version", "prometheus, version 3."),
+    "prometheus-2": ("--version", "prometheus, version 2."),
+    "victoria-metrics": ("--help", "victoria-metrics is a time series database"),
+}
+
+
+@pytest.mark.parametrize("name", chosen())
+def test_a_server_is_the_one_that_it_is_called(name: str) -> None:
+    """Or its tests would say nothing about it."""
+    asked, answer = SAYS[name]
+    command = [KINDS[name].binary(), asked]
+    shown = subprocess.run(command, capture_output=True, check=True, text=True)
+
+    assert (shown.stdout + shown.stderr).lstrip().startswith(answer)
+
+
+def test_servers_are_left_out_on_purpose_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SERVERS", raising=False)
+    assert chosen() == list(KINDS)
+    monkeypatch.setenv("SERVERS", "prometheus")
+    assert chosen() == ["prometheus"]
+    monkeypatch.setenv("SERVERS", "prometheus prometeus-2")
+    with pytest.raises(RuntimeError, match="and not prometeus-2"):
+        chosen()
+
+
 async def test_a_process_that_ends_while_it_starts_shows_its_log(tmp_path: Path) -> None:
     server = PrometheusServer(tmp_path, scrape_configs=[{"no_such_key": 1}])
     with pytest.raises(RuntimeError, match="no_such_key"):
         await server.start()
 
 
+@pytest.mark.parametrize("kind", KINDS.values())
 def test_a_missing_binary_is_an_error_that_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: type[PrometheusServer]
 ) -> None:
-    monkeypatch.setenv("PROMETHEUS", str(tmp_path / "absent"))
-    with pytest.raises(RuntimeError, match="make tools"):
-        programs.binary()
+    variable = kind.PROGRAM.upper().replace("-", "_")
+    monkeypatch.setenv(variable, str(tmp_path / "absent"))
+    with pytest.raises(RuntimeError, match=f"make tools.* {variable}"):
+        kind.binary()

@@ -1,7 +1,7 @@
 """PromQL texts: whole, one for everybody, and closed to whatever is put into them."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -240,3 +240,19 @@ def test_gpus_are_asked_for_by_every_spelling_of_their_label() -> None:
         if each.value in {"GPU-a|GPU-b", "GPU\\-a|GPU\\-b"}
     }
     assert names == {"UUID", "uuid", "gpu_uuid"}
+
+
+@given(st.sets(st.from_regex("[a-z]{1,9}", fullmatch=True), min_size=1, max_size=50))
+def test_a_text_that_is_too_long_is_asked_in_parts(names: set[str]) -> None:
+    def text_for(some: Collection[str]) -> str:
+        return "|".join(sorted(some)).ljust(1000 * len(some))
+
+    parts = list(query.parts(text_for, names))
+
+    assert [name for part in parts for name in part.strip().split("|")] == sorted(names)
+    assert all(len(part) <= query.LONGEST_BYTES for part in parts)
+    assert (len(parts) == 1) == (len(names) <= 16)
+
+
+def test_a_text_about_one_name_cannot_be_parted() -> None:
+    assert list(query.parts(lambda _: "x" * 2 * query.LONGEST_BYTES, {"ml"})) == ["x" * 32_768]

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from keda_gpu_scaler import matchers
 from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources import prometheus_api
 from keda_gpu_scaler.sources.client import Answer, Client
 
 
@@ -40,6 +41,7 @@ class Endpoint:
         form = {
             "query": await asyncio.to_thread(matchers.confined, text, self.settings.matchers),
             "timeout": f"{self.settings.timeout_seconds:.3f}",
+            **prometheus_api.WHOLE_ANSWERS,
         }
         if at is not None:
             form["time"] = f"{at:.3f}"

@@ -1,14 +1,51 @@
-"""The instants at which a Prometheus is asked, as it aligns them itself. Pure."""
+"""The instants of a snapshot: multiples of a step, the same for everybody and on every server.
+
+Pure. Counted in whole milliseconds, so that they equal the times in a server's answers to the last
+digit.
+"""
+
+import math
+from collections.abc import Iterable
+
+from keda_gpu_scaler.observation import Row
+
+
+def floored(seconds: float, step: float) -> float:
+    """Return the last multiple of the step."""
+    step_ms = milliseconds(step)
+    return math.floor(seconds * 1000) // step_ms * step_ms / 1000
+
+
+def whole_steps(span_seconds: float, step: float) -> float:
+    """Return the span, or the next longer one that is a whole number of steps.
+
+    Prometheus aligns a subquery to multiples of its step, VictoriaMetrics to its beginning: both
+    show the same instants where begin and end are such multiples.
+    """
+    step_ms = milliseconds(step)
+    return math.ceil(milliseconds(span_seconds) / step_ms) * step_ms / 1000
 
 
 def within(at: float, span_seconds: float, step: float) -> tuple[float, ...]:
-    """Return the multiples of the step in (at - span, at]: how Prometheus aligns a subquery.
-
-    In whole milliseconds, so that they equal the times in its answers to the last digit.
-    """
+    """Return the multiples of the step in (at - span, at]."""
     last, step_ms = milliseconds(at), milliseconds(step)
     first = (last - milliseconds(span_seconds)) // step_ms + 1
     return tuple(number * step_ms / 1000 for number in range(first, last // step_ms + 1))
+
+
+def since(first: float, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows from the instant `first` on, and only those that are there then.
+
+    Prometheus 2 and VictoriaMetrics show an instant more, at the very beginning of a span.
+    """
+    cut = (_cut(first, row) for row in rows)
+    return [row for row in cut if row.points]
+
+
+def _cut(first: float, row: Row) -> Row:
+    if row.points[0][0] >= first:
+        return row
+    return Row(row.labels, [point for point in row.points if point[0] >= first])
 
 
 def milliseconds(seconds: float) -> int:

@@ -48,13 +48,14 @@ class OwnQueries:
     ) -> Observation:
         """Return the elements up to `at`."""
         text = elements.snapshot(own, demand.span_seconds, step_seconds)
-        rows = await self._matrix(kind, text, at)
+        times = instants.within(at, demand.span_seconds, step_seconds)
+        rows = instants.since(times[0], await self._matrix(kind, text, at))
         good = await self._good_scrapes(own, rows, demand.span_seconds, at, step_seconds)
         found, refused, strangers = await asyncio.to_thread(
             elements.series, rows, demand.namespaces
         )
         return Observation(
-            instants=instants.within(at, demand.span_seconds, step_seconds),
+            instants=times,
             series=sharing.steadied(found, good),
             good_scrapes=good,
             refused_samples=refused,

@@ -8,22 +8,20 @@ last hour of namespaces that are new, and the GPUs of pods that just vanished.
 import asyncio
 import functools
 import itertools
-import math
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import TypeVar
 
-from keda_gpu_scaler import errors, facts, profiles, query, readings, sharing
+from keda_gpu_scaler import facts, query
 from keda_gpu_scaler.evidence import Evidence
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
+from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
-from keda_gpu_scaler.sources import client, instants, prometheus_api
-from keda_gpu_scaler.sources.client import Answer
+from keda_gpu_scaler.sources import client, instants, prometheus_api, reports
 from keda_gpu_scaler.sources.detection import Detection
 from keda_gpu_scaler.sources.endpoint import Endpoint
 from keda_gpu_scaler.sources.own_queries import OwnQueries
+from keda_gpu_scaler.sources.questions import Questions
 from keda_gpu_scaler.sources.state_metrics import StateMetrics
 
 SYNCHRONIZED_SECONDS = 300.0
@@ -32,9 +30,6 @@ HISTORY_SECONDS = 3600.0
 HISTORY_STEP_SECONDS = 120.0
 """Existence does not need the samples' resolution, and 30 instants an hour are cheap."""
 GPUS_PER_QUERY = 500
-
-
-Result = TypeVar("Result")
 
 
 class PrometheusSource:
@@ -62,10 +57,16 @@ class PrometheusSource:
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
         self._endpoint = endpoint or Endpoint(settings, client.create(settings))
         self._jobs: set[str] = set()
-        self._state_metrics = StateMetrics(self._vector, clock, shows_targets=self._shows_targets)
-        self._own = OwnQueries(self._matrix, self._vector, settings.collection_seconds)
+        self._questions = Questions(name, self._endpoint, observe, clock)
+        self._state_metrics = StateMetrics(
+            self._questions.vector, clock, self._texts, shows_targets=self._shows_targets
+        )
+        self._own = OwnQueries(
+            self._questions.matrix, self._questions.vector, settings.collection_seconds
+        )
         self._offset = time.time() - clock()
         self._synchronized_at = float("-inf")
+        self._takes_long_queries = False
         self._detection = Detection(name, observe, clock)
 
     def within(self, namespace: str) -> "PrometheusSource":
@@ -88,11 +89,17 @@ class PrometheusSource:
         await self._endpoint.client.close()
 
     async def synchronize(self) -> None:
-        """Ask the server what time it is, unless it was asked lately."""
+        """Ask the server what time it is, unless it was asked lately.
+
+        Asked about no time, VictoriaMetrics answers for 30 s ago (its `-search.latencyOffset`), and
+        for any younger time it would repeat what it knew then: so its clock is what it says here,
+        and no instant is younger.
+        """
         if self._clock() - self._synchronized_at < SYNCHRONIZED_SECONDS:
             return
-        there = await self._asked("clock", "time()", None, prometheus_api.scalar)
-        self._offset, self._synchronized_at = there - self._clock(), self._clock()
+        there = await self._questions.asked("clock", "time()", None, prometheus_api.clock)
+        self._offset, self._synchronized_at = there.seconds - self._clock(), self._clock()
+        self._takes_long_queries = there.takes_long_queries
 
     def now(self) -> float:
         """The time on the server's clock."""
@@ -100,9 +107,7 @@ class PrometheusSource:
 
     def instant(self) -> float:
         """The newest multiple of the step that is two seconds past."""
-        settled_ms = math.floor((self.now() - SETTLED_LAG_SECONDS) * 1000)
-        step_ms = instants.milliseconds(self.step_seconds)
-        return settled_ms // step_ms * step_ms / 1000
+        return instants.floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
 
     async def fetch(self, demand: Demand, at: float) -> Observation:
         """Return the samples up to `at`, and how old the stale ones among them are.
@@ -111,30 +116,34 @@ class PrometheusSource:
         about one namespace, a server does not show how its exporters are: absence is then unknown.
         """
         reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
-        wide = replace(demand, span_seconds=reach)
+        wide = replace(demand, span_seconds=instants.whole_steps(reach, self.step_seconds))
         if demand.query is not None:
             return await self._own.fetch(demand.query, wide, at, self.step_seconds)
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        rows = await self._vector("age", query.ages(self._detection.widened(demand)), at)
+        text_for = _confined(query.ages, self._detection.widened(demand))
+        texts = self._texts(text_for, demand.namespaces)
+        rows = [row for text in texts for row in await self._questions.vector("age", text, at)]
         alive = any(query.ALIVE_LABEL in row.labels for row in rows)
         return replace(
-            observation, sample_ages=_ages(rows), absence_known=alive and self._shows_targets
+            observation, sample_ages=reports.ages(rows), absence_known=alive and self._shows_targets
         )
 
     async def history(self, demand: Demand, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
         hour = replace(demand, span_seconds=HISTORY_SECONDS)
-        before, step = at - self.step_seconds, HISTORY_STEP_SECONDS
+        before = instants.floored(at - self.step_seconds, HISTORY_STEP_SECONDS)
         if demand.query is not None:
-            return await self._own.observed("own-history", demand.query, hour, before, step)
-        return await self._observed("history", hour, before, step)
+            own, step = demand.query, HISTORY_STEP_SECONDS
+            return await self._own.observed("own-history", own, hour, before, step)
+        return await self._observed("history", hour, before, HISTORY_STEP_SECONDS)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return where these GPUs are now; a few hundred at a time."""
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            rows = await self._vector("gpus", query.gpus(batch), at)
+            texts = self._texts(query.gpus, batch)
+            rows = [row for text in texts for row in await self._questions.vector("gpus", text, at)]
             for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
                 found.setdefault(row.labels.get(query.STATE_LABEL, ""), set()).add(uuid)
@@ -143,12 +152,6 @@ class PrometheusSource:
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
         """Return what kube-state-metrics says of these namespaces, if this server scrapes it."""
         return await self._state_metrics.evidence(namespaces, at)
-
-    async def _vector(self, kind: str, text: str, at: float, /) -> list[Row]:
-        return await self._asked(kind, text, at, prometheus_api.vector)
-
-    async def _matrix(self, kind: str, text: str, at: float, /) -> list[Row]:
-        return await self._asked(kind, text, at, prometheus_api.matrix)
 
     async def _observed(self, kind: str, demand: Demand, at: float, step: float) -> Observation:
         """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
@@ -161,50 +164,28 @@ class PrometheusSource:
         if not jobs <= self._jobs:
             self._jobs |= jobs
             rows = await self._rows(kind, self._detection.widened(demand), at, step)
-        observation = await asyncio.to_thread(_observation, rows, demand, at, step)
+        observation = await asyncio.to_thread(reports.observation, rows, demand, at, step)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _exporters(self, at: float) -> list[Row]:
-        return await self._vector("exporters", query.exporters(), at)
+        return await self._questions.vector("exporters", query.exporters(), at)
 
     async def _rows(self, kind: str, demand: Demand, at: float, step: float) -> list[Row]:
-        return await self._matrix(kind, query.snapshot(demand, self._jobs, step), at)
+        text_for = _confined(
+            functools.partial(query.snapshot, jobs=self._jobs, step_seconds=step), demand
+        )
+        return [
+            row
+            for text in self._texts(text_for, demand.namespaces)
+            for row in await self._questions.matrix(kind, text, at)
+        ]
 
-    async def _asked(
-        self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
-    ) -> Result:
-        began = self._clock()
-        try:
-            answer = await self._endpoint.ask(text, at)
-            result = await asyncio.to_thread(parse, answer)
-        except errors.SourceError as error:
-            self._observe(facts.Queried(self._name, kind, self._clock() - began, str(error)))
-            raise
-        self._observe(facts.Queried(self._name, kind, self._clock() - began, None))
-        return result
-
-
-def _observation(rows: list[Row], demand: Demand, at: float, step: float) -> Observation:
-    targets = [row for row in rows if profiles.pod_of(row.labels) is None]
-    series, refused = readings.series(rows, demand.profile, demand.signal)
-    good_scrapes = {
-        Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
-        for row in targets
-    }
-    return Observation(
-        instants=instants.within(at, demand.span_seconds, step),
-        series=sharing.steadied(series, good_scrapes),
-        good_scrapes=good_scrapes,
-        refused_samples=refused,
-    )
+    def _texts(self, text_for: query.TextFor, names: Collection[str], /) -> Iterable[str]:
+        """Return one text, or several where the server takes no long ones."""
+        long = self._takes_long_queries
+        return (text_for(names),) if long else query.parts(text_for, names)
 
 
-def _ages(rows: list[Row]) -> dict[tuple[str, str], float]:
-    """A pod is as fresh as its freshest series."""
-    ages: dict[tuple[str, str], float] = {}
-    for row in rows:
-        pod = profiles.pod_of(row.labels)
-        if pod is not None:
-            age = row.points[0][1]
-            ages[pod] = min(age, ages.get(pod, age))
-    return ages
+def _confined(text_for: Callable[[Demand], str], demand: Demand) -> query.TextFor:
+    """Return what makes a query's text for some of the demand's namespaces."""
+    return lambda names: text_for(replace(demand, namespaces=frozenset(names)))

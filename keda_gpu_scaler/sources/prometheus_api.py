@@ -1,18 +1,33 @@
 """Prometheus' HTTP answers → rows, or the server's own words as an error.
 
 Pure. A partial answer is no answer: warnings and `isPartial` are errors here, because the pods that
-are missing from it would look as if they had gone.
+are missing from it would look as if they had gone. Remarks about a query's style are neither.
 """
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources.client import OK, Answer, printable
+
+WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
+"""Asks Thanos, and VictoriaMetrics' cluster, to refuse rather than to answer in part.
+
+Their warnings say the same, but a proxy on the way may lose these."""
+_REMARK = "PromQL info:"
+"""Prometheus 2.48 and its kin put remarks among the warnings; later ones keep them apart."""
+
+
+class Clock(NamedTuple):
+    """What a server says the time is, and what it shows of itself by the way."""
+
+    seconds: float
+    takes_long_queries: bool
+    """VictoriaMetrics does not unless told to, and is known by having no scalars."""
 
 
 def matrix(answer: Answer) -> list[Row]:
@@ -48,16 +63,17 @@ def vector(answer: Answer) -> list[Row]:
         raise errors.SourceMalformedError("a vector of the wrong shape") from error
 
 
-def scalar(answer: Answer) -> float:
-    """Return a scalar result; raises as `matrix` does."""
-    result = _result(answer, "scalar")
+def clock(answer: Answer) -> Clock:
+    """Return what `time()` says; raises as `matrix` does."""
+    result = _result(answer, "scalar", "vector")
     try:
-        value = float(result[1])
-    except (TypeError, ValueError, IndexError) as error:
+        scalar = not isinstance(result[0], dict)
+        seconds = float(result[1] if scalar else result[0]["value"][1])
+    except (KeyError, TypeError, ValueError, IndexError) as error:
         raise errors.SourceMalformedError("a scalar of the wrong shape") from error
-    if not math.isfinite(value):
-        raise errors.SourceMalformedError(f"a scalar that is no number: {value}")
-    return value
+    if not math.isfinite(seconds):
+        raise errors.SourceMalformedError(f"a scalar that is no number: {seconds}")
+    return Clock(seconds, takes_long_queries=scalar)
 
 
 def _labels(metric: Any) -> Mapping[str, str]:  # noqa: ANN401 - JSON is whatever came in
@@ -66,22 +82,27 @@ def _labels(metric: Any) -> Mapping[str, str]:  # noqa: ANN401 - JSON is whateve
     return metric
 
 
-def _result(answer: Answer, kind: str) -> Any:  # noqa: ANN401 - JSON is whatever came in
+def _result(answer: Answer, *kinds: str) -> Any:  # noqa: ANN401 - JSON is whatever came in
     content = _content(answer)
     if answer.status != OK or content.get("status") != "success":
         raise errors.SourceRefusedError(_refusal(answer, content))
-    partial = content.get("warnings") or (
-        "the answer is partial" if content.get("isPartial") else []
-    )
+    partial = _warnings(content) or ["the answer is partial"] * bool(content.get("isPartial"))
     if partial:
         raise errors.SourceMalformedError(f"an incomplete answer: {printable(str(partial))}")
     body = content.get("data")
-    if not isinstance(body, dict) or body.get("resultType") != kind:
-        raise errors.SourceMalformedError(f"an answer without a result of type {kind}")
+    if not isinstance(body, dict) or body.get("resultType") not in kinds:
+        wanted = " or ".join(kinds)
+        raise errors.SourceMalformedError(f"an answer without a result of type {wanted}")
     result = body.get("result")
     if not isinstance(result, list):
-        raise errors.SourceMalformedError(f"a {kind} that is no list")
+        raise errors.SourceMalformedError(f"a {body['resultType']} that is no list")
     return result
+
+
+def _warnings(content: Mapping[str, Any]) -> list[Any]:
+    given = content.get("warnings") or []
+    warnings = given if isinstance(given, list) else [given]
+    return [one for one in warnings if not str(one).startswith(_REMARK)]
 
 
 def _content(answer: Answer) -> dict[str, Any]:

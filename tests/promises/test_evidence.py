@@ -1,14 +1,14 @@
 """What kube-state-metrics in the same Prometheus makes certain, from end to end."""
 
-import time
-
 import pytest
 
 from tests import kube_state
 from tests.gpus import Gpu, Up, history
 from tests.kube_state import KubePod, Listed
-from tests.prometheus import PrometheusServer
+from tests.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.promises.stack import Poll, Stack, running
+
+pytestmark = ON_EVERY_SERVER
 
 PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcd"]
 HOLD_ACTIVE = Poll(70, None, active=True)
@@ -17,7 +17,7 @@ HOLD_ACTIVE = Poll(70, None, active=True)
 async def _stored(
     prometheus: PrometheusServer, gpus: list[Gpu | Up], said: list[KubePod | Listed]
 ) -> None:
-    now = time.time()
+    now = prometheus.now()
     await prometheus.write(history(now, [Up(), *gpus]))
     await prometheus.write(kube_state.history(now, [kube_state.up(), kube_state.BERT, *said]))
 
@@ -122,7 +122,7 @@ async def test_kube_state_metrics_that_is_down_proves_nothing(
     prometheus: PrometheusServer,
 ) -> None:
     """Its last word, two minutes old, was that there are no replicas; a pod was seen after it."""
-    now = time.time()
+    now = prometheus.now()
     silent: list[Gpu | Up] = [
         Up(instance="10.0.0.9:9400", gone=-100),
         Gpu(PODS[0], 0, instance="10.0.0.9:9400", end=-100),
@@ -145,7 +145,7 @@ async def test_without_honor_labels_a_list_that_looks_empty_is_no_evidence(
     prometheus: PrometheusServer,
 ) -> None:
     """The pod is in `exported_pod` then; nothing may follow from its absence in `pod`."""
-    now, node = time.time(), "10.0.0.9:9400"
+    now, node = prometheus.now(), "10.0.0.9:9400"
     lost: list[Gpu | Up] = [Up(instance=node, gone=-300), Gpu(PODS[1], 90, instance=node, end=-300)]
     await prometheus.write(history(now, [Up(), Gpu(PODS[0], 0), *lost]))
     own = {"namespace": "monitoring", "pod": "kube-state-metrics-0"}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.gpus import Gpu, Up, history
 from tests.processes import until
-from tests.prometheus import PrometheusServer
+from tests.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.promises.stack import Poll, Stack, running
 from tests.series import Series
 
@@ -27,6 +27,7 @@ def _cluster(last: Up) -> list[Gpu | Up]:
     return [*(Up(instance=node) for node in NODES[:-1]), last, *busy, lost]
 
 
+@ON_EVERY_SERVER
 @pytest.mark.parametrize("seconds", [-15.0, -30.0, -45.0, -90.0, -300.0, -600.0])
 @pytest.mark.parametrize("how", ["down", "gone"])
 async def test_an_exporter_of_five_that_is_lost_never_leads_to_a_scale_in(
@@ -36,16 +37,17 @@ async def test_an_exporter_of_five_that_is_lost_never_leads_to_a_scale_in(
     lost = Up(instance=NODES[-1], down=seconds if how == "down" else None)
     if how == "gone":
         lost = Up(instance=NODES[-1], gone=seconds)
-    await prometheus.write(history(time.time(), _cluster(lost)))
+    await prometheus.write(history(prometheus.now(), _cluster(lost)))
     async with running(prometheus.url, step="15s") as stack:
         poll = await stack.poll()
     assert poll.active
     assert poll.value is None or poll.value == 450
 
 
+@ON_EVERY_SERVER
 async def test_all_exporters_lost_hold_what_there_is(prometheus: PrometheusServer) -> None:
     parts: list[Gpu | Up] = [Up(down=-300), *(Gpu(pod, 90, end=-300) for pod in FIVE)]
-    await prometheus.write(history(time.time(), parts))
+    await prometheus.write(history(prometheus.now(), parts))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.value() is None
         with pytest.raises(grpc.aio.AioRpcError) as failed:
@@ -54,12 +56,13 @@ async def test_all_exporters_lost_hold_what_there_is(prometheus: PrometheusServe
         assert "did not end, and no fresh sample of them is left" in str(failed.value.details())
 
 
+@ON_EVERY_SERVER
 async def test_an_exporter_that_lost_its_map_of_pods_does_not_end_them(
     prometheus: PrometheusServer,
 ) -> None:
     parts: list[Gpu | Up] = [Up(), *(Gpu(pod, 90, end=-180) for pod in FIVE)]
     unmapped = [Gpu(pod, 90, uuid=f"GPU-{pod}", scheme="idle", begin=-165) for pod in FIVE]
-    await prometheus.write(history(time.time(), [*parts, *unmapped]))
+    await prometheus.write(history(prometheus.now(), [*parts, *unmapped]))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.value() is None
         with pytest.raises(grpc.aio.AioRpcError) as failed:

@@ -1,14 +1,14 @@
 """The right number by default, from exactly the workload's pods."""
 
-import time
-
 import pytest
 
 from keda_gpu_scaler import autoscaling
 from keda_gpu_scaler.autoscaling import Metric, Scale
 from tests.gpus import Gpu, Up, history
-from tests.prometheus import PrometheusServer
+from tests.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.promises.stack import Poll, running
+
+pytestmark = ON_EVERY_SERVER
 
 LETTERS = "bcdfg"
 FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in LETTERS]
@@ -64,7 +64,7 @@ async def test_the_number_is_right_and_the_hpa_makes_the_right_replicas_of_it(
     value: float,
     replicas: tuple[int, int],
 ) -> None:
-    await prometheus.write(history(time.time(), [*TWO_NODES, *parts]))
+    await prometheus.write(history(prometheus.now(), [*TWO_NODES, *parts]))
     async with running(prometheus.url, step="15s") as stack:
         poll = await stack.poll(threshold=threshold)
     assert poll == Poll(float(threshold), value, active=True)
@@ -79,14 +79,14 @@ async def test_a_young_pod_is_not_measured_before_its_warm_up_is_over(
     prometheus: PrometheusServer,
 ) -> None:
     young = Gpu(FIVE[0], 100, begin=-60)
-    await prometheus.write(history(time.time(), [Up(), young]))
+    await prometheus.write(history(prometheus.now(), [Up(), young]))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.poll() == Poll(70, None, active=True)
         assert await stack.poll(warmup="0s") == Poll(70, 100, active=True)
 
 
 async def test_an_idle_workload_is_zero_and_inactive(prometheus: PrometheusServer) -> None:
-    await prometheus.write(history(time.time(), [Up(), Gpu(FIVE[0], 1)]))
+    await prometheus.write(history(prometheus.now(), [Up(), Gpu(FIVE[0], 1)]))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.poll() == Poll(70, 1, active=False)
 
@@ -95,6 +95,6 @@ async def test_a_workload_whose_pods_have_ended_holds_and_is_inactive(
     prometheus: PrometheusServer,
 ) -> None:
     parts: list[Gpu | Up] = [Up(), CANARY, *(Gpu(pod, 90, end=-120) for pod in FIVE)]
-    await prometheus.write(history(time.time(), parts))
+    await prometheus.write(history(prometheus.now(), parts))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.poll() == Poll(70, None, active=False)

@@ -1,15 +1,16 @@
 """Pods that share one GPU: each counts, whoever of them an exporter happens to show."""
 
 import itertools
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.gpus import INTERVAL_SECONDS, Gpu, Up, history
-from tests.prometheus import PrometheusServer
+from tests.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.promises.stack import Poll, running
 from tests.series import STALE, Series
+
+pytestmark = ON_EVERY_SERVER
 
 PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcd"]
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -36,7 +37,7 @@ def _taking_turns(now: float, order: list[str]) -> Iterator[Series]:
 async def test_pods_that_take_turns_on_a_time_sliced_gpu_all_count(
     prometheus: PrometheusServer, order: list[str]
 ) -> None:
-    now = time.time()
+    now = prometheus.now()
     await prometheus.write([*history(now, [Up()]), *_taking_turns(now, order)])
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.poll() == Poll(70, 270, active=True)
@@ -51,7 +52,7 @@ async def test_copies_of_a_device_count_once_for_each_pod(prometheus: Prometheus
             for number, pod in enumerate([*PODS, PODS[0]])
         ),
     ]
-    await prometheus.write(history(time.time(), [Up(), *parts]))
+    await prometheus.write(history(prometheus.now(), [Up(), *parts]))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.poll() == Poll(70, 270, active=True)
 
@@ -64,7 +65,7 @@ async def test_a_pod_that_leaves_a_shared_gpu_has_ended_though_the_device_is_bus
         Gpu(PODS[0], 90, uuid="GPU-shared", extra={"vgpu": "0"}),
         Gpu(PODS[1], 90, uuid="GPU-shared", extra={"vgpu": "1"}, end=-120),
     ]
-    await prometheus.write(history(time.time(), [Up(), *parts]))
+    await prometheus.write(history(prometheus.now(), [Up(), *parts]))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.poll() == Poll(70, 90, active=True)
 
@@ -74,7 +75,7 @@ async def test_a_completed_pod_that_is_still_shown_adds_nothing(
 ) -> None:
     """The kubelet can list the GPUs of a pod that has completed for as long as it exists."""
     parts = [Gpu(PODS[0], 90), Gpu(PODS[1], 0)]
-    await prometheus.write(history(time.time(), [Up(), *parts]))
+    await prometheus.write(history(prometheus.now(), [Up(), *parts]))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.poll() == Poll(70, 90, active=True)
 
@@ -94,6 +95,6 @@ async def test_a_series_whose_labels_change_is_still_one_gpu(
             changes, [(-900, -60), (-60, -15), (-15, None)], strict=True
         )
     ]
-    await prometheus.write(history(time.time(), [Up(), *parts]))
+    await prometheus.write(history(prometheus.now(), [Up(), *parts]))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.value(gpuAggregation="sum") == 90

@@ -1,6 +1,5 @@
 """Every exporter's page through a real Prometheus: the right numbers of the right pods."""
 
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 
@@ -22,7 +21,7 @@ from tests.exporters import (
     demand,
     newest,
 )
-from tests.prometheus import PrometheusServer
+from tests.prometheus import KINDS, chosen
 from tests.sources import web
 from tests.sources.web import HttpServer
 
@@ -37,9 +36,12 @@ def _job(name: str, url: str, *, honor_labels: bool) -> dict[str, object]:
     return {"job_name": name, "honor_labels": honor_labels, "static_configs": [target]}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def source(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PrometheusSource]:
-    """Scrape every page as its users do; yield a source on the Prometheus that did."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=chosen())
+async def source(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PrometheusSource]:
+    """Scrape every page as its users do; yield a source on the server that did."""
+    kind = KINDS[request.param]
     async with AsyncExitStack() as stack:
         jobs = []
         for name in [*SAMPLES, SHARED]:
@@ -47,11 +49,9 @@ async def source(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Prom
             server = await stack.enter_async_context(HttpServer(answer))
             honored = name in SAMPLES and SAMPLES[name].honor_labels
             jobs.append(_job(name, server.url, honor_labels=honored))
-        running = await stack.enter_async_context(
-            PrometheusServer(tmp_path_factory.mktemp("prometheus"), jobs)
-        )
-        everywhere = f"count(up offset 2s == 1) == {len(jobs)}"
-        await running.wait_for(everywhere, FIRST_SCRAPES_SECONDS)
+        running = await stack.enter_async_context(kind(tmp_path_factory.mktemp("server"), jobs))
+        everywhere = f"count(up offset 5s == 1) == {len(jobs)}"
+        await running.wait_for(everywhere, FIRST_SCRAPES_SECONDS + 2 * kind.LATE_SECONDS)
         settings = PrometheusSettings.model_validate({"url": running.url, "step": "1s"})
         source = PrometheusSource("default", settings)
         yield source
@@ -59,7 +59,8 @@ async def source(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Prom
 
 
 async def observed(source: PrometheusSource, asked: Demand) -> Observation:
-    return await source.fetch(asked, float(int(time.time())))
+    await source.synchronize()
+    return await source.fetch(asked, source.instant())
 
 
 # Through Prometheus
@@ -153,6 +154,7 @@ async def test_the_devices_own_series_does_not_look_like_a_lost_pod(
     source: PrometheusSource,
 ) -> None:
     """Otherwise no pod that shared this GPU could ever be seen to have ended."""
-    found = await source.locate([SHARED_UUID], float(int(time.time())))
+    await source.synchronize()
+    found = await source.locate([SHARED_UUID], source.instant())
 
     assert found == GpuReports(reported=frozenset({SHARED_UUID}))

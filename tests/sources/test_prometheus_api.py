@@ -13,13 +13,14 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources import prometheus_api
 from keda_gpu_scaler.sources.client import Answer
+from keda_gpu_scaler.sources.prometheus_api import Clock
 from tests.sources import web
 
 LABELS = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "exported_pod": "bert-0"}
 KINDS: dict[str, Callable[[Answer], object]] = {
     "matrix": prometheus_api.matrix,
     "vector": prometheus_api.vector,
-    "scalar": prometheus_api.scalar,
+    "scalar or vector": prometheus_api.clock,
 }
 PARSERS = list(KINDS.values())
 
@@ -53,10 +54,16 @@ def test_a_vector_becomes_rows_of_one_point() -> None:
     assert prometheus_api.vector(vector(element)) == [Row(LABELS, [(1700000000.123, 0.5)])]
 
 
-def test_a_scalar_becomes_a_number() -> None:
+def test_a_clock_is_a_scalar() -> None:
     given = answer(web.success("scalar", [1700000000.2, "1700000000.1"]))
 
-    assert prometheus_api.scalar(given) == 1700000000.1
+    assert prometheus_api.clock(given) == Clock(1700000000.1, takes_long_queries=True)
+
+
+def test_the_clock_of_victoria_metrics_is_a_vector() -> None:
+    given = vector({"metric": {}, "value": [1700000030, "1700000000.1"]})
+
+    assert prometheus_api.clock(given) == Clock(1700000000.1, takes_long_queries=False)
 
 
 def test_an_empty_answer_is_no_rows() -> None:
@@ -82,7 +89,7 @@ def test_numbers_json_lacks_are_read(spelled: str, value: float) -> None:
 def test_a_scalar_that_is_no_number_is_refused(spelled: str) -> None:
     given = answer(web.success("scalar", [0, spelled]))
     with pytest.raises(errors.SourceMalformedError, match="no number"):
-        prometheus_api.scalar(given)
+        prometheus_api.clock(given)
 
 
 def test_infos_are_no_trouble() -> None:
@@ -220,8 +227,9 @@ def test_another_result_type_is_malformed(kind: str, content: object) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("result", [None, {}, "x", 1])
 def test_a_result_that_is_no_list_is_malformed(kind: str, result: object) -> None:
-    with pytest.raises(errors.SourceMalformedError, match=f"a {kind} that is no list"):
-        KINDS[kind](answer(web.success(kind, result)))
+    shown, *_ = kind.split()
+    with pytest.raises(errors.SourceMalformedError, match=f"a {shown} that is no list"):
+        KINDS[kind](answer(web.success(shown, result)))
 
 
 @pytest.mark.parametrize(
@@ -266,10 +274,12 @@ def test_one_wrong_element_makes_the_whole_vector_malformed(element: object) -> 
         prometheus_api.vector(vector(element))
 
 
-@pytest.mark.parametrize("result", [[], [0], [0, None], [0, "one"], [0, {}]])
+@pytest.mark.parametrize(
+    "result", [[], [0], [0, None], [0, "one"], [0, {}], [{}], [{"value": 1}], [{"value": [0]}]]
+)
 def test_a_scalar_of_the_wrong_shape_is_malformed(result: object) -> None:
     with pytest.raises(errors.SourceMalformedError, match="a scalar of the wrong shape"):
-        prometheus_api.scalar(answer(web.success("scalar", result)))
+        prometheus_api.clock(answer(web.success("scalar", result)))
 
 
 json_values = st.recursive(
@@ -312,7 +322,7 @@ def test_any_bytes_are_an_answer_or_a_source_error(body: bytes, status: int) -> 
 @given(result=json_values)
 def test_any_scalar_is_a_number_or_a_source_error(result: object) -> None:
     try:
-        value = prometheus_api.scalar(answer(web.success("scalar", result)))
+        value = prometheus_api.clock(answer(web.success("scalar", result))).seconds
     except errors.SourceError as error:
         assert str(error)  # noqa: PT017 - either is right
     else:

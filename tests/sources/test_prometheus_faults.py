@@ -255,6 +255,9 @@ async def test_a_question_names_its_time_and_its_limit(server: HttpServer) -> No
     assert snapshot.path == exporters.path == age.path == "/prefix/api/v1/query"
     assert snapshot.form["time"] == age.form["time"] == "1700000100.000"
     assert snapshot.form["timeout"] == age.form["timeout"] == "2.500"
+    for request in server.requests:
+        assert request.form["partial_response"] == "false"
+        assert request.form["deny_partial_response"] == "1"
 
 
 # The clock

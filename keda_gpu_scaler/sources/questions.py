@@ -1,0 +1,62 @@
+"""Questions to one Prometheus: sent, read and stated as facts."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler.observation import Row
+from keda_gpu_scaler.sources import prometheus_api
+from keda_gpu_scaler.sources.client import Answer
+from keda_gpu_scaler.sources.endpoint import Endpoint
+
+Result = TypeVar("Result")
+
+
+class Questions:
+    """Asks one endpoint; how long each answer took, or why there was none, is a fact."""
+
+    def __init__(
+        self, name: str, endpoint: Endpoint, observe: facts.Observer, clock: Callable[[], float]
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            name: how triggers call the source.
+            endpoint: where to ask.
+            observe: is told of every query.
+            clock: seconds that never go back.
+        """
+        self._name, self._endpoint, self._observe, self._clock = name, endpoint, observe, clock
+
+    async def vector(self, kind: str, text: str, at: float, /) -> list[Row]:
+        """Ask for an instant vector."""
+        return await self.asked(kind, text, at, prometheus_api.vector)
+
+    async def matrix(self, kind: str, text: str, at: float, /) -> list[Row]:
+        """Ask for ranges of points."""
+        return await self.asked(kind, text, at, prometheus_api.matrix)
+
+    async def asked(
+        self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
+    ) -> Result:
+        """Ask for whatever `parse` reads.
+
+        Args:
+            kind: what the question is called in the log and in the metrics.
+            text: PromQL.
+            at: the instant; None: the server's now.
+            parse: the answer's reader.
+
+        Raises:
+            errors.SourceError: there is no whole answer.
+        """
+        began = self._clock()
+        try:
+            answer = await self._endpoint.ask(text, at)
+            result = await asyncio.to_thread(parse, answer)
+        except errors.SourceError as error:
+            self._observe(facts.Queried(self._name, kind, self._clock() - began, str(error)))
+            raise
+        self._observe(facts.Queried(self._name, kind, self._clock() - began, None))
+        return result
