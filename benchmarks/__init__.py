@@ -8,6 +8,7 @@
     throughput  GetMetrics of the scaler against the echo server, in turns
     schedule    when KEDA's loops and the HPA's ask about which trigger
     queries     what a minute of polling costs Prometheus
+    evidence    what kube-state-metrics is asked, next to the snapshot
     comparison  figures → ratios
     report      the table and the file
 

@@ -2,19 +2,20 @@
 
 import asyncio
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from benchmarks import ghz, queries, report, throughput
+from benchmarks import evidence, ghz, queries, report, throughput
 from tests import prometheus
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
-LONGEST_SECONDS = 360.0
-"""Bounds a run that hangs; with the defaults one takes about five minutes."""
+LONGEST_SECONDS = 540.0
+"""Bounds a run that hangs; with the defaults one takes about six minutes."""
 
 
 @app.command()
@@ -24,28 +25,41 @@ def main(
     requests: Annotated[int, typer.Option(min=100, help="Requests of one turn.")] = 4000,
     seconds: Annotated[float, typer.Option(min=1, help="How long to poll.")] = 60.0,
     triggers: Annotated[list[int] | None, typer.Option(min=1, help="How many to poll.")] = None,
+    pods: Annotated[int, typer.Option(min=10, help="How many to ask the cluster about.")] = 2000,
 ) -> None:
-    """Measure GetMetrics against an echo server, and what polling costs a Prometheus."""
+    """Measure GetMetrics against an echo server, and what questions cost a Prometheus."""
     ghz.binary()
     prometheus.PrometheusServer.binary()
     counts = sorted(triggers or [10, 1000])
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        measuring = _measure(Path(directory), rounds, requests, counts, seconds)
+        measuring = _measure(Path(directory), _Plan(rounds, requests, counts, seconds, pods))
         results = asyncio.run(asyncio.wait_for(measuring, LONGEST_SECONDS))
     console = Console()
     report.show(results, console)
     console.print(f"everything measured: {report.write(results)}", soft_wrap=True)
 
 
-async def _measure(
-    directory: Path, rounds: int, requests: int, counts: list[int], seconds: float
-) -> report.Results:
-    runs = await throughput.measure(_new(directory / "throughput"), rounds, requests)
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How much of everything."""
+
+    rounds: int
+    requests: int
+    triggers: list[int]
+    seconds: float
+    pods: int
+
+
+async def _measure(directory: Path, plan: _Plan) -> report.Results:
+    runs = await throughput.measure(_new(directory / "throughput"), plan.rounds, plan.requests)
     costs = [
-        await queries.measure(_new(directory / f"{count}"), count, seconds) for count in counts
+        await queries.measure(_new(directory / f"{count}"), count, plan.seconds)
+        for count in plan.triggers
     ]
-    own = await queries.measure_own_trigger(_new(directory / "own"), counts[-1], seconds)
-    return report.Results(runs, costs, own)
+    most = plan.triggers[-1]
+    own = await queries.measure_own_trigger(_new(directory / "own"), most, plan.seconds)
+    asked = await evidence.measure(_new(directory / "evidence"), plan.pods, plan.rounds)
+    return report.Results(runs, costs, own, asked)
 
 
 def _new(directory: Path) -> Path:

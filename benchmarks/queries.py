@@ -109,10 +109,10 @@ async def _cost(
     for trigger in asked:  # not measured: everything is asked for the first time
         await ask(trigger)
     asks = schedule.asks(triggers, seconds)
-    before, used = await _read(prometheus), scaler.cpu_seconds() if scaler else 0.0
+    before, used = await read(prometheus), scaler.cpu_seconds() if scaler else 0.0
     took = await _play(asks, lambda number: ask(asked[number]), seconds)
     scaler_cpu = scaler.cpu_seconds() - used if scaler else None
-    after = await _read(prometheus)
+    after = await read(prometheus)
     cpu = after.cpu_seconds - before.cpu_seconds
     return Cost(triggers, took, len(asks), after.queries - before.queries, cpu, scaler_cpu)
 
@@ -135,7 +135,8 @@ async def _play(
     return loop.time() - begin
 
 
-async def _read(prometheus: PrometheusServer) -> Counters:
+async def read(prometheus: PrometheusServer) -> Counters:
+    """Return what a Prometheus counts of itself."""
     async with httpx.AsyncClient(trust_env=False) as client:
         page = await client.get(f"{prometheus.url}/metrics")
         return counters.parse(page.raise_for_status().text)

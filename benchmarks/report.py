@@ -15,6 +15,7 @@ from rich.table import Table
 import keda_gpu_scaler
 from benchmarks import ghz, schedule, throughput
 from benchmarks.comparison import Ratio
+from benchmarks.evidence import Asked
 from benchmarks.ghz import Run
 from benchmarks.queries import Cost
 
@@ -30,6 +31,7 @@ class Results:
     """Of the scaler, one for each number of triggers."""
     own_trigger: Cost
     """Of KEDA's own trigger, for the largest number of triggers."""
+    evidence: Asked
 
 
 def show(results: Results, console: Console) -> None:
@@ -38,6 +40,7 @@ def show(results: Results, console: Console) -> None:
     console.print(_throughput(results.runs))
     console.print(_queries(results.costs))
     console.print(_processors(results))
+    console.print(_evidence(results.evidence))
 
 
 def write(results: Results) -> Path:
@@ -57,6 +60,11 @@ def _everything(results: Results) -> dict[str, Any]:
         "runs": {name: [asdict(run) for run in runs] for name, runs in results.runs.items()},
         "queries": [_cost(one) for one in results.costs],
         "own_trigger": _cost(results.own_trigger),
+        "evidence": {
+            **asdict(results.evidence),
+            "time_ratio": asdict(results.evidence.seconds),
+            "cpu_ratio": asdict(results.evidence.cpu),
+        },
     }
 
 
@@ -112,6 +120,15 @@ def _processors(results: Results) -> Table:
         scaler = "-" if used is None else f"{used:.2f}"
         shown = (f"{cost.seconds:.0f}", f"{cost.prometheus_cpu_seconds:.2f}", scaler)
         table.add_row(f"{cost.triggers}", who, *shown)
+    return table
+
+
+def _evidence(asked: Asked) -> Table:
+    title = f"What kube-state-metrics is asked about {asked.pods} pods ÷ the snapshot of them"
+    table = Table("", "time to answer", "Prometheus' processor time", title=title)
+    table.add_row("ratio", _text(asked.seconds), _text(asked.cpu))
+    for name, spent in {"seconds": asked.usual, "seconds, the first time": asked.first}.items():
+        table.add_row(name, f"{spent.seconds:.2f}", f"{spent.prometheus_cpu_seconds:.2f}")
     return table
 
 

@@ -84,11 +84,12 @@ async def fill(prometheus: PrometheusServer, workloads: int, ahead_seconds: floa
 def _parts(workloads: int, begin: float) -> Iterator[Gpu | Up]:
     pods = [(one, pod) for one in triggers(workloads) for pod in one.pods]
     for index, (one, pod) in enumerate(pods):
-        node = _node(index // GPUS_PER_NODE)
+        exporter = node(index // GPUS_PER_NODE)
         if index % GPUS_PER_NODE == 0:
-            yield Up(instance=node, begin=begin)
-        yield Gpu(pod, one.percent, namespace=NAMESPACE, instance=node, begin=begin)
+            yield Up(instance=exporter, begin=begin)
+        yield Gpu(pod, one.percent, namespace=NAMESPACE, instance=exporter, begin=begin)
 
 
-def _node(number: int) -> str:
+def node(number: int) -> str:
+    """Return the address of an exporter."""
     return f"10.0.{number // 250}.{number % 250 + 1}:9400"

@@ -18,6 +18,7 @@ from rich.console import Console
 from benchmarks import (
     comparison,
     counters,
+    evidence,
     ghz,
     processes,
     queries,
@@ -26,9 +27,11 @@ from benchmarks import (
     throughput,
     world,
 )
+from benchmarks.evidence import Asked, Round, Spent
 from benchmarks.ghz import Run
 from benchmarks.queries import Cost
 from keda_gpu_scaler import trigger
+from keda_gpu_scaler.observation import Observation
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.spec import ScaledObject
 from tests.triggers import access
@@ -230,10 +233,30 @@ def test_kedas_own_trigger_asks_for_exactly_its_own_pods() -> None:
     assert 'exported_pod=~"model-7-' in text
 
 
+def test_evidence_is_compared_with_the_snapshot_of_the_same_round() -> None:
+    rounds = [Round(Spent(1, 1), Spent(2, 3)), Round(Spent(4, 2), Spent(4, 2))]
+    asked = Asked(10, Spent(9, 9), [*rounds, rounds[1]])
+    assert asked.seconds == comparison.Ratio(1, 1, 2)
+    assert asked.cpu == comparison.Ratio(1, 1, 3)
+    assert asked.usual == Spent(4, 2)
+
+
+async def test_what_is_measured_about_evidence_is_a_right_answer(tmp_path: Path) -> None:
+    asked = await evidence.measure(tmp_path, 20, 1)
+    assert asked.usual.seconds > 0
+
+
+def test_a_pod_that_is_missing_in_an_answer_fails_the_benchmark() -> None:
+    with pytest.raises(processes.ServerError, match="20 pods: 0 reported, 0 listed, 0 of them"):
+        evidence.check(20, Observation((), (), {}), None)
+
+
 def test_the_tables_show_ratios_and_what_was_counted() -> None:
     shown = io.StringIO()
     cost = Cost(1000, 60.0, 6000, 9, prometheus_cpu_seconds=1.25, scaler_cpu_seconds=7.5)
     runs = {"echo": [Run(10, 100, 0.01)], "100 triggers": [Run(10, 80, 0.02)]}
-    report.show(report.Results(runs, [cost], cost), Console(file=shown, width=100))
-    for text in ("0.80  (0.80 to 0.80)", "2.00  (2.00 to 2.00)", "0.0015", "1.25", "7.50"):
+    asked = Asked(10, Spent(3, 2), [Round(Spent(1, 0.5), Spent(1.5, 0.75))])
+    report.show(report.Results(runs, [cost], cost, asked), Console(file=shown, width=100))
+    ratios = ("0.80  (0.80 to 0.80)", "2.00  (2.00 to 2.00)", "1.50  (1.50 to 1.50)")
+    for text in (*ratios, "0.0015", "1.25", "7.50", "0.75", "3.00"):
         assert text in shown.getvalue()

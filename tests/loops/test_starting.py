@@ -6,7 +6,6 @@ from keda_gpu_scaler.autoscaling import Keda
 from keda_gpu_scaler.decision import State
 from tests.loops.loop import Loop, both
 from tests.loops.monitoring import STEP
-from tests.triggers import spec
 
 loading = pytest.mark.parametrize("loading", [0.0, 100.0])
 
@@ -77,10 +76,8 @@ async def test_created_together_with_its_scaled_object_is_not_killed_while_it_lo
 
 
 async def test_created_together_with_its_scaled_object_by_exporters_alone() -> None:
-    """What loads at 0 % is known to be young for as long as `warmup` says."""
-    trigger = spec(warmup="5m")
-    loop = Loop(lambda _: 30.0, evidence_there=False, replicas=0, loading=0.0, trigger=trigger)
-    loop.start_seconds = 300.0
+    """What loads at 0 % is young for as long as `warmup` says, and the cooldown begins then."""
+    loop = Loop(lambda _: 30.0, evidence_there=False, replicas=0, loading=0.0, start_seconds=300.0)
     loop.resize(1)
     await loop.run(1200, keda=True)
     assert set(loop.sizes) == {1}
