@@ -18,7 +18,7 @@ from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 REMEMBER_SECONDS = 600.0
 """KEDA asks every 30 s by default; what nobody asked for this long is gone, or as good as new."""
 TRIGGERS_REMEMBERED = 20_000
-PARTS = frozenset({"scrape", "history", "evidence", "jobs", "exporters"})
+PARTS = frozenset({"scrape", "history", "own-history", "evidence", "jobs", "exporters"})
 """Queries that can fail while their source is up; any other one takes the source down."""
 _DECIMALS = 3
 EXPORTERS_ONLY = (

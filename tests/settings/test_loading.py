@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from keda_gpu_scaler import errors, settings
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import LogFormat, LogLevel, PrometheusSettings, ScrapeSettings
 
 PREFIX = "KEDA_GPU_SCALER_"
@@ -47,6 +48,7 @@ def test_the_defaults_are_what_the_documentation_promises() -> None:
     assert str(loaded.http_address) == ":8080"
     assert loaded.config is None
     assert (loaded.log_level, loaded.log_format) == (LogLevel.INFO, LogFormat.AUTO)
+    assert loaded.own_promql is Policy.NAMESPACED
     assert loaded.give_up_seconds == 3600
     assert loaded.shutdown_grace_seconds == 20
     assert loaded.connection_max_age_seconds == 600
@@ -61,6 +63,7 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         HTTP_ADDRESS="[::1]:81",
         LOG_LEVEL="DEBUG",
         LOG_FORMAT="json",
+        OWN_PROMQL="Deny",
         GIVE_UP="2h",
         SHUTDOWN_GRACE="0s",
         CONNECTION_MAX_AGE="5m",
@@ -75,6 +78,7 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
     assert loaded.grpc_address == ("127.0.0.1", 0)
     assert loaded.http_address == ("::1", 81)
     assert (loaded.log_level, loaded.log_format) == (LogLevel.DEBUG, LogFormat.JSON)
+    assert loaded.own_promql is Policy.DENY
     assert loaded.give_up_seconds == 7200
     assert loaded.shutdown_grace_seconds == 0
     assert loaded.connection_max_age_seconds == 300
