@@ -59,9 +59,6 @@ async def open_lab(
         scaler = Scaler(directory, f"http://{door.address}")
         stack.callback(scaler.stop)
         await scaler.start()
-        if evidence is Basis.KUBE_STATE_METRICS:
-            # The scaler asks about the past, and looks a minute later for what it did not find.
-            await prometheus.wait_for("kube_pod_owner offset 4s")
         timeline = Timeline()
         await stack.enter_async_context(watching(client, name, timeline))
         yield Lab(

@@ -45,7 +45,7 @@ _ITSELF: series.Sample = (
     },
     1,
 )
-"""No real one runs in a cluster without a pod; a scaler finds it before a scenario has any."""
+"""No real one runs in a cluster without a pod: one that lists none is known not to collect them."""
 
 
 @dataclass(slots=True, eq=False)
