@@ -166,14 +166,16 @@ async def test_the_pods_of_a_real_cluster_are_shown_under_the_load_that_is_offer
             missing = await client.get("/nodes/green/metrics")
     pods = [{"name": "bert-5d4f8-aaaaa", "ready": True, "gpu_percent": 64}]
     named = {"namespace": "team-a", "name": "bert"}
-    assert changed.json() == named | {"load": 64, "loading_percent": 0, "pods": pods}
+    unchanged = {"loading_percent": 0, "draining_percent": 0, "completed_percent": None}
+    assert changed.json() == named | unchanged | {"load": 64, "pods": pods}
     assert page.count("DCGM_FI_DEV_GPU_UTIL{") == page.count('Hostname="blue"') / 10 == 2
     assert page.count('container="model"') == page.count('pod="bert-5d4f8-aaaaa"') == 10
     assert (
         'simulator_router_offered_load_percent{namespace="team-a",workload="bert"} 64.0' in router
     )
     assert refused.json()["error"] == (
-        "replicas: the real cluster decides; only load and loading_percent can change"
+        "replicas: not up to the simulator here; only completed_percent, draining_percent, load,"
+        " loading_percent can change"
     )
     assert (refused.status_code, missing.status_code) == (422, 404)
 

@@ -1,5 +1,6 @@
 """The mirror of a real cluster: which pods it shows, on which GPUs, and with which load."""
 
+import dataclasses
 from datetime import UTC, datetime
 
 import pytest
@@ -63,8 +64,25 @@ def seen(
     )
 
 
-def offer(shown: mirror.Mirror, load: float, loading_percent: float = 0) -> None:
-    shown.put(KEY, cluster.Wanted(load=load, loading_percent=loading_percent), 0)
+def completed(name: str) -> mirror.Pod:
+    return dataclasses.replace(seen(name, ready=False), completed=True)
+
+
+def offer(
+    shown: mirror.Mirror,
+    load: float,
+    *,
+    loading_percent: float = 0,
+    draining_percent: float = 0,
+    completed_percent: float | None = None,
+) -> None:
+    wanted = cluster.Wanted(
+        load=load,
+        loading_percent=loading_percent,
+        draining_percent=draining_percent,
+        completed_percent=completed_percent,
+    )
+    shown.put(KEY, wanted, 0)
 
 
 def percents(shown: mirror.Mirror) -> list[float]:
@@ -100,8 +118,7 @@ def test_nodes_are_those_with_gpus_to_give() -> None:
     [
         pytest.param(real(), True, id="scheduled and not started"),
         pytest.param(real(status=PodStatus(phase="Running")), True, id="running"),
-        pytest.param(real(status=PodStatus(phase="Succeeded")), False, id="succeeded"),
-        pytest.param(real(status=PodStatus(phase="Failed")), False, id="failed"),
+        pytest.param(real(status=PodStatus(phase="Failed")), True, id="failed"),
         pytest.param(real(node=None), False, id="pending without a node"),
         pytest.param(real(container(None)), False, id="asks for no GPU"),
         pytest.param(real(container("0")), False, id="asks for none in words"),
@@ -109,7 +126,7 @@ def test_nodes_are_those_with_gpus_to_give() -> None:
         pytest.param(Pod(), False, id="empty"),
     ],
 )
-def test_a_pod_is_shown_from_its_placement_to_its_end(pod: Pod, *, shown: bool) -> None:
+def test_a_pod_that_was_placed_has_gpus_if_it_asks_for_them(pod: Pod, *, shown: bool) -> None:
     assert bool(list(pods.pods([pod]))) is shown
 
 
@@ -176,6 +193,14 @@ def test_a_pod_that_was_deleted_is_terminating() -> None:
     assert (alive.terminating, terminating.terminating) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("phase", "ended"), [("Running", False), ("Succeeded", True), ("Failed", True)]
+)
+def test_a_pod_that_succeeded_or_failed_has_completed(phase: str, *, ended: bool) -> None:
+    (found,) = pods.pods([real(status=PodStatus(phase=phase))])
+    assert found.completed is ended
+
+
 # Which GPUs are shown
 
 
@@ -240,17 +265,31 @@ def test_no_gpu_is_held_twice_and_none_is_lost(looks: list[dict[str, tuple[str, 
         pytest.param([seen("a", gpus=3), seen("b")], [37.5, 37.5], id="spread over the GPUs"),
         pytest.param([seen("a", gpus=2), seen("b", ready=False)], [75, 33], id="one is loading"),
         pytest.param([seen("a", ready=False)], [33], id="all are loading"),
-        pytest.param([seen("a", gpus=2), seen("b", terminating=True)], [75, 0], id="one leaves"),
-        pytest.param([seen("a", ready=False, terminating=True)], [0], id="leaves without Ready"),
+        pytest.param([seen("a", gpus=2), seen("b", terminating=True)], [75, 22], id="one leaves"),
+        pytest.param([seen("a", ready=False, terminating=True)], [22], id="leaves without Ready"),
+        pytest.param([seen("a"), completed("b")], [100], id="one completed"),
     ],
 )
 def test_load_spreads_over_the_gpus_of_ready_pods(
     found: list[mirror.Pod], expected: list[float]
 ) -> None:
     shown = mirror.Mirror()
-    offer(shown, 150, loading_percent=33)
+    offer(shown, 150, loading_percent=33, draining_percent=22)
     shown.show(NODES, found)
     assert percents(shown) == expected
+
+
+@pytest.mark.parametrize("percent", [0, 44])
+def test_a_completed_pod_is_named_where_an_exporter_is_wanted_that_does_so(percent: float) -> None:
+    shown = mirror.Mirror()
+    shown.show(NODES, [seen("a"), seen("b")])
+    offer(shown, 50, completed_percent=percent)
+    shown.show(NODES, [seen("a"), completed("b")])
+    assert percents(shown) == [50, percent]
+    assert held(shown) == {"a": [(0, 0)], "b": [(0, 1)]}
+    offer(shown, 50)
+    shown.show(NODES, [seen("a"), completed("b")])
+    assert held(shown) == {"a": [(0, 0)]}
 
 
 def test_load_can_be_offered_before_there_are_pods_and_stays_when_they_are_gone() -> None:

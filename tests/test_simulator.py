@@ -427,6 +427,8 @@ async def test_the_pages_are_scraped_over_http(simulator: Simulator) -> None:
         (b'{"load": "9"}', 422, "load: Input should be a valid number"),
         (b'{"kind": "daemonset"}', 422, "kind: Input should be 'deployment' or 'statefulset'"),
         (b'{"mig": "9g.1gb"}', 422, "mig: String should match pattern"),
+        (b'{"draining_percent": 1}', 422, "draining_percent: not up to the simulator here"),
+        (b'{"completed_percent": 1}', 422, "completed_percent: not up to the simulator here"),
         (b'{"replica": 1}', 422, "replica: Extra inputs are not permitted"),
         (b'{"replicas": -1, "load": -1}', 422, "; load: "),
         (b'{"replicas": 10000, "gpus_per_pod": 64}', 422, "640000 devices, more than 100000"),

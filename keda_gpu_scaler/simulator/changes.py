@@ -32,6 +32,8 @@ class Change(pydantic.BaseModel):
     mig: str | None = pydantic.Field(None, pattern=r"^[12347]g\.[1-9][0-9]{0,2}gb$")
     startup_seconds: float = pydantic.Field(0, ge=0, le=86_400)
     loading_percent: float = pydantic.Field(0, ge=0, le=100)
+    draining_percent: float = pydantic.Field(0, ge=0, le=100)
+    completed_percent: float | None = pydantic.Field(None, ge=0, le=100)
 
     def apply(self, wanted: cluster.Wanted) -> cluster.Wanted:
         """Return the wish with the given fields changed."""
@@ -46,8 +48,8 @@ def from_json(body: bytes, changeable: Collection[str]) -> Change:
     """Read a JSON object; NotJsonError or ValueError says what is wrong with it."""
     change = _parsed(body)
     if refused := sorted(change.model_fields_set.difference(changeable)):
-        can = " and ".join(sorted(changeable))
-        raise ValueError(f"{', '.join(refused)}: the real cluster decides; only {can} can change")
+        those, can = ", ".join(refused), ", ".join(sorted(changeable))
+        raise ValueError(f"{those}: not up to the simulator here; only {can} can change")
     return change
 
 

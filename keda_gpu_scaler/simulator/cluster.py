@@ -43,6 +43,10 @@ class Wanted:
     startup_seconds: float = 0
     loading_percent: float = 0
     """What a pod's devices show until it is Ready; some models load at 100 %."""
+    draining_percent: float = 0
+    """What the devices of a pod that was deleted show: it finishes what it began."""
+    completed_percent: float | None = None
+    """What the devices of a pod that has completed show; None: nothing names it any more."""
 
     @property
     def template(self) -> str:
@@ -65,11 +69,13 @@ class Pod:
     container: str = ""
     """The container that holds the devices; empty: it is called like the workload."""
     terminating: bool = False
-    """A pod on its way out is shown until it is gone, and does nothing."""
+    """A pod on its way out is shown until it is gone, and takes no load."""
+    completed: bool = False
+    """It has succeeded or failed, and its devices are named after it still."""
 
     def is_ready(self, now: float) -> bool:
         """Tell whether the pod takes load."""
-        return now >= self.ready_at and not self.terminating
+        return now >= self.ready_at and not self.terminating and not self.completed
 
 
 @dataclass(slots=True)
@@ -93,7 +99,9 @@ class Workload:
             yield pod, share if pod.is_ready(now) else self._percent_without_load(pod)
 
     def _percent_without_load(self, pod: Pod) -> float:
-        return 0 if pod.terminating else self.wanted.loading_percent
+        if pod.completed:
+            return self.wanted.completed_percent or 0
+        return self.wanted.draining_percent if pod.terminating else self.wanted.loading_percent
 
     def next_name(self) -> str:
         """Name the pod that comes next."""
@@ -128,7 +136,11 @@ class Simulated(Protocol):
 class Cluster:
     """Nodes with GPUs, and the workloads that hold them."""
 
-    changeable = frozenset(each.name for each in fields(Wanted))
+    changeable = frozenset(each.name for each in fields(Wanted)) - {
+        "draining_percent",
+        "completed_percent",
+    }
+    """Its pods are gone at once: none of them drains, and none completes."""
 
     def __init__(self, nodes: int = 1, spare_gpus: int = 0) -> None:
         """Build nodes that have `spare_gpus` GPUs each before any pod comes."""

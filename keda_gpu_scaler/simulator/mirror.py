@@ -1,7 +1,8 @@
 """The nodes and pods of a real cluster, with a load that is made up.
 
 Pure: what the cluster has comes in as values. A pod holds its GPUs from the first list that has it
-to the last one, and a GPU that was once there stays for as long as its node.
+to the last one, and a GPU that was once there stays for as long as its node. A pod that has
+completed holds nothing, unless somebody wants an exporter that goes on naming it.
 """
 
 import itertools
@@ -22,7 +23,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod that was placed on a node, holds GPUs and has not ended."""
+    """A pod that was placed on a node and was given GPUs."""
 
     uid: str
     """Tells two pods of one name apart, as a StatefulSet has them one after the other."""
@@ -33,12 +34,14 @@ class Pod:
     container: str
     ready: bool
     terminating: bool
+    completed: bool = False
+    """It has succeeded or failed."""
 
 
 class Mirror:
     """What a real cluster had when it was last looked at, and the load offered to it."""
 
-    changeable = frozenset({"load", "loading_percent"})
+    changeable = frozenset({"load", "loading_percent", "draining_percent", "completed_percent"})
 
     def __init__(self) -> None:
         """Begin without a node; nothing is shown until the first look."""
@@ -52,7 +55,7 @@ class Mirror:
         """Show these nodes and those of the pods that are on them."""
         self._show_nodes(nodes)
         homes = {node.host: node for node in self.nodes}
-        shown = [pod for pod in pods if pod.node in homes]
+        shown = [pod for pod in pods if pod.node in homes and self._is_named(pod)]
         self._give_back(pod.uid for pod in shown)
         self._take(shown, homes)
         self._show_workloads(shown)
@@ -81,6 +84,11 @@ class Mirror:
             node.fill(each.gpus)
             self.nodes.append(node)
 
+    def _is_named(self, pod: Pod) -> bool:
+        """Tell whether the exporter names this pod."""
+        offered = self._offered.get(pod.workload, cluster.Wanted())
+        return not pod.completed or offered.completed_percent is not None
+
     def _give_back(self, living: Iterable[str]) -> None:
         for uid in self._held.keys() - set(living):
             node, held = self._held.pop(uid)
@@ -102,4 +110,4 @@ class Mirror:
     def _shown(self, pod: Pod) -> cluster.Pod:
         _, held = self._held[pod.uid]
         ready_at = -math.inf if pod.ready else math.inf
-        return cluster.Pod(pod.name, held, ready_at, pod.container, pod.terminating)
+        return cluster.Pod(pod.name, held, ready_at, pod.container, pod.terminating, pod.completed)

@@ -12,7 +12,7 @@ from lightkube.utils.quantity import parse_quantity
 from keda_gpu_scaler.simulator import cluster, mirror
 
 _GPU = "nvidia.com/gpu"
-_ENDED = {"Succeeded", "Failed"}
+_COMPLETED = {"Succeeded", "Failed"}
 
 
 def nodes(found: Iterable[Node]) -> Iterator[mirror.Node]:
@@ -25,11 +25,11 @@ def nodes(found: Iterable[Node]) -> Iterator[mirror.Node]:
 
 
 def pods(found: Iterable[Pod]) -> Iterator[mirror.Pod]:
-    """Yield the pods that hold GPUs: from when they were placed on a node until they have ended."""
+    """Yield the pods that were given GPUs, as soon as they were placed on a node."""
     for pod in found:
         spec, status = pod.spec or PodSpec(containers=[]), pod.status or PodStatus()
         holders = [each for each in spec.containers if _gpus(each)]
-        if holders and spec.nodeName and status.phase not in _ENDED:
+        if holders and spec.nodeName:
             yield _pod(pod.metadata or ObjectMeta(), spec.nodeName, status, holders)
 
 
@@ -48,6 +48,7 @@ def _pod(
             each.type == "Ready" and each.status == "True" for each in status.conditions or []
         ),
         terminating=metadata.deletionTimestamp is not None,
+        completed=status.phase in _COMPLETED,
     )
 
 

@@ -33,6 +33,21 @@ _SAMPLES: Mapping[Any, Callable[[Any], Iterable[series.Sample]]] = {
 }
 
 
+_ITSELF: series.Sample = (
+    "kube_pod_owner",
+    {
+        "namespace": "monitoring",
+        "pod": "kube-state-metrics-0",
+        "uid": "0",
+        "owner_kind": "StatefulSet",
+        "owner_name": "kube-state-metrics",
+        "owner_is_controller": "true",
+    },
+    1,
+)
+"""No real one runs in a cluster without a pod: one that lists none is known not to collect them."""
+
+
 @dataclass(slots=True, eq=False)
 class _Known(Collector):
     """The objects there are, by resource and uid; a registry tells collectors apart by identity."""
@@ -50,6 +65,7 @@ class _Known(Collector):
         yield from metrics.values()
 
     def _samples(self) -> Iterator[series.Sample]:
+        yield _ITSELF
         for resource, found in self.objects.items():
             for each in found.values():
                 yield from _SAMPLES[resource](each)

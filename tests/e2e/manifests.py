@@ -63,7 +63,8 @@ def _template(namespace: str, app: str, gpus: int, annotations: Mapping[str, str
         "metadata": {"labels": {"app": app}, "annotations": dict(annotations)},
         "spec": {
             "nodeSelector": {NODE_LABEL: namespace},
-            "terminationGracePeriodSeconds": 0,
+            # Without a grace period the API server removes a pod at once: nobody sees it drain.
+            "terminationGracePeriodSeconds": 600 if "e2e/drain" in annotations else 0,
             "containers": [container],
         },
     }

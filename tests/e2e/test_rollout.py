@@ -1,31 +1,37 @@
 """Pods that come and go while the load stays: the number of replicas does not move with them.
 
-How a pod is that loads, crashes or waits for a GPU is a question of its readiness. Until the scaler
-takes readiness from kube-state-metrics or the Kubernetes API it has `warmup`, and these scenarios
-assert what follows from that: pods younger than it change nothing, whatever their GPUs show. A pod
-that is older and never becomes Ready counts as what its GPU shows: the scenarios bound the damage.
-That such a pod counts for nothing, and that a start longer than `warmup` is harmless, belongs to
-the readiness evidence.
+Where it is known how pods are, one that loads, crashes or waits for a GPU counts for nothing. By
+exporters alone `warmup` stands in for that: pods younger than it change nothing, whatever their
+GPUs show. One that is older and never becomes Ready counts as what its GPU shows: the scenarios
+bound the damage.
 """
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
+from lightkube.models.core_v1 import Pod as PodModel
 from lightkube.resources.apps_v1 import Deployment
+from lightkube.resources.core_v1 import Pod
 from lightkube.types import PatchType
 
+from keda_gpu_scaler.evidence import Basis
+from tests.e2e import evidences
 from tests.e2e.lab import Lab
+from tests.e2e.under_load import goes_to_zero, the_hpa_has_a_number
 
 STARTUP_SECONDS = 6
 WARMUP = "12s"
 """A pod's series begin when it is placed: this covers its start and the end of the pod before."""
 DRAIN = "2s"
 """Long enough for a scrape to see old and new pods side by side."""
+START_TIMEOUT = "45s"
+"""So long, at most, a pod is believed in that went before any exporter showed it."""
+LONGER_THAN_THE_WARMUP = 14
+"""And than the window after it."""
 READY = 'sum(kube_pod_status_ready{condition="true"})'
 PENDING = 'sum(kube_pod_status_phase{phase="Pending"})'
-PODS = "count(kube_pod_info)"
-CRASHED = "max(kube_pod_container_status_restarts_total) > 2"
+CRASHING = {"e2e/crash": "true"}
+NEW = {"e2e/version": "2"}
 NOWHERE = {"nodeSelector": {"e2e/nowhere": "true"}}
 
 
@@ -41,13 +47,9 @@ async def open_four(lab: Lab, *, loading_percent: float, surge: int) -> None:
         strategy={"rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}},
     )
     await lab.reaches("bert", 4, within_seconds=60)
-    trigger = lab.gpu("bert", warmup=WARMUP)
+    trigger = lab.gpu("bert", warmup=WARMUP, startTimeout=START_TIMEOUT)
     await lab.autoscale("bert", trigger, min_replicas=0, stabilization_seconds=0)
-
-    async def measured() -> bool:
-        return str(lab.timeline.last("bert", "hpa ScalingActive")).startswith("True")
-
-    await lab.wait(measured, 60, "the HPA has a number")
+    await the_hpa_has_a_number(lab)
 
 
 async def roll_out(lab: Lab, annotations: Mapping[str, str | None], **spec: object) -> None:
@@ -60,51 +62,72 @@ async def roll_out(lab: Lab, annotations: Mapping[str, str | None], **spec: obje
     )
 
 
-async def number(lab: Lab, promql: str) -> float:
-    """Return what one query answers; 0 for nothing."""
-    found = await lab.prometheus.query(promql)
-    return float(found[0]["value"][1]) if found else 0
+async def rolled_out(lab: Lab, since_seconds: float) -> None:
+    """Wait until an update that began after that time has come to its end."""
+
+    async def has_ended() -> bool:
+        seen = lab.timeline.path("bert", "rolled out", since_seconds)
+        return False in seen and seen[-1] is True
+
+    await lab.wait(has_ended, 90, "bert is rolled out")
 
 
-async def shows(lab: Lab, promql: str, wanted: float, *, within_seconds: float) -> None:
-    """Wait until a query answers this number."""
-
-    async def does() -> bool:
-        return await number(lab, promql) == wanted
-
-    await lab.wait(does, within_seconds, f"{promql} is {wanted:g}")
+def counts(lab: Lab, aspect: str, since_seconds: float = 0) -> list[int]:
+    """Return how many pods there were, or were Ready, in order."""
+    seen = lab.timeline.path("bert", aspect, since_seconds)
+    return [each for each in seen if isinstance(each, int)]
 
 
+@evidences.each
 @pytest.mark.parametrize("loading_percent", [0, 100])
 async def test_a_rolling_update_at_load_moves_no_replicas(lab: Lab, loading_percent: float) -> None:
     await open_four(lab, loading_percent=loading_percent, surge=2)
-    began, created = lab.timeline.now_seconds, int(time.time())
-    await roll_out(lab, {"e2e/version": "2"})
-    new = f"count(kube_pod_created >= {created} unless on (uid) kube_pod_deletion_timestamp)"
-    await shows(lab, f"{READY} == {new} == {PODS}", 4, within_seconds=90)
-    # Past the warm-up of the last pod and the window after it.
-    await lab.stays("bert", 4, for_seconds=14)
+    began = lab.timeline.now_seconds
+    await roll_out(lab, NEW)
+    await rolled_out(lab, began)
+    await lab.stays("bert", 4, for_seconds=LONGER_THAN_THE_WARMUP)
     assert lab.path("bert", began) == [4], lab.story()
-    seconds = int(lab.timeline.now_seconds - began)
-    assert await number(lab, f"min_over_time({READY}[{seconds}s:1s])") == 4, lab.story()
-    assert await number(lab, f"max_over_time({PODS}[{seconds}s:1s])") > 4, lab.story()
+    assert min(counts(lab, "ready", began)) == 4, lab.story()
+    assert max(counts(lab, "pods", began)) > 4, lab.story()
+    await goes_to_zero(lab)
+
+
+def crashes(pods: Iterable[PodModel]) -> bool:
+    """Tell whether a container has begun again and again."""
+    statuses = [pod.status.containerStatuses or [] for pod in pods if pod.status]
+    return any(each.restartCount > 2 for containers in statuses for each in containers)
+
+
+def waits(pods: Iterable[PodModel]) -> bool:
+    """Tell whether one pod has no place to run."""
+    return [pod.status and pod.status.phase for pod in pods].count("Pending") == 1
 
 
 @pytest.mark.parametrize(
-    ("loading_percent", "annotations", "spec", "seen", "replicas"),
+    ("lab", "loading_percent", "annotations", "spec", "trouble", "replicas"),
     [
-        pytest.param(0, {"e2e/crash": "true"}, {}, CRASHED, 4, id="crash-at-0"),
-        # Until readiness is known, a pod that loads again and again is a pod with work to do.
-        pytest.param(100, {"e2e/crash": "true"}, {}, CRASHED, 5, id="crash-at-100"),
-        pytest.param(100, {"e2e/version": "2"}, NOWHERE, f"{PENDING} == 1", 4, id="nowhere"),
+        pytest.param(Basis.EXPORTERS, 0, CRASHING, {}, crashes, 4, id="crash-at-0-exporters"),
+        # By its GPU alone, a pod that loads again and again is a pod with work to do.
+        pytest.param(Basis.EXPORTERS, 100, CRASHING, {}, crashes, 5, id="crash-at-100-exporters"),
+        pytest.param(Basis.EXPORTERS, 100, NEW, NOWHERE, waits, 4, id="nowhere-exporters"),
+        *(
+            pytest.param(basis, *row, 4, id=f"{name}-{basis}")
+            for basis in Basis
+            if basis is not Basis.EXPORTERS
+            for name, *row in (
+                ("crash-at-100", 100, CRASHING, {}, crashes),
+                ("nowhere", 100, NEW, NOWHERE, waits),
+            )
+        ),
     ],
+    indirect=["lab"],
 )
 async def test_a_version_that_never_starts_adds_no_more_than_its_pod_shows(  # noqa: PLR0913, PLR0917 - columns
     lab: Lab,
     loading_percent: float,
     annotations: Mapping[str, str],
     spec: Mapping[str, Mapping[str, str]],
-    seen: str,
+    trouble: Callable[[Iterable[PodModel]], bool],
     replicas: int,
 ) -> None:
     await open_four(lab, loading_percent=loading_percent, surge=1)
@@ -112,13 +135,21 @@ async def test_a_version_that_never_starts_adds_no_more_than_its_pod_shows(  # n
     await roll_out(lab, annotations, **spec)
     await lab.reaches("bert", replicas, within_seconds=60)
     await lab.stays("bert", replicas, for_seconds=16)
-    assert await number(lab, seen), lab.story()
-    assert await number(lab, f"{PODS} - {READY}") == 1, lab.story()
+    assert trouble([pod async for pod in lab.client.list(Pod, namespace=lab.name)]), lab.story()
+    assert counts(lab, "pods")[-1] - counts(lab, "ready")[-1] == 1, lab.story()
 
     undone = {field: dict.fromkeys(value) for field, value in spec.items()}
     await roll_out(lab, dict.fromkeys(annotations), **undone)
-    await shows(lab, f"{PODS} == {READY}", 4, within_seconds=60)
+    await rolled_out(lab, began)
+    await lab.reaches("bert", 4, within_seconds=60)
     assert set(lab.path("bert", began)) == {4, replicas}, lab.story()
+    await goes_to_zero(lab)
+
+
+async def number(lab: Lab, promql: str) -> float:
+    """Return what one query answers; 0 for nothing."""
+    found = await lab.prometheus.query(promql)
+    return float(found[0]["value"][1]) if found else 0
 
 
 async def test_replicas_that_find_no_gpu_are_given_back(lab: Lab) -> None:
@@ -128,7 +159,7 @@ async def test_replicas_that_find_no_gpu_are_given_back(lab: Lab) -> None:
     began = lab.timeline.now_seconds
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=0)
     # 300 % over 70 % per replica: 4.3, so 5, and not one more for the two that wait.
-    await shows(lab, PENDING, 2, within_seconds=60)
+    await lab.prometheus.wait_for(f"{PENDING} == 2", within_seconds=60)
     await lab.stays("bert", 5, for_seconds=12)
     assert await number(lab, READY) == 3, lab.story()
 

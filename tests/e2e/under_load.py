@@ -49,6 +49,14 @@ async def follows_more_load(lab: Lab, *, within_seconds: float) -> None:
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
 
 
+async def goes_to_zero(lab: Lab, *, within_seconds: float = 60) -> None:
+    """Offer nothing any more: a workload that really is idle goes to zero, and only ever down."""
+    began = lab.timeline.now_seconds
+    await lab.offer("bert", 0)
+    await lab.reaches("bert", 0, within_seconds=within_seconds)
+    assert lab.path("bert", began) == sorted(lab.path("bert", began), reverse=True), lab.story()
+
+
 async def node_of_some(lab: Lab) -> str:
     """Return a node that runs at least one of the pods, and not all."""
     pods = [pod async for pod in lab.client.list(Pod, namespace=lab.name)]

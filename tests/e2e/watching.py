@@ -68,6 +68,17 @@ def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or 
     name = found.metadata.name
     yield name, "replicas", found.spec.replicas
     yield name, "ready", (found.status and found.status.readyReplicas) or 0
+    yield name, "pods", (found.status and found.status.replicas) or 0
+    yield name, "rolled out", _is_rolled_out(found)
+
+
+def _is_rolled_out(found: Any) -> bool:  # noqa: ANN401 - a Deployment or a StatefulSet
+    """Tell whether every pod is of the newest template and Ready, as `kubectl rollout status`."""
+    status = found.status
+    if status is None or status.observedGeneration != found.metadata.generation:
+        return False
+    counts = {status.replicas, status.updatedReplicas, status.readyReplicas}
+    return {count or 0 for count in counts} == {found.spec.replicas}
 
 
 def _autoscaler(found: HorizontalPodAutoscaler) -> Iterator[Sight]:
