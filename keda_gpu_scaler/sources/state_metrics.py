@@ -11,8 +11,6 @@ from keda_gpu_scaler.observation import Row
 
 FOUND_SECONDS = 300.0
 """Another job that shows kube-state-metrics is rare."""
-MISSING_SECONDS = 60.0
-"""It is looked for more often while it is not there."""
 
 
 class Ask(Protocol):
@@ -48,9 +46,12 @@ class StateMetrics:
         return said if self._lists_pods else replace(said, settled={})
 
     async def _look(self, at: float) -> None:
-        """Learn its scrape jobs; one that is known and down now is still one that should speak."""
-        patience = FOUND_SECONDS if self._jobs else MISSING_SECONDS
-        if self._clock() - self._looked_at < patience:
+        """Learn its scrape jobs; one that is known and down now is still one that should speak.
+
+        Until there is one, each time: a server that has just started can show the exporters before
+        it, and until it speaks a pod on a node whose exporter is down is a pod nobody knows of.
+        """
+        if self._jobs and self._clock() - self._looked_at < FOUND_SECONDS:
             return
         rows = await self._ask("jobs", kube_state.JOBS, at)
         self._jobs |= {row.labels.get("job", "") for row in rows}

@@ -26,13 +26,15 @@ class Server:
         return [Row({"stat": "settled", "job": job}, [(at, 4.0)]) for job in self.jobs]
 
 
-async def test_it_is_looked_for_once_a_minute_while_it_is_not_there() -> None:
+async def test_it_is_looked_for_each_time_until_it_is_there() -> None:
     server, clock = Server(), Clock()
     metrics = StateMetrics(server, clock)
-    for _ in range(5):
+    for _ in range(2):
         assert await metrics.evidence({"ml"}, 0.0) is None
         clock.now += 15
     assert server.asked == [("jobs", kube_state.JOBS)] * 2
+    server.jobs = ["ksm"]
+    assert await metrics.evidence({"ml"}, 0.0) is not None
 
 
 async def test_once_found_it_is_asked_each_time_and_looked_for_rarely() -> None:
