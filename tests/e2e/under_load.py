@@ -12,6 +12,8 @@ LOAD = 230
 REPLICAS = 4
 MORE_LOAD = 480
 """480 % over 70 % per replica: 6.9, so 7."""
+LESS_LOAD = 120
+"""Two replicas would do, and what a part of the pods shows of it asks for fewer still."""
 LONGER_THAN_THE_COOLDOWN = 2 * COOLDOWN_SECONDS
 SHORT_MAX_AGE = {"maxAge": "10s"}
 """Instead of 3 minutes, so that a loss of seconds outlives the last good samples."""
@@ -47,6 +49,14 @@ async def follows_more_load(lab: Lab, *, within_seconds: float) -> None:
     """Wait until the replicas follow `MORE_LOAD`, and never were fewer on the way."""
     await lab.reaches("bert", 7, within_seconds=within_seconds)
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
+
+
+async def goes_to_zero(lab: Lab, *, within_seconds: float = 60) -> None:
+    """Offer nothing any more: a workload that really is idle goes to zero, and only ever down."""
+    began = lab.timeline.now_seconds
+    await lab.offer("bert", 0)
+    await lab.reaches("bert", 0, within_seconds=within_seconds)
+    assert lab.path("bert", began) == sorted(lab.path("bert", began), reverse=True), lab.story()
 
 
 async def node_of_some(lab: Lab) -> str:
