@@ -27,6 +27,7 @@ from tests import remote_write, series
 from tests.processes import bounded, free_port, until
 
 _REQUESTS = "prometheus_http_requests_total"
+_DATA = "data"
 _QUERY = 'handler="/api/v1/query"'
 ROOT = Path(__file__).parents[1]
 READY_WITHIN_SECONDS = 20.0
@@ -117,6 +118,12 @@ class PrometheusServer:
         await self.stop()
         await self.start()
 
+    async def restart_empty(self) -> None:
+        """Stop it and start it again with nothing of what it had stored."""
+        await self.stop()
+        shutil.rmtree(self.directory / _DATA)
+        await self.start()
+
     async def reload(self, scrape_configs: Sequence[Mapping[str, Any]]) -> None:
         """Scrape other targets from now on."""
         self.scrape_configs = scrape_configs
@@ -180,7 +187,7 @@ class PrometheusServer:
     def _flags(self) -> list[str]:
         return [
             f"--config.file={self.directory / 'prometheus.yml'}",
-            f"--storage.tsdb.path={self.directory / 'data'}",
+            f"--storage.tsdb.path={self.directory / _DATA}",
             f"--web.listen-address=127.0.0.1:{self.port}",
             "--web.enable-lifecycle",
             "--web.enable-remote-write-receiver",

@@ -62,6 +62,13 @@ class Scaler:
         """End it as a lost node does."""
         self._program.kill()
 
+    async def restart(self, **settings: str) -> None:
+        """End it without a word and start it anew, with these settings changed."""
+        self.kill()
+        self.settings = {**self.settings, **settings}
+        self._program.environment = self._environment()
+        await self.start()
+
     def events(self, name: str) -> list[dict[str, Any]]:
         """Return what it logged under one event's name, oldest first."""
         lines = (line for line in self._program.output().splitlines() if line.startswith("{"))

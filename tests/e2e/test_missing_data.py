@@ -1,7 +1,7 @@
 """Exporters go away, in each way that they can, or are scraped twice, and all is well again.
 
 What is missing is never taken for idle: no replica goes because its load, or another one's, is not
-seen. Afterwards the load decides again.
+seen. Afterwards the load decides again, down to zero.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import evidences
 from tests.e2e.lab import Lab
 from tests.e2e.relay import Door, Relay
 from tests.e2e.under_load import (
+    LESS_LOAD,
     LOAD,
     LONGER_THAN_THE_COOLDOWN,
     REPLICAS,
     SHORT_MAX_AGE,
+    goes_to_zero,
     node_of_some,
     run_under_load,
 )
@@ -60,16 +63,16 @@ async def _hold_and_go_on(lab: Lab, way: str, nodes: Collection[str], state: str
     everything, known = lab.prometheus.scrape_configs, len(lab.decisions("bert"))
     await _lose(lab, way, nodes)
     await lab.becomes("bert", state, within_seconds=40)
-    # Two replicas would do now, and what can be seen asks for fewer still.
-    await lab.offer("bert", 120)
+    await lab.offer("bert", LESS_LOAD)
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert lab.path("bert") == [REPLICAS], lab.story()
-    assert {made["active"] for made in lab.decisions("bert")[known:]} == {True}, lab.story()
     await _bring_back(lab, everything)
     await lab.reaches("bert", 2, within_seconds=60)
-    await lab.stays("bert", 2, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    assert {made["active"] for made in lab.decisions("bert")[known:]} == {True}, lab.story()
+    await goes_to_zero(lab)
 
 
+@evidences.each
 @pytest.mark.parametrize("way", ["refuse", "are not discovered"])
 async def test_exporters_of_some_pods_that_are_gone_hold_every_replica(lab: Lab, way: str) -> None:
     await run_under_load(lab, **SHORT_MAX_AGE)
@@ -77,10 +80,29 @@ async def test_exporters_of_some_pods_that_are_gone_hold_every_replica(lab: Lab,
     await _hold_and_go_on(lab, way, [some], "partial")
 
 
+@evidences.each
 @pytest.mark.parametrize("way", ["hang", "are not discovered", "go with their job"])
 async def test_exporters_that_are_all_gone_hold_every_replica(lab: Lab, way: str) -> None:
     await run_under_load(lab, **SHORT_MAX_AGE)
     await _hold_and_go_on(lab, way, lab.exporters, "unknown")
+
+
+@evidences.of_all_pods
+async def test_pods_that_no_exporter_has_ever_shown_hold_every_replica(lab: Lab) -> None:
+    # The scheduler spreads four pods over three nodes: at least one is on this one, and not all.
+    silent = lab.exporters[f"{lab.name}-0"]
+    await silent.turn(Door.SHUT)
+    await lab.deploy("bert", replicas=REPLICAS, load=LOAD)
+    await lab.reaches("bert", REPLICAS, within_seconds=60)
+    await lab.autoscale("bert", lab.gpu("bert", **SHORT_MAX_AGE), min_replicas=0)
+    # It may still be starting to report: that it is missing is said after more than a minute.
+    await lab.becomes("bert", "starting", within_seconds=40)
+    await lab.offer("bert", LESS_LOAD)
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    assert lab.path("bert") == [REPLICAS], lab.story()
+    await silent.turn(Door.OPEN)
+    await lab.reaches("bert", 2, within_seconds=60)
+    await goes_to_zero(lab)
 
 
 def _second_service_monitor(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,5 +137,5 @@ async def test_gpus_that_are_scraped_several_times_count_once(lab: Lab) -> None:
     values = {made["value"] for made in lab.decisions("bert")}
     assert values <= {LOAD, None}, lab.story()
 
-    await lab.offer("bert", 120)
+    await lab.offer("bert", LESS_LOAD)
     await lab.reaches("bert", 2, within_seconds=60)

@@ -6,16 +6,21 @@ Whatever happens, replicas that serve are not taken away: nobody knows that they
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
+from tests.e2e import evidences
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
 from tests.e2e.relay import Door
 from tests.e2e.under_load import (
+    LESS_LOAD,
     LONGER_THAN_THE_COOLDOWN,
     MORE_LOAD,
     REPLICAS,
     SHORT_MAX_AGE,
     deploy_under_load,
     follows_more_load,
+    goes_to_zero,
     run_under_load,
     the_hpa_has_a_number,
 )
@@ -82,6 +87,38 @@ async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Co
     said = {(made["state"], made["active"]) for made in lab.decisions("bert")[known:]}
     assert said == {("measured", True)}, lab.story()
     assert lab.timeline.path("bert", "hpa ScalingActive", began) == ["True ValidMetricFound"]
+
+
+@evidences.each
+@pytest.mark.parametrize("fresh", [False, True], ids=["known", "fresh"])
+async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_the_pods(
+    lab: Lab,
+    fresh: bool,  # noqa: FBT001 - a column
+) -> None:
+    # The exporters come last: until then nothing stored tells that there ever were GPUs.
+    await run_under_load(lab, **SHORT_MAX_AGE)
+    for exporter in lab.exporters.values():
+        await exporter.turn(Door.SHUT)
+    lab.timeline.note("Prometheus restarted empty")
+    await lab.prometheus.restart_empty()
+    known = len(lab.decisions("bert"))
+    if fresh:
+        lab.timeline.note("and the scaler")
+        await lab.scaler.restart()
+
+    async def nothing_is_known() -> bool:
+        return [made["value"] for made in lab.decisions("bert")[known:]][-1:] == [None]
+
+    await lab.wait(nothing_is_known, 40, "nothing is known of the load")
+    await lab.offer("bert", LESS_LOAD)
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    assert False not in {made["active"] for made in lab.decisions("bert")[known:]}, lab.story()
+    lab.timeline.note("the exporters can be reached")
+    for exporter in lab.exporters.values():
+        await exporter.turn(Door.OPEN)
+    await lab.reaches("bert", 2, within_seconds=60)
+    assert lab.path("bert") == [REPLICAS, 2], lab.story()
+    await goes_to_zero(lab)
 
 
 async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(

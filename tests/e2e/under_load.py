@@ -12,6 +12,8 @@ LOAD = 230
 REPLICAS = 4
 MORE_LOAD = 480
 """480 % over 70 % per replica: 6.9, so 7."""
+LESS_LOAD = 120
+"""Two replicas would do, and what a part of the pods shows of it asks for fewer still."""
 LONGER_THAN_THE_COOLDOWN = 2 * COOLDOWN_SECONDS
 SHORT_MAX_AGE = {"maxAge": "10s"}
 """Instead of 3 minutes, so that a loss of seconds outlives the last good samples."""
