@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler import condition, decision, facts, feed, memory
+from keda_gpu_scaler import condition, decision, errors, facts, feed, memory
+from keda_gpu_scaler.cluster import Cluster
 from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.decision import Context, Decision, State
 from keda_gpu_scaler.feed import Feed
 from keda_gpu_scaler.memory import Memory
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.source import Source
-from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 from keda_gpu_scaler.witness import Witness
 
 ANSWER_SECONDS = feed.SLOW_SECONDS
@@ -49,37 +50,46 @@ class Evaluator:
         sources: Mapping[str, Source],
         observe: facts.Observer = facts.ignore,
         *,
+        cluster: Cluster | None = None,
         give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the sources over; `close` closes them.
+        """Take the sources and the cluster over; `close` closes them.
 
         Args:
             sources: by the name that triggers call them.
             observe: is told of every decision, snapshot and change of a source.
+            cluster: the Kubernetes API, where it is asked.
             give_up_seconds: how long a pod that vanished with its exporter counts as missing.
             clock: seconds that never go back.
         """
-        self.source_names = frozenset(sources)
-        self._sources, self._observe = sources, observe
+        self.source_names, self.knows_targets = frozenset(sources), cluster is not None
+        self._sources, self._cluster, self._observe = sources, cluster, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
         self._feeds: dict[feed.Key, Feed] = {}
-        self._witnesses = {name: Witness(name, one, observe) for name, one in sources.items()}
+        self._witnesses = {
+            name: Witness(name, one, observe, cluster) for name, one in sources.items()
+        }
         self._records: TTLCache[tuple[ScaledObject, TriggerSpec], _Record] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
 
     async def start(self) -> None:
-        """Start every source."""
-        for source in self._sources.values():
-            await source.start()
+        """Start every source, and to follow the cluster."""
+        for part in self._parts:
+            await part.start()
 
     async def close(self) -> None:
         """End what is on its way and close every source."""
         for shared in self._feeds.values():
             await shared.close()
-        for source in self._sources.values():
-            await source.close()
+        for part in reversed(self._parts):
+            await part.close()
+
+    @property
+    def _parts(self) -> list[Source | Cluster]:
+        parts: list[Source | Cluster] = [*self._sources.values()]
+        return parts if self._cluster is None else [*parts, self._cluster]
 
     def step_seconds(self, source: str) -> float:
         """Return how often a source can have something new."""
@@ -96,6 +106,12 @@ class Evaluator:
             timeout_seconds: what is left of the caller's deadline; None: he set none.
         """
         asked_at = self._clock()
+        if self._cluster is not None and isinstance(spec.pods, ScaleTarget):
+            try:
+                pods = await self._cluster.target(scaled_object, _patience(timeout_seconds))
+            except errors.SourceError as error:
+                return self._without_target(scaled_object, spec, str(error))
+            spec = replace(spec, pods=pods, workload=str(pods))
         record = self._records.get((scaled_object, spec))
         if record is not None and asked_at - record.decided_at < SAME_POLL_SECONDS:
             return record.decision
@@ -105,6 +121,12 @@ class Evaluator:
         decided, kept = self._decided(spec, shared, need, record.memory if record else None)
         self._records[scaled_object, spec] = _Record(decided, self._clock(), kept)
         self._observe(facts.Evaluated(scaled_object, spec, decided, self._age(spec, shared)))
+        return decided
+
+    def _without_target(self, scaled_object: ScaledObject, spec: TriggerSpec, why: str) -> Decision:
+        """Nobody knows whose load it would be: nothing is known of it, nor remembered."""
+        decided = decision.unknown(spec, why, None)
+        self._observe(facts.Evaluated(scaled_object, spec, decided, None))
         return decided
 
     def _feed(self, spec: TriggerSpec, need: Demand) -> Feed:

@@ -76,6 +76,16 @@ class EvidenceChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchChanged:
+    """A watch of the Kubernetes API was lost or works; stated once at each change."""
+
+    resource: str
+    """As kubectl writes it: pods, replicasets.apps."""
+    works: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """One RPC ended."""
 
@@ -86,7 +96,14 @@ class Called:
 
 
 Fact = (
-    Evaluated | Queried | SnapshotTaken | SourceChanged | ExportersFound | EvidenceChanged | Called
+    Evaluated
+    | Queried
+    | SnapshotTaken
+    | SourceChanged
+    | ExportersFound
+    | EvidenceChanged
+    | WatchChanged
+    | Called
 )
 Observer = Callable[[Fact], None]
 

@@ -5,10 +5,11 @@ and Jobs that have pods, and rows for exceptions. Every row says in the label `s
 about, or `or` would drop one of two that are equal without their names.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from keda_gpu_scaler.evidence import Evidence, PodKey, Statement
+from keda_gpu_scaler.evidence import GPU_RESOURCES, Evidence, PodKey, Statement
 from keda_gpu_scaler.observation import Row, Target
 from keda_gpu_scaler.query import alternatives, marked
 from keda_gpu_scaler.spec import Owner
@@ -22,7 +23,7 @@ JOBS = f'group by (job, __name__) ({{__name__=~"{_NAMESPACED}",exported_namespac
 Without `honor_labels` the namespace of a pod is in another label, and a list of pods would look
 empty: such a job is as good as none.
 """
-_GPU_RESOURCES = "nvidia_com_.+|amd_com_.+|gpu_intel_com_.+|habana_ai_.+"
+_GPU_RESOURCES = "|".join(f"{re.sub('[./]', '_', start)}.+" for start in GPU_RESOURCES)
 """As kube-state-metrics writes the names of extended resources."""
 _SETTLED_SECONDS = 120.0
 """A list of pods is believed to be whole after this time: twice the longest usual scrape."""

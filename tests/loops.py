@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from keda_gpu_scaler.autoscaling import Hpa, Keda, Metric, Scale
 from keda_gpu_scaler.decision import Decision
 from keda_gpu_scaler.evaluator import Evaluator
-from keda_gpu_scaler.evidence import Evidence, Statement
+from keda_gpu_scaler.evidence import Basis, Evidence, Statement
+from keda_gpu_scaler.kubernetes.following import API_SERVER
+from keda_gpu_scaler.kubernetes.listing import GONE_SECONDS
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Series, Target
 from keda_gpu_scaler.spec import Owner, TriggerSpec
+from tests.scripted import ScriptedCluster
 from tests.triggers import BERT, spec
 
 STEP = 15
@@ -79,7 +82,7 @@ class Loop:
     """One Deployment in one cluster; it is the scaler's source as well."""
 
     offered: Callable[[float], float]
-    evidence_there: bool = True
+    basis: Basis = Basis.KUBE_STATE_METRICS
     replicas: int = 1
     start_seconds: float = 60.0
     loading: float = 100.0
@@ -103,7 +106,11 @@ class Loop:
     def __post_init__(self) -> None:
         """Begin with pods that have been Ready for an hour."""
         self.clock = self.begin
-        self.evaluator = Evaluator({"default": self}, clock=lambda: self.clock)
+        self.evaluator = Evaluator(
+            {"default": self},
+            cluster=_Api(loop=self) if self.basis is Basis.KUBERNETES else None,
+            clock=lambda: self.clock,
+        )
         for _ in range(self.replicas):
             self.pods.append(self._pod(self.begin - 3600 - self.start_seconds))
         for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):
@@ -205,7 +212,7 @@ class Loop:
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
         """Return what kube-state-metrics said at its last scrape."""
         assert namespaces == {"ml"}
-        if not self.evidence_there:
+        if self.basis is not Basis.KUBE_STATE_METRICS:
             return None
         scraped = at // LIST * LIST
         if scraped < self.listed_since:
@@ -250,6 +257,33 @@ class Loop:
                 )
 
 
+@dataclass(slots=True)
+class _Api(ScriptedCluster):
+    """The Kubernetes API of a loop: it knows of each change at once."""
+
+    loop: Loop | None = None
+
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
+        """Return which pods there are now, and which went in the last minute."""
+        assert self.loop is not None
+        pods = {
+            ("ml", pod.name): _said(pod, now)
+            for pod in self.loop.pods
+            if _exists(pod, now) or 0 <= now - pod.gone <= GONE_SECONDS
+        }
+        return Evidence(
+            pods,
+            covered=frozenset(namespaces),
+            scrapes={API_SERVER: at},
+            settled={API_SERVER: 0.0},
+            basis=Basis.KUBERNETES,
+        )
+
+
+def _is_over(pod: SimPod, now: float) -> bool:
+    return min(pod.deleted, pod.completed, pod.gone) <= now
+
+
 def _exists(pod: SimPod, now: float) -> bool:
     return pod.created <= now < pod.gone
 
@@ -261,6 +295,6 @@ def _said(pod: SimPod, now: float) -> Statement:
         created_at=pod.created,
         ready=ready,
         ready_at=pod.ready if ready else None,
-        ended=pod.deleted <= now or pod.completed <= now,
+        ended=_is_over(pod, now),
         asks_gpu=True,
     )

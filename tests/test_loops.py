@@ -10,11 +10,13 @@ import pytest
 from keda_gpu_scaler import condition
 from keda_gpu_scaler.autoscaling import Keda
 from keda_gpu_scaler.decision import State
+from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.snapshot import Pod
 from tests.loops import Loop
 from tests.triggers import spec
 
-both = pytest.mark.parametrize("evidence", [True, False], ids=["kube-state-metrics", "exporters"])
+each = pytest.mark.parametrize("evidence", list(Basis))
+told = pytest.mark.parametrize("evidence", [Basis.KUBERNETES, Basis.KUBE_STATE_METRICS])
 INFINITE = float("inf")
 
 
@@ -23,8 +25,8 @@ def _grown(loop: Loop) -> list[int]:
     return [size for n, size in enumerate(loop.sizes) if n == 0 or size != loop.sizes[n - 1]]
 
 
-@both
-async def test_130_percent_of_work_becomes_two_replicas_and_never_three(*, evidence: bool) -> None:
+@each
+async def test_130_percent_of_work_becomes_two_replicas_and_never_three(evidence: Basis) -> None:
     loop = Loop(lambda _: 130.0, evidence)
     await loop.run(1800)
     assert _grown(loop) == [2]
@@ -42,14 +44,16 @@ async def test_a_saturated_climb_ends_at_what_is_needed(
     assert loop.sizes[-1] == max(loop.sizes) == 12
 
 
-async def test_loading_at_100_percent_is_nobody_s_work() -> None:
-    loop = Loop(lambda _: 85.0, start_seconds=300.0)
+@told
+async def test_loading_at_100_percent_is_nobody_s_work(evidence: Basis) -> None:
+    loop = Loop(lambda _: 85.0, evidence, start_seconds=300.0)
     await loop.run(2400)
     assert _grown(loop) == [2]
 
 
-async def test_woken_from_zero_while_the_model_loads_stays_at_one() -> None:
-    loop = Loop(lambda _: 30.0, replicas=0, start_seconds=300.0)
+@told
+async def test_woken_from_zero_while_the_model_loads_stays_at_one(evidence: Basis) -> None:
+    loop = Loop(lambda _: 30.0, evidence, replicas=0, start_seconds=300.0)
     await loop.run(120)
     assert loop.decisions[-1].state is State.EMPTY
     loop.resize(1)
@@ -59,8 +63,8 @@ async def test_woken_from_zero_while_the_model_loads_stays_at_one() -> None:
     assert loop.decisions[-1].value == 30
 
 
-@both
-async def test_a_start_longer_than_the_cooldown_is_not_killed(*, evidence: bool) -> None:
+@each
+async def test_a_start_longer_than_the_cooldown_is_not_killed(evidence: Basis) -> None:
     loop = Loop(lambda _: 30.0, evidence, replicas=0, keda=Keda(cooldown_seconds=20))
     await loop.run(120)
     loop.resize(1)
@@ -69,9 +73,9 @@ async def test_a_start_longer_than_the_cooldown_is_not_killed(*, evidence: bool)
     assert set(loop.sizes[8:]) == {1}
 
 
-@both
+@each
 @pytest.mark.parametrize("loading", [0.0, 100.0])
-async def test_a_rolling_update_changes_nothing(loading: float, *, evidence: bool) -> None:
+async def test_a_rolling_update_changes_nothing(loading: float, evidence: Basis) -> None:
     loop = Loop(lambda _: 240.0, evidence, replicas=4, loading=loading)
     await loop.run(300)
     for old in list(loop.pods):
@@ -83,15 +87,16 @@ async def test_a_rolling_update_changes_nothing(loading: float, *, evidence: boo
     assert set(loop.sizes) == {4}
 
 
-async def test_a_slow_drain_causes_no_scale_up() -> None:
-    loop = Loop(lambda t: 360.0 if t < 300 else 240.0, replicas=6, grace_seconds=300.0)
+@told
+async def test_a_slow_drain_causes_no_scale_up(evidence: Basis) -> None:
+    loop = Loop(lambda t: 360.0 if t < 300 else 240.0, evidence, replicas=6, grace_seconds=300.0)
     await loop.run(2400)
     assert _grown(loop) == [6, 5, 4]
 
 
-@both
+@each
 async def test_an_exporter_that_is_deleted_while_its_pod_works_zeroes_nothing(
-    *, evidence: bool
+    evidence: Basis,
 ) -> None:
     loop = Loop(lambda _: 60.0, evidence)
     await loop.run(300)
@@ -103,9 +108,9 @@ async def test_an_exporter_that_is_deleted_while_its_pod_works_zeroes_nothing(
     assert loop.sizes[-1] == 0
 
 
-@both
+@each
 async def test_a_lost_node_holds_and_does_not_keep_an_idle_workload_for_ever(
-    *, evidence: bool
+    evidence: Basis,
 ) -> None:
     loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(300)
@@ -117,12 +122,12 @@ async def test_a_lost_node_holds_and_does_not_keep_an_idle_workload_for_ever(
     await loop.run(600)
     assert set(loop.sizes) == {2}
     loop.offered = lambda _: 0.0
-    await loop.run(1500 if evidence else 5400, keda=True)
+    await loop.run(5400 if evidence is Basis.EXPORTERS else 1500, keda=True)
     assert set(loop.sizes[-40:]) == {0}
 
 
-@both
-async def test_a_prometheus_that_restarted_empty_takes_nothing_away(*, evidence: bool) -> None:
+@each
+async def test_a_prometheus_that_restarted_empty_takes_nothing_away(evidence: Basis) -> None:
     loop = Loop(lambda _: 480.0, evidence, replicas=8)
     await loop.run(300)
     loop.history_since = loop.listed_since = loop.clock
@@ -133,14 +138,15 @@ async def test_a_prometheus_that_restarted_empty_takes_nothing_away(*, evidence:
     assert loop.sizes[-1] == 0
 
 
-async def test_a_completed_pod_that_is_still_attributed_does_not_count() -> None:
-    loop = Loop(lambda _: 120.0, replicas=2)
+@told
+async def test_a_completed_pod_that_is_still_attributed_does_not_count(evidence: Basis) -> None:
+    loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(300)
     loop.pods[0].completed = loop.clock
     await loop.run(900)
     assert loop.decisions[-1].expected == 2
     assert loop.decisions[-1].value == 120
-    assert loop.decisions[-1].evidence == "kube-state-metrics"
+    assert loop.decisions[-1].evidence is evidence
 
 
 def test_a_pod_counts_half_a_window_after_it_became_ready() -> None:

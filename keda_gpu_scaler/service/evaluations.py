@@ -12,6 +12,10 @@ class Evaluations(Protocol):
     def source_names(self) -> frozenset[str]:
         """The sources a trigger may name."""
 
+    @property
+    def knows_targets(self) -> bool:
+        """Whether a trigger may leave out its workload, because the Kubernetes API names it."""
+
     async def evaluate(
         self,
         scaled_object: spec.ScaledObject,

@@ -38,8 +38,8 @@ class Asked(NamedTuple):
 class Triggers:
     """The triggers KEDA asks about, each parsed once while it stays the same."""
 
-    def __init__(self, source_names: frozenset[str]) -> None:
-        self._source_names = source_names
+    def __init__(self, source_names: frozenset[str], *, knows_targets: bool = False) -> None:
+        self._source_names, self._knows_targets = source_names, knows_targets
         self._remembered = lru_cache(_REMEMBERED_TRIGGERS)(self._parse)
         self._note_once = lru_cache(_REMEMBERED_TRIGGERS)(_note)
 
@@ -62,7 +62,10 @@ class Triggers:
 
     def _parse(self, scaled_object: spec.ScaledObject, items: _Items) -> spec.TriggerSpec:
         # Sorted, so that the mistakes of one trigger are always listed in the same order.
-        parsed = trigger.parse(scaled_object, dict(sorted(items)), self._source_names)
+        metadata = dict(sorted(items))
+        parsed = trigger.parse(
+            scaled_object, metadata, self._source_names, knows_targets=self._knows_targets
+        )
         rounding = answers.rounding_warning(parsed.threshold)
         if rounding is not None:
             self._note_once("trigger.target_rounded", scaled_object, rounding)

@@ -30,7 +30,9 @@ class Servicer:
         self, evaluations: Evaluations, *, draining: asyncio.Event, stream_seconds: float
     ) -> None:
         self._evaluations = evaluations
-        self._triggers = requests.Triggers(evaluations.source_names)
+        self._triggers = requests.Triggers(
+            evaluations.source_names, knows_targets=evaluations.knows_targets
+        )
         self._awake = Awake()
         self._draining = draining
         self._stream_seconds = stream_seconds

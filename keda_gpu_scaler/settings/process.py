@@ -58,6 +58,9 @@ class Settings(BaseSettings):
     """debug, info, warning or error."""
     log_format: Annotated[LogFormat, _LOWER] = LogFormat.AUTO
     """json, console, or auto: console on a terminal, else json."""
+    kubernetes: values.Flag = False
+    """true: ask the Kubernetes API which pods there are; it needs the role in
+    deploy/kubernetes-evidence.yaml."""
     give_up_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 3600.0
     """How long a pod that vanished together with its exporter still counts as missing."""
     shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0

@@ -9,6 +9,7 @@ from keda_gpu_scaler.spec import (
     Aggregation,
     GpuAggregation,
     OnUnknown,
+    PodSelector,
     ScaledObject,
     Signal,
     TriggerSpec,
@@ -24,7 +25,11 @@ _ADDED_UP = frozenset({Signal.MEMORY_USED, Signal.POWER})
 
 
 def parse(
-    scaled_object: ScaledObject, metadata: Mapping[str, str], source_names: Collection[str]
+    scaled_object: ScaledObject,
+    metadata: Mapping[str, str],
+    source_names: Collection[str],
+    *,
+    knows_targets: bool = False,
 ) -> TriggerSpec:
     """Return what a trigger asks for.
 
@@ -32,20 +37,24 @@ def parse(
         scaled_object: whose trigger it is.
         metadata: all of the trigger's metadata, as KEDA forwards it.
         source_names: the sources that the process settings name.
+        knows_targets: the Kubernetes API says what a ScaledObject scales: `workload` may be left
+            out.
 
     Raises:
         errors.SpecError: the trigger is wrong; the message lists every mistake.
     """
     reader = Reader(scaled_object, metadata)
     rules.refuse_unsupported(reader)
-    spec = _spec(reader, source_names)
+    pods, name = rules.pods(reader, knows_targets=knows_targets)
+    spec = _spec(reader, source_names, pods, name)
     reader.raise_mistakes()
     return spec
 
 
-def _spec(reader: Reader, source_names: Collection[str]) -> TriggerSpec:
+def _spec(
+    reader: Reader, source_names: Collection[str], pods: PodSelector, name: str
+) -> TriggerSpec:
     """Return the spec; where the reader notes a mistake it has a stand-in, and is not used."""
-    pods, name = rules.pods(reader)
     signal = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)

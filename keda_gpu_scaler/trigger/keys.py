@@ -28,7 +28,8 @@ def _later(meaning: str, default: str | None = None) -> Key:
 KEYS: Mapping[str, Key] = {
     "workload": Key(
         meaning="whose pods are measured: [kind/]name, a bare name is a Deployment",
-        otherwise="required, unless podPattern is given",
+        otherwise="required, unless podPattern is given; with KEDA_GPU_SCALER_KUBERNETES the "
+        "ScaledObject's scaleTargetRef",
     ),
     "namespace": Key(
         meaning="the namespace of the workload; this version allows only the ScaledObject's own",

@@ -7,7 +7,7 @@ reported once.
 from collections.abc import Callable, Iterator, Mapping
 
 from keda_gpu_scaler import profiles, workload
-from keda_gpu_scaler.spec import GpuAggregation, PodSelector, Signal
+from keda_gpu_scaler.spec import GpuAggregation, PodSelector, ScaleTarget, Signal
 from keda_gpu_scaler.trigger import values
 from keda_gpu_scaler.trigger.reader import Reader
 
@@ -19,6 +19,10 @@ _IDLE_PERCENT = 2.0
 _UP_WHILE_IDLE = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Signal.TEMPERATURE})
 """A loaded model keeps these up without work: from where on it works only its owner knows."""
 _NOT_SUPPORTED = "not supported by this version of the scaler"
+_NO_WORKLOAD = (
+    "expected [kind/]name such as deployment/bert, or podPattern; with "
+    "KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef"
+)
 _UNSUPPORTED: Mapping[str, Callable[[str], object]] = {
     "activationWorkload": lambda text: workload.parse(text, ""),
     "demandQuery": values.promql,
@@ -40,15 +44,18 @@ def refuse_unsupported(reader: Reader) -> None:
         reader.refuse("namespace", f"another namespace than the ScaledObject's is {_NOT_SUPPORTED}")
 
 
-def pods(reader: Reader) -> tuple[PodSelector, str]:
+def pods(reader: Reader, *, knows_targets: bool) -> tuple[PodSelector, str]:
     """Return which pods are measured, and how people name them."""
     namespace = reader.namespace
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
-    if not any(map(reader.has, ("workload", "podPattern", "query"))):
-        reader.refuse("workload", "expected [kind/]name such as deployment/bert, or podPattern")
-    selector = pattern or owner or workload.PodPattern(namespace, ".*")
-    return selector, str(owner or selector)
+    if any(map(reader.has, ("workload", "podPattern", "query"))):
+        selector = pattern or owner or workload.PodPattern(namespace, ".*")
+        return selector, str(owner or selector)
+    if not knows_targets:
+        reader.refuse("workload", _NO_WORKLOAD)
+    target = ScaleTarget(namespace)
+    return target, str(target)
 
 
 def profile(reader: Reader, signal: Signal) -> str:

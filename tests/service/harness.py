@@ -53,6 +53,7 @@ class Script:
     """
 
     source_names = frozenset({"default"})
+    knows_targets = False
 
     def __init__(
         self, *lines: decision.Decision | Exception, seconds_per_step: float = 0.001

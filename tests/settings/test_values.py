@@ -99,3 +99,14 @@ def test_a_source_is_named_like_a_dns_label() -> None:
     for wrong in ("", "EU", "-a", "a-", "a.b", "a" * 64, "a\n"):
         with pytest.raises(ValueError, match="a source name of lower-case letters"):
             values.source_name(wrong)
+
+
+@pytest.mark.parametrize(("text", "on"), [("true", True), ("False", False), (True, True)])
+def test_a_flag_is_true_or_false(text: object, *, on: bool) -> None:
+    assert values.flag(text) is on
+
+
+@pytest.mark.parametrize("text", ["1", "yes", "", "truth"])
+def test_what_is_no_flag_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="true or false"):
+        values.flag(text)

@@ -193,6 +193,7 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(facts.Queried("default", "snapshot", 0.5, None))
     counted(facts.Called("GetMetrics", "OK", 0.002))
     counted(facts.ExportersFound("default", ("hami",)))
+    counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
     own = {}
     for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
         if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):
@@ -209,3 +210,10 @@ def test_process_and_platform_are_shown_too(counted: Telemetry) -> None:
     shown = generate_latest(counted.registry).decode()
     assert "process_resident_memory_bytes" in shown
     assert "python_info" in shown
+
+
+def test_a_watch_of_the_kubernetes_api_is_up_or_not(counted: Telemetry) -> None:
+    counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
+    assert value(counted, "kubernetes_watch_up", resource="pods") == 1
+    counted(facts.WatchChanged("pods", works=False, reason="HTTP 403"))
+    assert value(counted, "kubernetes_watch_up", resource="pods") == 0
