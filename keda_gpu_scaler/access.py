@@ -42,6 +42,8 @@ class Access:
     """What PromQL of a user's own may read."""
     direct_sources: frozenset[str] = frozenset()
     """The sources that are exporters themselves, which understand no PromQL."""
+    knows_targets: bool = False
+    """The Kubernetes API says what a ScaledObject scales, so `workload` may be left out."""
 
     def source_names(self, namespace: str) -> frozenset[str]:
         """Return the sources that the ScaledObjects of a namespace may use."""

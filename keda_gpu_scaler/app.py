@@ -15,16 +15,8 @@ from typing import NamedTuple
 
 import structlog
 
-from keda_gpu_scaler import (
-    errors,
-    evaluator,
-    facts,
-    logs,
-    service,
-    sources,
-    telemetry,
-    web,
-)
+from keda_gpu_scaler import errors, evaluator, facts, logs, service, sources, telemetry, web
+from keda_gpu_scaler.cluster import Cluster
 from keda_gpu_scaler.settings import Settings
 
 
@@ -52,7 +44,7 @@ async def run(
         on_listening: is told the ports once calls are answered.
 
     Raises:
-        errors.SettingsError: a port cannot be had.
+        errors.SettingsError: a port cannot be had, or there is no cluster to ask.
         RuntimeError: a part ended by surprise.
     """
     logger = structlog.get_logger()
@@ -88,10 +80,21 @@ async def _start_evaluator(
     named = {
         name: sources.create(name, source, observe) for name, source in settings.sources.items()
     }
-    evaluations = evaluator.Evaluator(named, observe, give_up_seconds=settings.give_up_seconds)
+    evaluations = evaluator.Evaluator(
+        named,
+        observe,
+        cluster=_cluster(observe) if settings.kubernetes else None,
+        give_up_seconds=settings.give_up_seconds,
+    )
     stack.push_async_callback(evaluations.close)
     await evaluations.start()
     return evaluations
+
+
+def _cluster(observe: facts.Observer) -> Cluster:
+    from keda_gpu_scaler import kubernetes  # noqa: PLC0415 - it loads much that others need not
+
+    return kubernetes.create(observe)
 
 
 async def _start_http(

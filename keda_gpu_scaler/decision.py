@@ -51,7 +51,6 @@ _REASONS = {
     State.MEASURED: reasons.measured,
     State.STARTING: reasons.starting,
     State.PARTIAL: reasons.partial,
-    State.EMPTY: reasons.empty,
     State.ENDED: reasons.ended,
 }
 
@@ -127,17 +126,18 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
     busy: Activity,
     context: Context,
 ) -> Decision:
+    basis = snapshot.basis(spec.pods.namespace)
     if state is State.UNKNOWN:
-        basis = snapshot.basis(spec.pods.namespace)
         age_seconds = context.now - snapshot.at
         why = reasons.unknown(spec, found, age_seconds, context.trouble, basis, snapshot.strangers)
         return unknown(spec, why, context.remembered, signal=busy.active)
     complete = snapshot.is_complete(spec.pods.namespace)
     value = _value(spec, state, found) if complete or state is State.EMPTY else None
     measured = len(found.of(Reporting.MEASURED))
+    empty = state is State.EMPTY
     return Decision(
         state=state,
-        reason=_REASONS[state](spec, found, busy, value),
+        reason=reasons.empty(spec, basis) if empty else _REASONS[state](spec, found, busy, value),
         value=value,
         active=busy.active or _active_without_signal(state, found, busy),
         signal=busy.active,

@@ -68,8 +68,9 @@ def _listed(
     at, nothing = observation.at, Pod("", (), None, NEVER_SEEN, NEVER_SEEN)
     nothing = replace(nothing, collection_seconds=observation.collection_seconds)
     for key, known in roster.pods.items():
-        if key not in ledger.pods and not known.ended and _is_there(key, roster, at):
-            yield key, replace(nothing, name=key[1], status=roster.status(key, at))
+        if key not in ledger.pods and (roster.lists_end(key, known) or _is_there(key, roster, at)):
+            status = roster.status(key, at)
+            yield key, replace(nothing, name=key[1], status=status, ended=known.ended)
 
 
 def _ended(key: PodKey, pod: Pod, roster: Roster, at: float) -> bool:
@@ -85,7 +86,8 @@ def _ended(key: PodKey, pod: Pod, roster: Roster, at: float) -> bool:
 
 def _is_there(key: PodKey, roster: Roster, at: float) -> bool:
     """Tell whether a pod that never reported is still believed to exist."""
-    return roster.is_current(at) and not roster.proves_gone(key, NEVER_SEEN)
+    there = not roster.pods[key].ended and not roster.proves_gone(key, NEVER_SEEN)
+    return roster.is_current(at) and there
 
 
 def _evidence(roster: Roster, namespaces: Collection[str]) -> dict[str, NamespaceEvidence]:
@@ -94,7 +96,10 @@ def _evidence(roster: Roster, namespaces: Collection[str]) -> dict[str, Namespac
         empty[namespace].add(owner)
     return {
         namespace: NamespaceEvidence(
-            roster.scraped_at, roster.watch.is_whole, frozenset(empty[namespace])
+            roster.scraped_at,
+            roster.watch.is_whole,
+            frozenset(empty[namespace]),
+            roster.watch.basis,
         )
         for namespace in roster.covered.intersection(namespaces)
     }

@@ -1,7 +1,8 @@
 """The errors of the scaler, named by whose fault they are.
 
     ScalerError
-    ├── SettingsError     the operator's settings are wrong: exit 2; or a port cannot be had: exit 1
+    ├── SettingsError     the operator's settings are wrong: exit 2; or what they name is not to be
+    │                     had, a port or a cluster: exit 1
     ├── SpecError         the user's trigger is wrong                 → INVALID_ARGUMENT
     ├── RequestError      the caller's request is wrong               → INVALID_ARGUMENT
     ├── UnknownLoadError  the load is unknown and the answer is error → UNAVAILABLE
@@ -21,7 +22,7 @@ class ScalerError(Exception):
 
 
 class SettingsError(ScalerError):
-    """A setting is wrong, or its port cannot be had; the message names it and what was expected."""
+    """A setting is wrong, or what it names cannot be had; the message says what was expected."""
 
 
 class SpecError(ScalerError):

@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler import condition, decision, facts, feed, memory
+from keda_gpu_scaler import condition, decision, errors, facts, feed, memory
+from keda_gpu_scaler.cluster import Cluster
 from keda_gpu_scaler.decision import Context, Decision, State
 from keda_gpu_scaler.feed import Feed
 from keda_gpu_scaler.feeds import Feeds
 from keda_gpu_scaler.memory import Memory
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.source import Source
-from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 
 ANSWER_SECONDS = feed.SLOW_SECONDS
 """KEDA sets no deadline on its poll path: this one keeps its loops and the HPA's workers moving."""
@@ -46,30 +47,38 @@ class Evaluator:
         sources: Mapping[str, Source],
         observe: facts.Observer = facts.ignore,
         *,
+        cluster: Cluster | None = None,
         give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the sources over; `close` closes them.
+        """Take the sources and the cluster over; `close` closes them.
 
         Args:
             sources: by the name that triggers call them.
             observe: is told of every decision, snapshot and change of a source.
+            cluster: the Kubernetes API, where it is asked.
             give_up_seconds: how long a pod that vanished with its exporter counts as missing.
             clock: seconds that never go back.
         """
-        self._observe, self._clock = observe, clock
+        self._cluster, self._observe, self._clock = cluster, observe, clock
         self._give_up_seconds = give_up_seconds
-        self._feeds = Feeds(sources, observe, give_up_seconds=give_up_seconds, clock=clock)
+        self._feeds = Feeds(
+            sources, observe, cluster=cluster, give_up_seconds=give_up_seconds, clock=clock
+        )
         self._records: TTLCache[tuple[ScaledObject, TriggerSpec], _Record] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
 
     async def start(self) -> None:
-        """Start every source."""
+        """Start every source, and to follow the cluster."""
         await self._feeds.start()
+        if self._cluster is not None:
+            await self._cluster.start()
 
     async def close(self) -> None:
         """End what is on its way and close every source."""
+        if self._cluster is not None:
+            await self._cluster.close()
         await self._feeds.close()
 
     def step_seconds(self, source: str) -> float:
@@ -87,6 +96,12 @@ class Evaluator:
             timeout_seconds: what is left of the caller's deadline; None: he set none.
         """
         asked_at = self._clock()
+        if self._cluster is not None and isinstance(spec.pods, ScaleTarget):
+            try:
+                pods = await self._cluster.target(scaled_object, _patience(timeout_seconds))
+            except errors.SourceError as error:
+                return self._without_target(scaled_object, spec, str(error))
+            spec = replace(spec, pods=pods, workload=str(pods))
         record = self._records.get((scaled_object, spec))
         if record is not None and asked_at - record.decided_at < SAME_POLL_SECONDS:
             return record.decision
@@ -98,6 +113,12 @@ class Evaluator:
         self._observe(
             facts.Evaluated(scaled_object, spec, decided, _age(shared), shared.source_name)
         )
+        return decided
+
+    def _without_target(self, scaled_object: ScaledObject, spec: TriggerSpec, why: str) -> Decision:
+        """Nobody knows whose load it would be: nothing is known of it, nor remembered."""
+        decided = decision.unknown(spec, why, None)
+        self._observe(facts.Evaluated(scaled_object, spec, decided, None))
         return decided
 
     def _decided(

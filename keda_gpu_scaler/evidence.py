@@ -16,10 +16,15 @@ PodKey = tuple[str, str]
 
 
 class Basis(StrEnum):
-    """By whom it is known which pods there are, and how they are; the strongest that answers."""
+    """By whom it is known which pods there are, and how they are; the strongest first."""
 
+    KUBERNETES = "kubernetes"
     KUBE_STATE_METRICS = "kube-state-metrics"
     EXPORTERS = "exporters"
+
+
+GPU_RESOURCES = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
+"""How the names of extended resources begin that are GPUs, or parts of them."""
 
 
 class Readiness(Enum):
@@ -65,6 +70,13 @@ class Evidence:
     """Those of them that have done so for two minutes, and the seconds between two scrapes."""
     down: frozenset[Target] = frozenset()
     """The targets that should speak and do not."""
+    basis: Basis = Basis.KUBE_STATE_METRICS
+    """Who says it."""
+
+    @property
+    def speaks(self) -> bool:
+        """Whether anybody said anything."""
+        return bool(self.scrapes or self.pods or self.covered)
 
     @property
     def is_whole(self) -> bool:
@@ -96,3 +108,18 @@ class NamespaceEvidence:
     absence_known: bool
     """A pod that is not listed does not exist."""
     without_pods: frozenset[Owner] = frozenset()
+    basis: Basis = Basis.KUBE_STATE_METRICS
+
+    def denies(self, owner: Owner | None, last_listed: float) -> bool:
+        """Tell whether a workload of which no pod is there is said to have none.
+
+        Its own count can say so. So can the Kubernetes API's list of pods, for every kind of owner,
+        if none of it is listed: a pod that is ending, or went just now, is about to be replaced as
+        often as not. A list in kube-state-metrics may lack what was not scraped yet.
+
+        Args:
+            owner: whose count is the workload's.
+            last_listed: when one of its pods was listed for the last time.
+        """
+        lists_all = self.basis is Basis.KUBERNETES and self.absence_known
+        return owner in self.without_pods or (lists_all and last_listed < self.scraped_at)

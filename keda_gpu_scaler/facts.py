@@ -90,6 +90,16 @@ class EvidenceChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchChanged:
+    """A watch of the Kubernetes API was lost or works; stated once at each change."""
+
+    resource: str
+    """As kubectl writes it: pods, replicasets.apps."""
+    works: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """One RPC ended."""
 
@@ -107,6 +117,7 @@ Fact = (
     | OwnQueryChanged
     | ExportersFound
     | EvidenceChanged
+    | WatchChanged
     | Called
 )
 Observer = Callable[[Fact], None]

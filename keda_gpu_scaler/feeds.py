@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from keda_gpu_scaler import facts
+from keda_gpu_scaler.cluster import Cluster
 from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.feed import Feed, Key
 from keda_gpu_scaler.observation import Demand
@@ -37,6 +38,7 @@ class Feeds:
         sources: Mapping[str, Source],
         observe: facts.Observer = facts.ignore,
         *,
+        cluster: Cluster | None = None,
         give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -45,10 +47,11 @@ class Feeds:
         Args:
             sources: by the name that triggers call them.
             observe: is told of every snapshot and change of a source.
+            cluster: the Kubernetes API, where it is asked.
             give_up_seconds: how long a pod that vanished with its exporter counts as missing.
             clock: seconds that never go back.
         """
-        self._sources, self._observe = sources, observe
+        self._sources, self._cluster, self._observe = sources, cluster, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
         self._feeds: dict[Key, Feed] = {}
         self._sides: dict[str, _Side] = {}
@@ -87,7 +90,7 @@ class Feeds:
         side = self._sides.get(key.source)
         if side is None:
             source = self._sources[spec.source].within(spec.pods.namespace)
-            side = _Side(source, Witness(key.source, source, self._observe))
+            side = _Side(source, Witness(key.source, source, self._observe, self._cluster))
             self._sides[key.source] = side
         collector = Collector(side.source, side.witness, self._give_up_seconds)
         return Feed(key, side.source, self._observe, collector, self._clock)

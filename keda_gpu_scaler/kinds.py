@@ -65,6 +65,11 @@ def parse(text: str) -> Kind:
     return kind
 
 
+def of_target(group: str, kind: str) -> Kind | None:
+    """Return the kind that an object's API group and kind stand for; None: no rule is known."""
+    return KINDS_BY_ALIAS.get(f"{kind}.{group}".lower())
+
+
 def _hint(word: str) -> str:
     if word in {*_KNATIVE_WORDS, "svc"}:
         return " (a Service has no pods of its own; a Knative service is a ksvc)"

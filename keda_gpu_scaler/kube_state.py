@@ -9,8 +9,10 @@ together by the server: a join costs it more than the rows that it saves. And th
 row for each pod come last: each `or` looks at all rows before it once more.
 """
 
+import re
 from collections.abc import Collection, Iterator
 
+from keda_gpu_scaler.evidence import GPU_RESOURCES
 from keda_gpu_scaler.query import alternatives, marked
 
 STAT = "stat"
@@ -22,7 +24,7 @@ JOBS = f'group by (job, __name__) ({{__name__=~"{PODS}|{_COUNTED}",exported_name
 Without `honor_labels` the namespace of a pod is in another label, and a list of pods would look
 empty: such a job is as good as none.
 """
-_GPU_RESOURCES = "nvidia_com_.+|amd_com_.+|gpu_intel_com_.+|habana_ai_.+"
+_GPU_RESOURCES = "|".join(f"{re.sub('[./]', '_', start)}.+" for start in GPU_RESOURCES)
 """As kube-state-metrics writes the names of extended resources."""
 SETTLED_SECONDS = 120.0
 """A list of pods is believed to be whole after this time: twice the longest usual scrape."""

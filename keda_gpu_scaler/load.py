@@ -58,6 +58,8 @@ class Workload:
     """Ready pods that show no GPU while others of the workload do."""
     ready_known: bool = False
     """It is known of some of its pods whether they are Ready."""
+    last_listed: float = NEVER
+    """When the cluster listed one of its pods for the last time, ended or not."""
 
     def of(self, reporting: Reporting) -> list[Replica]:
         """Return the replicas in one condition."""
@@ -73,7 +75,7 @@ def pods_of(spec: TriggerSpec, snapshot: Snapshot) -> list[Pod]:
     """Return exactly the workload's pods, ended ones included.
 
     By their owners where these are known. An owner that says it has no replicas ends those pods
-    that neither it nor an exporter has shown since.
+    that nobody has shown since; so does the Kubernetes API, pod by pod (`Roster.proves_gone`).
     """
     candidates = snapshot.pods_of(spec.pods.namespace, spec.pods.prefix)
     ours = [pod for pod in candidates if _is_ours(spec, pod)]
@@ -117,6 +119,7 @@ def workload(
         stalled=_named(replicas, Reporting.STALLED),
         ignored=tuple(sorted(ignored)),
         ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
+        last_listed=max((pod.status.listed_at for pod in pods if pod.status), default=NEVER),
     )
 
 
@@ -176,11 +179,9 @@ def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
     since = max(common, condition.since_when(spec, pod))
     aggregate = _AGGREGATE[spec.gpu_aggregation]
     loads = [aggregate(values) for values in condition.counted(spec, pod, since).values()]
-    return (
-        _Reported(pod, Reporting.MEASURED, _mean(loads))
-        if loads
-        else _Reported(pod, Reporting.WARMING)
-    )
+    if not loads:
+        return _Reported(pod, Reporting.WARMING)
+    return _Reported(pod, Reporting.MEASURED, _mean(loads))
 
 
 def _replica(name: str, pods: list[_Reported]) -> Replica:

@@ -46,9 +46,10 @@ def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | N
     return f"{who}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
 
 
-def empty(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+def empty(spec: TriggerSpec, basis: Basis) -> str:
     """Say who says that there is no pod."""
-    del found, busy, value
+    if basis is Basis.KUBERNETES:
+        return f"the Kubernetes API lists no pod of {spec.workload}"
     return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
 
 
@@ -57,7 +58,7 @@ def ended(spec: TriggerSpec, found: Workload, busy: Activity, value: float | Non
     del busy, value
     if found.ended_pods:
         gone = f"{_count(found.ended_pods, 'pod')} of {spec.workload} ended"
-        return f"{gone}: missing from later good scrapes of their own targets; no pod is left"
+        return f"{gone}; no pod is left"
     return f"no pod of {spec.workload} reports or is remembered, and the source is healthy"
 
 

@@ -3,14 +3,15 @@
 Pure. What cannot be undone is kept while nobody speaks: whose a pod is, that it was Ready once,
 that it is being deleted. That a pod is *not listed* proves something only if everybody who lists
 pods was scraped well for a while, and later than the pod was last listed or seen: a list that was
-just restarted is short, and so is one of several that share the pods.
+just restarted is short, and so is one of several that share the pods. The Kubernetes API lists all
+pods at once: where it does not list one that was last seen before, that one is gone.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from keda_gpu_scaler import health
-from keda_gpu_scaler.evidence import Evidence, PodKey, Readiness, Statement, Status
+from keda_gpu_scaler.evidence import Basis, Evidence, PodKey, Readiness, Statement, Status
 from keda_gpu_scaler.spec import Owner
 
 HOUR_SECONDS = 3600.0
@@ -28,11 +29,18 @@ class Watch:
     """How many there have been lately when nobody was missing."""
     steady_at: float = float("-inf")
     interval_seconds: float = 0.0
+    basis: Basis = Basis.KUBE_STATE_METRICS
 
     @property
     def patience_seconds(self) -> float:
         """How long something is not acted on that the next scrape may change."""
         return health.patience_seconds(self.interval_seconds)
+
+    def proves_gone(self, silence_seconds: float) -> bool:
+        """Tell whether what is not listed, and was last seen so long before, does not exist."""
+        if self.basis is Basis.KUBERNETES:
+            return self.is_whole and silence_seconds > 0
+        return self.is_whole and silence_seconds >= self.patience_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +59,22 @@ class Roster:
         """Tell whether the cluster has spoken lately."""
         return self._is_fresh(self.scraped_at, at)
 
+    def basis(self, at: float) -> Basis:
+        """Return by whom it is known which pods there are."""
+        is_silenced = self.watch.basis is Basis.KUBERNETES and not self.covered
+        return self.watch.basis if self.is_current(at) and not is_silenced else Basis.EXPORTERS
+
     def is_listed(self, status: Status) -> bool:
         """Tell whether the newest scrape showed this pod."""
         return status.listed_at >= self.scraped_at
+
+    def lists_end(self, key: PodKey, status: Status) -> bool:
+        """Tell whether the Kubernetes API shows now that this pod is ending, or has just ended.
+
+        Elsewhere a pod that ends is as good as one that is not listed.
+        """
+        speaks = self.watch.basis is Basis.KUBERNETES and key[0] in self.covered
+        return speaks and status.ended and self.is_listed(status)
 
     def status(self, key: PodKey, at: float) -> Status | None:
         """Return what is known of a pod; that it was never Ready is only known for a while."""
@@ -70,8 +91,7 @@ class Roster:
         """Tell whether a pod that was last seen then does not exist any more."""
         known = self.pods.get(key)
         last = last_seen if known is None else max(last_seen, known.listed_at)
-        is_whole = self.watch.is_whole and key[0] in self.covered
-        return is_whole and self.scraped_at - last >= self.watch.patience_seconds
+        return key[0] in self.covered and self.watch.proves_gone(self.scraped_at - last)
 
     def _is_fresh(self, time: float, at: float) -> bool:
         return at - time <= 2 * self.watch.patience_seconds
@@ -87,7 +107,6 @@ def advance(roster: Roster, evidence: Evidence, namespaces: Collection[str], at:
         at: the instant of the fetch.
     """
     watch = _watched(roster.watch, evidence, at)
-    speaks = bool(evidence.scrapes or evidence.pods or evidence.covered)
     # Without `up`, nobody knows when the targets were scraped: not more than a scrape ago.
     listed_at = min(evidence.scrapes.values(), default=at - health.PATIENCE_SECONDS)
     pods = {
@@ -97,17 +116,29 @@ def advance(roster: Roster, evidence: Evidence, namespaces: Collection[str], at:
     }
     for key, statement in evidence.pods.items():
         pods[key] = _status(pods.get(key), statement, at, listed_at)
-    scraped_at = listed_at if speaks else roster.scraped_at
+    scraped_at = listed_at if evidence.speaks else roster.scraped_at
     return Roster(scraped_at, pods, evidence.without_pods, evidence.covered, watch)
+
+
+def silenced(roster: Roster) -> Roster:
+    """Return the roster when nobody speaks any more: what is not listed proves nothing then."""
+    watch = replace(roster.watch, is_whole=False)
+    return replace(roster, without_pods=frozenset(), covered=frozenset(), watch=watch)
 
 
 def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
     """Wait an hour for one who went away: of several that share the pods, its part is missing."""
+    if evidence.basis is not watch.basis:
+        watch = Watch(basis=evidence.basis)  # how many speak elsewhere says nothing of these
     interval = max(evidence.settled.values(), default=watch.interval_seconds)
     expected = watch.steady if at - watch.steady_at <= HOUR_SECONDS else 0
     if evidence.is_whole and len(evidence.scrapes) >= expected:
         return Watch(
-            is_whole=True, steady=len(evidence.scrapes), steady_at=at, interval_seconds=interval
+            is_whole=True,
+            steady=len(evidence.scrapes),
+            steady_at=at,
+            interval_seconds=interval,
+            basis=evidence.basis,
         )
     return replace(watch, is_whole=False, interval_seconds=interval)
 

@@ -117,7 +117,8 @@ class Snapshot:
 
     def basis(self, namespace: str) -> Basis:
         """By whom it is known which pods there are in a namespace."""
-        return Basis.KUBE_STATE_METRICS if namespace in self.evidence else Basis.EXPORTERS
+        said = self.evidence.get(namespace)
+        return Basis.EXPORTERS if said is None else said.basis
 
     def is_complete(self, namespace: str) -> bool:
         """Tell whether no pod of a namespace can be overlooked."""

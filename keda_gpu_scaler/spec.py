@@ -144,6 +144,36 @@ class PodSelector(Protocol):
         """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScaleTarget:
+    """Stands for the pods of whatever the ScaledObject scales, until that is known; it has none.
+
+    A trigger without `workload` has it. Nothing is decided about it: the Kubernetes API says first
+    which workload it is.
+    """
+
+    namespace: str
+    prefix: str = ""
+    regex: str = "[^[:ascii:][:^ascii:]]"
+    owner: Owner | None = None
+
+    def __str__(self) -> str:
+        """Return how people name it."""
+        return "the scale target"
+
+    def matches(self, _pod: str) -> bool:
+        """Match no pod."""
+        return False
+
+    def replica_of(self, pod: str) -> str:
+        """Return the pod."""
+        return pod
+
+    def owns(self, _above: frozenset[Owner]) -> bool | None:
+        """Own no pod."""
+        return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerSpec:
     """One trigger, validated: what to measure, of which pods, and what the answer is made of."""

@@ -53,7 +53,7 @@ def _without_replicas(spec: TriggerSpec, snapshot: Snapshot, found: Workload) ->
     if found.starting or found.stalled:
         return State.STARTING
     said = snapshot.evidence.get(namespace)
-    if said is not None and spec.pods.owner in said.without_pods:
+    if said is not None and said.denies(spec.pods.owner, found.last_listed):
         return State.EMPTY
     listed_absent = said is not None and said.absence_known and not spec.only_shown
     if found.ended_pods or listed_absent or namespace in snapshot.absence_known_in:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation
+from keda_gpu_scaler.spec import PodSelector, ScaledObject
 from tests.worlds import STEP, World
 
 
@@ -113,4 +114,39 @@ class ScriptedSource:
         return replace(observation, series=asked)
 
 
+@dataclass(slots=True)
+class ScriptedCluster:
+    """A Kubernetes API that says what a test tells it."""
+
+    said: Evidence | None = None
+    """None: it cannot be reached."""
+    targets: dict[ScaledObject, PodSelector] = field(default_factory=dict)
+    asked: list[tuple[frozenset[str], float, float]] = field(default_factory=list)
+    patience: list[float] = field(default_factory=list)
+    life: list[str] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """Note it."""
+        self.life.append("start")
+
+    async def close(self) -> None:
+        """Note it."""
+        self.life.append("close")
+
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
+        """Return what was scripted."""
+        self.asked.append((frozenset(namespaces), at, now))
+        if self.said is None:
+            raise AWAY
+        return self.said
+
+    async def target(self, scaled_object: ScaledObject, patience_seconds: float) -> PodSelector:
+        """Return what was scripted."""
+        self.patience.append(patience_seconds)
+        if scaled_object not in self.targets:
+            raise AWAY
+        return self.targets[scaled_object]
+
+
+AWAY = errors.SourceUnreachableError("cannot list pods: nobody answers")
 REFUSED = errors.SourceRefusedError("HTTP 503, unavailable: the server is shutting down")

@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -19,6 +20,8 @@ from keda_gpu_scaler import app, errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
+from tests import api_server
+from tests.api_server import ApiServer
 
 HANG_SECONDS = 30
 """Bounds a test that hangs; far above anything a test takes."""
@@ -30,9 +33,14 @@ DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",namespace="ml",pod="bert-5d4f7c6b8-x2x
 
 
 def settings(
-    target: str = NOBODY, grpc_address: Address = LOCAL, http_address: Address = LOCAL
+    target: str = NOBODY,
+    grpc_address: Address = LOCAL,
+    http_address: Address = LOCAL,
+    *,
+    kubernetes: bool = False,
 ) -> Settings:
     return Settings(
+        kubernetes=kubernetes,
         grpc_address=grpc_address,
         http_address=http_address,
         sources={"default": ScrapeSettings(targets=(target,))},
@@ -124,6 +132,39 @@ async def test_an_evaluation_is_logged_and_counted(lines: LogCapture) -> None:
     assert [line["state"] for line in changed] == ["unknown"]
     assert 'keda_gpu_scaler_rpcs_total{code="UNAVAILABLE",method="IsActive"} 1.0' in shown
     assert 'scaled_object="bert",state="unknown"} 1.0' in shown
+
+
+async def test_without_a_workload_the_spec_is_answered_while_everything_else_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: LogCapture
+) -> None:
+    async with api_server.serving(ApiServer()) as api:
+        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
+    untargeted = reference()
+    del untargeted.scalerMetadata["workload"]
+    async with (
+        running(settings(kubernetes=True)) as scaler,
+        channel((await scaler.ports()).grpc_port) as opened,
+    ):
+        stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
+        answer = await stub.GetMetricSpec(untargeted)
+        with pytest.raises(grpc.aio.AioRpcError) as unknown:
+            await stub.IsActive(untargeted)
+    assert answer.metricSpecs[0].targetSizeFloat == 70
+    assert unknown.value.code() is grpc.StatusCode.UNAVAILABLE
+    reason = (
+        "ml/bert does not say what it scales: cannot list scaledobjects.keda.sh: ConnectError: "
+    )
+    assert (unknown.value.details() or "").startswith(reason)
+    lost = {line["resource"] for line in lines.entries if line["event"] == "kubernetes.lost"}
+    assert lost == {"pods", "replicasets.apps", "jobs.batch", "scaledobjects.keda.sh"}
+
+
+async def test_a_cluster_that_is_wanted_and_not_configured_is_a_wrong_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(errors.SettingsError, match="KEDA_GPU_SCALER_KUBERNETES: no cluster to ask"):
+        await app.run(settings(kubernetes=True), asyncio.Event())
 
 
 async def test_both_ports_are_closed_afterwards() -> None:

@@ -8,14 +8,16 @@ from typing import TypeVar
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler import errors, facts, trigger
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.evaluator import Evaluator
 from keda_gpu_scaler.evidence import Basis, Evidence, Statement
+from keda_gpu_scaler.kinds import Kind
 from keda_gpu_scaler.observation import GpuReports, Target
 from keda_gpu_scaler.spec import Owner, ScaledObject, TriggerSpec
-from tests.scripted import REFUSED, Clock, ScriptedSource
-from tests.triggers import BERT, spec
+from keda_gpu_scaler.workload import Workload
+from tests.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
+from tests.triggers import BERT, access, spec
 from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, until
 
 PODS = tuple(WorldPod(f"bert-7b6667bd9-{letter * 5}") for letter in "bcdfg")
@@ -31,11 +33,14 @@ class Bench:
     source: ScriptedSource
     clock: Clock
     seen: list[facts.Fact] = field(default_factory=list)
+    cluster: ScriptedCluster | None = None
     evaluator: Evaluator = field(init=False)
 
     def __post_init__(self) -> None:
         """Build the evaluator."""
-        self.evaluator = Evaluator({"default": self.source}, self.seen.append, clock=self.clock)
+        self.evaluator = Evaluator(
+            {"default": self.source}, self.seen.append, cluster=self.cluster, clock=self.clock
+        )
 
     async def ask(
         self,
@@ -484,3 +489,89 @@ async def test_what_is_asked_is_kept(bench: Bench) -> None:
     await bench.ask(_own("load"))
     remembered = [demand.query.name for demand in bench.source.remembered if demand.query]
     assert remembered.count(_own("load").profile) == 1
+
+
+def _untargeted(**metadata: str) -> TriggerSpec:
+    given = {"threshold": "70", **metadata}
+    return trigger.parse(BERT, given, access(knows_targets=True))
+
+
+@pytest_asyncio.fixture
+async def aimed() -> AsyncIterator[Bench]:
+    """Five busy pods, and a cluster that says what scales them."""
+    clock = Clock()
+    cluster = ScriptedCluster(targets={BERT: Workload(Kind.DEPLOYMENT, "ml", "bert")})
+    bench = Bench(ScriptedSource(World(PODS), clock), clock, cluster=cluster)
+    await bench.evaluator.start()
+    yield bench
+    await bench.evaluator.close()
+    assert cluster.life == ["start", "close"]
+
+
+async def test_a_trigger_without_a_workload_is_about_the_scale_target(aimed: Bench) -> None:
+    decided = await aimed.ask(_untargeted())
+    assert (decided.state, decided.value) == (State.MEASURED, 450)
+    (evaluated,) = aimed.of(facts.Evaluated)
+    assert evaluated.spec == spec()
+
+
+async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed: Bench) -> None:
+    assert aimed.cluster is not None
+    aimed.cluster.targets.clear()
+    decided = await aimed.ask(_untargeted(), timeout_seconds=1.1)
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, None)
+    assert decided.reason.startswith(f"{AWAY}: hold, and nothing is remembered")
+    assert aimed.cluster.patience == [1.0]
+    assert aimed.source.fetched == []
+    refused = await aimed.ask(_untargeted(onUnknown="error"))
+    assert refused.refused
+    assert len(aimed.of(facts.Evaluated)) == 2
+
+
+async def test_a_trigger_with_a_workload_does_not_ask_for_the_scale_target(aimed: Bench) -> None:
+    assert aimed.cluster is not None
+    assert (await aimed.ask()).state is State.MEASURED
+    assert aimed.cluster.patience == []
+
+
+def _listed(at: float, **statements: Statement) -> Evidence:
+    """Return what the Kubernetes API says of pods: the first of these Deployments."""
+    api = Target("kubernetes", "api")
+    return Evidence(
+        {("ml", f"{name}-7b6667bd9-bbbbb"): said for name, said in statements.items()},
+        covered=frozenset({"ml"}),
+        scrapes={api: at},
+        settled={api: 0.0},
+        basis=Basis.KUBERNETES,
+    )
+
+
+async def test_a_workload_whose_last_pod_is_ending_is_not_empty_yet(aimed: Bench) -> None:
+    """It is often about to be replaced: by a StatefulSet, or by a Deployment that recreates."""
+    assert aimed.cluster is not None
+    aimed.source.world = World(())
+    ending = Statement(owners=frozenset({Owner("Deployment", "bert")}), ready=True, ended=True)
+    aimed.cluster.said = _listed(aimed.source.instant(), bert=ending)
+    decided = await aimed.ask()
+    assert (decided.state, decided.value, decided.active) == (State.ENDED, None, False)
+    assert decided.reason == "1 pod of deployment/bert ended; no pod is left"
+    aimed.clock.seconds += STEP
+    aimed.cluster.said = _listed(aimed.source.instant())
+    await aimed.ask()
+    await aimed.landed()
+    decided = await aimed.again()
+    assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
+
+
+async def test_what_the_kubernetes_api_does_not_list_is_empty_for_every_kind(aimed: Bench) -> None:
+    """None of these owners has a count of its own that says 0."""
+    assert aimed.cluster is not None
+    aimed.cluster.said = _listed(aimed.source.instant(), other=Statement(ready=True))
+    aimed.source.world = World(())
+    for workload in ("bert", "isvc/bert", "ksvc/bert", "job/bert"):
+        decided = await aimed.ask(spec(workload=workload))
+        assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
+        assert decided.evidence is Basis.KUBERNETES
+        assert decided.reason.startswith("the Kubernetes API lists no pod of ")
+    decided = await aimed.ask(spec(workload="", podPattern="other-.*"))
+    assert decided.state is not State.EMPTY

@@ -221,6 +221,22 @@ def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) 
     ]
 
 
+def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    for basis in (*Basis, Basis.KUBE_STATE_METRICS, Basis.KUBERNETES):
+        observe(facts.EvidenceChanged("default", basis, "because"))
+    levels = [line["log_level"] for line in lines.entries]
+    assert levels == ["info", "warning", "warning", "info", "info"]
+
+
+def test_a_watch_that_is_lost_is_a_warning_and_one_that_works_is_not(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    observe(facts.WatchChanged("pods", works=True, reason="it is listed"))
+    observe(facts.WatchChanged("pods", works=False, reason="HTTP 403"))
+    told = [(line["event"], line["log_level"], line["resource"]) for line in lines.entries]
+    assert told == [("kubernetes.watching", "info", "pods"), ("kubernetes.lost", "warning", "pods")]
+
+
 def test_a_query_is_told_at_debug(lines: LogCapture) -> None:
     logs.LogObserver()(facts.Queried("default", "snapshot", 0.12345, None))
     assert [dict(line) for line in lines.entries] == [

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from keda_gpu_scaler import roster
-from keda_gpu_scaler.evidence import Evidence, Readiness, Statement, Status
+from keda_gpu_scaler.evidence import Basis, Evidence, Readiness, Statement, Status
 from keda_gpu_scaler.observation import Target
 from keda_gpu_scaler.roster import Roster
 
@@ -185,3 +185,31 @@ def test_a_namespace_that_is_spoken_of_is_heard_also_where_it_has_no_pods() -> N
     book = _after((AT, Evidence({}, covered=frozenset({KEY[0]}))))
     assert book.is_current(AT)
     assert not book.proves_gone(KEY, AT - 3600)
+
+
+def _listed(at: float, statement: Statement | None = None) -> Evidence:
+    """Return what the Kubernetes API says of the instant `at`."""
+    settled = dict.fromkeys((ONE,), 0.0)
+    return replace(_said(at, statement), settled=settled, basis=Basis.KUBERNETES)
+
+
+def test_what_the_kubernetes_api_does_not_list_is_gone_at_once() -> None:
+    listed = (AT, _listed(AT, READY))
+    assert not _after(listed).proves_gone(KEY, AT)
+    assert _after(listed, (AT + 1, _listed(AT + 1))).proves_gone(KEY, AT)
+    assert not _after(listed, (AT + 1, _listed(AT + 1))).proves_gone(KEY, AT + 1)
+
+
+def test_the_kubernetes_api_is_one_however_many_list_the_pods_elsewhere() -> None:
+    both = _said(AT, READY, targets=(ONE, TWO))
+    book = _after((AT, both), (AT + 15, _listed(AT + 15)))
+    assert book.proves_gone(KEY, AT)
+    assert book.basis(AT + 15) is Basis.KUBERNETES
+    assert book.basis(AT + 15 + 121) is Basis.EXPORTERS
+
+
+def test_one_that_was_silenced_proves_nothing_and_keeps_what_cannot_be_undone() -> None:
+    book = roster.silenced(_after((AT, _listed(AT, READY))))
+    assert not book.proves_gone(("ml", "other"), AT - 90)
+    assert book.basis(AT) is Basis.EXPORTERS
+    assert book.pods[KEY].readiness is Readiness.EVER

@@ -8,7 +8,7 @@ import pytest
 
 from keda_gpu_scaler import decision
 from keda_gpu_scaler.decision import Context, Decision, State
-from keda_gpu_scaler.evidence import NamespaceEvidence, Status
+from keda_gpu_scaler.evidence import Basis, NamespaceEvidence, Status
 from keda_gpu_scaler.snapshot import Pod
 from tests.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
 from tests.test_docs import ROOT, section
@@ -16,7 +16,11 @@ from tests.triggers import spec
 
 LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
 EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
-EXPORTERS, KUBE_STATE_METRICS = "exporters", "kube-state-metrics"
+EXPORTERS, KUBE_STATE_METRICS, KUBERNETES = "exporters", "kube-state-metrics", "kubernetes"
+BASES = {
+    "all": (KUBERNETES, KUBE_STATE_METRICS, EXPORTERS),
+    "the cluster's": (KUBERNETES, KUBE_STATE_METRICS),
+}
 POLICIES = ("hold", "error", "zero")
 
 
@@ -85,7 +89,11 @@ CASES: dict[str, World] = {
     "a pod is missing, and the others do not": World((*_pods(5, 0), _missing())),
     "pods may be overlooked": World(_pods(5, 0), complete=False),
     "the owner has no replicas": World((), EMPTY),
+    "the API lists no pod of it": World(()),
     "each pod ended, or none was seen for an hour": World((bert("b", 90, ended=True),)),
+    "its last pod is ending, or went within the last minute": World(
+        (bert("b", 90, ended=True, status=said(ended=True)),)
+    ),
     "no pod is listed, and the owner has no count": World(()),
     "a GPU was busy within `activationWindow`, and no pod reports": World(
         (bert("b", 90, last_seen=NOW - 90),)
@@ -102,16 +110,17 @@ CASES: dict[str, World] = {
 def _walked() -> Iterator[tuple[Row, str, str]]:
     """Yield every row once for each evidence and each policy it speaks of."""
     for row in _rows():
-        bases = (KUBE_STATE_METRICS, EXPORTERS) if row.evidence == "both" else (row.evidence,)
+        bases = BASES.get(row.evidence, (row.evidence,))
         policies = POLICIES if row.policy == "any" else (row.policy,)
         for basis, policy in itertools.product(bases, policies):
             yield row, basis, policy
 
 
 def _decided(world: World, basis: str, policy: str) -> Decision:
-    has_evidence = basis == KUBE_STATE_METRICS
+    has_evidence = basis != EXPORTERS
     pods = [_told(pod) if has_evidence else replace(pod, status=None) for pod in world.pods]
-    seen = snapshot(*pods, complete=world.complete, evidence=world.listed if has_evidence else None)
+    listed = replace(world.listed, basis=Basis(basis)) if has_evidence else None
+    seen = snapshot(*pods, complete=world.complete, evidence=listed)
     context = Context(NOW, 3600, remembered=world.remembered)
     return decision.decide(spec(onUnknown=policy), seen, context)
 

@@ -1,6 +1,7 @@
 """Triggers: every key with its default, its limits and its mistakes."""
 
 import pytest
+import re2
 
 from keda_gpu_scaler import errors, profiles, trigger
 from keda_gpu_scaler.access import EVERY_NAMESPACE, Access, Namespaces
@@ -8,7 +9,9 @@ from keda_gpu_scaler.spec import (
     Aggregation,
     GpuAggregation,
     OnUnknown,
+    Owner,
     ScaledObject,
+    ScaleTarget,
     Signal,
     TriggerSpec,
 )
@@ -133,9 +136,28 @@ def test_a_pattern_needs_no_workload_and_is_its_name() -> None:
     assert (spec.pods, spec.workload) == (PodPattern("prod", "bert-.*"), "bert-.*")
 
 
+def test_where_targets_are_known_the_workload_is_the_scale_target() -> None:
+    spec = trigger.parse(BERT, {"threshold": "70"}, access(knows_targets=True))
+    assert (spec.pods, spec.workload) == (ScaleTarget("prod"), "the scale target")
+    given = {"threshold": "70", "workload": "sts/bert"}
+    assert trigger.parse(BERT, given, access(knows_targets=True)) == parse(workload="sts/bert")
+
+
+def test_a_scale_target_that_is_not_known_yet_has_no_pod() -> None:
+    target = ScaleTarget("prod")
+    assert not target.matches("bert-5d4f8-aaaaa")
+    assert not target.owns(frozenset({Owner("Deployment", "bert")}))
+    assert not re2.fullmatch(target.regex, "a")
+    assert target.replica_of("bert-0") == "bert-0"
+    assert (target.prefix, target.owner) == ("", None)
+
+
 def test_without_threshold_and_workload_both_are_asked_for() -> None:
     assert mistakes({}) == [
-        "- workload: not given; expected [kind/]name such as deployment/bert, or podPattern",
+        (
+            "- workload: not given; expected [kind/]name such as deployment/bert, or podPattern; "
+            "with KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef"
+        ),
         "- threshold: not given; expected the target per replica, such as 70",
     ]
 
@@ -424,7 +446,8 @@ def test_a_scaled_object_without_a_proper_name_is_refused(
 
 def test_the_documented_defaults_are_those_that_hold() -> None:
     assert {key: row.default or row.otherwise for key, row in trigger.KEYS.items()} == {
-        "workload": "required, unless podPattern or query is given",
+        "workload": "required, unless podPattern or query is given; with "
+        "KEDA_GPU_SCALER_KUBERNETES the ScaledObject's scaleTargetRef",
         "namespace": "the ScaledObject's",
         "podPattern": "derived from workload",
         "signal": "utilization",

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from keda_gpu_scaler import facts
-from keda_gpu_scaler.evidence import Basis, Evidence, Statement
+from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler.evidence import Basis, Evidence, Readiness, Statement
 from keda_gpu_scaler.observation import Target
 from keda_gpu_scaler.witness import Witness
-from tests.scripted import REFUSED, Clock, ScriptedSource
+from tests.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
 from tests.worlds import World
 
 AT = 99_990.0
@@ -99,3 +99,83 @@ async def test_evidence_that_takes_too_long_is_not_waited_for(
     found = await asyncio.wait_for(witness.roster({"ml"}, AT), timeout=5)
     assert not found.pods
     assert seen == [facts.EvidenceChanged("default", Basis.EXPORTERS, "no answer within 2 s")]
+
+
+API = Target("kubernetes", "api")
+KEY = ("ml", "bert-0")
+
+
+def _listed(at: float, *, ready: bool = True) -> Evidence:
+    return Evidence(
+        {KEY: Statement(ready=ready)},
+        covered=frozenset({"ml"}),
+        scrapes={API: at},
+        settled={API: 0.0},
+        basis=Basis.KUBERNETES,
+    )
+
+
+@pytest.fixture
+def cluster() -> ScriptedCluster:
+    return ScriptedCluster(_listed(AT))
+
+
+@pytest.fixture
+def believer(source: ScriptedSource, seen: list[facts.Fact], cluster: ScriptedCluster) -> Witness:
+    return Witness("default", source, seen.append, cluster)
+
+
+async def test_the_kubernetes_api_is_asked_first_and_the_source_only_without_it(
+    source: ScriptedSource, cluster: ScriptedCluster, believer: Witness, seen: list[facts.Fact]
+) -> None:
+    await believer.roster({"ml"}, AT)
+    assert cluster.asked == [(frozenset({"ml"}), AT, source.now())]
+    assert source.questioned == []
+    cluster.said, source.said = None, _said(AT + 15)
+    await believer.roster({"ml"}, AT + 15)
+    cluster.said = _listed(AT + 30)
+    await believer.roster({"ml"}, AT + 30)
+    answers = "kube-state-metrics answers; the Kubernetes API: cannot list pods: nobody answers"
+    assert seen == [
+        facts.EvidenceChanged("default", Basis.KUBERNETES, "the Kubernetes API answers"),
+        facts.EvidenceChanged("default", Basis.KUBE_STATE_METRICS, answers),
+        facts.EvidenceChanged("default", Basis.KUBERNETES, "the Kubernetes API answers"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (None, "the source has no kube-state-metrics"),
+        (Evidence({}, down=frozenset({KSM})), "kube-state-metrics shows nothing"),
+        (REFUSED, str(REFUSED)),
+    ],
+    ids=["none", "silent", "refused"],
+)
+async def test_without_the_kubernetes_api_absence_proves_nothing_any_more(  # noqa: PLR0913, PLR0917 - fixtures
+    source: ScriptedSource,
+    cluster: ScriptedCluster,
+    believer: Witness,
+    seen: list[facts.Fact],
+    said: Evidence | errors.SourceError | None,
+    reason: str,
+) -> None:
+    """That a pod was never Ready is believed for two minutes, that one is gone not at all."""
+    cluster.said = _listed(AT, ready=False)
+    assert (await believer.roster({"ml"}, AT)).proves_gone(("ml", "other"), AT - 1)
+    cluster.said = None
+    if isinstance(said, errors.SourceError):
+        source.evidence_trouble = said
+    else:
+        source.said = said
+    lost = await believer.roster({"ml"}, AT + 15)
+    assert not lost.proves_gone(("ml", "other"), AT - 1)
+    assert not lost.covered
+    readiness = [(await believer.roster({"ml"}, at)).status(KEY, at) for at in (AT + 120, AT + 121)]
+    assert [status and status.readiness for status in readiness] == [
+        Readiness.NEVER,
+        Readiness.UNKNOWN,
+    ]
+    assert seen[1:] == [
+        facts.EvidenceChanged("default", Basis.EXPORTERS, f"the Kubernetes API: {AWAY}; {reason}")
+    ]

@@ -17,8 +17,8 @@ def serve() -> None:
     """Answer KEDA over gRPC until SIGTERM or SIGINT; a second signal ends at once.
 
     Settings come from KEDA_GPU_SCALER_… variables and the YAML file that KEDA_GPU_SCALER_CONFIG
-    names. Exit status: 0 after a signal, 1 when a port cannot be had or a part fails, 2 for a wrong
-    setting, before a port opens.
+    names. Exit status: 0 after a signal, 1 when a port or the cluster cannot be had or a part
+    fails, 2 for a wrong setting, before a port opens.
     """
     try:
         chosen = settings.load()

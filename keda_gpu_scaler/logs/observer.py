@@ -23,8 +23,9 @@ PARTS = frozenset({"scrape", "history", "own-history", "evidence", "jobs", "expo
 _DECIMALS = 3
 EXPORTERS_ONLY = (
     "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
-    "kube-state-metrics as well"
+    "kube-state-metrics as well, or with KEDA_GPU_SCALER_KUBERNETES=true"
 )
+_STRENGTH = tuple(Basis)
 _Key = tuple[ScaledObject, TriggerSpec]
 
 
@@ -48,6 +49,7 @@ class LogObserver:
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
         self._found: dict[str, frozenset[str]] = {}
+        self._bases: dict[str, Basis] = {}
         self._reachable: dict[str, bool] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
@@ -69,6 +71,8 @@ class LogObserver:
                 self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
             case facts.EvidenceChanged():
                 self._evidence_changed(fact)
+            case facts.WatchChanged():
+                self._watch_changed(fact)
             case facts.SnapshotTaken() | facts.Called():
                 pass
             case _:
@@ -119,10 +123,17 @@ class LogObserver:
         self._ignored[key] = ignored
 
     def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
-        write = self._logger.info
-        if fact.basis is Basis.EXPORTERS:
-            write = self._logger.warning
+        before = self._bases.get(fact.source, Basis.KUBE_STATE_METRICS)
+        self._bases[fact.source] = fact.basis
+        is_weaker = _STRENGTH.index(fact.basis) > _STRENGTH.index(before)
+        write = self._logger.warning if is_weaker else self._logger.info
         write("source.evidence", source=fact.source, evidence=str(fact.basis), reason=fact.reason)
+
+    def _watch_changed(self, fact: facts.WatchChanged) -> None:
+        if fact.works:
+            self._logger.info("kubernetes.watching", resource=fact.resource, reason=fact.reason)
+        else:
+            self._logger.warning("kubernetes.lost", resource=fact.resource, reason=fact.reason)
 
     def _queried(self, fact: facts.Queried) -> None:
         seconds = round(fact.seconds, _DECIMALS)

@@ -37,6 +37,8 @@ def rows(model: type[BaseModel], start: str = "") -> Iterator[Row]:
 
 def _default(name: str, field: FieldInfo) -> str:
     match field.default:
+        case bool():
+            return str(field.default).lower()
         case float(seconds):
             return durations.text(seconds)
         case int(size) if name.endswith("_bytes"):

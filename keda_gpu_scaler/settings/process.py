@@ -63,6 +63,9 @@ class Settings(BaseSettings):
     own_promql: Annotated[Policy, _LOWER] = Policy.NAMESPACED
     """What PromQL in triggers may read: allow, namespaced (only series of the ScaledObject's
     namespace), or deny."""
+    kubernetes: values.Flag = False
+    """true: ask the Kubernetes API which pods there are; it needs the role in
+    deploy/kubernetes-evidence.yaml."""
     give_up_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 3600.0
     """How long a pod that vanished together with its exporter still counts as missing."""
     shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0
@@ -88,7 +91,7 @@ class Settings(BaseSettings):
         direct = frozenset(
             name for name, one in self.sources.items() if isinstance(one, kinds.ScrapeSettings)
         )
-        return Access(users, self.other_namespaces, self.own_promql, direct)
+        return Access(users, self.other_namespaces, self.own_promql, direct, self.kubernetes)
 
     @field_validator("sources")
     @classmethod

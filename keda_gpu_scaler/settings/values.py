@@ -88,6 +88,14 @@ def count(value: object) -> int:
     return int(text)
 
 
+def flag(value: object) -> bool:
+    """Read `true` or `false`."""
+    text = str(value).lower()
+    if text not in ("true", "false"):
+        raise ValueError("true or false")
+    return text == "true"
+
+
 def readable_file(value: object) -> Path:
     """Read the path of a file that this process can read."""
     path = Path(str(value))
@@ -123,6 +131,7 @@ Seconds = Annotated[float, BeforeValidator(seconds(0.0))]
 PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
 Bytes = Annotated[int, BeforeValidator(size)]
 Count = Annotated[int, BeforeValidator(count)]
+Flag = Annotated[bool, BeforeValidator(flag)]
 ReadableFile = Annotated[Path, BeforeValidator(readable_file)]
 Namespaces = Annotated[access.Namespaces, BeforeValidator(namespaces), PlainSerializer(str)]
 SourceName = Annotated[str, BeforeValidator(source_name)]

@@ -58,6 +58,8 @@ class Telemetry:
                 self._snapshots.source_changed(fact)
             case facts.EvidenceChanged():
                 self._snapshots.evidence_changed(fact)
+            case facts.WatchChanged():
+                self._snapshots.watch_changed(fact)
             case facts.Queried():
                 self._queried(fact)
             case facts.ExportersFound() | facts.OwnQueryChanged():

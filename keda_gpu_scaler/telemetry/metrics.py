@@ -45,7 +45,14 @@ EVIDENCE = Metric(
     "keda_gpu_scaler_source_evidence",
     "gauge",
     ("source", "evidence"),
-    "1 for what says which pods there are, 0 for what does not: kube-state-metrics or exporters.",
+    "1 for what says which pods there are, 0 for what does not: kubernetes, kube-state-metrics or "
+    "exporters.",
+)
+WATCH_UP = Metric(
+    "keda_gpu_scaler_kubernetes_watch_up",
+    "gauge",
+    ("resource",),
+    "1 while a watch of the Kubernetes API works, 0 while not.",
 )
 SNAPSHOT_AGE = Metric(
     "keda_gpu_scaler_snapshot_age_seconds",
@@ -93,7 +100,8 @@ TRIGGER_EVIDENCE = Metric(
     "keda_gpu_scaler_trigger_evidence",
     "gauge",
     (*_TRIGGER, "evidence"),
-    "1 for what the last decision rests on, 0 for the other: kube-state-metrics or exporters.",
+    "1 for what the last decision rests on, 0 for the others: kubernetes, kube-state-metrics or "
+    "exporters.",
 )
 EXPECTED = Metric(
     "keda_gpu_scaler_trigger_expected_replicas", "gauge", _TRIGGER, "Replicas that should report."
@@ -121,6 +129,7 @@ METRICS = (
     QUERY_SECONDS,
     SOURCE_UP,
     EVIDENCE,
+    WATCH_UP,
     SNAPSHOT_AGE,
     SNAPSHOT_PODS,
     REFUSED_SAMPLES,

@@ -36,6 +36,7 @@ class Snapshots(Collector):
         self._shown: Lately[_Key, _Shown] = Lately(LIMIT, clock)
         self._up: Lately[str, bool] = Lately(LIMIT, clock)
         self._evidence: Lately[str, Basis] = Lately(LIMIT, clock)
+        self._watches: dict[str, bool] = {}
 
     def taken(self, fact: facts.SnapshotTaken) -> None:
         """Show what is in this snapshot from now on."""
@@ -64,6 +65,10 @@ class Snapshots(Collector):
         """Show what says which pods there are."""
         self._evidence.put(fact.source, fact.basis)
 
+    def watch_changed(self, fact: facts.WatchChanged) -> None:
+        """Show whether a resource of the Kubernetes API is followed."""
+        self._watches[fact.resource] = fact.works
+
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield one family per metric."""
         now, shown = self._clock(), self._shown.items()
@@ -78,6 +83,8 @@ class Snapshots(Collector):
             for basis in Basis
         ]
         yield _family(metrics.EVIDENCE, said)
+        watches = [((name,), works) for name, works in list(self._watches.items())]
+        yield _family(metrics.WATCH_UP, watches)
         yield _family(metrics.SOURCE_UP, [((name,), up) for name, up in self._up.items()])
 
 

@@ -48,7 +48,7 @@ def parse(
 
 def _spec(reader: Reader, access: Access) -> TriggerSpec:
     """Return the spec; where the reader notes a mistake it has a stand-in, and is not used."""
-    pods, name = rules.pods(reader, access.others)
+    pods, name = rules.pods(reader, access)
     signal, query = rules.signal(reader), rules.query(reader, access, pods.namespace)
     profile = rules.profile(reader, signal)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE

@@ -28,7 +28,8 @@ def _later(meaning: str, default: str | None = None) -> Key:
 KEYS: Mapping[str, Key] = {
     "workload": Key(
         meaning="whose pods are measured: [kind/]name, a bare name is a Deployment",
-        otherwise="required, unless podPattern or query is given",
+        otherwise="required, unless podPattern or query is given; with "
+        "KEDA_GPU_SCALER_KUBERNETES the ScaledObject's scaleTargetRef",
     ),
     "namespace": Key(
         meaning="the namespace of the workload; another one only where the settings allow it",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from keda_gpu_scaler import profiles, promql, workload
 from keda_gpu_scaler.access import Access, Namespaces
-from keda_gpu_scaler.spec import GpuAggregation, OwnQuery, PodSelector, Signal
+from keda_gpu_scaler.spec import GpuAggregation, OwnQuery, PodSelector, ScaleTarget, Signal
 from keda_gpu_scaler.trigger import values
 from keda_gpu_scaler.trigger.reader import Reader
 
@@ -23,6 +23,10 @@ _UP_WHILE_IDLE = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Sig
 """A loaded model keeps these up without work: from where on it works only its owner knows."""
 _NO_USUAL_LEVEL = _UP_WHILE_IDLE | {Signal.NUMBER}
 _NOT_SUPPORTED = "not supported by this version of the scaler"
+_NO_WORKLOAD = (
+    "expected [kind/]name such as deployment/bert, or podPattern; with "
+    "KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef"
+)
 _UNSUPPORTED: Mapping[str, Callable[[str], object]] = {
     "activationWorkload": lambda text: workload.parse(text, ""),
     "demandQuery": values.promql,
@@ -40,13 +44,16 @@ def refuse_unsupported(reader: Reader) -> None:
             reader.refuse(key, _NOT_SUPPORTED)
 
 
-def pods(reader: Reader, others: Namespaces) -> tuple[PodSelector, str]:
+def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:
     """Return which pods are measured, and how people name them."""
-    namespace = _namespace(reader, others)
+    namespace = _namespace(reader, access.others)
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
     if not any(map(reader.has, ("workload", "podPattern", "query"))):
-        reader.refuse("workload", "expected [kind/]name such as deployment/bert, or podPattern")
+        if not access.knows_targets or namespace != reader.namespace:
+            reader.refuse("workload", _NO_WORKLOAD)
+        target = ScaleTarget(namespace)
+        return target, str(target)
     selector = pattern or owner or workload.PodPattern(namespace, ".*")
     names_them = reader.has("workload") or reader.has("podPattern")
     return selector, str(owner or selector) if names_them else EVERY_POD

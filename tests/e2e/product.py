@@ -30,6 +30,8 @@ class Scaler:
     port: int = field(default_factory=free_port)
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further KEDA_GPU_SCALER_… settings, without that beginning."""
+    kubeconfig: Path | None = None
+    """How it finds the API server, where its settings make it ask one."""
     _http_port: int = field(default_factory=free_port)
     _program: Program = field(init=False)
 
@@ -94,7 +96,8 @@ class Scaler:
             "LOG_FORMAT": "json",
             **self.settings,
         }
-        return {f"KEDA_GPU_SCALER_{name}": value for name, value in settings.items()}
+        named = {f"KEDA_GPU_SCALER_{name}": value for name, value in settings.items()}
+        return named if self.kubeconfig is None else named | {"KUBECONFIG": str(self.kubeconfig)}
 
 
 @dataclass(slots=True)

@@ -5,5 +5,6 @@ the Ready replicas, each of which can do 100 %; a pod that loads its model shows
 
     pods        one pod: when it exists, works and is shown
     monitoring  what Prometheus stores of the pods, as the scaler's source
+    api         what the Kubernetes API says of them
     loop        time, work, and the replicas that come of the answers
 """

@@ -11,14 +11,16 @@ from keda_gpu_scaler.decision import Decision
 from keda_gpu_scaler.evaluator import Evaluator
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.spec import TriggerSpec
+from tests.loops.api import Api
 from tests.loops.monitoring import STEP, Monitoring
 from tests.loops.pods import COLLECT, SimPod
 from tests.triggers import BERT, spec
 
 BEGIN = 100_020.0
-BASES = [Basis.KUBE_STATE_METRICS, Basis.EXPORTERS]
-both = pytest.mark.parametrize("evidence", [True, False], ids=BASES)
+each = pytest.mark.parametrize("evidence", list(Basis))
 """A claim holds with evidence of the cluster, and where exporters are all there is."""
+told = pytest.mark.parametrize("evidence", [Basis.KUBERNETES, Basis.KUBE_STATE_METRICS])
+"""A claim holds with evidence of the cluster."""
 
 
 @dataclass(slots=True)
@@ -27,7 +29,7 @@ class Loop:
 
     offered: Callable[[float], float]
     """The work there is, in GPU percent, by the seconds since the loop began."""
-    evidence_there: bool = True
+    evidence: Basis = Basis.KUBE_STATE_METRICS
     replicas: int = 1
     start_seconds: float = 60.0
     node_seconds: float = 0.0
@@ -59,9 +61,13 @@ class Loop:
         owner = self.trigger.pods.owner
         assert owner is not None
         self.monitoring = Monitoring(
-            self.pods, owner, lambda: self.clock, self.evidence_there, self.averaged
+            self.pods, owner, lambda: self.clock, self.evidence, self.averaged
         )
-        self._evaluator = Evaluator({"default": self.monitoring}, clock=lambda: self.clock)
+        self._evaluator = Evaluator(
+            {"default": self.monitoring},
+            cluster=Api(pods=self.pods) if self.evidence is Basis.KUBERNETES else None,
+            clock=lambda: self.clock,
+        )
         for _ in range(self.replicas):
             self._create(self.begin - 3600 - self.start_seconds - self.node_seconds)
         for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evidence import Evidence
+from keda_gpu_scaler.evidence import Basis, Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Series, Target
 from keda_gpu_scaler.spec import Owner
 from tests.loops.pods import COLLECT, SimPod
@@ -23,7 +23,7 @@ class Monitoring:
     pods: list[SimPod]
     owner: Owner
     clock: Callable[[], float]
-    evidence_there: bool
+    evidence_from: Basis
     averaged: bool
     """What the exporters show are averages."""
     step_seconds: float = STEP
@@ -78,7 +78,7 @@ class Monitoring:
         """Return what kube-state-metrics said at its last scrape."""
         assert namespaces == {"ml"}
         self._answers()
-        if not self.evidence_there:
+        if self.evidence_from is not Basis.KUBE_STATE_METRICS:
             return None
         scraped = at // LIST * LIST
         if scraped < self.listed_since:

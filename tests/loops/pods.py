@@ -84,14 +84,14 @@ class SimPod:
             self.shown[now] = 0.0 if self.completed <= now else busy
 
     def said(self, now: float) -> Statement:
-        """Return what kube-state-metrics says of it."""
+        """Return what the cluster says of it."""
         ready = self.ready <= now < self.completed
         return Statement(
             owners=self._owners,
             created_at=self.created,
             ready=ready,
             ready_at=self.ready if ready else None,
-            ended=self.deleted <= now or self.completed <= now,
+            ended=min(self.deleted, self.completed, self.gone) <= now,
             asks_gpu=True,
         )
 

@@ -7,13 +7,14 @@ import pytest
 
 from keda_gpu_scaler import condition, errors
 from keda_gpu_scaler.autoscaling import Hpa
+from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.snapshot import Pod
-from tests.loops.loop import BASES, Loop, both
+from tests.loops.loop import Loop, each
 from tests.triggers import spec
 
 
-@both
-async def test_130_percent_of_work_becomes_two_replicas_and_never_three(*, evidence: bool) -> None:
+@each
+async def test_130_percent_of_work_becomes_two_replicas_and_never_three(evidence: Basis) -> None:
     loop = Loop(lambda _: 130.0, evidence)
     await loop.run(1800)
     assert loop.grown == [2]
@@ -49,9 +50,12 @@ async def test_bursts_that_are_shorter_than_the_window_build_no_tower(seed: int)
     assert max(loop.sizes) <= 3
 
 
-@pytest.mark.parametrize(("evidence", "within"), [(True, 360), (False, 465)], ids=BASES)
+@pytest.mark.parametrize(
+    ("evidence", "within"),
+    [(Basis.KUBERNETES, 360), (Basis.KUBE_STATE_METRICS, 360), (Basis.EXPORTERS, 465)],
+)
 async def test_work_that_was_queued_is_worked_off_and_the_replicas_go_again(
-    within: float, *, evidence: bool
+    within: float, evidence: Basis
 ) -> None:
     loop = Loop(lambda t: 20.0 if t < 0 else 240.0, evidence, queues=True, start_seconds=30.0)
     await loop.run(within)
@@ -61,8 +65,8 @@ async def test_work_that_was_queued_is_worked_off_and_the_replicas_go_again(
     assert loop.sizes[-1] == 4
 
 
-@both
-async def test_steady_work_changes_nothing_in_an_hour(*, evidence: bool) -> None:
+@each
+async def test_steady_work_changes_nothing_in_an_hour(evidence: Basis) -> None:
     loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(3600, keda=True)
     assert set(loop.sizes) == {2}

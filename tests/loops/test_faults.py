@@ -1,11 +1,12 @@
 """Claims about what goes missing: nothing is taken away for it, and nothing kept up for ever."""
 
-from tests.loops.loop import Loop, both
+from keda_gpu_scaler.evidence import Basis
+from tests.loops.loop import Loop, each
 from tests.loops.pods import NEVER
 
 
-@both
-async def test_a_prometheus_that_is_away_for_a_minute_changes_nothing(*, evidence: bool) -> None:
+@each
+async def test_a_prometheus_that_is_away_for_a_minute_changes_nothing(evidence: Basis) -> None:
     loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(300, keda=True)
     loop.monitoring.away_until = loop.clock + 60
@@ -14,9 +15,9 @@ async def test_a_prometheus_that_is_away_for_a_minute_changes_nothing(*, evidenc
     assert not loop.errors
 
 
-@both
+@each
 async def test_load_that_returns_while_prometheus_is_away_finds_its_replica(
-    *, evidence: bool
+    evidence: Basis,
 ) -> None:
     """Idle before, and the cooldown ends meanwhile: idle is nothing to remember."""
     loop = Loop(lambda t: 60.0 if t < 0 or t > 400 else 0.0, evidence)
@@ -30,9 +31,9 @@ async def test_load_that_returns_while_prometheus_is_away_finds_its_replica(
     assert loop.sizes[-1] == 0
 
 
-@both
+@each
 async def test_an_exporter_that_is_deleted_while_its_pod_works_zeroes_nothing(
-    *, evidence: bool
+    evidence: Basis,
 ) -> None:
     loop = Loop(lambda _: 60.0, evidence)
     await loop.run(300)
@@ -44,9 +45,9 @@ async def test_an_exporter_that_is_deleted_while_its_pod_works_zeroes_nothing(
     assert loop.sizes[-1] == 0
 
 
-@both
+@each
 async def test_a_lost_node_holds_and_does_not_keep_an_idle_workload_for_ever(
-    *, evidence: bool
+    evidence: Basis,
 ) -> None:
     loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(300)
@@ -58,12 +59,12 @@ async def test_a_lost_node_holds_and_does_not_keep_an_idle_workload_for_ever(
     await loop.run(600)
     assert set(loop.sizes) == {2}
     loop.offered = lambda _: 0.0
-    await loop.run(1500 if evidence else 5400, keda=True)
+    await loop.run(5400 if evidence is Basis.EXPORTERS else 1500, keda=True)
     assert set(loop.sizes[-40:]) == {0}
 
 
-@both
-async def test_a_prometheus_that_restarted_empty_takes_nothing_away(*, evidence: bool) -> None:
+@each
+async def test_a_prometheus_that_restarted_empty_takes_nothing_away(evidence: Basis) -> None:
     loop = Loop(lambda _: 480.0, evidence, replicas=8)
     await loop.run(300)
     loop.monitoring.history_since = loop.monitoring.listed_since = loop.clock

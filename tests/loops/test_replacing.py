@@ -2,15 +2,16 @@
 
 import pytest
 
-from tests.loops.loop import Loop, both
+from keda_gpu_scaler.evidence import Basis
+from tests.loops.loop import Loop, each, told
 from tests.triggers import spec
 
 
-@both
+@each
 @pytest.mark.parametrize("replicas", [4, 8])
 @pytest.mark.parametrize("loading", [0.0, 100.0])
 async def test_a_rolling_update_changes_nothing(
-    loading: float, replicas: int, *, evidence: bool
+    loading: float, replicas: int, evidence: Basis
 ) -> None:
     loop = Loop(lambda _: 65.0 * replicas, evidence, replicas=replicas, loading=loading)
     await loop.run(300)
@@ -23,24 +24,26 @@ async def test_a_rolling_update_changes_nothing(
     assert set(loop.sizes) == {replicas}
 
 
-async def test_a_slow_drain_causes_no_scale_up() -> None:
-    loop = Loop(lambda t: 360.0 if t < 300 else 240.0, replicas=6, grace_seconds=300.0)
+@told
+async def test_a_slow_drain_causes_no_scale_up(evidence: Basis) -> None:
+    loop = Loop(lambda t: 360.0 if t < 300 else 240.0, evidence, replicas=6, grace_seconds=300.0)
     await loop.run(2400)
     assert loop.grown == [6, 5, 4]
 
 
-async def test_a_completed_pod_that_is_still_attributed_does_not_count() -> None:
-    loop = Loop(lambda _: 120.0, replicas=2)
+@told
+async def test_a_completed_pod_that_is_still_attributed_does_not_count(evidence: Basis) -> None:
+    loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(300)
     loop.pods[0].completed = loop.clock
     await loop.run(900)
     assert loop.decisions[-1].expected == 2
     assert loop.decisions[-1].value == 120
-    assert loop.decisions[-1].evidence == "kube-state-metrics"
+    assert loop.decisions[-1].evidence is evidence
 
 
-@both
-async def test_the_replicas_of_a_leader_worker_set_are_its_groups(*, evidence: bool) -> None:
+@each
+async def test_the_replicas_of_a_leader_worker_set_are_its_groups(evidence: Basis) -> None:
     """The work of three pods that share it is counted once."""
     trigger = spec(workload="lws/bert")
     loop = Loop(lambda _: 120.0, evidence, replicas=2, group=3, trigger=trigger)

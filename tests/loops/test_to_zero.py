@@ -2,12 +2,13 @@
 
 import random
 
-from tests.loops.loop import Loop, both
+from keda_gpu_scaler.evidence import Basis
+from tests.loops.loop import Loop, each
 
 
-@both
+@each
 async def test_when_the_load_ends_the_window_and_the_cooldown_are_waited_for(
-    *, evidence: bool
+    evidence: Basis,
 ) -> None:
     loop = Loop(lambda t: 60.0 if t < 0 else 0.0, evidence)
     await loop.run(900, keda=True)
@@ -15,8 +16,8 @@ async def test_when_the_load_ends_the_window_and_the_cooldown_are_waited_for(
     assert set(loop.sizes[loop.sizes.index(0) :]) == {0}
 
 
-@both
-async def test_blips_of_2_percent_keep_nobody_up(*, evidence: bool) -> None:
+@each
+async def test_blips_of_2_percent_keep_nobody_up(evidence: Basis) -> None:
     """The desktop of a driver, a health check: below the idle level, whenever they come."""
     chance = random.Random(2)
     loop = Loop(lambda _: chance.choice([0.0, 0.0, 2.0]), evidence)
@@ -25,8 +26,8 @@ async def test_blips_of_2_percent_keep_nobody_up(*, evidence: bool) -> None:
     assert loop.seconds_until(0) <= 300 + 30
 
 
-@both
-async def test_six_short_requests_a_minute_are_seen_in_averages(*, evidence: bool) -> None:
+@each
+async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: Basis) -> None:
     """A request of a second every ten is 10 % of the time, for four hours."""
     loop = Loop(lambda t: 100.0 if t % 10 < 1 else 0.0, evidence, averaged=True)
     await loop.run(4 * 3600, keda=True)

@@ -18,6 +18,7 @@ def test_defaults_are_shown_as_people_write_them() -> None:
     assert defaults["grpc_address"] == ":6000"
     assert defaults["log_level"] == "info"
     assert defaults["give_up"] == "1h"
+    assert defaults["kubernetes"] == "false"
     assert defaults["max_concurrent_rpcs"] == "5000"
     assert defaults["prometheus_url"] == ""
     assert defaults["prometheus_step"] == "15s"

@@ -129,3 +129,14 @@ def test_every_namespace_is_one_of_all_and_none_of_none() -> None:
     assert "ml" in values.namespaces("*")
     assert "ml" not in values.namespaces("mlx")
     assert "ml" not in Namespaces()
+
+
+@pytest.mark.parametrize(("text", "on"), [("true", True), ("False", False), (True, True)])
+def test_a_flag_is_true_or_false(text: object, *, on: bool) -> None:
+    assert values.flag(text) is on
+
+
+@pytest.mark.parametrize("text", ["1", "yes", "", "truth"])
+def test_what_is_no_flag_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="true or false"):
+        values.flag(text)

@@ -193,6 +193,7 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(facts.Queried("default", "snapshot", 0.5, None))
     counted(facts.Called("GetMetrics", "OK", 0.002))
     counted(facts.ExportersFound("default", ("hami",)))
+    counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
     own = {}
     for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
         if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):
@@ -244,3 +245,10 @@ def test_a_users_own_query_is_shown_by_a_short_name_and_takes_no_source_down(
     assert value(counted, "snapshot_pods", **labels) == 5
     assert value(counted, "snapshot_age_seconds", **labels) == 2
     assert value(counted, "source_up", source="default") == 1
+
+
+def test_a_watch_of_the_kubernetes_api_is_up_or_not(counted: Telemetry) -> None:
+    counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
+    assert value(counted, "kubernetes_watch_up", resource="pods") == 1
+    counted(facts.WatchChanged("pods", works=False, reason="HTTP 403"))
+    assert value(counted, "kubernetes_watch_up", resource="pods") == 0

@@ -1,0 +1,15 @@
+"""What the Kubernetes API says of pods, of their owners, and of what ScaledObjects scale.
+
+    api        an API server over HTTP: lists in pages, watches line by line, errors in words
+    objects    JSON → values, with the few fields that are needed; pure
+    listing    the objects of one resource: those there are, and those that lately went
+    reflector  list, then watch, again and again; whether that works, and since when not
+    following  all of them together: the port in `keda_gpu_scaler/cluster.py`
+
+It only ever lists and watches. `serve` imports this package where the settings ask for it, and
+nothing of it otherwise: it brings a second HTTP client.
+"""
+
+from keda_gpu_scaler.kubernetes.following import create
+
+__all__ = ["create"]

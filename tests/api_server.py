@@ -1,0 +1,168 @@
+"""An API server as far as lists and watches go, on a real port, that does what a test tells it."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from keda_gpu_scaler.simulator import server
+
+Json = dict[str, Any]
+PODS = "/api/v1/pods"
+REPLICA_SETS = "/apis/apps/v1/replicasets"
+JOBS = "/apis/batch/v1/jobs"
+SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
+PATHS = (PODS, REPLICA_SETS, JOBS, SCALED_OBJECTS)
+TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing but the server below
+PAGE_OBJECTS = 2
+
+
+class Asked(NamedTuple):
+    """One request."""
+
+    path: str
+    query: dict[str, str]
+    accept: str
+
+    @property
+    def is_watch(self) -> bool:
+        """Whether it asked for changes."""
+        return self.query.get("watch") == "true"
+
+
+def metadata(name: str, owner: tuple[str, str] | None = None, **more: Any) -> Json:  # noqa: ANN401 - any field
+    """Return the metadata of an object in the namespace ml; the owner is a kind and a name."""
+    found: Json = {"namespace": "ml", "name": name, "resourceVersion": "5", **more}
+    if owner is not None:
+        kind, controller = owner
+        found["ownerReferences"] = [
+            {"kind": "Other", "name": "not-the-controller"},
+            {"kind": kind, "name": controller, "controller": True},
+        ]
+    return found
+
+
+def pod(name: str, owner: tuple[str, str] | None = None, *, ready: bool = True) -> Json:
+    """Return a pod with a GPU, created and started at 12:00:00, Ready or not since 12:00:30."""
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": CHANGED}
+    container = {"name": "model", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    return {
+        "metadata": metadata(name, owner, creationTimestamp=BEGUN),
+        "spec": {"containers": [container]},
+        "status": {"phase": "Running", "startTime": BEGUN, "conditions": [condition]},
+    }
+
+
+BEGUN, CHANGED = "2026-01-01T12:00:00Z", "2026-01-01T12:00:30Z"
+NOON = 1767268800.0
+
+
+def scaled_object(name: str, /, **reference: str) -> Json:
+    """Return a ScaledObject as far as its scale target goes."""
+    return {"metadata": metadata(name), "spec": {"scaleTargetRef": reference}}
+
+
+@dataclass(slots=True)
+class ApiServer:
+    """What the server has, and what was asked of it."""
+
+    objects: dict[str, list[Json]] = field(default_factory=lambda: {path: [] for path in PATHS})
+    trouble: dict[tuple[str, str], Response] = field(default_factory=dict)
+    """Answered to a `list` or a `watch` of a path, in place of one."""
+    held: set[str] = field(default_factory=set)
+    """Lists of these paths are not answered."""
+    asked: list[Asked] = field(default_factory=list)
+    port: int = 0
+    _watches: dict[str, list[asyncio.Queue[str]]] = field(
+        default_factory=lambda: {path: [] for path in PATHS}
+    )
+
+    def application(self) -> Starlette:
+        """Return the resources as an ASGI application."""
+        return Starlette(routes=[Route(path, self._answer) for path in PATHS])
+
+    def kubeconfig(self, directory: Path, **user: str) -> str:
+        """Write the way to the server into a file and return its path."""
+        path = directory / "kubeconfig"
+        cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.port}"}}
+        context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+        parts: Json = {"clusters": [cluster], "contexts": [context], "current-context": "x"}
+        path.write_text(json.dumps(parts | {"users": [{"name": "u", "user": user}]}))
+        return str(path)
+
+    def of(self, path: str, *, watches: bool) -> list[Asked]:
+        """Return what was asked about one resource."""
+        return [each for each in self.asked if each.path == path and each.is_watch is watches]
+
+    def watched(self, path: str) -> bool:
+        """Tell whether somebody watches one resource now."""
+        return bool(self._watches[path])
+
+    def tell(self, path: str, kind: str, item: Json) -> None:
+        """Send a line to everybody who watches."""
+        for watch in self._watches[path]:
+            # Not all in ASCII: as the API server writes it, which escapes no more than it must.
+            line = json.dumps({"type": kind, "object": item}, ensure_ascii=False)
+            watch.put_nowait(f"{line}\n")
+
+    def end(self, path: str, last: str = "end") -> None:
+        """End every watch of a resource: as it should end, or by a `cut`."""
+        for watch in self._watches[path]:
+            watch.put_nowait(last)
+
+    async def _answer(self, request: Request) -> Response:
+        path, query = request.url.path, dict(request.query_params)
+        asked = Asked(path, query, request.headers["accept"])
+        self.asked.append(asked)
+        assert request.headers["authorization"] == f"Bearer {TOKEN}"
+        if path in self.held:
+            await asyncio.Event().wait()
+        trouble = self.trouble.get((path, "watch" if asked.is_watch else "list"))
+        if trouble is not None:
+            return trouble
+        if asked.is_watch:
+            return StreamingResponse(self._lines(path), media_type="application/json")
+        return self._page(path, int(query.get("continue", "0")))
+
+    def _page(self, path: str, begin: int) -> Response:
+        end = begin + PAGE_OBJECTS
+        there = self.objects[path]
+        following = {"continue": str(end)} if end < len(there) else {}
+        # As a list of metadata is answered that has none.
+        items = there[begin:end] or None
+        return JSONResponse({"metadata": {"resourceVersion": "7", **following}, "items": items})
+
+    async def _lines(self, path: str) -> AsyncIterator[str]:
+        lines: asyncio.Queue[str] = asyncio.Queue()
+        self._watches[path].append(lines)
+        try:
+            while (line := await lines.get()) != "end":
+                if line == "cut":
+                    raise ConnectionAbortedError
+                yield line
+        finally:
+            self._watches[path].remove(lines)
+
+
+@contextlib.asynccontextmanager
+async def serving(api: ApiServer) -> AsyncIterator[ApiServer]:
+    """Serve on a free port, or on the one the server had before."""
+    stop = asyncio.Event()
+    listener = server.bind("127.0.0.1", api.port)
+    api.port = listener.getsockname()[1]
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.serve(api.application(), listener, stop), name="api-server")
+        try:
+            yield api
+        finally:
+            for path in PATHS:
+                api.end(path)
+            stop.set()

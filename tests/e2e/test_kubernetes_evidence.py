@@ -1,0 +1,185 @@
+"""The Kubernetes API as evidence, asked with the permissions that deploy/ gives and no others.
+
+There is no kube-state-metrics unless a scenario says so. The way to the API server is a door that
+scenarios shut: nothing falls while it is shut, and afterwards the load decides again.
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightkube
+import pytest
+import pytest_asyncio
+from lightkube import codecs
+from lightkube.models.authentication_v1 import TokenRequestSpec
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Secret, ServiceAccountToken
+
+from tests.e2e.lab import Lab
+from tests.e2e.manifests import Manifest
+from tests.e2e.product import Scaler
+from tests.e2e.programs import ROOT
+from tests.e2e.relay import Door, Relay
+from tests.e2e.under_load import (
+    LONGER_THAN_THE_COOLDOWN,
+    MORE_LOAD,
+    REPLICAS,
+    deploy_under_load,
+    follows_more_load,
+    the_hpa_has_a_number,
+)
+
+ROLE = ROOT / "deploy" / "kubernetes-evidence.yaml"
+RESOURCES = {"pods", "replicasets.apps", "jobs.batch", "scaledobjects.keda.sh"}
+KUBE_STATE_METRICS = "kube-state-metrics"
+LOADING_SECONDS = 20
+"""Several times the `warmup` of the triggers here."""
+GONE_FOR_SECONDS = 90.0
+"""A workload is not called empty in the minute after its last pod went."""
+HUNG_SECONDS = 25.0
+"""A watch that should have ended after 15 s and has not is given up after 20."""
+
+
+@dataclass(slots=True)
+class Watched:
+    """A lab whose scaler asks the API server, through a door."""
+
+    lab: Lab
+    door: Relay
+    kubeconfig: Path
+    with_kube_state_metrics: Sequence[Mapping[str, Any]]
+    """What Prometheus would scrape in other labs."""
+
+    def trigger(self, **metadata: str) -> Manifest:
+        """Return a trigger of ours that leaves `workload` out."""
+        trigger = self.lab.gpu("", **metadata)
+        del trigger["metadata"]["workload"]
+        return trigger
+
+    async def rests_on(self, evidence: str, *, within_seconds: float) -> None:
+        """Wait until the newest decision rests on this."""
+
+        async def does() -> bool:
+            made = self.lab.decisions("bert")
+            return bool(made) and made[-1]["evidence"] == evidence
+
+        await self.lab.wait(does, within_seconds, f"decisions rest on {evidence}")
+
+
+@pytest_asyncio.fixture
+async def watched(lab: Lab) -> AsyncIterator[Watched]:
+    """A lab without kube-state-metrics, whose scaler asks the API server."""
+    with_it = list(lab.prometheus.scrape_configs)
+    await lab.prometheus.reload([one for one in with_it if one["job_name"] != KUBE_STATE_METRICS])
+    configuration = json.loads(lab.kubeconfig.read_text())
+    cluster = configuration["clusters"][0]["cluster"]
+    async with Relay(int(cluster["server"].rpartition(":")[2])).standing() as door:
+        cluster["server"] = f"https://{door.address}"
+        configuration["users"][0]["user"]["token"] = await _token(lab.client)
+        path = lab.directory / "kubeconfig"
+        path.write_text(json.dumps(configuration))
+        lab.scaler.stop()
+        settings = {"KUBERNETES": "true"}
+        url = lab.scaler.prometheus_url
+        lab.scaler = Scaler(lab.directory, url, settings=settings, kubeconfig=path)
+        try:
+            await lab.scaler.start()
+            yield Watched(lab, door, path, with_it)
+        finally:
+            lab.scaler.stop()
+
+
+async def _token(client: lightkube.AsyncClient) -> str:
+    """Create what deploy/ has, and return a token of its ServiceAccount."""
+    for manifest in codecs.load_all_yaml(ROLE.read_text()):
+        await client.apply(manifest, force=True)
+    spec = TokenRequestSpec(audiences=[], expirationSeconds=3600)
+    request = ServiceAccountToken(metadata=ObjectMeta(), spec=spec)
+    issued = await client.create(request, "keda-gpu-scaler", namespace="keda")
+    assert issued.status is not None
+    assert issued.status.token is not None
+    return issued.status.token
+
+
+async def test_from_zero_and_back_without_a_workload_in_the_trigger(watched: Watched) -> None:
+    """The model shows 100 % while it loads, much longer than `warmup`: one replica is enough."""
+    lab = watched.lab
+    await lab.deploy("bert", loading_percent=100, startup_seconds=LOADING_SECONDS)
+    triggers = watched.trigger(), lab.router("bert")
+    await lab.autoscale("bert", *triggers, min_replicas=0)
+    await lab.becomes("bert", "empty", within_seconds=30)
+    await lab.stays("bert", 0, for_seconds=3)
+
+    await lab.offer("bert", 40)
+    await lab.becomes("bert", "starting", within_seconds=30)
+    await lab.reaches("bert", 1, within_seconds=LOADING_SECONDS + 30)
+    await lab.becomes("bert", "measured", within_seconds=30)
+    await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
+
+    await lab.offer("bert", 0)
+    await lab.reaches("bert", 0, within_seconds=60)
+    await lab.becomes("bert", "empty", within_seconds=GONE_FOR_SECONDS)
+    assert lab.path("bert") == [0, 1, 0], lab.story()
+    assert {made["evidence"] for made in lab.decisions("bert")} <= {"kubernetes", None}
+    assert {made["workload"] for made in lab.decisions("bert")} == {"deployment/bert"}
+
+
+async def test_the_role_is_enough_and_opens_nothing_else(watched: Watched) -> None:
+    lab = watched.lab
+
+    async def all_watched() -> bool:
+        return {one["resource"] for one in lab.scaler.events("kubernetes.watching")} == RESOURCES
+
+    await lab.wait(all_watched, 30, "everything is watched")
+    assert lab.scaler.events("kubernetes.lost") == []
+    for resource in RESOURCES:
+        up = await lab.scaler.counted("keda_gpu_scaler_kubernetes_watch_up", resource=resource)
+        assert up == 1
+    configuration = lightkube.KubeConfig.from_file(watched.kubeconfig)
+    async with lightkube.AsyncClient(configuration, trust_env=False) as client:
+        with pytest.raises(lightkube.ApiError, match="forbidden"):
+            await anext(aiter(client.list(Secret, namespace=lab.name)))
+
+
+@pytest.mark.parametrize("door", [Door.SHUT, Door.JAMMED])
+async def test_without_the_api_server_exporters_are_believed_and_nothing_falls(
+    watched: Watched, door: Door
+) -> None:
+    lab = watched.lab
+    await deploy_under_load(lab)
+    await lab.autoscale("bert", watched.trigger(), min_replicas=0)
+    await the_hpa_has_a_number(lab)
+    await watched.rests_on("kubernetes", within_seconds=30)
+
+    lab.timeline.note("the API server cannot be reached")
+    await watched.door.turn(door)
+    await watched.rests_on("exporters", within_seconds=HUNG_SECONDS)
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    lost = {one["resource"] for one in lab.scaler.events("kubernetes.lost")}
+    assert lost == RESOURCES
+    assert lab.scaler.events("source.evidence")[-1]["level"] == "warning"
+    await lab.offer("bert", MORE_LOAD)
+    await follows_more_load(lab, within_seconds=60)
+
+    lab.timeline.note("the API server can be reached again")
+    await watched.door.turn(Door.OPEN)
+    await watched.rests_on("kubernetes", within_seconds=60)
+    await lab.offer("bert", 0)
+    await lab.reaches("bert", 0, within_seconds=60)
+    await lab.becomes("bert", "empty", within_seconds=GONE_FOR_SECONDS)
+
+
+async def test_without_the_api_server_kube_state_metrics_is_next(watched: Watched) -> None:
+    lab = watched.lab
+    await deploy_under_load(lab)
+    await lab.autoscale("bert", watched.trigger(), min_replicas=0)
+    await watched.rests_on("kubernetes", within_seconds=30)
+    await lab.prometheus.reload(watched.with_kube_state_metrics)
+    await watched.door.turn(Door.SHUT)
+    await watched.rests_on(KUBE_STATE_METRICS, within_seconds=90)
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    weaker = [one for one in lab.scaler.events("source.evidence") if one["level"] == "warning"]
+    assert weaker[0]["reason"].startswith("the Kubernetes API: cannot ")

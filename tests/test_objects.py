@@ -1,0 +1,140 @@
+"""Claims about what Kubernetes objects say."""
+
+from typing import Any
+
+import pytest
+
+from keda_gpu_scaler.evidence import Statement
+from keda_gpu_scaler.kinds import Kind
+from keda_gpu_scaler.kubernetes import objects
+from keda_gpu_scaler.spec import Owner
+from keda_gpu_scaler.workload import Workload
+from tests import api_server
+from tests.api_server import NOON
+
+READY = Statement(
+    owners=frozenset({Owner("ReplicaSet", "bert-5d4f8")}),
+    created_at=NOON,
+    ready=True,
+    ready_at=NOON + 30,
+    asks_gpu=True,
+)
+
+
+def _pod(**parts: dict[str, Any]) -> dict[str, Any]:
+    """Return a Ready pod of a ReplicaSet with these fields of its parts changed."""
+    pod = api_server.pod("bert-5d4f8-aaaaa", ("ReplicaSet", "bert-5d4f8"))
+    return pod | {part: pod[part] | fields for part, fields in parts.items()}
+
+
+def _conditions(status: str, changed: str) -> list[dict[str, str]]:
+    scheduled = {"type": "PodScheduled", "status": "True"}
+    return [scheduled, {"type": "Ready", "status": status, "lastTransitionTime": changed}]
+
+
+def test_a_ready_pod_says_since_when_and_whose_it_is() -> None:
+    assert objects.statement(_pod()) == READY
+    assert objects.key(_pod()) == ("ml", "bert-5d4f8-aaaaa")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"metadata": {"deletionTimestamp": "2026-01-01T12:10:00Z"}},
+        {"status": {"phase": "Succeeded"}},
+        {"status": {"phase": "Failed"}},
+    ],
+    ids=["terminating", "succeeded", "failed"],
+)
+def test_what_cannot_be_undone_is_an_end(parts: dict[str, dict[str, Any]]) -> None:
+    assert objects.statement(_pod(**parts)).ended
+    assert not objects.statement(_pod()).ended
+
+
+def test_a_pod_without_a_node_or_an_owner_says_little() -> None:
+    bare = {"metadata": {"namespace": "ml", "name": "bert"}}
+    assert objects.statement(bare) == Statement(ready=False)
+    assert not objects.statement(_pod(status={"conditions": None})).once_ready
+
+
+@pytest.mark.parametrize(
+    ("changed", "started", "once"),
+    [
+        ("2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z", False),
+        ("2026-01-01T12:00:10Z", "2026-01-01T12:00:00Z", False),
+        ("2026-01-01T12:00:11.5Z", "2026-01-01T12:00:00Z", True),
+        ("2026-01-01T13:00:00+00:00", "2026-01-01T12:00:00Z", True),
+        ("2026-01-01T13:00:00Z", None, False),
+    ],
+)
+def test_a_pod_not_ready_any_more_was_ready_once(
+    changed: str, started: str | None, *, once: bool
+) -> None:
+    """It changed to not Ready long after it started: it cannot have been so from the start."""
+    pod = _pod(status={"conditions": _conditions("False", changed), "startTime": started})
+    said = objects.statement(pod)
+    assert (said.ready, said.ready_at, said.once_ready) == (False, None, once)
+
+
+@pytest.mark.parametrize(
+    ("spec", "asks"),
+    [
+        ({"containers": [{"resources": {"requests": {"amd.com/gpu": "2"}}}]}, True),
+        ({"containers": [{}, {"resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}]}, True),
+        ({"initContainers": [{"resources": {"limits": {"habana.ai/gaudi": 1}}}]}, True),
+        ({"containers": [{}], "resourceClaims": [{"name": "gpu"}]}, True),
+        ({"containers": [{"resources": {"limits": {"nvidia.com/gpu": "0", "cpu": "1"}}}]}, False),
+        ({"containers": [{"resources": {"limits": None}}], "resourceClaims": None}, False),
+        ({"containers": [{"resources": {"limits": {"example.com/nvidia.com/gpu": "1"}}}]}, False),
+    ],
+)  # fmt: skip
+def test_a_gpu_is_asked_for_by_a_resource_or_a_claim(spec: dict[str, Any], *, asks: bool) -> None:
+    pod = api_server.pod("bert") | {"spec": spec}
+    assert objects.statement(pod).asks_gpu is asks
+
+
+def test_the_controller_is_one_of_the_owners() -> None:
+    owned = {"metadata": api_server.metadata("bert-5d4f8", ("Deployment", "bert"))}
+    assert objects.controller(owned) == Owner("Deployment", "bert")
+    assert objects.controller({"metadata": api_server.metadata("bert")}) is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind"),
+    [
+        ({}, Kind.DEPLOYMENT),
+        ({"kind": "StatefulSet"}, Kind.STATEFUL_SET),
+        ({"apiVersion": "apps/v1", "kind": "ReplicaSet"}, Kind.REPLICA_SET),
+        ({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}, Kind.ROLLOUT),
+        (
+            {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"},
+            Kind.LEADER_WORKER_SET,
+        ),
+        (
+            {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"},
+            Kind.INFERENCE_SERVICE,
+        ),
+        ({"apiVersion": "serving.knative.dev/v1", "kind": "Service"}, Kind.KNATIVE_SERVICE),
+    ],
+)
+def test_a_scale_target_is_a_workload_by_its_group_and_kind(
+    reference: dict[str, str], kind: Kind
+) -> None:
+    scaled = api_server.scaled_object("scaler", name="bert", **reference)
+    assert objects.target(scaled) == Workload(kind, "ml", "bert")
+
+
+@pytest.mark.parametrize(
+    ("reference", "shown"),
+    [
+        ({"apiVersion": "example.com/v1", "kind": "Deployment"}, "a Deployment.example.com,"),
+        ({"kind": "Rollout"}, "a Rollout.apps,"),
+        ({"apiVersion": "v1", "kind": "ReplicationController"}, "a ReplicationController,"),
+    ],
+)
+def test_a_scale_target_of_another_kind_is_said_to_be_one(
+    reference: dict[str, str], shown: str
+) -> None:
+    found = objects.target(api_server.scaled_object("scaler", name="bert", **reference))
+    assert isinstance(found, str)
+    assert shown in found
