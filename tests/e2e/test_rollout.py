@@ -158,8 +158,13 @@ async def test_replicas_that_find_no_gpu_are_given_back(lab: Lab) -> None:
     await lab.reaches("bert", 3, within_seconds=60)
     began = lab.timeline.now_seconds
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=0)
+
+    async def are_five() -> bool:
+        return counts(lab, "pods")[-1] == 5
+
     # 300 % over 70 % per replica: 4.3, so 5, and not one more for the two that wait.
-    await lab.prometheus.wait_for(f"{PENDING} == 2", within_seconds=60)
+    await lab.wait(are_five, 60, "bert has five pods")
+    await lab.prometheus.wait_for(f"{PENDING} == 2")
     await lab.stays("bert", 5, for_seconds=12)
     assert await number(lab, READY) == 3, lab.story()
 
