@@ -51,8 +51,11 @@ async def follows_more_load(lab: Lab, *, within_seconds: float) -> None:
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
 
 
-async def goes_to_zero(lab: Lab, *, within_seconds: float = 60) -> None:
-    """Offer nothing any more: a workload that really is idle goes to zero, and only ever down."""
+async def goes_to_zero(lab: Lab, *, within_seconds: float = 100) -> None:
+    """Offer nothing any more: a workload that really is idle goes to zero, and only ever down.
+
+    It takes seconds, and a minute more where a scrape failed while one of its pods went.
+    """
     began = lab.timeline.now_seconds
     await lab.offer("bert", 0)
     await lab.reaches("bert", 0, within_seconds=within_seconds)
