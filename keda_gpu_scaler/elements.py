@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from keda_gpu_scaler import durations, profiles, query
 from keda_gpu_scaler.observation import Row, Series, Target
+from keda_gpu_scaler.own_query import Origin, OwnQuery
 from keda_gpu_scaler.sighting import PodKey
-from keda_gpu_scaler.spec import Origin, OwnQuery
 
 ORIGIN_LABEL = "origin"
 """Keeps apart what the selectors of a query say of one pod."""

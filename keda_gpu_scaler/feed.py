@@ -12,12 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from keda_gpu_scaler import errors, facts, observation
+from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.collector import Collector
+from keda_gpu_scaler.needs import Needs
 from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.own_query import OwnQuery
 from keda_gpu_scaler.snapshot import Snapshot
 from keda_gpu_scaler.source import Source
-from keda_gpu_scaler.spec import OwnQuery, Signal
+from keda_gpu_scaler.spec import Signal
 
 USABLE_STEPS = 2
 """A snapshot older than this is not answered from while a newer one can be had."""
@@ -25,8 +27,6 @@ WIDEN_SECONDS = 1.0
 """A fetch only for namespaces that are new waits this long after the last, to gather more."""
 SLOW_SECONDS = 2.5
 """A fetch that takes longer is no longer waited for by anybody; it may still succeed."""
-FORGET_SECONDS = 600.0
-"""Namespaces and spans nobody asked about for this long are no longer fetched."""
 
 
 class Key(NamedTuple):
@@ -75,7 +75,7 @@ class Feed:
         self.failure: Failure | None = None
         self._key, self._source, self._observe = key, source, observe
         self._collector, self._clock = collector, clock
-        self._asked: dict[Demand, float] = {}
+        self._needs = Needs(clock)
         self._span_seconds = 0.0
         self._flight: asyncio.Task[None] | None = None
         self._launched_at = self._tried = float("-inf")
@@ -87,7 +87,7 @@ class Feed:
             need: the namespaces and the span of one trigger.
             deadline: on this feed's clock.
         """
-        self._asked[need] = self._clock()
+        self._needs.note(need)
         while True:
             self._collect()
             if self._flight is None and self._is_due(need):
@@ -109,9 +109,8 @@ class Feed:
     @property
     def is_idle(self) -> bool:
         """Whether nobody has asked for long, so that it can be forgotten with all it knows."""
-        forgotten = self._clock() - FORGET_SECONDS
         under_way = self._flight is not None and not self._flight.done()
-        return not under_way and all(when < forgotten for when in self._asked.values())
+        return not under_way and self._needs.are_forgotten
 
     @property
     def source_name(self) -> str:
@@ -184,19 +183,13 @@ class Feed:
         try:
             await self._source.synchronize()
             self._tried = self._source.instant()
-            demand = self._demand()
+            demand = self._needs.together()
             self.snapshot = await self._collector.take(demand, self._tried)
             self._span_seconds = demand.span_seconds
         except errors.SourceError as error:
             self._failed(f"source {self._key.source}: {error}")
         else:
             self._succeeded(self.snapshot)
-
-    def _demand(self) -> Demand:
-        """Everything that somebody asked for lately."""
-        forgotten = self._clock() - FORGET_SECONDS
-        self._asked = {need: when for need, when in self._asked.items() if when >= forgotten}
-        return observation.merged(self._asked)
 
     def _failed(self, reason: str) -> None:
         if self.failure is None:

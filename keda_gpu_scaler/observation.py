@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from keda_gpu_scaler.spec import OwnQuery, Signal
+from keda_gpu_scaler.own_query import OwnQuery
+from keda_gpu_scaler.spec import Signal
 
 
 class Target(NamedTuple):

@@ -1,4 +1,4 @@
-"""PromQL texts: one snapshot query for everybody, and the few questions beside it.
+"""PromQL texts: one snapshot query for everybody, and the ages of what is in it.
 
 Pure text. Whatever enters a text passes `quoted` or `alternatives`; nothing a user wrote gets into
 PromQL by another way. The shapes were tried on real servers for cost and for the traps named here.
@@ -12,16 +12,11 @@ from keda_gpu_scaler import durations, profiles
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.profiles import Labels, Measure, Metric, Way
 from keda_gpu_scaler.promql import quoted
-from keda_gpu_scaler.spec import Signal
 
 ALIVE_LABEL = "alive"
 """Marks the row of `ages` which says that the source was scraping two minutes ago."""
 METRIC_LABEL = "metric"
 """Keeps apart what would be equal without its name, of which `or` would drop one."""
-EXPORTER_LABEL = "exporter"
-"""Names the exporter that a row of `exporters` has found."""
-STATE_LABEL = "state"
-"""Marks the rows of `gpus`: reported or busy."""
 TextFor = Callable[[Collection[str]], str]
 """Makes the text of a query about some names: of namespaces, or of GPUs."""
 LONGEST_BYTES = 16_384
@@ -90,28 +85,6 @@ def ages(demand: Demand) -> str:
     return f"({stale}) or {marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
 
 
-def gpus(uuids: Iterable[str]) -> str:
-    """Return the query for which of these GPUs are reported at all, and which are busy without pod.
-
-    A row has no pod when no label names one, or when `pod` is the exporter's own, which is what
-    Prometheus attaches to idle GPUs: then `up` carries the same pod. A GPU has no pod when no row
-    of it has one: where GPUs are shared, exporters show the device itself beside each pod's copy.
-    """
-    matched = alternatives(uuids)
-    return " or ".join(
-        branch for label in profiles.BOARD_LABELS for branch in _gpu_states(label, matched)
-    )
-
-
-def exporters() -> str:
-    """Return the query for which exporters beside dcgm-exporter show pods at all."""
-    return " or ".join(
-        marked(f"group({_shown(way)})", EXPORTER_LABEL, name)
-        for name in profiles.DETECTED
-        for way in profiles.ways(name, Signal.UTILIZATION)
-    )
-
-
 def good_scrapes(jobs: Iterable[str]) -> str:
     """Return an expression with a row per target, there only while its latest scrape was good.
 
@@ -127,28 +100,9 @@ def _ways(demand: Demand) -> list[Way]:
     return profiles.ways(demand.profile, demand.signal, demand.found)
 
 
-def _shown(way: Way) -> str:
-    names = "|".join(metric.name for metric in way.measure.metrics)
-    absent = "".join(f',{label}=""' for label in way.labels.absent)
-    return f'{{__name__=~"{names}",{way.labels.namespace}!="",{way.labels.pod}!=""{absent}}}'
-
-
 def _newest(metric: Metric, labels: Labels, demand: Demand) -> str:
     times = f"timestamp({_selector(metric, labels, demand)})"
     return f"max by ({labels.namespace}, {labels.pod}) ({times})"
-
-
-def _gpu_states(label: str, matched: str) -> Iterator[str]:
-    names = "|".join(sorted(profiles.UTILIZATION_METRICS))
-    gpu = f'__name__=~"{names}",{label}=~{matched}'
-    no_pod = ",".join([gpu, *(f'{name}=""' for name in profiles.POD_LABELS if name != "pod")])
-    unmapped = (
-        f'({{{no_pod},pod=""}} or ({{{no_pod},pod!=""}} and on (job, instance, namespace, pod) up))'
-    )
-    mapped = f"({{{gpu}}} unless {unmapped})"
-    busy = f"{unmapped} > 0 unless on ({label}, GPU_I_ID) {mapped}"
-    yield marked(f"group by ({label}) ({busy})", STATE_LABEL, "busy")
-    yield marked(f"group by ({label}) ({{{gpu}}})", STATE_LABEL, "reported")
 
 
 def _gpu_branches(demand: Demand) -> Iterator[str]:

@@ -7,8 +7,8 @@ import pytest
 
 from keda_gpu_scaler import elements, promql
 from keda_gpu_scaler.observation import Row, Target
+from keda_gpu_scaler.own_query import OwnQuery
 from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.spec import OwnQuery
 
 POD = {"namespace": "ml", "pod": "bert-0"}
 

@@ -6,7 +6,7 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import kube_state, matchers, query
+from keda_gpu_scaler import census, kube_state, matchers, query
 from keda_gpu_scaler.matchers import Matcher
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.promql import quoted
@@ -86,8 +86,8 @@ def test_a_matcher_is_printed_as_it_is_read() -> None:
     [
         query.snapshot(DEMAND, ["dcgm-exporter"], 2.5),
         query.ages(DEMAND),
-        query.gpus(["GPU-1"]),
-        query.exporters(),
+        census.gpus(["GPU-1"]),
+        census.exporters(),
         kube_state.JOBS,
         kube_state.question(["ml"], ["ksm"]),
         "sum by (a) (rate(x[5m] @ end())) / ignoring (b) group_left (c) max_over_time(y[1h:5m])",

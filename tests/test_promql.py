@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import promql
+from keda_gpu_scaler.own_query import OwnQuery
 from keda_gpu_scaler.promql import Policy, place, tree
-from keda_gpu_scaler.spec import OwnQuery
 from tests.expressions import EXPORTED, PLAIN, by_hand, vectors
 
 OTHERS = tuple(

@@ -11,7 +11,7 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import profiles, promql, query
+from keda_gpu_scaler import census, profiles, promql, query
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.spec import Signal
 
@@ -78,7 +78,7 @@ def matched(text: str) -> str:
 
 
 def every_query(asked: Demand, jobs: Iterable[str]) -> list[str]:
-    return [query.snapshot(asked, jobs, 15), query.ages(asked), query.gpus(asked.namespaces)]
+    return [query.snapshot(asked, jobs, 15), query.ages(asked), census.gpus(asked.namespaces)]
 
 
 # Texts
@@ -179,7 +179,7 @@ def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
 
 
 def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
-    found = list(selectors(query.exporters()))
+    found = list(selectors(census.exporters()))
     asked = {label for one in found for label in one.matchers.matchers}
     names = {name for each in asked if each.name == "__name__" for name in each.value.split("|")}
 
@@ -193,7 +193,7 @@ def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
             each.name for each in one.matchers.matchers if str(each.op) == "MatchOp.NotEqual"
         ]
         assert len(present) == 2
-    assert all(f'"exporter", "{name}"' in query.exporters() for name in profiles.DETECTED)
+    assert all(f'"exporter", "{name}"' in census.exporters() for name in profiles.DETECTED)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_query_is_the_same_text_for_the_same_demand() -> None:
 def test_gpus_are_asked_for_by_every_spelling_of_their_label() -> None:
     names = {
         each.name
-        for one in selectors(query.gpus(["GPU-a", "GPU-b"]))
+        for one in selectors(census.gpus(["GPU-a", "GPU-b"]))
         for each in one.matchers.matchers
         if each.value in {"GPU-a|GPU-b", "GPU\\-a|GPU\\-b"}
     }

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from promql_parser import Call, Expr
 
+from keda_gpu_scaler.own_query import Origin, OwnQuery
 from keda_gpu_scaler.promql import confinement, reading, tree, writing
-from keda_gpu_scaler.spec import Origin, OwnQuery
 
 LARGEST_REACH_SECONDS = 3600.0
 """What a query asks for is asked for again at every instant of the window."""

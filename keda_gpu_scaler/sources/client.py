@@ -81,13 +81,7 @@ class Client:
     async def post(
         self, url: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Return the answer to a form: a POST, because queries outgrow URLs.
-
-        Args:
-            url: where to.
-            form: the fields.
-            headers: what this request has beside the headers of all.
-        """
+        """Return the answer to a form, with headers of its own: queries outgrow URLs."""
         return await self._bounded("POST", url, form, headers)
 
     async def close(self) -> None:

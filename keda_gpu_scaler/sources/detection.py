@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from keda_gpu_scaler import errors, facts, profiles, query
+from keda_gpu_scaler import census, errors, facts, profiles
 from keda_gpu_scaler.observation import Demand, Row
 
 DETECTED_SECONDS = 120.0
@@ -44,7 +44,7 @@ class Detection:
 
         Args:
             demand: what is wanted.
-            ask: sends `query.exporters`; a server that refuses it still answers for what is known.
+            ask: sends `census.exporters`; a server that refuses it still answers for what is known.
         """
         async with self._asking:
             due = self._clock() - self._asked_at >= DETECTED_SECONDS
@@ -54,7 +54,7 @@ class Detection:
                     self._note(await ask())
 
     def _note(self, rows: list[Row]) -> None:
-        shown = {row.labels.get(query.EXPORTER_LABEL, "") for row in rows}
+        shown = {row.labels.get(census.EXPORTER_LABEL, "") for row in rows}
         new = shown.intersection(profiles.DETECTED) - self._found
         if new:
             self._found |= new

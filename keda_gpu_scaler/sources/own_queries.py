@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from keda_gpu_scaler import elements, sharing
 from keda_gpu_scaler.observation import Demand, Observation, Row, Target
+from keda_gpu_scaler.own_query import OwnQuery
 from keda_gpu_scaler.sources import instants
-from keda_gpu_scaler.spec import OwnQuery
 
 JOBS = 20
 """The health of so many scrape jobs is asked for; elements of more have no evidence of theirs."""

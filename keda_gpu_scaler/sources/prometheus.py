@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from keda_gpu_scaler import facts, query
+from keda_gpu_scaler import census, facts, query
 from keda_gpu_scaler.evidence import Evidence
 from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row
 from keda_gpu_scaler.settings import PrometheusSettings
@@ -142,11 +142,11 @@ class PrometheusSource:
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            texts = self._texts(query.gpus, batch)
+            texts = self._texts(census.gpus, batch)
             rows = [row for text in texts for row in await self._questions.vector("gpus", text, at)]
             for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
-                found.setdefault(row.labels.get(query.STATE_LABEL, ""), set()).add(uuid)
+                found.setdefault(row.labels.get(census.STATE_LABEL, ""), set()).add(uuid)
         return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
 
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
@@ -168,7 +168,7 @@ class PrometheusSource:
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _exporters(self, at: float) -> list[Row]:
-        return await self._questions.vector("exporters", query.exporters(), at)
+        return await self._questions.vector("exporters", census.exporters(), at)
 
     async def _rows(self, kind: str, demand: Demand, at: float, step: float) -> list[Row]:
         text_for = _confined(

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from keda_gpu_scaler import profiles, promql, workload
 from keda_gpu_scaler.access import Access, Namespaces
-from keda_gpu_scaler.spec import GpuAggregation, OwnQuery, PodSelector, ScaleTarget, Signal
+from keda_gpu_scaler.own_query import OwnQuery
+from keda_gpu_scaler.spec import GpuAggregation, PodSelector, ScaleTarget, Signal
 from keda_gpu_scaler.trigger import values
 from keda_gpu_scaler.trigger.reader import Reader
 

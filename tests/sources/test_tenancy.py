@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors, facts, kube_state, matchers, query
+from keda_gpu_scaler import census, errors, facts, kube_state, matchers, query
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.evaluator import Evaluator
 from keda_gpu_scaler.evidence import Basis
@@ -153,8 +153,8 @@ async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
     [
         query.snapshot(demand("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
         query.ages(demand("ml")),
-        query.gpus(["GPU-1", "a\\b"]),
-        query.exporters(),
+        census.gpus(["GPU-1", "a\\b"]),
+        census.exporters(),
         kube_state.JOBS,
         kube_state.question(["ml"], ["kube-state-metrics"]),
         "time()",

@@ -1,0 +1,40 @@
+"""What is wanted of one snapshot lately: the needs of everybody who asks, as one demand."""
+
+from collections.abc import Callable
+
+from keda_gpu_scaler import observation
+from keda_gpu_scaler.observation import Demand
+
+FORGET_SECONDS = 600.0
+"""Namespaces and spans nobody asked about for this long are no longer fetched."""
+
+
+class Needs:
+    """Remembers who asked for what, and when he did last."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Know of nobody yet.
+
+        Args:
+            clock: seconds that never go back.
+        """
+        self._clock = clock
+        self._asked: dict[Demand, float] = {}
+
+    def note(self, need: Demand) -> None:
+        """Remember that somebody asks for this now."""
+        self._asked[need] = self._clock()
+
+    @property
+    def are_forgotten(self) -> bool:
+        """Whether nobody has asked for anything lately."""
+        return all(when < self._since for when in self._asked.values())
+
+    def together(self) -> Demand:
+        """Return the one demand that covers everything asked for lately, of which there is some."""
+        self._asked = {need: when for need, when in self._asked.items() if when >= self._since}
+        return observation.merged(self._asked)
+
+    @property
+    def _since(self) -> float:
+        return self._clock() - FORGET_SECONDS
