@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.needs import FORGET_SECONDS
 from keda_gpu_scaler.feeds import Feeds
+from keda_gpu_scaler.needs import FORGET_SECONDS
 from keda_gpu_scaler.observation import Demand
 from keda_gpu_scaler.spec import Signal, TriggerSpec
 from keda_gpu_scaler.workload import Kind, Workload

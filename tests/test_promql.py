@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import promql
 from keda_gpu_scaler.own_query import OwnQuery
-from keda_gpu_scaler.promql import Policy, place, tree
+from keda_gpu_scaler.promql import Policy, place, tree, writing
 from tests.expressions import EXPORTED, PLAIN, by_hand, vectors
 
 OTHERS = tuple(
@@ -29,6 +29,14 @@ OTHERS = tuple(
 )
 CONFINED = ('namespace="ml"', *OTHERS)
 CONFINED_EXPORTED = ('exported_namespace="ml"', *OTHERS[1:])
+
+
+def test_a_kind_of_node_that_nobody_knows_is_not_guessed() -> None:
+    stranger: Any = object()
+    with pytest.raises(TypeError):
+        tree.children(stranger)
+    with pytest.raises(TypeError):
+        writing.written(stranger)
 
 
 def own(text: str, policy: Policy = Policy.NAMESPACED) -> OwnQuery:
