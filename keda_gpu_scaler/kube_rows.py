@@ -4,13 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from keda_gpu_scaler import kube_state
-from keda_gpu_scaler.evidence import Evidence, PodKey, Statement
+from keda_gpu_scaler.evidence import TIME_STEP_SECONDS, Evidence, PodKey, Statement
 from keda_gpu_scaler.observation import Row, Target
 from keda_gpu_scaler.spec import Owner
 
 NOBODY = Owner("", "")
-SECOND = 1.0
-"""Kubernetes cuts fractions off its times (metav1.Time): a pod was Ready within the next second."""
 
 
 def evidence(rows: Iterable[Row]) -> Evidence:
@@ -51,7 +49,7 @@ def _statement(
         owners=owners,
         created_at=said["created"].get(key),
         ready=ready,
-        ready_at=since + SECOND if ready and since is not None else None,
+        ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
         lately=key in said["lately"],
         once_ready=key in said["once"],
         ended=phase in {"Succeeded", "Failed"} or key in said["deleting"],

@@ -16,7 +16,7 @@ READY = Statement(
     owners=frozenset({Owner("ReplicaSet", "bert-5d4f8")}),
     created_at=NOON,
     ready=True,
-    ready_at=NOON + 30,
+    ready_at=NOON + 31,
     asks_gpu=True,
 )
 

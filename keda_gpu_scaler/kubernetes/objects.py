@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from keda_gpu_scaler import kinds, workload
-from keda_gpu_scaler.evidence import GPU_RESOURCES, PodKey, Statement
+from keda_gpu_scaler.evidence import GPU_RESOURCES, TIME_STEP_SECONDS, PodKey, Statement
 from keda_gpu_scaler.spec import Owner
 
 Json = Mapping[str, Any]
@@ -44,7 +44,7 @@ def statement(pod: Json) -> Statement:
         owners=frozenset() if owner is None else frozenset({owner}),
         created_at=_time(metadata.get("creationTimestamp")),
         ready=ready,
-        ready_at=since if ready else None,
+        ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
         once_ready=not ready and _was_ready(since, _time(status.get("startTime"))),
         ended=status.get("phase") in _ENDED or bool(metadata.get("deletionTimestamp")),
         asks_gpu=_asks_gpu(pod.get("spec") or {}),
