@@ -24,7 +24,7 @@ class Basis(StrEnum):
 
 
 TIME_STEP_SECONDS = 1.0
-"""Kubernetes cuts fractions off its times (metav1.Time): what it tells was within the next second."""
+"""Kubernetes cuts fractions off its times (metav1.Time): it was within the next second."""
 GPU_RESOURCES = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
 """How the names of extended resources begin that are GPUs, or parts of them."""
 
