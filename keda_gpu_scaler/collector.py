@@ -99,7 +99,9 @@ class Collector:
             return None
 
     async def _advanced(self, ledger: Ledger, observation: Observation) -> Ledger:
-        lost = presence.absent_gpus(ledger, observation)
+        # A GPU that is reported without a pod says something only where the pod would be shown too.
+        selective = observation.is_selective
+        lost = frozenset[str]() if selective else presence.absent_gpus(ledger, observation)
         reports = await self._source.locate(lost, observation.at) if lost else GpuReports()
         return await asyncio.to_thread(
             presence.advance, ledger, observation, reports, self._forget_seconds

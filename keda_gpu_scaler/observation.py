@@ -89,6 +89,8 @@ class Observation:
     refused_samples: int = 0
     strangers: int = 0
     """Elements of a user's own query that name no pod in the namespaces that were asked about."""
+    is_selective: bool = False
+    """It may leave out pods that are there, so what it does not show proves nothing."""
     collection_seconds: float = 0.0
     """How old a number can be when it is scraped: how seldom the exporter reads its GPUs."""
 

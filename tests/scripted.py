@@ -42,6 +42,8 @@ class ScriptedSource:
     evidence_gate: asyncio.Event | None = None
     questioned: list[tuple[frozenset[str], float]] = field(default_factory=list)
     located: list[frozenset[str]] = field(default_factory=list)
+    is_selective: bool = False
+    """Its answers leave out pods that are there, and tell nothing of exporters."""
     closed: bool = False
     started: bool = False
     is_per_namespace: bool = False
@@ -108,10 +110,10 @@ class ScriptedSource:
             raise self.evidence_trouble
         return self.said
 
-    @staticmethod
-    def _shown(demand: Demand, observation: Observation) -> Observation:
+    def _shown(self, demand: Demand, observation: Observation) -> Observation:
         asked = tuple(one for one in observation.series if one.namespace in demand.namespaces)
-        return replace(observation, series=asked)
+        shown = replace(observation, series=asked)
+        return replace(shown, is_selective=True, good_scrapes={}) if self.is_selective else shown
 
 
 @dataclass(slots=True)

@@ -361,6 +361,18 @@ async def test_an_exporter_that_dies_never_leads_to_a_smaller_number(bench: Benc
     assert answers[-1].state is State.PARTIAL
 
 
+async def test_a_pod_that_a_filter_leaves_out_is_not_looked_for_by_its_gpu(bench: Bench) -> None:
+    """Its own series is what would be found: of a busy pod, where the filter asks for idle ones."""
+    bench.source.is_selective = True
+    bench.source.reports = GpuReports(frozenset({"GPU-bert-7b6667bd9-ggggg"}), frozenset())
+    bench.source.world = World(PODS)
+    await bench.ask()
+    bench.source.world = World(PODS[:-1])
+    answers = [await bench.later(15) for _ in range(10)]
+    assert bench.source.located == []
+    assert answers[-1].state is State.PARTIAL
+
+
 async def test_lost_pods_are_looked_for_by_their_gpus(bench: Bench) -> None:
     await bench.ask()
     bench.source.world = World(PODS[:-1])

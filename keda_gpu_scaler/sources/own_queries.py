@@ -60,6 +60,7 @@ class OwnQueries:
             good_scrapes=good,
             refused_samples=refused,
             strangers=strangers,
+            is_selective=not own.faithful,
             collection_seconds=self._collection_seconds + own.reach_seconds,
         )
 

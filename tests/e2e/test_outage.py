@@ -138,7 +138,7 @@ async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
     lab.timeline.note("Prometheus started")
     await lab.prometheus.start()
     await lab.reaches("bert", REPLICAS, within_seconds=60)
-    before, fallback, *after = lab.path("bert", began)
-    assert (before, fallback, after[-1]) == (REPLICAS, 6, REPLICAS), lab.story()
+    before, replaced, *after = lab.path("bert", began)
+    assert (before, replaced, after[-1]) == (REPLICAS, 6, REPLICAS), lab.story()
     # What Prometheus stored before it stopped is looked at once more: the way back may have steps.
     assert after == sorted(after, reverse=True), lab.story()

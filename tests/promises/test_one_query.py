@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tests import kube_state
 from tests.gpus import Gpu, Up, history
 from tests.kube_state import KubePod
+from tests.processes import until
 from tests.prometheus import PrometheusServer
 from tests.promises.stack import Stack, reference, running
 
@@ -34,6 +35,10 @@ async def _ask(stack: Stack, name: str) -> None:
     assert await stack.active(**metadata)
 
 
+async def _answers(stack: Stack) -> bool:
+    return await stack.value(workload=next(_workloads())) is not None
+
+
 async def _round(stack: Stack, begin: float) -> None:
     """Poll every trigger once, spread over the round as KEDA's loops are."""
     loop = asyncio.get_running_loop()
@@ -55,8 +60,10 @@ async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
     async with running(prometheus.url, step=f"{STEP_SECONDS:g}s") as stack:
         before, loop = await prometheus.requests(), asyncio.get_running_loop()
         begin = loop.time()
-        for number in range(ROUNDS):
-            await _round(stack, begin + number * ROUND_SECONDS)
+        # The first question is by far the largest, and nobody waits for it longer than KEDA would.
+        await until(lambda: _answers(stack), 60, "there is a first snapshot")
+        for _ in range(ROUNDS):
+            await _round(stack, loop.time())
         counted = await prometheus.requests() - before
         steps = math.ceil((loop.time() - begin) / STEP_SECONDS) + 1
         # The first answer shows which jobs there are; the question comes again with their health.
