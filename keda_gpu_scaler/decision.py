@@ -128,8 +128,7 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
 ) -> Decision:
     basis = snapshot.basis(spec.pods.namespace)
     if state is State.UNKNOWN:
-        age_seconds = context.now - snapshot.at
-        why = reasons.unknown(spec, found, age_seconds, context.trouble, basis, snapshot.strangers)
+        why = _why_unknown(spec, snapshot, found, context)
         return unknown(spec, why, context.remembered, signal=busy.active)
     complete = snapshot.is_complete(spec.pods.namespace)
     value = _value(spec, state, found) if complete or state is State.EMPTY else None
@@ -144,6 +143,14 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
         average=found.total / measured if measured else None,
         measured=measured,
     )
+
+
+def _why_unknown(spec: TriggerSpec, snapshot: Snapshot, found: Workload, context: Context) -> str:
+    basis = snapshot.basis(spec.pods.namespace)
+    age_seconds = context.now - snapshot.at
+    if age_seconds <= spec.max_age_seconds and not states.is_told(spec, snapshot):
+        return reasons.untold(spec, basis)
+    return reasons.unknown(spec, found, age_seconds, context.trouble, basis, snapshot.strangers)
 
 
 def _active_without_signal(state: State, found: Workload, busy: Activity) -> bool:

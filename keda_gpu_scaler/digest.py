@@ -4,7 +4,7 @@ Pure. This is where what exporters show and what the cluster says of a pod come 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from keda_gpu_scaler.evidence import NamespaceEvidence, PodKey
@@ -91,18 +91,24 @@ def _is_there(key: PodKey, roster: Roster, at: float) -> bool:
 
 
 def _evidence(roster: Roster, namespaces: Collection[str]) -> dict[str, NamespaceEvidence]:
-    empty: dict[str, set[Owner]] = defaultdict(set)
-    for namespace, owner in roster.without_pods:
-        empty[namespace].add(owner)
+    empty, selected = _by_namespace(roster.without_pods), _by_namespace(roster.selected)
     return {
         namespace: NamespaceEvidence(
             roster.scraped_at,
             roster.watch.is_whole,
             frozenset(empty[namespace]),
             roster.watch.basis,
+            frozenset(selected[namespace]),
         )
         for namespace in roster.covered.intersection(namespaces)
     }
+
+
+def _by_namespace(said: Iterable[tuple[str, Owner]]) -> dict[str, set[Owner]]:
+    found: dict[str, set[Owner]] = defaultdict(set)
+    for namespace, owner in said:
+        found[namespace].add(owner)
+    return found
 
 
 def _sorted(pods: dict[str, Pod]) -> NamespacePods:

@@ -74,6 +74,9 @@ class Evidence:
     """The targets that should speak and do not."""
     basis: Basis = Basis.KUBE_STATE_METRICS
     """Who says it."""
+    selected: frozenset[tuple[str, Owner]] = frozenset()
+    """The scale targets, by namespace, whose label selectors are known: every pod that one of them
+    selects has it among its owners."""
 
     @property
     def speaks(self) -> bool:
@@ -111,6 +114,8 @@ class NamespaceEvidence:
     """A pod that is not listed does not exist."""
     without_pods: frozenset[Owner] = frozenset()
     basis: Basis = Basis.KUBE_STATE_METRICS
+    selected: frozenset[Owner] = frozenset()
+    """The scale targets of which it is known whom they select."""
 
     def denies(self, owner: Owner | None, last_listed: float) -> bool:
         """Tell whether a workload of which no pod is there is said to have none.

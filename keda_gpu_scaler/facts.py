@@ -91,10 +91,10 @@ class EvidenceChanged:
 
 @dataclass(frozen=True, slots=True)
 class WatchChanged:
-    """A watch of the Kubernetes API was lost or works; stated once at each change."""
+    """A resource of the Kubernetes API can no longer be followed, or can; once at each change."""
 
     resource: str
-    """As kubectl writes it: pods, replicasets.apps."""
+    """As kubectl writes it: pods, replicasets.apps; models.example.com/scale for selectors."""
     works: bool
     reason: str
 

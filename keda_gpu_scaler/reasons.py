@@ -84,6 +84,12 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
     return f"no pod of {spec.workload} is seen, {early}{because}"
 
 
+def untold(spec: TriggerSpec, basis: Basis) -> str:
+    """Say that only the Kubernetes API could tell which pods are the workload's, and does not."""
+    said = "the Kubernetes API does not say now which pods the label selector selects"
+    return f"{said} of {spec.workload}, and nothing else could (evidence: {basis})"
+
+
 def held(active: bool | None, *, signal: bool) -> str:  # noqa: FBT001 - an answer, not a switch
     """Say what `hold` makes of an unknown load."""
     if signal:

@@ -9,6 +9,7 @@ pods at once: where it does not list one that was last seen before, that one is 
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from keda_gpu_scaler import health
 from keda_gpu_scaler.evidence import Basis, Evidence, PodKey, Readiness, Statement, Status
@@ -54,6 +55,8 @@ class Roster:
     covered: frozenset[str] = frozenset()
     """The namespaces it speaks of."""
     watch: Watch = field(default_factory=Watch)
+    selected: frozenset[tuple[str, Owner]] = frozenset()
+    """The scale targets of which it is known now whom they select."""
 
     def is_current(self, at: float) -> bool:
         """Tell whether the cluster has spoken lately."""
@@ -117,13 +120,21 @@ def advance(roster: Roster, evidence: Evidence, namespaces: Collection[str], at:
     for key, statement in evidence.pods.items():
         pods[key] = _status(pods.get(key), statement, at, listed_at)
     scraped_at = listed_at if evidence.speaks else roster.scraped_at
-    return Roster(scraped_at, pods, evidence.without_pods, evidence.covered, watch)
+    return Roster(
+        scraped_at=scraped_at,
+        pods=pods,
+        without_pods=evidence.without_pods,
+        selected=evidence.selected,
+        covered=evidence.covered,
+        watch=watch,
+    )
 
 
 def silenced(roster: Roster) -> Roster:
     """Return the roster when nobody speaks any more: what is not listed proves nothing then."""
     watch = replace(roster.watch, is_whole=False)
-    return replace(roster, without_pods=frozenset(), covered=frozenset(), watch=watch)
+    nothing = frozenset[Any]()
+    return replace(roster, without_pods=nothing, selected=nothing, covered=nothing, watch=watch)
 
 
 def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:

@@ -116,6 +116,10 @@ class PodSelector(Protocol):
         """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
 
 
+NO_NAME = "[^[:ascii:][:^ascii:]]"
+"""RE2 text that matches nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScaleTarget:
     """Stands for the pods of whatever the ScaledObject scales, until that is known; it has none.
@@ -126,7 +130,7 @@ class ScaleTarget:
 
     namespace: str
     prefix: str = ""
-    regex: str = "[^[:ascii:][:^ascii:]]"
+    regex: str = NO_NAME
     owner: Owner | None = None
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from keda_gpu_scaler.condition import Reporting
 from keda_gpu_scaler.load import Workload
+from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.snapshot import Snapshot
 from keda_gpu_scaler.spec import TriggerSpec
 
@@ -36,7 +37,7 @@ def of(spec: TriggerSpec, snapshot: Snapshot, found: Workload, now: float) -> St
         found: the workload's replicas in it.
         now: the time of the answer.
     """
-    if now - snapshot.at > spec.max_age_seconds:
+    if now - snapshot.at > spec.max_age_seconds or not is_told(spec, snapshot):
         return State.UNKNOWN
     if not found.replicas:
         return _without_replicas(spec, snapshot, found)
@@ -45,6 +46,18 @@ def of(spec: TriggerSpec, snapshot: Snapshot, found: Workload, now: float) -> St
     if found.of(Reporting.MISSING) or not snapshot.is_complete(spec.pods.namespace):
         return State.PARTIAL
     return State.STARTING if found.of(Reporting.WARMING) else State.MEASURED
+
+
+def is_told(spec: TriggerSpec, snapshot: Snapshot) -> bool:
+    """Tell whether it is known which pods are the workload's.
+
+    Those that a selector alone tells are known only while the cluster says whom it selects. Before
+    and after that the ones that were known may be a part of them, and none is not no pod.
+    """
+    if not isinstance(spec.pods, Selected):
+        return True
+    said = snapshot.evidence.get(spec.pods.namespace)
+    return said is not None and spec.pods.selected_by in said.selected
 
 
 def _without_replicas(spec: TriggerSpec, snapshot: Snapshot, found: Workload) -> State:

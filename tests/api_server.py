@@ -1,4 +1,4 @@
-"""An API server as far as lists and watches go, on a real port, that does what a test tells it."""
+"""An API server on a real port, as far as lists, watches and scales go, that does as it is told."""
 
 import asyncio
 import contextlib
@@ -77,6 +77,8 @@ class ApiServer:
     objects: dict[str, list[Json]] = field(default_factory=lambda: {path: [] for path in PATHS})
     trouble: dict[tuple[str, str], Response] = field(default_factory=dict)
     """Answered to a `list` or a `watch` of a path, in place of one."""
+    selectors: dict[str, str | Response] = field(default_factory=dict)
+    """What the scale subresource of a path says, or what is answered in its place."""
     held: set[str] = field(default_factory=set)
     """Lists of these paths are not answered."""
     asked: list[Asked] = field(default_factory=list)
@@ -87,7 +89,8 @@ class ApiServer:
 
     def application(self) -> Starlette:
         """Return the resources as an ASGI application."""
-        return Starlette(routes=[Route(path, self._answer) for path in PATHS])
+        lists = [Route(path, self._answer) for path in PATHS]
+        return Starlette(routes=[*lists, Route("/{rest:path}/scale", self._scale)])
 
     def kubeconfig(self, directory: Path, **user: str) -> str:
         """Write the way to the server into a file and return its path."""
@@ -131,6 +134,17 @@ class ApiServer:
         if asked.is_watch:
             return StreamingResponse(self._lines(path), media_type="application/json")
         return self._page(path, int(query.get("continue", "0")))
+
+    async def _scale(self, request: Request) -> Response:
+        path = request.url.path
+        self.asked.append(Asked(path, dict(request.query_params), request.headers["accept"]))
+        if path in self.held:
+            await asyncio.Event().wait()
+        selector = self.selectors.get(path, JSONResponse({"message": "not found"}, 404))
+        if isinstance(selector, Response):
+            return selector
+        status = {"replicas": 1} | ({"selector": selector} if selector else {})
+        return JSONResponse({"kind": "Scale", "status": status})
 
     def _page(self, path: str, begin: int) -> Response:
         end = begin + PAGE_OBJECTS

@@ -6,7 +6,7 @@ from keda_gpu_scaler.kubernetes import following
 from tests.test_docs import ROOT
 
 
-def test_the_role_lists_and_watches_what_is_followed_and_no_more() -> None:
+def test_the_role_reads_what_is_followed_and_the_scale_of_anything_and_no_more() -> None:
     parts = yaml.safe_load_all((ROOT / "deploy" / "kubernetes-evidence.yaml").read_text())
     roles = {part["kind"]: part for part in parts}
     assert roles.keys() == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
@@ -20,7 +20,8 @@ def test_the_role_lists_and_watches_what_is_followed_and_no_more() -> None:
         rule.keys() == {"apiGroups", "resources", "verbs"} for rule in roles["ClusterRole"]["rules"]
     )
     followed = (following.PODS, following.REPLICA_SETS, following.JOBS, following.SCALED_OBJECTS)
-    assert allowed == [(one.group, one.plural, ("list", "watch")) for one in followed]
+    watched = [(one.group, one.plural, ("list", "watch")) for one in followed]
+    assert allowed == [*watched, ("*", "*/scale", ("get",))]
     assert (
         roles["ClusterRoleBinding"]["roleRef"]["name"] == roles["ClusterRole"]["metadata"]["name"]
     )

@@ -375,8 +375,8 @@ async def test_a_scaled_object_that_is_not_there_has_no_target(bench: Bench) -> 
         with pytest.raises(errors.SourceError) as unknown:
             await following.target(ScaledObject("ml", "other"), 0.1)
     assert str(unknown.value) == (
-        "ml/other does not say what it scales: the Kubernetes API lists no such ScaledObject; "
-        "workload or podPattern would say it"
+        "it is not known which pods ml/other scales: the Kubernetes API lists no such "
+        "ScaledObject; workload or podPattern would say it"
     )
 
 

@@ -13,6 +13,7 @@ from structlog.testing import LogCapture
 from keda_gpu_scaler import explained, facts, logs
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.settings import LogFormat, LogLevel
 from keda_gpu_scaler.spec import ScaledObject
 from tests import triggers
@@ -104,6 +105,14 @@ def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCaptur
     (line,) = named(lines, "trigger.explained")
     text = explained.promql(triggers.spec(), {"amd", "hami"}, owned=True)
     assert (line["log_level"], line["promql"]) == ("debug", text)
+
+
+def test_what_only_a_label_selector_tells_no_prometheus_is_asked_about(lines: LogCapture) -> None:
+    about = evaluated()
+    pods = Selected("ml", "models.example.com", "bert")
+    logs.LogObserver()(replace(about, spec=replace(about.spec, pods=pods)))
+    assert named(lines, "decision.made")
+    assert not named(lines, "trigger.explained")
 
 
 def test_each_change_of_state_or_activity_is_told_once(lines: LogCapture) -> None:

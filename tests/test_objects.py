@@ -7,6 +7,7 @@ import pytest
 from keda_gpu_scaler.evidence import Statement
 from keda_gpu_scaler.kinds import Kind
 from keda_gpu_scaler.kubernetes import objects
+from keda_gpu_scaler.kubernetes.objects import Scale
 from keda_gpu_scaler.spec import Owner
 from keda_gpu_scaler.workload import Workload
 from tests import api_server
@@ -138,3 +139,61 @@ def test_a_scale_target_of_another_kind_is_said_to_be_one(
     found = objects.target(api_server.scaled_object("scaler", name="bert", **reference))
     assert isinstance(found, str)
     assert shown in found
+
+
+MODEL = {"apiVersion": "example.com/v1", "kind": "Model"}
+FOUND = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "models"}
+
+
+def _found(reference: dict[str, str], **found: str) -> Workload | Scale | str:
+    """Return the target of a ScaledObject of which KEDA has found out what it scales."""
+    scaled = api_server.scaled_object("scaler", **{"name": "bert", **reference})
+    return objects.target(scaled | {"status": {"scaleTargetGVKR": found}})
+
+
+def test_a_target_of_another_kind_is_the_scale_of_what_keda_has_found() -> None:
+    scale = _found(MODEL, **FOUND)
+    assert scale == Scale("ml", "example.com", "v1", "models", "bert")
+    assert scale.path == "/apis/example.com/v1/namespaces/ml/models/bert/scale"
+    assert str(scale.pods) == "models.example.com/bert"
+
+
+def test_a_target_of_the_core_has_no_group() -> None:
+    reference = {"apiVersion": "v1", "kind": "ReplicationController"}
+    found = {"group": "", "version": "v1", "kind": "ReplicationController"}
+    scale = _found(reference, resource="replicationcontrollers", **found)
+    assert isinstance(scale, Scale)
+    assert scale.path == "/api/v1/namespaces/ml/replicationcontrollers/bert/scale"
+    assert str(scale.pods) == "replicationcontrollers/bert"
+
+
+@pytest.mark.parametrize("stale", [{"kind": "OtherModel"}, {"group": "example.org"}])
+def test_what_was_found_for_another_target_is_not_taken(stale: dict[str, str]) -> None:
+    """Its status follows its spec a moment later."""
+    shown = (
+        "its scaleTargetRef is a Model.example.com, and its status does not say yet what KEDA found"
+    )
+    assert _found(MODEL, **FOUND | stale) == shown
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"resource": "../../pods"}, {"version": "v1/x"}, {"version": ""}, {"resource": "Pods"}],
+)
+def test_words_that_are_none_do_not_become_part_of_a_url(bad: dict[str, str]) -> None:
+    assert _found(MODEL, **FOUND | bad) == "its status.scaleTargetGVKR names no resource"
+
+
+@pytest.mark.parametrize("name", ["../../secrets/x", "Bert", "", "a/b"])
+@pytest.mark.parametrize("reference", [MODEL, {}])
+def test_a_name_that_no_object_can_have_is_a_reason_and_breaks_nothing(
+    reference: dict[str, str], name: str
+) -> None:
+    said = _found({**reference, "name": name}, **FOUND)
+    assert said == "no object can be called what its scaleTargetRef names"
+
+
+def test_the_labels_of_a_pod_are_kept_with_what_is_said_of_it() -> None:
+    labelled = _pod(metadata={"labels": {"app": "bert"}})
+    assert objects.pod(labelled) == objects.Pod(READY, {"app": "bert"})
+    assert objects.pod(_pod()) == objects.Pod(READY, {})

@@ -9,6 +9,7 @@ import pytest
 from keda_gpu_scaler import decision
 from keda_gpu_scaler.decision import Context, Decision, State
 from keda_gpu_scaler.evidence import Basis, NamespaceEvidence, Status
+from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.snapshot import Pod
 from tests.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
 from tests.test_docs import ROOT, section
@@ -32,6 +33,8 @@ class World:
     listed: NamespaceEvidence = LISTED
     complete: bool = True
     remembered: State | None = State.MEASURED
+    selected: bool = False
+    """The trigger is about the pods that a label selector selects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ def _unready(age: float) -> Pod:
 
 HALF = bert("b", [0.0] * 4)
 LATE = 1900.0
+UNTOLD = "nobody says whom a label selector selects"
+SELECTED = World(_pods(5, 0), selected=True)
 CASES: dict[str, World] = {
     "a GPU was busy within `activationWindow`": World(_pods(2, 50)),
     "no GPU was busy, and samples cover `activationWindow` or the pods' life": World(_pods(2, 0)),
@@ -104,6 +109,10 @@ CASES: dict[str, World] = {
     "no pod reports; before, it was another state": World((_missing(),)),
     "no pod reports, and nothing is remembered": World((_missing(),), remembered=None),
     "no pod reports, or samples are older than `maxAge`": World((_missing(),)),
+    f"{UNTOLD}; before, it was `ended` or `empty`": replace(SELECTED, remembered=State.EMPTY),
+    f"{UNTOLD}; before, it was another state": SELECTED,
+    f"{UNTOLD}, and nothing is remembered": replace(SELECTED, remembered=None),
+    UNTOLD: SELECTED,
 }
 
 
@@ -122,7 +131,10 @@ def _decided(world: World, basis: str, policy: str) -> Decision:
     listed = replace(world.listed, basis=Basis(basis)) if has_evidence else None
     seen = snapshot(*pods, complete=world.complete, evidence=listed)
     context = Context(NOW, 3600, remembered=world.remembered)
-    return decision.decide(spec(onUnknown=policy), seen, context)
+    asked = spec(onUnknown=policy)
+    if world.selected:
+        asked = replace(asked, pods=Selected("ml", "models.example.com", "bert"))
+    return decision.decide(asked, seen, context)
 
 
 def _told(pod: Pod) -> Pod:

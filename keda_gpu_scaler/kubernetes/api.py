@@ -17,7 +17,7 @@ from lightkube.config.kubeconfig import SingleConfig
 from lightkube.core.exceptions import ConfigError
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.kubernetes.objects import Json
+from keda_gpu_scaler.kubernetes.objects import Json, Scale
 
 PAGE_OBJECTS = 500
 """A page of pods is then a few MB."""
@@ -54,6 +54,10 @@ class Resource(NamedTuple):
         """Where all of them are, in all namespaces."""
         start = f"/apis/{self.group}" if self.group else "/api"
         return f"{start}/{self.version}/{self.plural}"
+
+    def accept(self, form: str = "") -> str:
+        """Return the media type of one of them, or of a List."""
+        return _METADATA.format(form) if self.metadata_only else _JSON
 
 
 class Page(NamedTuple):
@@ -104,7 +108,10 @@ class Api:
         """
         query = {"limit": str(PAGE_OBJECTS), **({"continue": following} if following else {})}
         with _in_words(f"list {resource}"):
-            async with asyncio.timeout(PAGE_SECONDS), self._opened(resource, "List", query) as got:
+            async with (
+                asyncio.timeout(PAGE_SECONDS),
+                self._opened(resource.path, resource.accept("List"), query) as got,
+            ):
                 found = orjson.loads(await got.aread())
             items, metadata = found["items"] or [], found["metadata"]
             return Page(items, metadata["resourceVersion"], metadata.get("continue") or "")
@@ -122,9 +129,19 @@ class Api:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         with _in_words(f"watch {resource}"):
-            async with self._opened(resource, "", query) as answer:
+            async with self._opened(resource.path, resource.accept(), query) as answer:
                 async for line in _lines(answer):
                     yield _change(orjson.loads(line))
+
+    async def selector(self, scale: Scale) -> str:
+        """Return the label selector of a scale target as text; empty where it has none.
+
+        Raises:
+            errors.SourceError: there is none to be had; the message names verb and resource.
+        """
+        with _in_words(f"get {scale.resource}/scale ({scale})"):
+            async with asyncio.timeout(PAGE_SECONDS), self._opened(scale.path, _JSON, {}) as got:
+                return str(dict(orjson.loads(await got.aread())["status"]).get("selector") or "")
 
     async def close(self) -> None:
         """Close every connection."""
@@ -132,13 +149,11 @@ class Api:
 
     @contextlib.asynccontextmanager
     async def _opened(
-        self, resource: Resource, form: str, query: dict[str, str]
+        self, path: str, accept: str, query: dict[str, str]
     ) -> AsyncIterator[httpx2.Response]:
         """Yield an answer that is a good one, as far as its first line tells."""
-        accept = _METADATA.format(form) if resource.metadata_only else _JSON
-        async with self._client.stream(
-            "GET", resource.path, params=query, headers={"Accept": accept}
-        ) as answer:
+        headers = {"Accept": accept}
+        async with self._client.stream("GET", path, params=query, headers=headers) as answer:
             if answer.is_error:
                 raise _refusal(answer.status_code, await answer.aread())
             yield answer

@@ -15,10 +15,11 @@ from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.evidence import Basis, Evidence, PodKey, Statement
 from keda_gpu_scaler.kubernetes import objects
 from keda_gpu_scaler.kubernetes.api import Api, Resource
+from keda_gpu_scaler.kubernetes.objects import Pod, Scale
 from keda_gpu_scaler.kubernetes.reflector import Reflector
+from keda_gpu_scaler.kubernetes.selections import Selections
 from keda_gpu_scaler.observation import Target
-from keda_gpu_scaler.spec import Owner, ScaledObject
-from keda_gpu_scaler.workload import Workload
+from keda_gpu_scaler.spec import Owner, PodSelector, ScaledObject
 
 PODS = Resource("", "v1", "pods")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", metadata_only=True)
@@ -55,12 +56,13 @@ class Following:
             clock: seconds that never go back.
         """
         self._api = api
-        self._pods = Reflector(api, PODS, objects.statement, observe, clock)
+        self._pods = Reflector(api, PODS, objects.pod, observe, clock)
         self._owners = {
             "ReplicaSet": Reflector(api, REPLICA_SETS, objects.controller, observe, clock),
             "Job": Reflector(api, JOBS, objects.controller, observe, clock),
         }
         self._targets = Reflector(api, SCALED_OBJECTS, objects.target, observe, clock)
+        self._selections = Selections(api, observe, clock)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -74,6 +76,7 @@ class Following:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._selections.close()
         await self._api.close()
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
@@ -87,53 +90,62 @@ class Following:
                 await self._pods.tried.wait()
         if self._pods.trouble is not None:
             raise errors.SourceUnreachableError(self._pods.trouble)
+        self._selections.renew(namespaces)
         return Evidence(
             pods=dict(self._statements(namespaces)),
+            selected=self._selections.sure(namespaces),
             covered=frozenset(namespaces),
             scrapes={API_SERVER: min(at, now - self._pods.silence_seconds)},
             settled={API_SERVER: 0.0},
             basis=Basis.KUBERNETES,
         )
 
-    async def target(self, scaled_object: ScaledObject, patience_seconds: float) -> Workload:
+    async def target(self, scaled_object: ScaledObject, patience_seconds: float) -> PodSelector:
         """Return what a ScaledObject scales; while the API server is away, as it was before.
 
         Raises:
             errors.SourceError: that is not known, or its pods could not be told.
         """
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_seconds):
-                found = await self._target(scaled_object)
-        except TimeoutError:
-            found = self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
-        if isinstance(found, Workload):
-            return found
-        message = f"{scaled_object} does not say what it scales: {found}"
-        raise errors.SourceRefusedError(f"{message}; workload or podPattern would say it")
+                await self._learn(scaled_object)
+        found = self._known(scaled_object)
+        if isinstance(found, str):
+            message = f"it is not known which pods {scaled_object} scales: {found}"
+            raise errors.SourceRefusedError(f"{message}; workload or podPattern would say it")
+        return found
 
-    async def _target(self, scaled_object: ScaledObject) -> Workload | str:
+    async def _learn(self, scaled_object: ScaledObject) -> None:
         """Wait for a ScaledObject that KEDA knows already, unless there is nothing to wait for."""
         await self._targets.tried.wait()
         while (found := self._targets.listing.get(scaled_object)) is None:
             if self._targets.trouble is not None:
-                return self._targets.trouble
+                return
             await self._targets.listing.changed.wait()
-        return found
+        if isinstance(found, Scale):
+            await self._selections.learn(found)
+
+    def _known(self, scaled_object: ScaledObject) -> PodSelector | str:
+        found = self._targets.listing.get(scaled_object)
+        if found is None:
+            return self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
+        return self._selections.pods(found) if isinstance(found, Scale) else found
 
     def _statements(self, namespaces: Collection[str]) -> Iterator[tuple[PodKey, Statement]]:
         """Yield a statement of each pod there is, and of each that lately went."""
         for namespace in namespaces:
-            for name, said in self._pods.listing.of(namespace).items():
-                yield (namespace, name), self._owned(namespace, said)
-        for key, said in self._pods.listing.gone():
+            for name, pod in self._pods.listing.of(namespace).items():
+                yield (namespace, name), self._owned(namespace, pod)
+        for key, pod in self._pods.listing.gone():
             if key[0] in namespaces:
-                yield key, replace(self._owned(key[0], said), ended=True)
+                yield key, replace(self._owned(key[0], pod), ended=True)
 
-    def _owned(self, namespace: str, said: Statement) -> Statement:
-        """Add the owner's owner."""
-        above = [self._above(namespace, owner) for owner in said.owners]
-        known = frozenset(owner for owner in above if owner is not None)
-        return replace(said, owners=said.owners | known) if known else said
+    def _owned(self, namespace: str, pod: Pod) -> Statement:
+        """Add the owner's owner, and the scale targets that select the pod."""
+        above = [self._above(namespace, owner) for owner in pod.said.owners]
+        known = {owner for owner in above if owner is not None}
+        more = known | self._selections.selecting(namespace, pod.labels)
+        return replace(pod.said, owners=pod.said.owners | more) if more else pod.said
 
     def _above(self, namespace: str, owner: Owner) -> Owner | None:
         known = self._owners.get(owner.kind)

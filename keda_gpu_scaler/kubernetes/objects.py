@@ -5,13 +5,53 @@ Times are the API server's; they and the clocks of the samples have to agree wit
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from keda_gpu_scaler import kinds, workload
 from keda_gpu_scaler.evidence import GPU_RESOURCES, TIME_STEP_SECONDS, PodKey, Statement
+from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.spec import Owner
 
 Json = Mapping[str, Any]
+
+
+class Pod(NamedTuple):
+    """What is kept of a pod."""
+
+    said: Statement
+    labels: Mapping[str, str]
+
+
+class Scale(NamedTuple):
+    """The scale subresource of one object, as URLs name it."""
+
+    namespace: str
+    group: str
+    version: str
+    plural: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return what it is of: models.example.com/bert in ml."""
+        return f"{self.resource}/{self.name} in {self.namespace}"
+
+    @property
+    def resource(self) -> str:
+        """What kubectl calls the kind of object: models.example.com."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        start = f"/apis/{self.group}" if self.group else "/api"
+        place = f"{self.version}/namespaces/{self.namespace}"
+        return f"{start}/{place}/{self.plural}/{self.name}/scale"
+
+    @property
+    def pods(self) -> Selected:
+        """The pods that the object selects."""
+        return Selected(self.namespace, self.resource, self.name)
+
 
 FIRST_STATUS_SECONDS = 10.0
 """A kubelet's first status says that a pod started and is not Ready in one go; a change to not
@@ -35,6 +75,11 @@ def controller(item: Json) -> Owner | None:
     return None
 
 
+def pod(item: Json) -> Pod:
+    """Return what is kept of the object of a pod."""
+    return Pod(statement(item), item["metadata"].get("labels") or {})
+
+
 def statement(pod: Json) -> Statement:
     """Return what the object of a pod says of it."""
     metadata, status = pod["metadata"], pod.get("status") or {}
@@ -51,17 +96,35 @@ def statement(pod: Json) -> Statement:
     )
 
 
-def target(scaled_object: Json) -> workload.Workload | str:
-    """Return what a ScaledObject scales, or what is wrong with that; the defaults are KEDA's."""
+def target(scaled_object: Json) -> workload.Workload | Scale | str:
+    """Return what a ScaledObject scales, or what is wrong with that; the defaults are KEDA's.
+
+    Of a kind without a rule for its pods it is the scale subresource. Which resource a kind stands
+    for is taken from what KEDA has found out, and only if that was about the same kind.
+    """
     namespace, _ = key(scaled_object)
     reference = scaled_object["spec"]["scaleTargetRef"]
-    group, slash, _ = str(reference.get("apiVersion") or "apps/v1").rpartition("/")
+    group, _, _ = str(reference.get("apiVersion") or "apps/v1").rpartition("/")
     word, name = str(reference.get("kind") or "Deployment"), str(reference["name"])
+    if not workload.is_name(name):
+        return "no object can be called what its scaleTargetRef names"
     kind = kinds.of_target(group, word)
-    if kind is None:
-        shown = f"{word}.{group}" if slash else word
-        return f"its scaleTargetRef is a {shown}, and no rule for the pods of those is known"
-    return workload.Workload(kind, namespace, name)
+    if kind is not None:
+        return workload.Workload(kind, namespace, name)
+    found = (scaled_object.get("status") or {}).get("scaleTargetGVKR") or {}
+    if (found.get("group") or "", found.get("kind")) != (group, word):
+        shown = f"{word}.{group}" if group else word
+        return f"its scaleTargetRef is a {shown}, and its status does not say yet what KEDA found"
+    return _scale(namespace, found, name)
+
+
+def _scale(namespace: str, found: Json, name: str) -> Scale | str:
+    """Return the subresource; somebody else wrote the words, and they become part of a URL."""
+    version, plural = str(found.get("version")), str(found.get("resource"))
+    group = str(found.get("group") or "")
+    if not all(map(workload.is_name, (version, plural, group or "core"))):
+        return "its status.scaleTargetGVKR names no resource"
+    return Scale(namespace, group, version, plural, name)
 
 
 def _ready(status: Json) -> Json:

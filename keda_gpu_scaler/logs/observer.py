@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from keda_gpu_scaler import explained, facts
 from keda_gpu_scaler.decision import State
 from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 
 REMEMBER_SECONDS = 600.0
@@ -96,7 +97,12 @@ class LogObserver:
             self._logger.warning("trigger.warning", **_whose(fact), warning=warning)
 
     def _explain(self, fact: facts.Evaluated) -> None:
-        """Write what to ask a Prometheus by hand to see a trigger's number."""
+        """Write what to ask a Prometheus by hand to see a trigger's number.
+
+        Which pods a label selector selects no Prometheus knows.
+        """
+        if isinstance(fact.spec.pods, Selected):
+            return
         owned = fact.decision.evidence is Basis.KUBE_STATE_METRICS
         text = explained.promql(fact.spec, self._found_in(fact.spec.source), owned=owned)
         self._logger.debug("trigger.explained", **_whose(fact), promql=text)

@@ -52,7 +52,7 @@ WATCH_UP = Metric(
     "keda_gpu_scaler_kubernetes_watch_up",
     "gauge",
     ("resource",),
-    "1 while a watch of the Kubernetes API works, 0 while not.",
+    "1 while a resource of the Kubernetes API can be followed, 0 while not.",
 )
 SNAPSHOT_AGE = Metric(
     "keda_gpu_scaler_snapshot_age_seconds",

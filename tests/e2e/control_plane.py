@@ -15,6 +15,7 @@ HPA_SYNC_SECONDS = 2
 CONTROLLERS = (
     "deployment-controller",
     "replicaset-controller",
+    "replicationcontroller-controller",
     "statefulset-controller",
     "horizontal-pod-autoscaler-controller",
     "garbage-collector-controller",

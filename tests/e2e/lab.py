@@ -18,6 +18,7 @@ from typing import Any
 import lightkube
 from lightkube import codecs
 from lightkube.resources.apps_v1 import Deployment, StatefulSet
+from lightkube.resources.core_v1 import ReplicationController
 from lightkube.types import PatchType
 
 from tests.e2e import manifests
@@ -33,6 +34,7 @@ COOLDOWN_SECONDS = 6
 STABILIZATION_SECONDS = 4
 SHORT_TIMES = {"window": "4s", "activationWindow": "4s", "warmup": "4s"}
 """In every trigger unless the scenario says otherwise, in the proportions of the defaults."""
+_KINDS = {each.__name__: each for each in (Deployment, StatefulSet, ReplicationController)}
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ class Lab:
     ) -> None:
         """Create a workload with a load offered to it."""
         await self.simulator.change(name, load=load, loading_percent=loading_percent)
-        self._kinds[name] = {"Deployment": Deployment, "StatefulSet": StatefulSet}[kind]
+        self._kinds[name] = _KINDS[kind]
         await self.apply(
             manifests.workload(
                 kind,

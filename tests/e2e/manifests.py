@@ -6,6 +6,11 @@ from typing import Any
 GPU = "nvidia.com/gpu"
 NODE_LABEL = "e2e/lab"
 Manifest = dict[str, Any]
+_CORE = frozenset({"ReplicationController"})
+
+
+def _version(kind: str) -> str:
+    return "v1" if kind in _CORE else "apps/v1"
 
 
 def node(name: str, lab: str, gpus: int) -> Manifest:
@@ -34,10 +39,11 @@ def workload(  # noqa: PLR0913 - each argument is one field people know
     annotations: Mapping[str, str],
     strategy: Mapping[str, Any] | None = None,
 ) -> Manifest:
-    """Return a Deployment or StatefulSet whose pods ask for GPUs of the lab's nodes."""
+    """Return a workload of Kubernetes' own kinds whose pods ask for GPUs of the lab's nodes."""
+    labels = {"app": name}
     spec: Manifest = {
         "replicas": replicas,
-        "selector": {"matchLabels": {"app": name}},
+        "selector": labels if kind in _CORE else {"matchLabels": labels},
         "template": _template(namespace, name, gpus, annotations),
     }
     if kind == "StatefulSet":
@@ -45,7 +51,7 @@ def workload(  # noqa: PLR0913 - each argument is one field people know
     if strategy is not None:
         spec |= {"strategy": strategy}
     return {
-        "apiVersion": "apps/v1",
+        "apiVersion": _version(kind),
         "kind": kind,
         "metadata": {"namespace": namespace, "name": name},
         "spec": spec,
@@ -90,7 +96,7 @@ def scaled_object(  # noqa: PLR0913 - each argument is one field people know
         "kind": "ScaledObject",
         "metadata": {"namespace": namespace, "name": name},
         "spec": {
-            "scaleTargetRef": {"kind": kind, "name": name},
+            "scaleTargetRef": {"apiVersion": _version(kind), "kind": kind, "name": name},
             "pollingInterval": polling_seconds,
             "cooldownPeriod": cooldown_seconds,
             "minReplicaCount": min_replicas,

@@ -24,6 +24,7 @@ from tests.e2e.product import Scaler
 from tests.e2e.programs import ROOT
 from tests.e2e.relay import Door, Relay
 from tests.e2e.under_load import (
+    LOAD,
     LONGER_THAN_THE_COOLDOWN,
     MORE_LOAD,
     REPLICAS,
@@ -39,6 +40,8 @@ LOADING_SECONDS = 20
 """Several times the `warmup` of the triggers here."""
 GONE_FOR_SECONDS = 90.0
 """A workload is not called empty in the minute after its last pod went."""
+CLIMBED = 3
+"""Where a climb under `LOAD` ends: 77 % on each replica is near enough to 70 % for the HPA."""
 HUNG_SECONDS = 25.0
 """A watch that should have ended after 15 s and has not is given up after 20."""
 
@@ -125,6 +128,38 @@ async def test_from_zero_and_back_without_a_workload_in_the_trigger(watched: Wat
     assert lab.path("bert") == [0, 1, 0], lab.story()
     assert {made["evidence"] for made in lab.decisions("bert")} <= {"kubernetes", None}
     assert {made["workload"] for made in lab.decisions("bert")} == {"deployment/bert"}
+
+
+async def test_a_target_of_another_kind_is_measured_by_its_own_selector(watched: Watched) -> None:
+    """A ReplicationController stands for whatever can be scaled: no rule tells its pods."""
+    lab = watched.lab
+    await lab.deploy("other", replicas=1, load=100)
+    await lab.deploy("bert", kind="ReplicationController")
+    triggers = watched.trigger(), lab.router("bert")
+    await lab.autoscale("bert", *triggers, min_replicas=0)
+    await lab.becomes("bert", "empty", within_seconds=30)
+    await lab.stays("bert", 0, for_seconds=3)
+
+    await lab.offer("bert", LOAD)
+    await lab.reaches("bert", CLIMBED, within_seconds=90)
+    await lab.becomes("bert", "measured", within_seconds=30)
+
+    lab.timeline.note("the API server cannot be reached: nobody else knows whose pods these are")
+    await watched.door.turn(Door.SHUT)
+    await lab.becomes("bert", "unknown", within_seconds=HUNG_SECONDS)
+    await lab.stays("bert", CLIMBED, for_seconds=LONGER_THAN_THE_COOLDOWN)
+    lost = lab.decisions("bert")[-1]
+    assert (lost["value"], lost["active"]) == (None, True), lab.story()
+
+    lab.timeline.note("the API server can be reached again")
+    await watched.door.turn(Door.OPEN)
+    await lab.becomes("bert", "measured", within_seconds=60)
+    await lab.offer("bert", 0)
+    await lab.reaches("bert", 0, within_seconds=60)
+    await lab.becomes("bert", "empty", within_seconds=GONE_FOR_SECONDS)
+    known = [made for made in lab.decisions("bert") if made["evidence"] is not None]
+    assert {made["workload"] for made in known} == {"replicationcontrollers/bert"}
+    assert max(lab.path("bert")) == CLIMBED, lab.story()
 
 
 async def test_the_role_is_enough_and_opens_nothing_else(watched: Watched) -> None:

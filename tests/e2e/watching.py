@@ -14,6 +14,7 @@ import httpx2
 import lightkube
 from lightkube.resources.apps_v1 import Deployment, StatefulSet
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
+from lightkube.resources.core_v1 import ReplicationController
 
 from tests.e2e.resources import ScaledObject
 from tests.e2e.timeline import Timeline
@@ -64,12 +65,16 @@ async def _watch(
             timeline.see(*sight)
 
 
-def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or a StatefulSet
+def _workload(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - anything with replicas
     name = found.metadata.name
     yield name, "replicas", found.spec.replicas
     yield name, "ready", (found.status and found.status.readyReplicas) or 0
     yield name, "pods", (found.status and found.status.replicas) or 0
-    yield name, "rolled out", _is_rolled_out(found)
+
+
+def _rolled_out(found: Any) -> Iterator[Sight]:  # noqa: ANN401 - a Deployment or a StatefulSet
+    yield from _workload(found)
+    yield found.metadata.name, "rolled out", _is_rolled_out(found)
 
 
 def _is_rolled_out(found: Any) -> bool:  # noqa: ANN401 - a Deployment or a StatefulSet
@@ -102,8 +107,9 @@ def _scaled_object(found: Mapping[str, Any]) -> Iterator[Sight]:
 
 
 _SIGHTS: Mapping[Any, Callable[[Any], Iterable[Sight]]] = {
-    Deployment: _workload,
-    StatefulSet: _workload,
+    Deployment: _rolled_out,
+    StatefulSet: _rolled_out,
+    ReplicationController: _workload,
     HorizontalPodAutoscaler: _autoscaler,
     ScaledObject: _scaled_object,
 }

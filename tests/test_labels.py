@@ -1,0 +1,180 @@
+"""Claims about label selectors: what the API server takes them for, and nothing else.
+
+Source of the cases: the grammar and the comments of k8s.io/apimachinery, pkg/labels/selector.go.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.kubernetes import labels
+from keda_gpu_scaler.kubernetes.labels import Requirement, Selector
+
+BERT = {"app": "bert", "tier": "gpu", "empty": "", "generation": "7", "example.com/team": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "selects"),
+    [
+        ("app=bert", True),
+        ("app==bert", True),
+        (" app = bert ", True),
+        ("app=bert,tier=gpu", True),
+        ("app=bert,tier=cpu", False),
+        ("app=other", False),
+        ("other=bert", False),
+        ("app=", False),
+        ("empty=", True),
+        ("empty=,app", True),
+        ("app!=bert", False),
+        ("app!=other", True),
+        ("other!=bert", True),
+        ("app", True),
+        ("other", False),
+        ("empty", True),
+        ("!app", False),
+        ("! other", True),
+        ("app in (bert)", True),
+        ("app in(other, bert )", True),
+        ("app in (other)", False),
+        ("app in (,other)", False),
+        ("empty in (,other)", True),
+        ("other in (bert)", False),
+        ("app notin (bert,other)", False),
+        ("app notin (other)", True),
+        ("other notin (bert)", True),
+        ("in in (in)", False),
+        ("app=in", False),
+        ("generation>6,generation<8", True),
+        ("generation>7", False),
+        ("generation<7", False),
+        ("app>6", False),
+        ("other<6", False),
+        ("example.com/team=a,!canary", True),
+    ],
+)
+def test_what_a_selector_selects(text: str, *, selects: bool) -> None:
+    assert labels.parse(text).selects(BERT) is selects
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t"])
+def test_an_empty_selector_is_refused_and_never_everything(text: str) -> None:
+    with pytest.raises(ValueError, match="it is empty, which would be every pod of the namespace"):
+        labels.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",",
+        "app=bert,",
+        ",app=bert",
+        "app=bert,,tier",
+        "app bert",
+        "app=bert tier=gpu",
+        "app=!bert",
+        "app===bert",
+        "!app=bert",
+        "!",
+        "=bert",
+        "app in",
+        "app in bert",
+        "app in ()",
+        "app in ( )",
+        "app in (bert",
+        "app in bert)",
+        "app in (be rt)",
+        "app notin",
+        "!app in (bert)",
+        "app=(bert)",
+        "app=-bert",
+        "app=bert-",
+        "app=bért",
+        f"app={'b' * 64}",
+        f"{'a' * 64}=bert",
+        "-app",
+        "/app",
+        "Example.com/app",
+        "example.com/",
+        "a/b/c",
+        f"{'a' * 254}/app",
+        "app>bert",
+        "app<",
+        "app>9223372036854775808",
+        "app\x0b=bert",
+    ],
+)
+def test_what_is_no_selector_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"it |is no "):
+        labels.parse(text)
+
+
+PARTS = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,10}[A-Za-z0-9])?", fullmatch=True)
+DOMAINS = st.from_regex(r"([a-z0-9]{1,5}[.]){0,2}[a-z0-9]{1,5}/", fullmatch=True)
+KEYS = st.builds("".join, st.tuples(st.one_of(st.just(""), DOMAINS), PARTS))
+VALUES = st.one_of(st.just(""), PARTS)
+REQUIREMENTS = st.one_of(
+    st.builds(
+        Requirement,
+        KEYS,
+        st.sampled_from(["in", "notin"]),
+        st.frozensets(VALUES, min_size=1, max_size=4),
+    ),
+    st.builds(Requirement, KEYS, st.sampled_from(["exists", "absent"])),
+    st.builds(
+        Requirement,
+        KEYS,
+        st.sampled_from(["<", ">"]),
+        st.frozensets(st.integers(0, 2**63 - 1).map(str), min_size=1, max_size=1),
+    ),
+)
+
+
+def _written(one: Requirement) -> str:
+    """Write a requirement as the API server does."""
+    match one.sign, sorted(one.values):
+        case "exists", _:
+            return one.key
+        case "absent", _:
+            return f"!{one.key}"
+        case "in", [value]:
+            return f"{one.key}={value}"
+        case "notin", [value]:
+            return f"{one.key}!={value}"
+        case "<" | ">", [value]:
+            return f"{one.key}{one.sign}{value}"
+        case _, values:
+            return f"{one.key} {one.sign} ({','.join(values)})"
+
+
+@given(st.lists(REQUIREMENTS, min_size=1, max_size=5))
+def test_what_is_written_is_read(requirements: list[Requirement]) -> None:
+    text = ",".join(map(_written, requirements))
+    assert labels.parse(text) == Selector(tuple(requirements))
+
+
+@given(st.text("ab=!<>(), \t/in.-0", max_size=30))
+def test_any_text_is_a_selector_that_can_be_asked_or_no_selector(text: str) -> None:
+    try:
+        selector = labels.parse(text)
+    except ValueError:
+        return
+    assert selector.requirements
+    assert selector.selects({"a": "b"}) in {True, False}
+
+
+@given(KEYS, st.frozensets(VALUES, min_size=1), st.dictionaries(KEYS, VALUES))
+def test_in_and_notin_share_out_everything(
+    key: str, values: frozenset[str], pod: dict[str, str]
+) -> None:
+    inside = Selector((Requirement(key, "in", values),)).selects(pod)
+    outside = Selector((Requirement(key, "notin", values),)).selects(pod)
+    assert inside is not outside
+    assert inside is (key in pod and pod[key] in values)
+
+
+def test_a_long_text_is_read_in_time_linear_in_its_length() -> None:
+    spaces = " " * 200
+    text = f"app in ({','.join([spaces] * 200)}"
+    with pytest.raises(ValueError, match="no label selector"):
+        labels.parse(text)

@@ -1,0 +1,108 @@
+"""Claims about the pods that only a scale target's own selector tells."""
+
+from dataclasses import replace
+
+import pytest
+import re2
+
+from keda_gpu_scaler import decision, roster
+from keda_gpu_scaler.decision import Context, State
+from keda_gpu_scaler.evidence import Basis, Evidence, NamespaceEvidence, Statement, Status
+from keda_gpu_scaler.observation import Target
+from keda_gpu_scaler.selection import Selected
+from keda_gpu_scaler.snapshot import Pod
+from keda_gpu_scaler.spec import Owner, TriggerSpec
+from tests.snapshots import NOW, pod, said, snapshot
+from tests.triggers import spec
+
+BERT = Selected("ml", "models.example.com", "bert")
+SELECTED = frozenset({BERT.selected_by})
+API = NamespaceEvidence(NOW - 1, absence_known=True, basis=Basis.KUBERNETES)
+KNOWN = replace(API, selected=SELECTED)
+STATE_METRICS = replace(API, basis=Basis.KUBE_STATE_METRICS)
+
+
+def _spec(**metadata: str) -> TriggerSpec:
+    return replace(spec(**metadata), pods=BERT, workload=str(BERT))
+
+
+def _pod(name: str, *gpus: float, ours: bool = True) -> Pod:
+    owners = SELECTED if ours else frozenset({Owner("Model", "bert")})
+    return pod(name, *gpus, status=said(owners=owners))
+
+
+def _context(remembered: State | None = None) -> Context:
+    return Context(NOW, 3600, remembered=remembered)
+
+
+def test_its_pods_are_those_it_selects_whatever_they_are_called() -> None:
+    ours = (_pod("bert-head", 60), _pod("worker-7", 80))
+    others = (_pod("bert", 90, ours=False), pod("models", 90))
+    decided = decision.decide(_spec(), snapshot(*ours, *others, evidence=KNOWN), _context())
+    assert (decided.state, decided.value, decided.expected) == (State.MEASURED, 140, 2)
+
+
+def test_it_is_empty_only_where_the_api_says_whom_it_selects() -> None:
+    decided = decision.decide(_spec(), snapshot(evidence=KNOWN), _context())
+    assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
+    assert decided.reason == "the Kubernetes API lists no pod of models.example.com/bert"
+
+
+@pytest.mark.parametrize("evidence", [API, STATE_METRICS, None], ids=["api", "others", "none"])
+@pytest.mark.parametrize(
+    "pods", [(), (_pod("worker-7", 0.0),), (_pod("worker-7", 20, ours=False),)]
+)
+@pytest.mark.parametrize("before", [None, State.MEASURED, State.EMPTY])
+def test_while_nobody_says_whom_it_selects_nothing_is_known(
+    evidence: NamespaceEvidence | None, pods: tuple[Pod, ...], before: State | None
+) -> None:
+    """Neither zero, nor the sum of those that were known: others may have come since."""
+    decided = decision.decide(_spec(), snapshot(*pods, evidence=evidence), _context(before))
+    assert (decided.state, decided.value) == (State.UNKNOWN, None)
+    assert decided.active is (None if before is None else before is State.MEASURED)
+    assert decided.reason.startswith(
+        "the Kubernetes API does not say now which pods the label selector selects of "
+        "models.example.com/bert, and nothing else could (evidence: "
+    )
+
+
+def test_a_pod_that_was_known_and_is_busy_keeps_it_active() -> None:
+    decided = decision.decide(
+        _spec(), snapshot(_pod("worker-7", 90), evidence=None), _context(State.EMPTY)
+    )
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
+    assert decided.signal
+
+
+def test_samples_beyond_max_age_are_the_reason_before_it() -> None:
+    late = replace(_context(), now=NOW + 1000)
+    decided = decision.decide(_spec(), snapshot(evidence=None), late)
+    assert decided.reason.startswith("the newest samples are 1000 s old, beyond maxAge")
+
+
+def test_names_tell_nothing() -> None:
+    assert not BERT.matches("bert")
+    assert re2.fullmatch(BERT.regex, "bert") is None
+    assert BERT.replica_of("worker-7") == "worker-7"
+    assert BERT.owner is None
+    assert not BERT.owns(frozenset({Owner("Model", "bert")}))
+    assert BERT.owns(SELECTED)
+
+
+def test_whose_a_pod_is_outlives_the_api_server_and_whom_a_target_selects_does_not() -> None:
+    api = Target("kubernetes", "api")
+    said_now = Evidence(
+        {("ml", "worker-7"): Statement(owners=SELECTED, ready=True)},
+        covered=frozenset({"ml"}),
+        scrapes={api: NOW},
+        settled={api: 0.0},
+        basis=Basis.KUBERNETES,
+        selected=frozenset({("ml", BERT.selected_by)}),
+    )
+    known = roster.advance(roster.Roster(), said_now, {"ml"}, NOW)
+    assert known.selected == said_now.selected
+    lost = roster.silenced(known)
+    assert not lost.selected
+    status = lost.status(("ml", "worker-7"), NOW + 600)
+    assert isinstance(status, Status)
+    assert BERT.owns(status.owners)
