@@ -10,16 +10,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.needs import Needs
 from keda_gpu_scaler.observation import Demand
-from keda_gpu_scaler.own_query import OwnQuery
-from keda_gpu_scaler.snapshot import Snapshot
+from keda_gpu_scaler.snapshot import Key, Snapshot
 from keda_gpu_scaler.source import Source
-from keda_gpu_scaler.spec import Signal
 
 USABLE_STEPS = 2
 """A snapshot older than this is not answered from while a newer one can be had."""
@@ -27,19 +24,6 @@ WIDEN_SECONDS = 1.0
 """A fetch only for namespaces that are new waits this long after the last, to gather more."""
 SLOW_SECONDS = 2.5
 """A fetch that takes longer is no longer waited for by anybody; it may still succeed."""
-
-
-class Key(NamedTuple):
-    """What one snapshot is of."""
-
-    source: str
-    """As facts name it: with the namespace behind it, where each has a snapshot of its own."""
-    signal: Signal
-    profile: str
-    wide: bool = False
-    """Reaches back so far that its size is nobody else's business."""
-    query: OwnQuery | None = None
-    """The user's own PromQL that it is of."""
 
 
 @dataclass(frozen=True, slots=True)

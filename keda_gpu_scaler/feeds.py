@@ -13,8 +13,9 @@ from typing import NamedTuple
 from keda_gpu_scaler import facts
 from keda_gpu_scaler.cluster import Cluster
 from keda_gpu_scaler.collector import Collector
-from keda_gpu_scaler.feed import Feed, Key
+from keda_gpu_scaler.feed import Feed
 from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.snapshot import Key
 from keda_gpu_scaler.source import Source
 from keda_gpu_scaler.spec import TriggerSpec
 from keda_gpu_scaler.witness import Witness

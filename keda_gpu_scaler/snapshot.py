@@ -7,9 +7,12 @@ nothing else. All times are seconds on the source's own clock (Unix time).
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from keda_gpu_scaler.evidence import Basis, NamespaceEvidence, Readiness, Status
 from keda_gpu_scaler.observation import Target
+from keda_gpu_scaler.own_query import OwnQuery
+from keda_gpu_scaler.spec import Signal
 
 NEVER_SEEN = float("-inf")
 """When a pod was last seen that no exporter has shown."""
@@ -129,3 +132,16 @@ class Snapshot:
     def pod_count(self) -> int:
         """How many pods the snapshot holds that exporters have shown."""
         return sum(pod.was_seen for pods in self.namespaces.values() for pod in pods.pods.values())
+
+
+class Key(NamedTuple):
+    """What one snapshot is of."""
+
+    source: str
+    """As facts name it: with the namespace behind it, where each has a snapshot of its own."""
+    signal: Signal
+    profile: str
+    wide: bool = False
+    """Reaches back so far that its size is nobody else's business."""
+    query: OwnQuery | None = None
+    """The user's own PromQL that it is of."""

@@ -6,7 +6,7 @@ metadata alone nor for bookmarks, and wait for ever for a connection that has di
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, NamedTuple, cast
 
 import httpx2
@@ -14,9 +14,8 @@ import lightkube
 import orjson
 from lightkube.config import client_adapter
 from lightkube.config.kubeconfig import SingleConfig
-from lightkube.core.exceptions import ConfigError
 
-from keda_gpu_scaler import errors
+from keda_gpu_scaler.kubernetes import refusals
 from keda_gpu_scaler.kubernetes.objects import Json, Scale
 
 PAGE_OBJECTS = 500
@@ -28,13 +27,8 @@ as often, without a request more than four a minute."""
 SILENCE_SECONDS = WATCH_SECONDS + 5.0
 """A watch that should have ended by now has died."""
 _CONNECT_SECONDS = 5.0
-_MESSAGE_CHARACTERS = 256
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
-
-
-class ExpiredError(errors.SourceRefusedError):
-    """The API server has forgotten the version that was asked for: a new list is needed."""
 
 
 class Resource(NamedTuple):
@@ -107,7 +101,7 @@ class Api:
             errors.SourceError: there is none to be had; the message names verb and resource.
         """
         query = {"limit": str(PAGE_OBJECTS), **({"continue": following} if following else {})}
-        with _in_words(f"list {resource}"):
+        with refusals.in_words(f"list {resource}"):
             async with (
                 asyncio.timeout(PAGE_SECONDS),
                 self._opened(resource.path, resource.accept("List"), query) as got,
@@ -128,7 +122,7 @@ class Api:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_SECONDS),
         }
-        with _in_words(f"watch {resource}"):
+        with refusals.in_words(f"watch {resource}"):
             async with self._opened(resource.path, resource.accept(), query) as answer:
                 async for line in _lines(answer):
                     yield _change(orjson.loads(line))
@@ -139,7 +133,7 @@ class Api:
         Raises:
             errors.SourceError: there is none to be had; the message names verb and resource.
         """
-        with _in_words(f"get {scale.resource}/scale ({scale})"):
+        with refusals.in_words(f"get {scale.resource}/scale ({scale})"):
             async with asyncio.timeout(PAGE_SECONDS), self._opened(scale.path, _JSON, {}) as got:
                 return str(dict(orjson.loads(await got.aread())["status"]).get("selector") or "")
 
@@ -155,7 +149,7 @@ class Api:
         headers = {"Accept": accept}
         async with self._client.stream("GET", path, params=query, headers=headers) as answer:
             if answer.is_error:
-                raise _refusal(answer.status_code, await answer.aread())
+                raise refusals.of(answer.status_code, await answer.aread())
             yield answer
 
 
@@ -173,34 +167,5 @@ async def _lines(answer: httpx2.Response) -> AsyncIterator[bytes]:
 def _change(line: dict[str, Any]) -> Change:
     kind, item = line["type"], line["object"]
     if kind == "ERROR":
-        raise _refusal(int(item.get("code") or 0), orjson.dumps(item))
+        raise refusals.of(int(item.get("code") or 0), orjson.dumps(item))
     return Change(kind, item, item["metadata"]["resourceVersion"])
-
-
-def _refusal(code: int, body: bytes) -> errors.SourceRefusedError:
-    """Return the error for an answer that is none, with the API server's own words if it has."""
-    try:
-        said = str(orjson.loads(body)["message"])[:_MESSAGE_CHARACTERS]
-    except (ValueError, LookupError, TypeError):
-        said = "no reason given"
-    kind = ExpiredError if code == httpx2.codes.GONE else errors.SourceRefusedError
-    return kind(f"HTTP {code}, {said}")
-
-
-@contextlib.contextmanager
-def _in_words(doing: str) -> Iterator[None]:
-    """Turn what the libraries raise into errors that say what was being done."""
-    try:
-        yield
-    except errors.SourceRefusedError as error:
-        raise type(error)(f"cannot {doing}: {error}") from error
-    except (TimeoutError, httpx2.TimeoutException) as error:
-        raise errors.SourceTimeoutError(f"cannot {doing}: no answer in time") from error
-    except (httpx2.HTTPError, OSError) as error:
-        why = f"{type(error).__name__}: {error}"
-        raise errors.SourceUnreachableError(f"cannot {doing}: {why}") from error
-    except ConfigError as error:
-        raise errors.SourceRefusedError(f"cannot {doing}: {error}") from error
-    except (ValueError, LookupError, TypeError) as error:
-        message = f"cannot {doing}: an answer of another shape: {type(error).__name__}"
-        raise errors.SourceMalformedError(message) from error

@@ -12,8 +12,9 @@ from typing import Generic, TypeVar
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.evidence import PodKey
 from keda_gpu_scaler.kubernetes import objects
-from keda_gpu_scaler.kubernetes.api import Api, Change, ExpiredError, Resource
+from keda_gpu_scaler.kubernetes.api import Api, Change, Resource
 from keda_gpu_scaler.kubernetes.listing import Listing
+from keda_gpu_scaler.kubernetes.refusals import ExpiredError
 
 BELIEVED_SECONDS = 30.0
 """A listing of which nothing was heard for longer is not believed; a watch that works is heard of

@@ -97,10 +97,7 @@ class LogObserver:
             self._logger.warning("trigger.warning", **_whose(fact), warning=warning)
 
     def _explain(self, fact: facts.Evaluated) -> None:
-        """Write what to ask a Prometheus by hand to see a trigger's number.
-
-        Which pods a label selector selects no Prometheus knows.
-        """
+        """Write what to ask a Prometheus by hand; whom a selector selects, it does not know."""
         if isinstance(fact.spec.pods, Selected):
             return
         owned = fact.decision.evidence is Basis.KUBE_STATE_METRICS
