@@ -42,7 +42,7 @@ class Statement:
     """What one fetch says of one pod."""
 
     owners: frozenset[Owner] = frozenset()
-    """Its controlling owner, and that one's own."""
+    """Its controlling owner, and that one's own: `owners.NOBODY`, if it is known to have none."""
     created_at: float | None = None
     ready: bool | None = None
     """Ready now; None: nobody says."""

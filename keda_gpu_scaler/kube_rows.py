@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from keda_gpu_scaler import kube_state
 from keda_gpu_scaler.evidence import TIME_STEP_SECONDS, Evidence, PodKey, Statement
 from keda_gpu_scaler.observation import Row, Target
+from keda_gpu_scaler.owners import NOBODY
 from keda_gpu_scaler.spec import Owner
-
-NOBODY = Owner("", "")
 
 
 def evidence(rows: Iterable[Row]) -> Evidence:

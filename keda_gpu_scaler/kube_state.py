@@ -71,7 +71,8 @@ def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
     phases = here.all("kube_pod_status_phase", 'phase=~"Pending|Succeeded|Failed"')
     yield "phase", f"max by (namespace, pod, phase) ({phases} == 1)"
     for label, (_, metric) in LINKS.items():
-        owned = here.all(metric, f'{IS_CONTROLLER}="true"') + here.in_use(label)
+        # Those without any owner have a row that says so.
+        owned = here.all(metric, f'{IS_CONTROLLER}!="false"') + here.in_use(label)
         yield "owner", f"max by (namespace, {label}, owner_kind, owner_name) ({owned})"
     requests = here.all("kube_pod_container_resource_requests", f'resource=~"{_GPU_RESOURCES}"')
     yield "gpu", f"max by (namespace, pod) ({requests} > 0)"

@@ -6,6 +6,8 @@ Pure. Owners are in Kubernetes' words: the controlling owner of a pod, and that 
 from keda_gpu_scaler.kinds import Kind
 from keda_gpu_scaler.spec import Owner
 
+NOBODY = Owner("", "")
+"""Stands for the owner of what is known to have none."""
 _KINDS = {
     Kind.DEPLOYMENT: "Deployment",
     Kind.STATEFUL_SET: "StatefulSet",

@@ -10,6 +10,7 @@ import pytest
 from keda_gpu_scaler import kube_rows, kube_state
 from keda_gpu_scaler.evidence import Evidence, Statement
 from keda_gpu_scaler.observation import Row, Target
+from keda_gpu_scaler.owners import NOBODY
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import PrometheusSource
 from keda_gpu_scaler.spec import Owner
@@ -86,12 +87,25 @@ async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, ns: str) ->
         (
             "ReplicaSet",
             "bert-7b6667bd9",
+            [cluster.link("ReplicaSet", "bert-7b6667bd9", ("", ""))],
+            {Owner("ReplicaSet", "bert-7b6667bd9"), NOBODY},
+        ),
+        (
+            "ReplicaSet",
+            "bert-7b6667bd9",
             [cluster.link("ReplicaSet", "bert-7b6667bd9", ("Rollout", "bert"))],
             {Owner("ReplicaSet", "bert-7b6667bd9"), Owner("Rollout", "bert")},
         ),
         ("", "", [], set()),
     ],
-    ids=["cron job", "stateful set", "bare replica set", "rollout", "nobody"],
+    ids=[
+        "cron job",
+        "stateful set",
+        "replica set of somebody",
+        "replica set of nobody",
+        "rollout",
+        "nobody",
+    ],
 )
 async def test_owners_are_followed_upwards(  # noqa: PLR0913, PLR0917 - a table
     server: PrometheusServer,

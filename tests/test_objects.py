@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from keda_gpu_scaler import owners
 from keda_gpu_scaler.evidence import Statement
 from keda_gpu_scaler.kinds import Kind
 from keda_gpu_scaler.kubernetes import objects
@@ -97,7 +98,9 @@ def test_a_gpu_is_asked_for_by_a_resource_or_a_claim(spec: dict[str, Any], *, as
 def test_the_controller_is_one_of_the_owners() -> None:
     owned = {"metadata": api_server.metadata("bert-5d4f8", ("Deployment", "bert"))}
     assert objects.controller(owned) == Owner("Deployment", "bert")
+    assert objects.above(owned) == Owner("Deployment", "bert")
     assert objects.controller({"metadata": api_server.metadata("bert")}) is None
+    assert objects.above({"metadata": api_server.metadata("bert")}) == owners.NOBODY
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ DEPLOYMENT = Owner("Deployment", "bert")
         ("deployment", {REPLICA_SET, Owner("Deployment", "bert-b")}, False),
         ("deployment", {REPLICA_SET, Owner("Rollout", "bert")}, False),
         ("deployment", {REPLICA_SET}, None),
+        ("deployment", {REPLICA_SET, owners.NOBODY}, False),
+        ("replicaset", {Owner("ReplicaSet", "bert"), owners.NOBODY}, True),
         ("deployment", {Owner("DaemonSet", "bert")}, False),
         ("deployment", set(), False),
         ("rollout", {REPLICA_SET, Owner("Rollout", "bert")}, True),
@@ -33,6 +35,7 @@ DEPLOYMENT = Owner("Deployment", "bert")
         ("job", {Owner("Job", "bert")}, True),
         ("cronjob", {Owner("Job", "bert-123"), Owner("CronJob", "bert")}, True),
         ("cronjob", {Owner("Job", "bert-123")}, None),
+        ("cronjob", {Owner("Job", "bert-123"), owners.NOBODY}, False),
         ("inferenceservice", {REPLICA_SET, Owner("Deployment", "bert-predictor")}, None),
     ],
 )

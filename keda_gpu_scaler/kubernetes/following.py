@@ -58,8 +58,8 @@ class Following:
         self._api = api
         self._pods = Reflector(api, PODS, objects.pod, observe, clock)
         self._owners = {
-            "ReplicaSet": Reflector(api, REPLICA_SETS, objects.controller, observe, clock),
-            "Job": Reflector(api, JOBS, objects.controller, observe, clock),
+            "ReplicaSet": Reflector(api, REPLICA_SETS, objects.above, observe, clock),
+            "Job": Reflector(api, JOBS, objects.above, observe, clock),
         }
         self._targets = Reflector(api, SCALED_OBJECTS, objects.target, observe, clock)
         self._selections = Selections(api, observe, clock)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from keda_gpu_scaler import kinds, workload
 from keda_gpu_scaler.evidence import GPU_RESOURCES, TIME_STEP_SECONDS, PodKey, Statement
+from keda_gpu_scaler.owners import NOBODY
 from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.spec import Owner
 
@@ -73,6 +74,11 @@ def controller(item: Json) -> Owner | None:
         if owner.get("controller"):
             return Owner(str(owner["kind"]), str(owner["name"]))
     return None
+
+
+def above(item: Json) -> Owner:
+    """Return the owner of an object that owns pods itself; `NOBODY` where there is none."""
+    return controller(item) or NOBODY
 
 
 def pod(item: Json) -> Pod:
