@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from keda_gpu_scaler.evidence import NamespaceEvidence, PodKey
+from keda_gpu_scaler.evidence import NamespaceEvidence, PodKey, Readiness
 from keda_gpu_scaler.observation import Demand, Observation
 from keda_gpu_scaler.presence import Ledger
 from keda_gpu_scaler.roster import Roster
@@ -85,9 +85,14 @@ def _ended(key: PodKey, pod: Pod, roster: Roster, at: float) -> bool:
 
 
 def _is_there(key: PodKey, roster: Roster, at: float) -> bool:
-    """Tell whether a pod that never reported is still believed to exist."""
-    there = not roster.pods[key].ended and not roster.proves_gone(key, NEVER_SEEN)
-    return roster.is_current(at) and there
+    """Tell whether a pod that never reported is still believed to exist.
+
+    One that has a GPU and was Ready is, while nobody speaks any more: it may work unseen.
+    """
+    known = roster.pods[key]
+    lasts = known.asks_gpu and known.readiness is Readiness.EVER
+    there = not known.ended and not roster.proves_gone(key, NEVER_SEEN)
+    return there and (lasts or roster.is_current(at))
 
 
 def _evidence(roster: Roster, namespaces: Collection[str]) -> dict[str, NamespaceEvidence]:

@@ -64,7 +64,8 @@ def question(
 def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield each kind of row about how things are, by its stat; those with many rows last."""
     here = _Here(namespaces)
-    yield "covered", f"group by (namespace) ({here.any_of(f'{_COUNTED}|kube_namespace_created')})"
+    # Not kube_namespace_created: it shows every namespace, those whose pods are not listed as well.
+    yield "covered", f"group by (namespace) ({here.any_of(_COUNTED)})"
     for label, (_, metric) in COUNTS.items():
         yield "empty", f"max by (namespace, {label}) ({here.all(metric)}) == 0{here.alone(label)}"
     yield "deleting", here.pods("kube_pod_deletion_timestamp")

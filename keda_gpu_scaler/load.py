@@ -60,6 +60,8 @@ class Workload:
     """It is known of some of its pods whether they are Ready."""
     last_listed: float = NEVER
     """When the cluster listed one of its pods for the last time, ended or not."""
+    last_alive: float = NEVER
+    """The same of those that have not ended and may have a GPU."""
 
     def of(self, reporting: Reporting) -> list[Replica]:
         """Return the replicas in one condition."""
@@ -119,7 +121,8 @@ def workload(
         stalled=_named(replicas, Reporting.STALLED),
         ignored=tuple(sorted(ignored)),
         ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
-        last_listed=max((pod.status.listed_at for pod in pods if pod.status), default=NEVER),
+        last_listed=_last_listed(pods),
+        last_alive=_last_listed([pod for pod in alive if _may_have_gpu(pod, alive)]),
     )
 
 
@@ -150,9 +153,18 @@ def _shown_at(pod: Pod) -> float:
     return pod.last_seen if pod.status is None else max(pod.last_seen, pod.status.listed_at)
 
 
+def _last_listed(pods: Sequence[Pod]) -> float:
+    return max((pod.status.listed_at for pod in pods if pod.status), default=NEVER)
+
+
 def _should_report(pod: Pod, siblings: Sequence[Pod]) -> bool:
-    """Tell whether a pod that never reported may have a GPU: others do not ask for one alone."""
-    if pod.status is None or pod.readiness is Readiness.UNKNOWN:
+    """Tell whether a pod that never reported may have a GPU, and may have been Ready."""
+    return pod.readiness is not Readiness.UNKNOWN and _may_have_gpu(pod, siblings)
+
+
+def _may_have_gpu(pod: Pod, siblings: Sequence[Pod]) -> bool:
+    """Tell whether a listed pod may have a GPU: others do not ask for one alone."""
+    if pod.status is None:
         return False
     others_ask = any(one.status is not None and one.status.asks_gpu for one in siblings)
     return pod.status.asks_gpu or not others_ask

@@ -155,8 +155,8 @@ def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
 
 
 def _status(known: Status | None, said: Statement, at: float, listed_at: float) -> Status:
-    if known is not None and known.created_at != said.created_at:
-        known = None  # another pod of the same name
+    if known is not None and _is_another(known, said):
+        known = None
     readiness, since = _readiness(known, said, at)
     return Status(
         owners=said.owners,
@@ -167,6 +167,12 @@ def _status(known: Status | None, said: Statement, at: float, listed_at: float) 
         asks_gpu=said.asks_gpu,
         listed_at=listed_at,
     )
+
+
+def _is_another(known: Status, said: Statement) -> bool:
+    """Tell whether it is about another pod of the same name: what has ended does not come back."""
+    came_back = said.created_at is None and known.ended and not said.ended
+    return known.created_at != said.created_at or came_back
 
 
 def _readiness(known: Status | None, said: Statement, at: float) -> tuple[Readiness, float | None]:

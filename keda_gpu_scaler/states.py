@@ -66,9 +66,12 @@ def _without_replicas(spec: TriggerSpec, snapshot: Snapshot, found: Workload) ->
     if found.starting or found.stalled:
         return State.STARTING
     said = snapshot.evidence.get(namespace)
-    if said is not None and said.denies(spec.pods.owner, found.last_listed):
+    if said is not None and found.last_alive >= said.scraped_at:
+        return State.UNKNOWN  # it is there, and nobody says how it is
+    lists_ours = None if spec.only_shown else said
+    if lists_ours is not None and lists_ours.denies(spec.pods.owner, found.last_listed):
         return State.EMPTY
-    listed_absent = said is not None and said.absence_known and not spec.only_shown
+    listed_absent = lists_ours is not None and lists_ours.absence_known
     if found.ended_pods or listed_absent or namespace in snapshot.absence_known_in:
         return State.ENDED
     return State.UNKNOWN

@@ -61,14 +61,22 @@ def test_a_pod_that_no_exporter_has_shown_is_there() -> None:
     assert _taken(None, said()).pod_count == 0
 
 
+def test_a_gpu_pod_that_was_ready_is_there_while_nobody_speaks_any_more() -> None:
+    """Nobody but the cluster has ever seen it: it may work, and is missing."""
+    found = _found(None, said(listed=NOW - 130), scraped=NOW - 130)
+    assert found is not None
+    assert not found.was_seen
+
+
 @pytest.mark.parametrize(
     ("status", "how"),
     [
         (said(ended=True), {}),
         (said(listed=NOW - 70), {"scraped": NOW - 10}),
-        (said(listed=NOW - 130), {"scraped": NOW - 130}),
+        (said(listed=NOW - 130, asks_gpu=False), {"scraped": NOW - 130}),
+        (said(listed=NOW - 130, never=True), {"scraped": NOW - 130}),
     ],
-    ids=["ended", "not listed any more", "nobody speaks"],
+    ids=["ended", "not listed any more", "nobody speaks", "nobody speaks of one never Ready"],
 )
 def test_a_pod_that_no_exporter_has_shown_is_not_there(
     status: Status, how: dict[str, float]

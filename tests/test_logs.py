@@ -15,7 +15,7 @@ from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.settings import LogFormat, LogLevel
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 from tests import triggers
 from tests.clocks import Clock
 
@@ -107,10 +107,19 @@ def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCaptur
     assert (line["log_level"], line["promql"]) == ("debug", text)
 
 
-def test_what_only_a_label_selector_tells_no_prometheus_is_asked_about(lines: LogCapture) -> None:
-    about = evaluated()
-    pods = Selected("ml", "models.example.com", "bert")
-    logs.LogObserver()(replace(about, spec=replace(about.spec, pods=pods)))
+@pytest.mark.parametrize(
+    "asked",
+    [
+        replace(triggers.spec(), pods=Selected("ml", "models.example.com", "bert")),
+        replace(triggers.spec(), pods=ScaleTarget("ml")),
+        triggers.spec(query="load", activationThreshold="5"),
+    ],
+    ids=["a label selector", "a target nobody knows yet", "a query of the user's own"],
+)
+def test_what_no_prometheus_can_be_asked_by_hand_is_not_written(
+    lines: LogCapture, asked: TriggerSpec
+) -> None:
+    logs.LogObserver()(replace(evaluated(), spec=asked))
     assert named(lines, "decision.made")
     assert not named(lines, "trigger.explained")
 

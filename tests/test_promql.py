@@ -31,6 +31,18 @@ CONFINED = ('namespace="ml"', *OTHERS)
 CONFINED_EXPORTED = ('exported_namespace="ml"', *OTHERS[1:])
 
 
+@pytest.mark.parametrize("quoted", [r'"\\pL{100}"', r"'\x5cpL{100}'", r"`\pL{100}`"])
+def test_a_pattern_that_takes_seconds_to_compile_is_refused_before_it_is(quoted: str) -> None:
+    matchers = ",".join(f"a=~{quoted}" for _ in range(90))
+    assert "patterns are of a usual size" in refusal(f"x{{{matchers}}}")
+    assert "patterns are of a usual size" in refusal(f"x{{{matchers} )")
+
+
+@pytest.mark.parametrize("quoted", ['"[a-z0-9-]{100}"', r'"\\pL+"', '"not a (pattern"'])
+def test_a_usual_pattern_and_any_other_text_is_read(quoted: str) -> None:
+    assert quoted in own(f"x{{a!={quoted}}}").text
+
+
 def test_a_kind_of_node_that_nobody_knows_is_not_guessed() -> None:
     stranger: Any = object()
     with pytest.raises(TypeError):

@@ -91,6 +91,12 @@ def test_another_pod_of_the_same_name_begins_anew() -> None:
     assert (found.readiness, found.ended) == (Readiness.NEVER, False)
 
 
+def test_one_that_has_ended_does_not_come_back_where_nobody_tells_when_it_was_created() -> None:
+    ended = replace(READY, created_at=None, ended=True)
+    assert not _told(ended, replace(READY, created_at=None)).ended
+    assert _told(ended, ended).ended
+
+
 def test_an_end_is_for_good() -> None:
     assert _told(replace(READY, ended=True), READY).ended
 

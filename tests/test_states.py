@@ -8,7 +8,7 @@ import pytest
 
 from keda_gpu_scaler import decision
 from keda_gpu_scaler.decision import Context, Decision, State
-from keda_gpu_scaler.evidence import Basis, NamespaceEvidence, Status
+from keda_gpu_scaler.evidence import Basis, NamespaceEvidence, Readiness, Status
 from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.snapshot import Pod
 from tests.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
@@ -182,3 +182,20 @@ def test_nothing_but_what_the_table_allows_is_zero_or_inactive(named: str) -> No
         late = "beyond `startTimeout`" in row.case
         remembered = "before, it was `ended` or `empty`" in row.case
         assert row.state in allowed or row.policy == "zero" or late or remembered
+
+
+@pytest.mark.parametrize("basis", [Basis.KUBERNETES, Basis.KUBE_STATE_METRICS])
+def test_a_listed_pod_of_which_nobody_knows_how_it_is_has_not_ended(basis: Basis) -> None:
+    listed = said(readiness=Readiness.UNKNOWN)
+    scraped = NamespaceEvidence(listed.listed_at, absence_known=True, basis=basis)
+    seen = snapshot(unseen("b", listed), evidence=scraped)
+    decided = decision.decide(spec(), seen, Context(NOW, 3600, remembered=State.MEASURED))
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
+
+
+def test_a_list_without_the_pods_that_a_query_alone_would_show_says_nothing_of_them() -> None:
+    listed = NamespaceEvidence(NOW - 10, absence_known=True, basis=Basis.KUBERNETES)
+    asked = spec(workload="", query="load", activationThreshold="5")
+    seen = snapshot(unseen("b", said()), evidence=listed, absence_known=False)
+    decided = decision.decide(asked, seen, Context(NOW, 3600, remembered=State.MEASURED))
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)

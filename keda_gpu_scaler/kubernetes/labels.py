@@ -12,10 +12,10 @@ Labels = Mapping[str, str]
 
 _REQUIREMENT = re.compile(
     r"""
-    [ \t\r\n]*
-    (?: ![ \t\r\n]*(?P<absent>[^=!(),<>\ \t\r\n]+)
-      | (?P<key>[^=!(),<>\ \t\r\n]+)
-        (?: [ \t\r\n]*(?P<sign>==|=|!=|<|>)[ \t\r\n]*(?P<value>[^=!(),<>\ \t\r\n]*)
+    [ \t\r\n]*+
+    (?: ![ \t\r\n]*+(?P<absent>[^=!(),<>\ \t\r\n]++)
+      | (?P<key>[^=!(),<>\ \t\r\n]++)
+        (?: [ \t\r\n]*+(?P<sign>==|=|!=|<|>)[ \t\r\n]*(?P<value>[^=!(),<>\ \t\r\n]*)
           | [ \t\r\n]+(?P<word>in|notin)[ \t\r\n]*[(](?P<values>[^()]*)[)]
         )?
     )
@@ -24,6 +24,8 @@ _REQUIREMENT = re.compile(
     """,
     re.VERBOSE,
 )
+_LONGEST = 2000
+"""Every pod is held against it; people write tens of characters."""
 _SPACE = " \t\r\n"
 _PART = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DOMAIN = "(?=[^/]{1,253}/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:[.][a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/"
@@ -78,6 +80,8 @@ def parse(text: str) -> Selector:
     """
     if not text.strip(_SPACE):
         raise ValueError("it is empty, which would be every pod of the namespace")
+    if len(text) > _LONGEST:
+        raise ValueError(f"it is longer than {_LONGEST} characters")
     return Selector(tuple(_requirements(text)))
 
 

@@ -14,7 +14,7 @@ from keda_gpu_scaler import explained, facts
 from keda_gpu_scaler.decision import State
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.selection import Selected
-from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 
 REMEMBER_SECONDS = 600.0
 """KEDA asks every 30 s by default; what nobody asked for this long is gone, or as good as new."""
@@ -97,8 +97,11 @@ class LogObserver:
             self._logger.warning("trigger.warning", **_whose(fact), warning=warning)
 
     def _explain(self, fact: facts.Evaluated) -> None:
-        """Write what to ask a Prometheus by hand; whom a selector selects, it does not know."""
-        if isinstance(fact.spec.pods, Selected):
+        """Write what to ask a Prometheus by hand, which knows names and owners alone.
+
+        A query of the user's own is known to whoever wrote it.
+        """
+        if fact.spec.query is not None or isinstance(fact.spec.pods, Selected | ScaleTarget):
             return
         owned = fact.decision.evidence is Basis.KUBE_STATE_METRICS
         text = explained.promql(fact.spec, self._found_in(fact.spec.source), owned=owned)

@@ -7,6 +7,7 @@ repeat the text, which may have come out of a Secret.
 import re
 
 import promql_parser
+import re2
 from promql_parser import Expr
 
 from keda_gpu_scaler.promql import place, tree
@@ -16,6 +17,9 @@ _CHARACTERS = 2000
 _TOKENS = 400
 """The parser's time grows with the square of what is nested: so much takes it milliseconds."""
 _DEPTH = 100
+_PATTERN_BYTES = 64 * 1024
+"""As RE2 counts: a thousand characters fit, any hundred letters of any alphabet do not."""
+_QUOTES = frozenset("\"'`")
 _NO_SYNTAX = "invalid promql query"
 _IN_BRACKETS = ("unexpected ", "unclosed ", "unterminated ")
 _FUNCTION = re.compile(r"(?:function|call to) (?:with name )?'([a-z_0-9]{1,40})'")
@@ -40,6 +44,8 @@ def expression(text: str) -> Expr:
         raise ValueError(f"a PromQL expression of at most {_CHARACTERS} characters")
     if len(place.tokens(text)) > _TOKENS:
         raise ValueError(f"a PromQL expression of at most {_TOKENS} names, numbers and signs")
+    for begin, end in place.tokens(text):
+        _check_pattern(text[begin:end])
     try:
         parsed: Expr = promql_parser.parse(text)
     except ValueError as error:
@@ -47,6 +53,25 @@ def expression(text: str) -> Expr:
     if max(depth for _, depth in tree.nodes(parsed)) > _DEPTH:
         raise ValueError(f"a PromQL expression nested at most {_DEPTH} deep")
     return parsed
+
+
+def _check_pattern(token: str) -> None:
+    """Refuse a string that would be a huge pattern: the parser compiles it, which takes seconds.
+
+    Whether it is one is not known yet; people write no such strings for anything else.
+    """
+    if token[0] not in _QUOTES:
+        return
+    written = token[1:-1]
+    if token[0] != "`":
+        written = written.encode("latin-1", "backslashreplace").decode("unicode_escape", "replace")
+    options = re2.Options()
+    options.max_mem, options.log_errors = _PATTERN_BYTES, False
+    try:
+        re2.compile(written, options)
+    except re2.error as error:
+        if "too large" in str(error):
+            raise ValueError("a PromQL expression whose patterns are of a usual size") from error
 
 
 def instant_vector(text: str) -> Expr:

@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from keda_gpu_scaler import matchers
+from keda_gpu_scaler import errors, matchers
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import prometheus_api
 from keda_gpu_scaler.sources.client import Answer, Client
@@ -37,9 +37,14 @@ class Endpoint:
         Raises:
             errors.SourceError: there is no whole answer.
         """
+        try:
+            confined = await asyncio.to_thread(matchers.confined, text, self.settings.matchers)
+        except ValueError as error:
+            message = f"the source's matchers do not fit this query: expected {error}"
+            raise errors.SourceRefusedError(message) from error
         # Durations with a fraction, such as 2.5s, are not Prometheus'; numbers of seconds are.
         form = {
-            "query": await asyncio.to_thread(matchers.confined, text, self.settings.matchers),
+            "query": confined,
             "timeout": f"{self.settings.timeout_seconds:.3f}",
             **prometheus_api.WHOLE_ANSWERS,
         }

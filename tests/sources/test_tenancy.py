@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import census, errors, facts, kube_state, matchers, query
+from keda_gpu_scaler import census, errors, facts, kube_state, matchers, promql, query
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.evaluator import Evaluator
 from keda_gpu_scaler.evidence import Basis
@@ -283,3 +283,14 @@ async def test_a_pod_that_is_not_listed_is_not_believed_gone(
 
     assert (found.state, found.active) == (State.PARTIAL, True)
     assert found.evidence is Basis.KUBE_STATE_METRICS
+
+
+async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(
+    server: PrometheusServer,
+) -> None:
+    own = promql.own('x{"k8s.cluster"="y"}', promql.Policy.ALLOW, "ml")
+    source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
+    asked = Demand(Signal.NUMBER, own.name, frozenset({"ml"}), 60, 30, query=own)
+    with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):
+        await source.fetch(asked, time.time())
+    await source.close()
