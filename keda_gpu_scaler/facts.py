@@ -1,7 +1,7 @@
 """What happened, as typed facts. Logs and metrics are small subscribers to these.
 
 The core never logs and never counts: it states a fact once, and whoever observes turns it into a
-log line (`logs.py`) or a metric (`telemetry/`). Either may be deleted without touching the core.
+log line (`logs/`) or a metric (`telemetry/`). Either may be deleted without touching the core.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Decisions in words: one plain sentence with the numbers in it.
 
-Pure. This is what an operator reads in the log, in a gRPC error and later in `explain`: it has to
-answer "why was this workload (not) scaled?" without a look at the code.
+Pure. This is what an operator reads in the log and in a gRPC error: it has to answer "why was this
+workload (not) scaled?" without a look at the code.
 """
 
 import math

@@ -109,7 +109,8 @@ def _listed(cluster: Cluster, begin: float) -> Iterator[KubePod | Listed]:
         namespace = cluster.namespace(pod.workload.namespace)
         owner, *above = pod.owners
         yield KubePod(name=pod.name, owner=owner, namespace=namespace, begin=begin)
-        links |= {(owner, other, namespace) for other in above}
+        if owner[0] in {"ReplicaSet", "Job"}:
+            links |= {(owner, other, namespace) for other in above or [("", "")]}
     for (kind, name), owner, namespace in sorted(links):
         yield kube_state.link(kind, name, owner, namespace)
     for index, name in dict.fromkeys(node.exporter for node in cluster.nodes):

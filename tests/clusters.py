@@ -142,6 +142,16 @@ _BETWEEN = {
 _TOP = {Kind.KNATIVE_SERVICE: "-00001-deployment", Kind.INFERENCE_SERVICE: "-predictor"}
 
 
+def controllers(workload: Workload) -> tuple[Owner, ...]:
+    """Return what controls a workload's pods, and what controls that."""
+    kind, name = workload.kind, workload.name
+    top = (CONTROLLERS[kind], name + _TOP.get(kind, ""))
+    if kind not in _BETWEEN:
+        return (top,)
+    word, suffix = _BETWEEN[kind]
+    return (word, name + suffix), top
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """One pod on one node."""
@@ -155,15 +165,10 @@ class Pod:
     @property
     def owners(self) -> tuple[Owner, ...]:
         """Its controller, and that one's own."""
-        kind, name = self.workload.kind, self.workload.name
-        top = (CONTROLLERS[kind], name + _TOP.get(kind, ""))
-        if kind in _BETWEEN:
-            word, suffix = _BETWEEN[kind]
-            return (word, name + suffix), top
-        _, _, worker = self.name.removeprefix(f"{name}-").partition("-")
-        if kind is Kind.LEADER_WORKER_SET and worker:
+        _, _, worker = self.name.removeprefix(f"{self.workload.name}-").partition("-")
+        if self.workload.kind is Kind.LEADER_WORKER_SET and worker:
             return (("StatefulSet", self.name.removesuffix(f"-{worker}")),)
-        return (top,)
+        return controllers(self.workload)
 
 
 _WHOLE: Mapping[str, Callable[[list[float]], float]] = {"average": fmean, "max": max, "sum": sum}

@@ -1,6 +1,7 @@
 """Strategies for clusters: names that Kubernetes cuts, siblings, copies, odd samples."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -8,7 +9,18 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.spec import Signal
 from keda_gpu_scaler.workload import Kind
 from tests import naming
-from tests.clusters import Cluster, Copy, Gpu, Node, Pod, Question, Refusal, Workload
+from tests.clusters import (
+    Cluster,
+    Copy,
+    Gpu,
+    Node,
+    Owner,
+    Pod,
+    Question,
+    Refusal,
+    Workload,
+    controllers,
+)
 from tests.pages import PAGES
 
 BLANKS = (math.nan, math.inf, -math.inf, -1.0, 9223372036854775794.0, 140737488355328.0)
@@ -60,7 +72,19 @@ def _workloads(draw: st.DrawFn) -> list[Workload]:
     kinds = [draw(st.sampled_from(KINDS)) for _ in names]
     spaces = [draw(st.sampled_from([0, 0, 0, 0, 1])) for _ in names]
     found = (Workload(*one) for one in zip(spaces, kinds, names, strict=True))
-    return list(dict.fromkeys(found))
+    return _of_their_own(dict.fromkeys(found))
+
+
+def _of_their_own(workloads: Iterable[Workload]) -> list[Workload]:
+    """Leave out those whose objects would have names that others have taken."""
+    taken: set[tuple[int, Owner]] = set()
+    found: list[Workload] = []
+    for one in workloads:
+        objects = {(one.namespace, owner) for owner in controllers(one)}
+        if taken.isdisjoint(objects):
+            taken |= objects
+            found.append(one)
+    return found
 
 
 @st.composite

@@ -118,6 +118,14 @@ def test_the_page_on_metrics_has_every_metric_with_its_labels() -> None:
     assert section(page, "metrics") == expected
 
 
+def test_the_page_on_metrics_has_every_event_about_triggers_and_sources() -> None:
+    code = (ROOT / "keda_gpu_scaler" / "logs" / "observer.py").read_text()
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    events = set(re.findall(r'"([a-z]+[.][a-z_]+)"', code))
+    assert {"decision.changed", "query.failed", "source.part_lost"} <= events
+    assert events <= set(re.findall(r"`([a-z]+[.][a-z_]+)`", page))
+
+
 def test_every_metric_in_an_example_query_exists() -> None:
     page = (ROOT / "docs" / "metrics.md").read_text()
     queried = set(re.findall(r"^    .*?(keda_gpu_scaler_\w+)", page, re.MULTILINE))

@@ -66,7 +66,7 @@ def own(text: str, policy: Policy, namespace: str) -> OwnQuery:
     Args:
         text: what the user wrote: an expression for an instant vector.
         policy: what the operator has decided.
-        namespace: the ScaledObject's.
+        namespace: whose pods are measured.
 
     Raises:
         ValueError: it cannot or may not be asked; the words follow "expected".

@@ -26,7 +26,7 @@ _NO_USUAL_LEVEL = _UP_WHILE_IDLE | {Signal.NUMBER}
 _NOT_SUPPORTED = "not supported by this version of the scaler"
 _NO_WORKLOAD = (
     "expected [kind/]name such as deployment/bert, or podPattern; with "
-    "KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef"
+    "KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef, in its own namespace"
 )
 _UNSUPPORTED: Mapping[str, Callable[[str], object]] = {
     "activationWorkload": lambda text: workload.parse(text, ""),
