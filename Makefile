@@ -63,7 +63,7 @@ demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU,
 
 .PHONY: test
 test: $(VENV) $(GO_TOOLS) $(PACKAGED) ## Run all tests with branch coverage, or some without (ARGS='tests/test_x.py')
-	@$(BIN)/pytest $(or $(ARGS),--cov --cov-report=term)
+	@$(BIN)/pytest $(or $(ARGS),-n auto --cov --cov-report=term)
 
 .PHONY: e2e
 e2e: $(VENV) $(filter %/prometheus,$(GO_TOOLS)) $(E2E_TOOLS) ## Run the scenarios on the real KEDA and Kubernetes, or some (ARGS='tests/e2e/test_x.py')

@@ -56,7 +56,14 @@ async def open_lab(
         prometheus = PrometheusServer(directory, scrape_configs)
         await stack.enter_async_context(prometheus)
         door = await stack.enter_async_context(Relay(prometheus.port).standing())
-        scaler = Scaler(directory, f"http://{door.address}")
+        asks_api = evidence is Basis.KUBERNETES
+        settings = {"KUBERNETES": "true"} if asks_api else {}
+        scaler = Scaler(
+            directory,
+            f"http://{door.address}",
+            settings=settings,
+            kubeconfig=kubeconfig if asks_api else None,
+        )
         stack.callback(scaler.stop)
         await scaler.start()
         timeline = Timeline()
