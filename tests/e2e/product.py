@@ -73,7 +73,8 @@ class Scaler:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """Return what it logged under one event's name, oldest first."""
-        lines = (line for line in self._program.output().splitlines() if line.startswith("{"))
+        written, _, _ = self._program.output().rpartition("\n")  # the last line may be half written
+        lines = (line for line in written.splitlines() if line.startswith("{"))
         return [found for found in map(json.loads, lines) if found.get("event") == name]
 
     def tail(self) -> str:
