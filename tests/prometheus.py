@@ -247,6 +247,8 @@ class VictoriaMetrics(PrometheusServer):
             f"-storageDataPath={self.directory / 'data'}",
             f"-httpListenAddr=127.0.0.1:{self.port}",
             "-loggerLevel=WARN",
+            # Tests write about minutes ago, of which it would remember that there was nothing.
+            "-search.disableCache",
         ]
 
 
