@@ -9,7 +9,7 @@ believe makes the whole instant of its pod unknown; here the pod's other GPUs st
 from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 
-from keda_gpu_scaler import condition, durations, owners, profiles
+from keda_gpu_scaler import condition, durations, kube_state, owners, profiles
 from keda_gpu_scaler.kinds import Kind
 from keda_gpu_scaler.profiles import Labels, Measure, Metric, Part, Way
 from keda_gpu_scaler.promql import quoted
@@ -27,10 +27,7 @@ _FUNCTIONS = {
     GpuAggregation.MAX: "max",
     GpuAggregation.SUM: "sum",
 }
-_LINKS = {
-    "ReplicaSet": ("replicaset", "kube_replicaset_owner"),
-    "Job": ("job_name", "kube_job_owner"),
-}
+_LINKS = {kind: (label, metric) for label, (kind, metric) in kube_state.LINKS.items()}
 """Where kube-state-metrics says whose such an object is: the label of its name, and the metric."""
 
 

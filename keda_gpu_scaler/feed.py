@@ -93,8 +93,7 @@ class Feed:
     @property
     def is_idle(self) -> bool:
         """Whether nobody has asked for long, so that it can be forgotten with all it knows."""
-        under_way = self._flight is not None and not self._flight.done()
-        return not under_way and self._needs.are_forgotten
+        return not self._is_under_way() and self._needs.are_forgotten
 
     @property
     def source_name(self) -> str:
@@ -127,8 +126,10 @@ class Feed:
         return self.failure is not None or self._is_slow()
 
     def _is_slow(self) -> bool:
-        under_way = self._flight is not None and not self._flight.done()
-        return under_way and self._clock() - self._launched_at >= SLOW_SECONDS
+        return self._is_under_way() and self._clock() - self._launched_at >= SLOW_SECONDS
+
+    def _is_under_way(self) -> bool:
+        return self._flight is not None and not self._flight.done()
 
     def _is_due(self, need: Demand) -> bool:
         if self._source.instant() > self._tried:

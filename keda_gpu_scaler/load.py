@@ -102,7 +102,9 @@ def workload(
             others end.
     """
     alive = [pod for pod in pods if not pod.ended]
-    should = [pod for pod in alive if pod.was_seen or _should_report(pod, alive)]
+    listed = _listed_with_gpu(alive)
+    known = {pod.name for pod in listed if pod.readiness is not Readiness.UNKNOWN}
+    should = [pod for pod in alive if pod.was_seen or pod.name in known]
     ignored = {pod.name for pod in should if not pod.was_seen and _never_will(pod, should, at)}
     counting = [pod for pod in should if pod.name not in ignored]
     how = saturation.conditions(spec, counting, at, now)
@@ -122,7 +124,7 @@ def workload(
         ignored=tuple(sorted(ignored)),
         ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
         last_listed=_last_listed(pods),
-        last_alive=_last_listed([pod for pod in alive if _may_have_gpu(pod, alive)]),
+        last_alive=_last_listed(listed),
     )
 
 
@@ -157,17 +159,10 @@ def _last_listed(pods: Sequence[Pod]) -> float:
     return max((pod.status.listed_at for pod in pods if pod.status), default=NEVER)
 
 
-def _should_report(pod: Pod, siblings: Sequence[Pod]) -> bool:
-    """Tell whether a pod that never reported may have a GPU, and may have been Ready."""
-    return pod.readiness is not Readiness.UNKNOWN and _may_have_gpu(pod, siblings)
-
-
-def _may_have_gpu(pod: Pod, siblings: Sequence[Pod]) -> bool:
-    """Tell whether a listed pod may have a GPU: others do not ask for one alone."""
-    if pod.status is None:
-        return False
-    others_ask = any(one.status is not None and one.status.asks_gpu for one in siblings)
-    return pod.status.asks_gpu or not others_ask
+def _listed_with_gpu(pods: Sequence[Pod]) -> list[Pod]:
+    """Return the pods that the cluster lists and that may have a GPU: others do not ask for one."""
+    asking = [pod for pod in pods if pod.status is not None and pod.status.asks_gpu]
+    return asking or [pod for pod in pods if pod.status is not None]
 
 
 def _never_will(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:

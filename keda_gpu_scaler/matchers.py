@@ -13,12 +13,6 @@ import re2
 
 from keda_gpu_scaler.promql import quoted, writing
 
-_OPS = {
-    "=": promql_parser.MatchOp.Equal,
-    "!=": promql_parser.MatchOp.NotEqual,
-    "=~": promql_parser.MatchOp.Re,
-    "!~": promql_parser.MatchOp.NotRe,
-}
 _EXPECTED = 'matchers such as cluster="eu-1",env!="test"'
 _CONFINABLE = "PromQL without quotes around labels"
 _NAME = "__name__"
@@ -55,7 +49,10 @@ def parse(text: str) -> tuple[Matcher, ...]:
         raise ValueError(_EXPECTED) from None
     if not _is_plain(selector):
         raise ValueError(_EXPECTED)
-    found = tuple(Matcher(one.name, _sign(one.op), one.value) for one in selector.matchers.matchers)
+    found = tuple(
+        Matcher(one.name, writing.OPERATORS[str(one.op)], one.value)
+        for one in selector.matchers.matchers
+    )
     if not found or any(matcher.label == _NAME for matcher in found):
         raise ValueError(f"{_EXPECTED}, at least one and none for {_NAME}")
     for matcher in found:
@@ -115,10 +112,6 @@ def _is_plain(expression: Any) -> bool:  # noqa: ANN401 - the parser's own class
         and expression.at is None
         and not expression.matchers.or_matchers
     )
-
-
-def _sign(op: Any) -> str:  # noqa: ANN401 - the parser's own class, which cannot be hashed
-    return next(sign for sign, known in _OPS.items() if known == op)
 
 
 def _check_pattern(matcher: Matcher) -> None:

@@ -36,12 +36,13 @@ More = Callable[[Sequence[Matcher]], Sequence[str]]
 """From the matchers of a selector to those that are written behind them."""
 
 # The parser's enumerations have no hash.
-_OPERATORS = {
+OPERATORS = {
     str(MatchOp.Equal): "=",
     str(MatchOp.NotEqual): "!=",
     str(MatchOp.Re): "=~",
     str(MatchOp.NotRe): "!~",
 }
+"""How labels are compared, by the parser's own name for it."""
 _GROUPS = {
     str(VectorMatchCardinality.ManyToOne): "group_left",
     str(VectorMatchCardinality.OneToMany): "group_right",
@@ -103,7 +104,7 @@ def _matchers(matchers: Sequence[Matcher], more: More) -> str:
 
 
 def _matcher(one: Matcher) -> str:
-    return f"{text.label(one.name)}{_OPERATORS[str(one.op)]}{text.quoted(one.value)}"
+    return f"{text.label(one.name)}{OPERATORS[str(one.op)]}{text.quoted(one.value)}"
 
 
 def _aggregate(node: AggregateExpr, more: More) -> str:
