@@ -156,7 +156,8 @@ def test_without_threshold_and_workload_both_are_asked_for() -> None:
     assert mistakes({}) == [
         (
             "- workload: not given; expected [kind/]name such as deployment/bert, or podPattern; "
-            "with KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef"
+            "with KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef, "
+            "in its own namespace"
         ),
         "- threshold: not given; expected the target per replica, such as 70",
     ]
