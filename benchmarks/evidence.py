@@ -16,7 +16,7 @@ from benchmarks import queries, world
 from benchmarks.comparison import Ratio, ratio
 from benchmarks.processes import ServerError
 from keda_gpu_scaler.evidence import Evidence
-from keda_gpu_scaler.observation import Demand, Observation
+from keda_gpu_scaler.observation import Need, Observation
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import PrometheusSource
 from keda_gpu_scaler.spec import Owner, Signal
@@ -27,7 +27,7 @@ from tests.prometheus import PrometheusServer
 from tests.series import Series
 
 NAMESPACES = frozenset({world.NAMESPACE})
-DEMAND = Demand(Signal.UTILIZATION, "auto", NAMESPACES, span_seconds=255, window_seconds=120)
+NEED = Need(Signal.UTILIZATION, "auto", NAMESPACES, span_seconds=255, window_seconds=120)
 """What a trigger with the defaults asks for."""
 PAST_SECONDS = 300.0
 OLD_REPLICA_SETS = 10
@@ -138,7 +138,7 @@ def _gpus(number: int, names: list[str]) -> Iterator[Gpu | Up]:
 async def _round(
     prometheus: PrometheusServer, source: PrometheusSource, at: float, pods: int
 ) -> Round:
-    found, snapshot = await _spent(prometheus, source.fetch(DEMAND, at))
+    found, snapshot = await _spent(prometheus, source.fetch(NEED, at))
     said, evidence = await _spent(prometheus, source.evidence(NAMESPACES, at))
     check(pods, found, said)
     return Round(snapshot, evidence)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler import digest, errors, presence
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation
+from keda_gpu_scaler.observation import GpuReports, Need, Observation
 from keda_gpu_scaler.presence import Ledger
 from keda_gpu_scaler.roster import Roster
 from keda_gpu_scaler.snapshot import Snapshot
@@ -40,19 +40,19 @@ class Collector:
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
 
-    async def take(self, demand: Demand, at: float) -> Snapshot:
-        """Return a snapshot of everything in `demand` at the instant `at`.
+    async def take(self, need: Need, at: float) -> Snapshot:
+        """Return a snapshot of everything in `need` at the instant `at`.
 
         Raises:
             errors.SourceError: the source gave no usable answer; what was known stays as it was.
         """
         # First what is there now: while the source is away, nobody is asked about the past.
-        observation, roster = await self._both(demand, at)
-        ledger = presence.confined(self._ledger, demand.namespaces)
-        before = self._watched if self._is_seamless(demand, at) else {}
-        watched = {name: before.get(name, at) for name in demand.namespaces}
+        observation, roster = await self._both(need, at)
+        ledger = presence.confined(self._ledger, need.namespaces)
+        before = self._watched if self._is_seamless(need, at) else {}
+        watched = {name: before.get(name, at) for name in need.namespaces}
         strangers = self._strangers(watched, at)
-        past = await self._past(replace(demand, namespaces=strangers), at) if strangers else None
+        past = await self._past(replace(need, namespaces=strangers), at) if strangers else None
         if past is not None:
             ledger = presence.join(ledger, past)
             watched |= dict.fromkeys(strangers, float("-inf"))
@@ -60,23 +60,23 @@ class Collector:
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
         step = self._source.step_seconds
         return await asyncio.to_thread(
-            digest.snapshot, self._ledger, roster, observation, demand, recorded, step
+            digest.snapshot, self._ledger, roster, observation, need, recorded, step
         )
 
-    async def _both(self, demand: Demand, at: float) -> tuple[Observation, Roster]:
+    async def _both(self, need: Need, at: float) -> tuple[Observation, Roster]:
         """Ask for samples and for evidence at once; only the samples can fail."""
         asking = asyncio.create_task(
-            self._witness.roster(demand.namespaces, at), name=f"evidence at {at:g}"
+            self._witness.roster(need.namespaces, at), name=f"evidence at {at:g}"
         )
         try:
-            return await self._source.fetch(demand, at), await asking
+            return await self._source.fetch(need, at), await asking
         finally:
             asking.cancel()
             await asyncio.wait({asking})
 
-    def _is_seamless(self, demand: Demand, at: float) -> bool:
+    def _is_seamless(self, need: Need, at: float) -> bool:
         """Tell whether what is fetched now joins what was fetched last."""
-        return self._ledger.at is not None and at - self._ledger.at < demand.span_seconds
+        return self._ledger.at is not None and at - self._ledger.at < need.span_seconds
 
     def _strangers(self, watched: Mapping[str, float], at: float) -> frozenset[str]:
         """Return the namespaces whose last hour is to be asked about now, if there are any."""
@@ -85,14 +85,14 @@ class Collector:
             return frozenset()
         return frozenset(name for name, since in watched.items() if at - since < HOUR_SECONDS)
 
-    async def _past(self, demand: Demand, at: float) -> Ledger | None:
+    async def _past(self, need: Need, at: float) -> Ledger | None:
         """Return the last hour of namespaces that are new here; None if it cannot be had.
 
         A source that cannot answer this larger question still serves the small ones: what never
         reported is then believed absent only after an hour of watching.
         """
         try:
-            history = await self._source.history(demand, at)
+            history = await self._source.history(need, at)
             return Ledger() if history is None else await self._advanced(Ledger(), history)
         except errors.SourceError:
             self._past_refused_at = at

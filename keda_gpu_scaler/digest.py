@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from keda_gpu_scaler.evidence import NamespaceEvidence, PodKey, Readiness
-from keda_gpu_scaler.observation import Demand, Observation
+from keda_gpu_scaler.observation import Need, Observation
 from keda_gpu_scaler.presence import Ledger
 from keda_gpu_scaler.roster import Roster
 from keda_gpu_scaler.snapshot import NEVER_SEEN, NO_PODS, NamespacePods, Pod, Snapshot
@@ -19,17 +19,17 @@ def snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what is kn
     ledger: Ledger,
     roster: Roster,
     observation: Observation,
-    demand: Demand,
+    need: Need,
     recorded: Collection[str],
     step_seconds: float,
 ) -> Snapshot:
-    """Return the snapshot that answers for every namespace of `demand`.
+    """Return the snapshot that answers for every namespace of `need`.
 
     Args:
         ledger: who is there by the exporters, after `observation`.
         roster: who is there by what the cluster says.
         observation: what was fetched.
-        demand: what it was fetched for.
+        need: what it was fetched for.
         recorded: the namespaces whose last hour is known.
         step_seconds: the distance between two instants.
     """
@@ -44,11 +44,11 @@ def snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what is kn
         step_seconds=step_seconds,
         namespaces={
             namespace: _sorted(pods[namespace]) if namespace in pods else NO_PODS
-            for namespace in demand.namespaces
+            for namespace in need.namespaces
         },
         absence_known_in=frozenset(recorded) if observation.absence_known else frozenset(),
         complete_in=frozenset() if observation.overlooks else frozenset(recorded),
-        evidence=_evidence(roster, demand.namespaces) if roster.is_current(at) else {},
+        evidence=_evidence(roster, need.namespaces) if roster.is_current(at) else {},
         refused_samples=observation.refused_samples,
         strangers=observation.strangers,
     )

@@ -16,7 +16,7 @@ from keda_gpu_scaler.decision import Context, Decision, State
 from keda_gpu_scaler.feed import Feed
 from keda_gpu_scaler.feeds import Feeds
 from keda_gpu_scaler.memory import Memory
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.source import Source
 from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 
@@ -122,7 +122,7 @@ class Evaluator:
         return decided
 
     def _decided(
-        self, spec: TriggerSpec, shared: Feed, need: Demand, before: Memory | None
+        self, spec: TriggerSpec, shared: Feed, need: Need, before: Memory | None
     ) -> tuple[Decision, Memory | None]:
         """Decide now; where the load is unknown now, with what was known before."""
         now = shared.now()
@@ -148,10 +148,10 @@ def _age(shared: Feed) -> float | None:
     return None if shared.snapshot is None else shared.now() - shared.snapshot.at
 
 
-def _need(spec: TriggerSpec, step_seconds: float) -> Demand:
+def _need(spec: TriggerSpec, step_seconds: float) -> Need:
     window = spec.window_seconds if spec.window_seconds is not None else condition.WINDOW_SECONDS
     reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
-    return Demand(
+    return Need(
         spec.shared_signal,
         spec.profile,
         frozenset({spec.pods.namespace}),

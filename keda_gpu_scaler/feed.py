@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.needs import Needs
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.snapshot import Key, Snapshot
 from keda_gpu_scaler.source import Source
 
@@ -64,7 +64,7 @@ class Feed:
         self._flight: asyncio.Task[None] | None = None
         self._launched_at = self._tried = float("-inf")
 
-    async def refresh(self, need: Demand, deadline: float) -> None:
+    async def refresh(self, need: Need, deadline: float) -> None:
         """Bring the snapshot up to date for `need`, as far as can be done before `deadline`.
 
         Args:
@@ -104,7 +104,7 @@ class Feed:
         """The time on the source's clock."""
         return self._source.now()
 
-    def covers(self, need: Demand) -> bool:
+    def covers(self, need: Need) -> bool:
         """Tell whether the snapshot holds everything that `need` is about."""
         if self.snapshot is None or need.span_seconds > self._span_seconds:
             return False
@@ -116,7 +116,7 @@ class Feed:
             self._flight.cancel()
             await asyncio.wait({self._flight})
 
-    def _is_current(self, need: Demand) -> bool:
+    def _is_current(self, need: Need) -> bool:
         if self.snapshot is None or not self.covers(need):
             return False
         behind = self._source.instant() - self.snapshot.at
@@ -131,7 +131,7 @@ class Feed:
     def _is_under_way(self) -> bool:
         return self._flight is not None and not self._flight.done()
 
-    def _is_due(self, need: Demand) -> bool:
+    def _is_due(self, need: Need) -> bool:
         if self._source.instant() > self._tried:
             return True
         return self.failure is None and not self._is_current(need) and self._until_wider() <= 0
@@ -168,9 +168,9 @@ class Feed:
         try:
             await self._source.synchronize()
             self._tried = self._source.instant()
-            demand = self._needs.together()
-            self.snapshot = await self._collector.take(demand, self._tried)
-            self._span_seconds = demand.span_seconds
+            need = self._needs.together()
+            self.snapshot = await self._collector.take(need, self._tried)
+            self._span_seconds = need.span_seconds
         except errors.SourceError as error:
             self._failed(f"source {self._key.source}: {error}")
         else:

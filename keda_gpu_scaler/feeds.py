@@ -14,7 +14,7 @@ from keda_gpu_scaler import facts
 from keda_gpu_scaler.cluster import Cluster
 from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.feed import Feed
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.snapshot import Key
 from keda_gpu_scaler.source import Source
 from keda_gpu_scaler.spec import TriggerSpec
@@ -73,7 +73,7 @@ class Feeds:
         """Return how often a source can have something new."""
         return self._sources[source].step_seconds
 
-    def of(self, spec: TriggerSpec, need: Demand) -> Feed:
+    def of(self, spec: TriggerSpec, need: Need) -> Feed:
         """Return the feed that answers for a trigger."""
         wide = need.span_seconds > WIDE_SECONDS
         key = Key(self._side_name(spec), spec.shared_signal, spec.profile, wide, spec.query)

@@ -1,9 +1,9 @@
-"""What is wanted of one snapshot lately: the needs of everybody who asks, as one demand."""
+"""What is wanted of one snapshot lately: the needs of everybody who asks, as one."""
 
 from collections.abc import Callable
 
 from keda_gpu_scaler import observation
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 
 FORGET_SECONDS = 600.0
 """Namespaces and spans nobody asked about for this long are no longer fetched."""
@@ -19,9 +19,9 @@ class Needs:
             clock: seconds that never go back.
         """
         self._clock = clock
-        self._asked: dict[Demand, float] = {}
+        self._asked: dict[Need, float] = {}
 
-    def note(self, need: Demand) -> None:
+    def note(self, need: Need) -> None:
         """Remember that somebody asks for this now."""
         self._asked[need] = self._clock()
 
@@ -30,8 +30,8 @@ class Needs:
         """Whether nobody has asked for anything lately."""
         return all(when < self._since for when in self._asked.values())
 
-    def together(self) -> Demand:
-        """Return the one demand that covers everything asked for lately, of which there is some."""
+    def together(self) -> Need:
+        """Return the one that covers everything asked for lately, of which there is some."""
         self._asked = {need: when for need, when in self._asked.items() if when >= self._since}
         return observation.merged(self._asked)
 

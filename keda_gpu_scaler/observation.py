@@ -21,7 +21,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class Need:
     """The data that a set of triggers shares."""
 
     signal: Signal
@@ -37,10 +37,10 @@ class Demand:
     """The user's own PromQL, in place of what the profile and the signal stand for."""
 
 
-def merged(needs: Collection[Demand]) -> Demand:
-    """Return the one demand that covers `needs`, which are all of one signal, profile and query."""
+def merged(needs: Collection[Need]) -> Need:
+    """Return the one need that covers `needs`, which are all of one signal, profile and query."""
     first = next(iter(needs))
-    return Demand(
+    return Need(
         first.signal,
         first.profile,
         frozenset().union(*(need.namespaces for need in needs)),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import re2
 
 from keda_gpu_scaler import durations, profiles
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.profiles import Labels, Measure, Metric, Way
 from keda_gpu_scaler.promql import quoted
 
@@ -52,31 +52,31 @@ def parts(text_for: TextFor, names: Collection[str]) -> Iterator[str]:
         yield text
 
 
-def snapshot(demand: Demand, jobs: Iterable[str], step_seconds: float) -> str:
+def snapshot(need: Need, jobs: Iterable[str], step_seconds: float) -> str:
     """Return the query for every GPU series of the namespaces and for the health of its targets.
 
     Args:
-        demand: what to cover.
+        need: what to cover.
         jobs: the scrape jobs of the exporters, as far as they are known.
         step_seconds: the distance between two instants.
     """
-    branches = list(_gpu_branches(demand))
+    branches = list(_gpu_branches(need))
     names = sorted(jobs)
     if names:
         branches.append(good_scrapes(names))
-    span, step = durations.text(demand.span_seconds), durations.text(step_seconds)
+    span, step = durations.text(need.span_seconds), durations.text(step_seconds)
     return f"({' or '.join(branches)})[{span}:{step}]"
 
 
-def ages(demand: Demand) -> str:
+def ages(need: Need) -> str:
     """Return the query for the ages of stale pods, and for whether the source was alive before.
 
     A pod is as fresh as its freshest sample. `group(up offset 2m)` is empty in the first two
     minutes after a cold start: what is absent then may only not have been scraped yet.
     """
-    ways = _ways(demand)
+    ways = _ways(need)
     newest = [
-        marked(_newest(metric, labels, demand), METRIC_LABEL, metric.name)
+        marked(_newest(metric, labels, need), METRIC_LABEL, metric.name)
         for labels, measure, _ in ways
         for metric in measure.metrics
     ]
@@ -96,30 +96,30 @@ def good_scrapes(jobs: Iterable[str]) -> str:
     return f"max by (job, instance) (timestamp({up}) and {up} == 1)"
 
 
-def _ways(demand: Demand) -> list[Way]:
-    return profiles.ways(demand.profile, demand.signal, demand.found)
+def _ways(need: Need) -> list[Way]:
+    return profiles.ways(need.profile, need.signal, need.found)
 
 
-def _newest(metric: Metric, labels: Labels, demand: Demand) -> str:
-    times = f"timestamp({_selector(metric, labels, demand)})"
+def _newest(metric: Metric, labels: Labels, need: Need) -> str:
+    times = f"timestamp({_selector(metric, labels, need)})"
     return f"max by ({labels.namespace}, {labels.pod}) ({times})"
 
 
-def _gpu_branches(demand: Demand) -> Iterator[str]:
-    for labels, measure, _ in _ways(demand):
-        branch = _measured(measure, labels, demand)
+def _gpu_branches(need: Need) -> Iterator[str]:
+    for labels, measure, _ in _ways(need):
+        branch = _measured(measure, labels, need)
         if labels.may_name_exporter:
-            exporters = f"up{{namespace=~{alternatives(demand.namespaces)}}}"
+            exporters = f"up{{namespace=~{alternatives(need.namespaces)}}}"
             branch = f"({branch}) unless on (job, instance, namespace, pod) {exporters}"
         yield f"({branch})"
 
 
-def _measured(measure: Measure, labels: Labels, demand: Demand) -> str:
+def _measured(measure: Measure, labels: Labels, need: Need) -> str:
     identity = ", ".join(_identity(labels, measure))
     if measure.is_ratio:
-        return _largest(identity, _selector_of_both(measure, labels, demand))
+        return _largest(identity, _selector_of_both(measure, labels, need))
     first, *others = (
-        (metric.name, _largest(identity, _known(metric, _selector(metric, labels, demand))))
+        (metric.name, _largest(identity, _known(metric, _selector(metric, labels, need))))
         for metric in measure.metrics
     )
     _, preferred = first
@@ -147,23 +147,23 @@ def _identity(labels: Labels, measure: Measure) -> tuple[str, ...]:
     return (labels.namespace, labels.pod, *gpu, *told_apart, "job", "instance")
 
 
-def _selector(metric: Metric, labels: Labels, demand: Demand) -> str:
+def _selector(metric: Metric, labels: Labels, need: Need) -> str:
     whole = [_one_of(labels.slice, labels.whole)] if metric.whole_gpus_only else []
     where = [_one_of(label, texts) for label, texts in metric.where]
-    return f"{metric.name}{{{','.join([*_matchers(labels, demand), *whole, *where])}}}"
+    return f"{metric.name}{{{','.join([*_matchers(labels, need), *whole, *where])}}}"
 
 
 def _one_of(label: str, texts: tuple[str, ...]) -> str:
     return f"{label}={quoted(texts[0])}" if len(texts) == 1 else f"{label}=~{alternatives(texts)}"
 
 
-def _selector_of_both(measure: Measure, labels: Labels, demand: Demand) -> str:
+def _selector_of_both(measure: Measure, labels: Labels, need: Need) -> str:
     """`used or free` would lose one: set operators do not look at the metric's name."""
     names = "|".join(metric.name for metric in measure.metrics)
-    return f'{{__name__=~"{names}",{",".join(_matchers(labels, demand))}}}'
+    return f'{{__name__=~"{names}",{",".join(_matchers(labels, need))}}}'
 
 
-def _matchers(labels: Labels, demand: Demand) -> list[str]:
+def _matchers(labels: Labels, need: Need) -> list[str]:
     absent = [f'{label}=""' for label in labels.absent]
-    namespaces = f"{labels.namespace}=~{alternatives(demand.namespaces)}"
+    namespaces = f"{labels.namespace}=~{alternatives(need.namespaces)}"
     return [namespaces, f'{labels.pod}!=""', *absent]

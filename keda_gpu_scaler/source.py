@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from keda_gpu_scaler.evidence import Evidence
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation
+from keda_gpu_scaler.observation import GpuReports, Need, Observation
 
 SETTLED_LAG_SECONDS = 2.0
 """How far behind its clock a source is asked: samples arrive late, and every replica of the scaler
@@ -42,10 +42,10 @@ class Source(Protocol):
     def instant(self) -> float:
         """The newest instant that can be asked for now."""
 
-    async def fetch(self, demand: Demand, at: float) -> Observation:
-        """Return the samples of the demand up to the instant `at`."""
+    async def fetch(self, need: Need, at: float) -> Observation:
+        """Return the samples of the need up to the instant `at`."""
 
-    async def history(self, demand: Demand, at: float) -> Observation | None:
+    async def history(self, need: Need, at: float) -> Observation | None:
         """Return who reported in the last hour, coarsely; None where no such memory exists."""
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keda_gpu_scaler.observation import Demand, Observation
+from keda_gpu_scaler.observation import Need, Observation
 from keda_gpu_scaler.spec import Signal
 
 PAGES = Path(__file__).parent / "data" / "exporters"
@@ -195,9 +195,9 @@ def namespace(name: str) -> str:
     return f"team-{name}"
 
 
-def demand(name: str, profile: str, signal: Signal) -> Demand:
-    """Return the demand for the pods of one page."""
-    return Demand(signal, profile, frozenset({namespace(name)}), 60, 30)
+def need(name: str, profile: str, signal: Signal) -> Need:
+    """Return the need for the pods of one page."""
+    return Need(signal, profile, frozenset({namespace(name)}), 60, 30)
 
 
 def newest(found: Observation) -> dict[str, list[float]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evidence import Evidence
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation
+from keda_gpu_scaler.observation import GpuReports, Need, Observation
 from keda_gpu_scaler.spec import PodSelector, ScaledObject
 from tests.worlds import STEP, World
 
@@ -35,8 +35,8 @@ class ScriptedSource:
     gate: asyncio.Event | None = None
     """While set to an event, a fetch waits for it."""
     reports: GpuReports = field(default_factory=GpuReports)
-    fetched: list[Demand] = field(default_factory=list)
-    remembered: list[Demand] = field(default_factory=list)
+    fetched: list[Need] = field(default_factory=list)
+    remembered: list[Need] = field(default_factory=list)
     said: Evidence | None = None
     evidence_trouble: errors.SourceError | None = None
     evidence_gate: asyncio.Event | None = None
@@ -77,23 +77,23 @@ class ScriptedSource:
         """Return the newest multiple of the step."""
         return self.clock() // self.step_seconds * self.step_seconds
 
-    async def fetch(self, demand: Demand, at: float) -> Observation:
+    async def fetch(self, need: Need, at: float) -> Observation:
         """Show the world, or do what was scripted."""
-        self.fetched.append(demand)
+        self.fetched.append(need)
         if self.gate is not None:
             await self.gate.wait()
         if self.trouble is not None:
             raise self.trouble
-        return self._shown(demand, self.world.observed(at))
+        return self._shown(need, self.world.observed(at))
 
-    async def history(self, demand: Demand, at: float) -> Observation | None:
+    async def history(self, need: Need, at: float) -> Observation | None:
         """Show the last hour."""
-        self.remembered.append(demand)
+        self.remembered.append(need)
         if self.history_trouble is not None:
             raise self.history_trouble
         if self.without_history:
             return None
-        return self._shown(demand, self.world.observed(at - STEP, step=120.0, span=3600.0))
+        return self._shown(need, self.world.observed(at - STEP, step=120.0, span=3600.0))
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return what was scripted."""
@@ -110,8 +110,8 @@ class ScriptedSource:
             raise self.evidence_trouble
         return self.said
 
-    def _shown(self, demand: Demand, observation: Observation) -> Observation:
-        asked = tuple(one for one in observation.series if one.namespace in demand.namespaces)
+    def _shown(self, need: Need, observation: Observation) -> Observation:
+        asked = tuple(one for one in observation.series if one.namespace in need.namespaces)
         shown = replace(observation, series=asked)
         return replace(shown, is_selective=True, good_scrapes={}) if self.is_selective else shown
 

@@ -4,14 +4,14 @@ import pytest
 
 from keda_gpu_scaler import digest
 from keda_gpu_scaler.evidence import Readiness, Status
-from keda_gpu_scaler.observation import Demand, Observation
+from keda_gpu_scaler.observation import Need, Observation
 from keda_gpu_scaler.presence import Ledger
 from keda_gpu_scaler.roster import Roster, Watch
 from keda_gpu_scaler.snapshot import Pod, Snapshot
 from keda_gpu_scaler.spec import Owner, Signal
 from tests.snapshots import BERT_DEPLOYMENT, NOW, pod, said
 
-DEMAND = Demand(Signal.UTILIZATION, "auto", frozenset({"ml", "web"}), 300.0, 120.0)
+NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml", "web"}), 300.0, 120.0)
 KEY = ("ml", "bert-0")
 WHOLE = Watch(is_whole=True, steady=1, steady_at=NOW, interval_seconds=30.0)
 NAME = "bert-0"
@@ -28,9 +28,9 @@ def _taken(
     ledger = Ledger(NOW, {} if shown is None else {KEY: shown})
     statuses = {} if status is None else {KEY: status}
     empty = frozenset({without} if without else ())
-    roster = Roster(scraped, statuses, empty, DEMAND.namespaces, watch)
+    roster = Roster(scraped, statuses, empty, NEED.namespaces, watch)
     observation = Observation((NOW,), (), {}, absence_known=True)
-    return digest.snapshot(ledger, roster, observation, DEMAND, {"ml"}, 15.0)
+    return digest.snapshot(ledger, roster, observation, NEED, {"ml"}, 15.0)
 
 
 def _found(shown: Pod | None, status: Status | None, **how: float | Watch) -> Pod | None:

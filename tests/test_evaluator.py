@@ -146,7 +146,7 @@ async def test_new_namespaces_are_fetched_together_with_the_old_ones(bench: Benc
     bench.clock.seconds += 1
     await bench.ask(_spec_in("web"), WEB)
     assert bench.source.fetched[-1].namespaces == {"ml", "web"}
-    assert [demand.namespaces for demand in bench.source.remembered] == [{"ml"}, {"web"}]
+    assert [need.namespaces for need in bench.source.remembered] == [{"ml"}, {"web"}]
 
 
 async def test_a_new_namespace_waits_a_moment_to_gather_more(bench: Bench) -> None:
@@ -301,7 +301,7 @@ async def test_without_a_history_a_pod_may_be_overlooked(
 async def test_a_window_of_an_hour_is_no_burden_for_the_others(bench: Bench) -> None:
     await bench.ask()
     await bench.ask(spec(window="1h"))
-    assert [demand.span_seconds for demand in bench.source.fetched] == [255, 3735]
+    assert [need.span_seconds for need in bench.source.fetched] == [255, 3735]
 
 
 async def test_a_feed_nobody_asked_for_an_hour_asks_again_who_was_there(bench: Bench) -> None:
@@ -461,7 +461,7 @@ async def test_one_text_is_one_snapshot_whatever_its_numbers_are_called(bench: B
     await bench.ask(_own("load"))
     await bench.ask(_own(" load ", signal="utilization"))
     await bench.ask(_own("power"))
-    asked = [demand.query.name for demand in bench.source.fetched if demand.query is not None]
+    asked = [need.query.name for need in bench.source.fetched if need.query is not None]
     assert asked == [_own("load").profile, _own("power").profile]
 
 
@@ -490,7 +490,7 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
     bench.clock.seconds += 601
     await bench.ask(_own("heat"))
     await bench.ask(_own("load"))
-    remembered = [demand.query.name for demand in bench.source.remembered if demand.query]
+    remembered = [need.query.name for need in bench.source.remembered if need.query]
     assert remembered.count(_own("load").profile) == 2
 
 
@@ -499,7 +499,7 @@ async def test_what_is_asked_is_kept(bench: Bench) -> None:
     bench.clock.seconds += 60
     await bench.ask(_own("power"))
     await bench.ask(_own("load"))
-    remembered = [demand.query.name for demand in bench.source.remembered if demand.query]
+    remembered = [need.query.name for need in bench.source.remembered if need.query]
     assert remembered.count(_own("load").profile) == 1
 
 

@@ -9,7 +9,7 @@ from keda_gpu_scaler.sources.client import Answer
 from keda_gpu_scaler.sources.history import History
 from keda_gpu_scaler.spec import Signal
 from tests import exporters
-from tests.exporters import SAMPLES, SHARED, SHARED_UUID, approximately, demand, newest
+from tests.exporters import SAMPLES, SHARED, SHARED_UUID, approximately, need, newest
 
 SHOWN = [(name, signal) for name, sample in SAMPLES.items() for signal in sample.shown]
 
@@ -66,10 +66,10 @@ def test_a_page_that_is_scraped_directly_says_the_same(name: str, signal: Signal
     numbers = sample.auto.get(signal, sample.shown[signal])
 
     history = scraped(name)
-    found = history.observation(demand(name, profiles.AUTO, signal), 0)
+    found = history.observation(need(name, profiles.AUTO, signal), 0)
     assert newest(found) == approximately(numbers)
     if name != "dcgm-exported":  # these labels are Prometheus' own
-        found = history.observation(demand(name, name, signal), 0)
+        found = history.observation(need(name, name, signal), 0)
         assert newest(found) == approximately(sample.shown[signal])
 
 

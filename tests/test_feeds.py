@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler.feeds import Feeds
 from keda_gpu_scaler.needs import FORGET_SECONDS
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.spec import Signal, TriggerSpec
 from keda_gpu_scaler.workload import Kind, Workload
 from tests import triggers
@@ -21,8 +21,8 @@ def spec(namespace: str = "ml", signal: Signal = Signal.UTILIZATION) -> TriggerS
     return replace(triggers.spec(), pods=pods, signal=signal)
 
 
-def need(one: TriggerSpec, span: float = 300.0) -> Demand:
-    return Demand(one.signal, one.profile, frozenset({one.pods.namespace}), span, 120.0)
+def need(one: TriggerSpec, span: float = 300.0) -> Need:
+    return Need(one.signal, one.profile, frozenset({one.pods.namespace}), span, 120.0)
 
 
 @dataclass(slots=True)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import census, kube_state, matchers, query
 from keda_gpu_scaler.matchers import Matcher
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.promql import quoted
 from keda_gpu_scaler.query import alternatives
 from keda_gpu_scaler.spec import Signal
 
 EU = Matcher("cluster", "=", "eu-1")
-DEMAND = Demand(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300.5, 120)
+NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300.5, 120)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 Selectors = list[list[tuple[str, str, str]]]
 
@@ -84,8 +84,8 @@ def test_a_matcher_is_printed_as_it_is_read() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        query.snapshot(DEMAND, ["dcgm-exporter"], 2.5),
-        query.ages(DEMAND),
+        query.snapshot(NEED, ["dcgm-exporter"], 2.5),
+        query.ages(NEED),
         census.gpus(["GPU-1"]),
         census.exporters(),
         kube_state.JOBS,

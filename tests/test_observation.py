@@ -1,14 +1,14 @@
 """Claims about what is asked of a source."""
 
 from keda_gpu_scaler import observation
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.spec import Signal
 
 
 def test_what_everybody_asks_for_is_one_demand_that_covers_them_all() -> None:
-    short = Demand(Signal.POWER, "auto", frozenset({"ml"}), 255.0, 120.0)
-    long = Demand(Signal.POWER, "auto", frozenset({"web"}), 600.0, 60.0)
-    both = Demand(Signal.POWER, "auto", frozenset({"ml", "web"}), 600.0, 120.0)
+    short = Need(Signal.POWER, "auto", frozenset({"ml"}), 255.0, 120.0)
+    long = Need(Signal.POWER, "auto", frozenset({"web"}), 600.0, 60.0)
+    both = Need(Signal.POWER, "auto", frozenset({"ml", "web"}), 600.0, 120.0)
     assert observation.merged([short, long]) == both
     assert observation.merged([short]) == short
 

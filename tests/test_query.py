@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import census, profiles, promql, query
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.spec import Signal
 
 SAMPLED = {"DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_utilization", "accelerator_gpu_utilization"}
@@ -40,13 +40,13 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.samp
 sets = st.frozensets(texts, min_size=1, max_size=5)
 
 
-def demand(
+def need(
     *namespaces: str,
     signal: Signal = Signal.UTILIZATION,
     profile: str = "auto",
     span: float = 300,
-) -> Demand:
-    return Demand(signal, profile, frozenset(namespaces or {"ml"}), span, 120, EVERYTHING)
+) -> Need:
+    return Need(signal, profile, frozenset(namespaces or {"ml"}), span, 120, EVERYTHING)
 
 
 def selectors(text: str) -> Iterator[Any]:
@@ -77,7 +77,7 @@ def matched(text: str) -> str:
     return value
 
 
-def every_query(asked: Demand, jobs: Iterable[str]) -> list[str]:
+def every_query(asked: Need, jobs: Iterable[str]) -> list[str]:
     return [query.snapshot(asked, jobs, 15), query.ages(asked), census.gpus(asked.namespaces)]
 
 
@@ -108,8 +108,8 @@ def test_alternatives_are_the_same_text_in_any_order() -> None:
 @settings(deadline=None)
 @given(sets, sets)
 def test_nothing_breaks_out_of_a_query(namespaces: frozenset[str], jobs: frozenset[str]) -> None:
-    hostile = every_query(demand(*namespaces), jobs)
-    harmless = every_query(demand("ml"), ["dcgm"])
+    hostile = every_query(need(*namespaces), jobs)
+    harmless = every_query(need("ml"), ["dcgm"])
 
     assert [shape(text) for text in hostile] == [shape(text) for text in harmless]
 
@@ -119,14 +119,14 @@ def test_nothing_breaks_out_of_a_query(namespaces: frozenset[str], jobs: frozens
 
 @pytest.mark.parametrize(("profile", "signal"), SHOWN)
 def test_every_query_is_promql(profile: str, signal: Signal) -> None:
-    asked = demand("ml", "ai", signal=signal, profile=profile)
+    asked = need("ml", "ai", signal=signal, profile=profile)
     for text in every_query(asked, ["dcgm", "dcgm-other"]):
         assert list(selectors(text))
 
 
 @pytest.mark.parametrize(("profile", "signal"), SHOWN)
 def test_every_gpu_selector_is_confined_to_the_namespaces(profile: str, signal: Signal) -> None:
-    asked = demand("ml", "ai", signal=signal, profile=profile)
+    asked = need("ml", "ai", signal=signal, profile=profile)
     for text in (query.snapshot(asked, [], 15), query.ages(asked)):
         for one in selectors(text):
             namespaces = [
@@ -142,14 +142,14 @@ def test_every_metric_of_a_profile_is_asked_for(profile: str, signal: Signal) ->
         metric.name for way in profiles.ways(profile, signal) for metric in way.measure.metrics
     }
     for text in (
-        query.snapshot(demand(signal=signal, profile=profile), [], 15),
-        query.ages(demand(signal=signal, profile=profile)),
+        query.snapshot(need(signal=signal, profile=profile), [], 15),
+        query.ages(need(signal=signal, profile=profile)),
     ):
         assert all(name in text for name in wanted)
 
 
 def test_metrics_of_whole_gpus_are_not_asked_of_mig_instances() -> None:
-    for one in selectors(query.snapshot(demand(), [], 15)):
+    for one in selectors(query.snapshot(need(), [], 15)):
         whole = ("GPU_I_ID", "MatchOp.Equal") in [
             (each.name, str(each.op)) for each in one.matchers.matchers
         ]
@@ -163,14 +163,14 @@ def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> 
         "intel-xpum-v1": 'xpum_engine_ratio{kube_namespace=~"ml",kube_pod!="",sub_dev=""}',
     }
     for profile, text in texts.items():
-        assert text in query.snapshot(demand(profile=profile), [], 15)
+        assert text in query.snapshot(need(profile=profile), [], 15)
     assert "by (kube_namespace, kube_pod, uuid, dev_file, GPU_I_ID, sub_dev, job, instance" in (
-        query.snapshot(demand(profile="intel-xpum-v1"), [], 15)
+        query.snapshot(need(profile="intel-xpum-v1"), [], 15)
     )
 
 
 def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
-    wanted = Demand(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120, frozenset({"hami"}))
+    wanted = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120, frozenset({"hami"}))
     for text in (query.snapshot(wanted, [], 15), query.ages(wanted)):
         assert "hami_container_device_utilization_ratio" in text
         assert "DCGM_FI_DEV_GPU_UTIL" in text
@@ -208,7 +208,7 @@ def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
 def test_spans_and_steps_are_durations_that_prometheus_reads(
     span: float, step: float, expected: str
 ) -> None:
-    text = query.snapshot(demand(span=span), ["dcgm"], step)
+    text = query.snapshot(need(span=span), ["dcgm"], step)
     whole: Any = promql_parser.parse(text)
 
     assert text.endswith(expected)
@@ -217,19 +217,19 @@ def test_spans_and_steps_are_durations_that_prometheus_reads(
 
 
 def test_health_is_asked_of_known_jobs_only() -> None:
-    without = shape(query.snapshot(demand(), [], 15))
-    with_jobs = shape(query.snapshot(demand(), ["b", "a"], 15))
+    without = shape(query.snapshot(need(), [], 15))
+    with_jobs = shape(query.snapshot(need(), ["b", "a"], 15))
 
     assert with_jobs[: len(without)] == without
     assert with_jobs[len(without) :] == [("up", (("job", "MatchOp.Re"),))] * 2
-    assert 'up{job=~"a|b"}' in query.snapshot(demand(), ["b", "a"], 15)
+    assert 'up{job=~"a|b"}' in query.snapshot(need(), ["b", "a"], 15)
 
 
 def test_a_query_is_the_same_text_for_the_same_demand() -> None:
     namespaces = [f"namespace-{number}" for number in range(20)]
 
-    forwards = query.snapshot(demand(*namespaces), {"a", "b"}, 15)
-    assert forwards == query.snapshot(demand(*reversed(namespaces)), {"b", "a"}, 15)
+    forwards = query.snapshot(need(*namespaces), {"a", "b"}, 15)
+    assert forwards == query.snapshot(need(*reversed(namespaces)), {"b", "a"}, 15)
 
 
 def test_gpus_are_asked_for_by_every_spelling_of_their_label() -> None:

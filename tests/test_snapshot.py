@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import digest
-from keda_gpu_scaler.observation import Demand, Observation
+from keda_gpu_scaler.observation import Need, Observation
 from keda_gpu_scaler.presence import Ledger
 from keda_gpu_scaler.roster import Roster
 from keda_gpu_scaler.snapshot import NamespacePods
@@ -12,7 +12,7 @@ from keda_gpu_scaler.spec import Signal
 from tests.snapshots import pod, snapshot
 
 _NAMES = st.text("ab-", min_size=1, max_size=5)
-_DEMAND = Demand(Signal.UTILIZATION, "auto", frozenset({"ml", "web"}), 300.0, 120.0)
+_DEMAND = Need(Signal.UTILIZATION, "auto", frozenset({"ml", "web"}), 300.0, 120.0)
 
 
 @given(st.sets(_NAMES, max_size=12), st.text("ab-", max_size=3))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from keda_gpu_scaler import census, errors, facts, profiles
-from keda_gpu_scaler.observation import Demand, Row
+from keda_gpu_scaler.observation import Need, Row
 
 DETECTED_SECONDS = 120.0
 """Exporters come with node pools; one that is new is not looked at for so long."""
@@ -35,20 +35,20 @@ class Detection:
         self._asked_at = float("-inf")
         self._asking = asyncio.Lock()
 
-    def widened(self, demand: Demand) -> Demand:
-        """Return the demand with what `auto` has to look for."""
-        return replace(demand, found=self._found) if demand.profile == profiles.AUTO else demand
+    def widened(self, need: Need) -> Need:
+        """Return the need with what `auto` has to look for."""
+        return replace(need, found=self._found) if need.profile == profiles.AUTO else need
 
-    async def refresh(self, demand: Demand, ask: Callable[[], Awaitable[list[Row]]]) -> None:
-        """Ask again what there is, if it was not asked lately and `demand` depends on it.
+    async def refresh(self, need: Need, ask: Callable[[], Awaitable[list[Row]]]) -> None:
+        """Ask again what there is, if it was not asked lately and `need` depends on it.
 
         Args:
-            demand: what is wanted.
+            need: what is wanted.
             ask: sends `census.exporters`; a server that refuses it still answers for what is known.
         """
         async with self._asking:
             due = self._clock() - self._asked_at >= DETECTED_SECONDS
-            if due and demand.profile == profiles.AUTO:
+            if due and need.profile == profiles.AUTO:
                 self._asked_at = self._clock()
                 with contextlib.suppress(errors.SourceError):
                     self._note(await ask())

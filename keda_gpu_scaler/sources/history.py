@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from keda_gpu_scaler import profiles, readings, sharing
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row, Target
+from keda_gpu_scaler.observation import GpuReports, Need, Observation, Row, Target
 from keda_gpu_scaler.sources.exposition import Sample
 
 Labels = frozenset[tuple[str, str]]
@@ -48,12 +48,10 @@ class History:
                     self._series.setdefault(key, deque()).append((at, value))
         self._forget(at - self.keep_seconds)
 
-    def observation(self, demand: Demand, at: float) -> Observation:
-        """Return the samples of the demand up to `at`."""
-        since = at - demand.span_seconds
-        series, refused = readings.series(
-            self._rows(demand, since, at), demand.profile, demand.signal
-        )
+    def observation(self, need: Need, at: float) -> Observation:
+        """Return the samples of the need up to `at`."""
+        since = at - need.span_seconds
+        series, refused = readings.series(self._rows(need, since, at), need.profile, need.signal)
         good_scrapes = {
             target: {instant: instant for instant in instants if since < instant <= at}
             for target, instants in self.good.items()
@@ -62,17 +60,17 @@ class History:
             instants=tuple(instant for instant in self.instants if since < instant <= at),
             series=sharing.steadied(series, good_scrapes),
             good_scrapes=good_scrapes,
-            absence_known=self._watched(at - demand.window_seconds),
+            absence_known=self._watched(at - need.window_seconds),
             overlooks=self._overlooks(at),
             refused_samples=refused,
         )
 
-    def _rows(self, demand: Demand, since: float, at: float) -> Iterator[Row]:
-        names = profiles.metric_names(demand.profile, demand.signal)
+    def _rows(self, need: Need, since: float, at: float) -> Iterator[Row]:
+        names = profiles.metric_names(need.profile, need.signal)
         for key, points in self._series.items():
             if points[-1][0] > since and not names.isdisjoint(key):
                 labels = dict(key)
-                if _is_asked(labels, demand):
+                if _is_asked(labels, need):
                     yield Row(labels, [point for point in points if since < point[0] <= at])
 
     def _overlooks(self, at: float) -> bool:
@@ -118,9 +116,9 @@ class History:
                 del self._series[key]
 
 
-def _is_asked(labels: Mapping[str, str], demand: Demand) -> bool:
+def _is_asked(labels: Mapping[str, str], need: Need) -> bool:
     pod = profiles.pod_of(labels)
-    return pod is not None and pod[0] in demand.namespaces
+    return pod is not None and pod[0] in need.namespaces
 
 
 def _drop(instants: deque[float], before: float) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from keda_gpu_scaler import elements, sharing
-from keda_gpu_scaler.observation import Demand, Observation, Row, Target
+from keda_gpu_scaler.observation import Need, Observation, Row, Target
 from keda_gpu_scaler.own_query import OwnQuery
 from keda_gpu_scaler.sources import instants
 
@@ -34,26 +34,22 @@ class OwnQueries:
         self._matrix, self._vector = matrix, vector
         self._collection_seconds = collection_seconds
 
-    async def fetch(
-        self, own: OwnQuery, demand: Demand, at: float, step_seconds: float
-    ) -> Observation:
+    async def fetch(self, own: OwnQuery, need: Need, at: float, step_seconds: float) -> Observation:
         """Return the elements up to `at`, with the ages of what they are made of."""
-        observation = await self.observed("own", own, demand, at, step_seconds)
+        observation = await self.observed("own", own, need, at, step_seconds)
         rows = await self._vector("own-age", elements.ages(own, step_seconds), at)
         pods = {(one.namespace, one.pod) for one in observation.series}
         return replace(observation, sample_ages=elements.oldest(rows, pods))
 
     async def observed(
-        self, kind: str, own: OwnQuery, demand: Demand, at: float, step_seconds: float
+        self, kind: str, own: OwnQuery, need: Need, at: float, step_seconds: float
     ) -> Observation:
         """Return the elements up to `at`."""
-        text = elements.snapshot(own, demand.span_seconds, step_seconds)
-        times = instants.within(at, demand.span_seconds, step_seconds)
+        text = elements.snapshot(own, need.span_seconds, step_seconds)
+        times = instants.within(at, need.span_seconds, step_seconds)
         rows = instants.since(times[0], await self._matrix(kind, text, at))
-        good = await self._good_scrapes(own, rows, demand.span_seconds, at, step_seconds)
-        found, refused, strangers = await asyncio.to_thread(
-            elements.series, rows, demand.namespaces
-        )
+        good = await self._good_scrapes(own, rows, need.span_seconds, at, step_seconds)
+        found, refused, strangers = await asyncio.to_thread(elements.series, rows, need.namespaces)
         return Observation(
             instants=times,
             series=sharing.steadied(found, good),

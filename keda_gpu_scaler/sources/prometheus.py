@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from keda_gpu_scaler import census, facts, query
 from keda_gpu_scaler.evidence import Evidence
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Row
+from keda_gpu_scaler.observation import GpuReports, Need, Observation, Row
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.source import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.sources import client, instants, prometheus_api, reports
@@ -109,31 +109,31 @@ class PrometheusSource:
         """The newest multiple of the step that is two seconds past."""
         return instants.floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
 
-    async def fetch(self, demand: Demand, at: float) -> Observation:
+    async def fetch(self, need: Need, at: float) -> Observation:
         """Return the samples up to `at`, and how old the stale ones among them are.
 
         They reach back into what `history` covers, so that the two can be read as one story. Asked
         about one namespace, a server does not show how its exporters are: absence is then unknown.
         """
-        reach = max(demand.span_seconds, 2 * HISTORY_STEP_SECONDS)
-        wide = replace(demand, span_seconds=instants.whole_steps(reach, self.step_seconds))
-        if demand.query is not None:
-            return await self._own.fetch(demand.query, wide, at, self.step_seconds)
+        reach = max(need.span_seconds, 2 * HISTORY_STEP_SECONDS)
+        wide = replace(need, span_seconds=instants.whole_steps(reach, self.step_seconds))
+        if need.query is not None:
+            return await self._own.fetch(need.query, wide, at, self.step_seconds)
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        text_for = _confined(query.ages, self._detection.widened(demand))
-        texts = self._texts(text_for, demand.namespaces)
+        text_for = _confined(query.ages, self._detection.widened(need))
+        texts = self._texts(text_for, need.namespaces)
         rows = [row for text in texts for row in await self._questions.vector("age", text, at)]
         alive = any(query.ALIVE_LABEL in row.labels for row in rows)
         return replace(
             observation, sample_ages=reports.ages(rows), absence_known=alive and self._shows_targets
         )
 
-    async def history(self, demand: Demand, at: float) -> Observation:
+    async def history(self, need: Need, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
-        hour = replace(demand, span_seconds=HISTORY_SECONDS)
+        hour = replace(need, span_seconds=HISTORY_SECONDS)
         before = instants.floored(at - self.step_seconds, HISTORY_STEP_SECONDS)
-        if demand.query is not None:
-            own, step = demand.query, HISTORY_STEP_SECONDS
+        if need.query is not None:
+            own, step = need.query, HISTORY_STEP_SECONDS
             return await self._own.observed("own-history", own, hour, before, step)
         return await self._observed("history", hour, before, HISTORY_STEP_SECONDS)
 
@@ -153,30 +153,30 @@ class PrometheusSource:
         """Return what kube-state-metrics says of these namespaces, if this server scrapes it."""
         return await self._state_metrics.evidence(namespaces, at)
 
-    async def _observed(self, kind: str, demand: Demand, at: float, step: float) -> Observation:
+    async def _observed(self, kind: str, need: Need, at: float, step: float) -> Observation:
         """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
-        wide = self._detection.widened(demand)
+        wide = self._detection.widened(need)
         rows = await self._rows(kind, wide, at, step)
-        await self._detection.refresh(demand, functools.partial(self._exporters, at))
-        if self._detection.widened(demand) != wide:
-            rows = await self._rows(kind, self._detection.widened(demand), at, step)
+        await self._detection.refresh(need, functools.partial(self._exporters, at))
+        if self._detection.widened(need) != wide:
+            rows = await self._rows(kind, self._detection.widened(need), at, step)
         jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
         if not jobs <= self._jobs:
             self._jobs |= jobs
-            rows = await self._rows(kind, self._detection.widened(demand), at, step)
-        observation = await asyncio.to_thread(reports.observation, rows, demand, at, step)
+            rows = await self._rows(kind, self._detection.widened(need), at, step)
+        observation = await asyncio.to_thread(reports.observation, rows, need, at, step)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _exporters(self, at: float) -> list[Row]:
         return await self._questions.vector("exporters", census.exporters(), at)
 
-    async def _rows(self, kind: str, demand: Demand, at: float, step: float) -> list[Row]:
+    async def _rows(self, kind: str, need: Need, at: float, step: float) -> list[Row]:
         text_for = _confined(
-            functools.partial(query.snapshot, jobs=self._jobs, step_seconds=step), demand
+            functools.partial(query.snapshot, jobs=self._jobs, step_seconds=step), need
         )
         return [
             row
-            for text in self._texts(text_for, demand.namespaces)
+            for text in self._texts(text_for, need.namespaces)
             for row in await self._questions.matrix(kind, text, at)
         ]
 
@@ -186,6 +186,6 @@ class PrometheusSource:
         return (text_for(names),) if long else query.parts(text_for, names)
 
 
-def _confined(text_for: Callable[[Demand], str], demand: Demand) -> query.TextFor:
-    """Return what makes a query's text for some of the demand's namespaces."""
-    return lambda names: text_for(replace(demand, namespaces=frozenset(names)))
+def _confined(text_for: Callable[[Need], str], need: Need) -> query.TextFor:
+    """Return what makes a query's text for some of the need's namespaces."""
+    return lambda names: text_for(replace(need, namespaces=frozenset(names)))

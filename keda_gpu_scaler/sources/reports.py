@@ -1,23 +1,23 @@
 """Rows of a Prometheus → what they say of the pods. Pure."""
 
 from keda_gpu_scaler import profiles, readings, sharing
-from keda_gpu_scaler.observation import Demand, Observation, Row, Target
+from keda_gpu_scaler.observation import Need, Observation, Row, Target
 from keda_gpu_scaler.sources import instants
 
 
-def observation(rows: list[Row], demand: Demand, at: float, step: float) -> Observation:
+def observation(rows: list[Row], need: Need, at: float, step: float) -> Observation:
     """Return what the rows of a snapshot show.
 
     Args:
         rows: GPUs with their pods, and the good scrapes of their targets.
-        demand: what was asked for.
+        need: what was asked for.
         at: the newest instant.
         step: the seconds between two instants.
     """
-    times = instants.within(at, demand.span_seconds, step)
+    times = instants.within(at, need.span_seconds, step)
     rows = instants.since(times[0], rows)
     targets = [row for row in rows if profiles.pod_of(row.labels) is None]
-    series, refused = readings.series(rows, demand.profile, demand.signal)
+    series, refused = readings.series(rows, need.profile, need.signal)
     good_scrapes = {
         Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
         for row in targets

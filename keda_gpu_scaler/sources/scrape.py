@@ -13,7 +13,7 @@ import httpx
 
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.evidence import Evidence
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Target
+from keda_gpu_scaler.observation import GpuReports, Need, Observation, Target
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.sources import addresses, client, exposition
 from keda_gpu_scaler.sources.client import Client
@@ -98,19 +98,19 @@ class ScrapeSource:
         """The instant of the newest round."""
         return self._history.instants[-1] if self._history.instants else float("-inf")
 
-    async def fetch(self, demand: Demand, at: float) -> Observation:
+    async def fetch(self, need: Need, at: float) -> Observation:
         """Return what the rounds up to `at` showed.
 
         Raises:
             errors.SourceUnreachableError: in the newest round no target answered at all.
         """
-        self._history.keep_seconds = max(self._history.keep_seconds, demand.span_seconds)
+        self._history.keep_seconds = max(self._history.keep_seconds, need.span_seconds)
         if self._trouble is not None:
             raise errors.SourceUnreachableError(self._trouble)
-        observation = self._history.observation(demand, at)
+        observation = self._history.observation(need, at)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
-    async def history(self, demand: Demand, at: float) -> Observation | None:
+    async def history(self, need: Need, at: float) -> Observation | None:
         """There is no memory beyond the rounds themselves."""
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evidence import Basis, Evidence
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Series, Target
+from keda_gpu_scaler.observation import GpuReports, Need, Observation, Series, Target
 from keda_gpu_scaler.spec import Owner
 from tests.loops.pods import COLLECT, SimPod
 
@@ -57,14 +57,14 @@ class Monitoring:
         """Return the newest multiple of the step."""
         return self.clock() // STEP * STEP
 
-    async def fetch(self, demand: Demand, at: float) -> Observation:
+    async def fetch(self, need: Need, at: float) -> Observation:
         """Return what Prometheus stores of the exporters."""
         self._answers()
-        return self._observed(at, demand.span_seconds, STEP)
+        return self._observed(at, need.span_seconds, STEP)
 
-    async def history(self, demand: Demand, at: float) -> Observation:
+    async def history(self, need: Need, at: float) -> Observation:
         """Return the last hour."""
-        assert demand.namespaces == {"ml"}
+        assert need.namespaces == {"ml"}
         self._answers()
         return self._observed(at - STEP, 3600, 120)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from keda_gpu_scaler import errors, facts, profiles
-from keda_gpu_scaler.observation import Demand, Row
+from keda_gpu_scaler.observation import Need, Row
 from keda_gpu_scaler.sources.detection import DETECTED_SECONDS, Detection
 from keda_gpu_scaler.spec import Signal
 
@@ -30,16 +30,16 @@ class Server:
 
     async def seen(self, profile: str = "auto") -> frozenset[str]:
         """Return what `profile` has to look for, after asking if it is time to."""
-        await self.detection.refresh(demand(profile), self.answer)
-        return self.detection.widened(demand(profile)).found
+        await self.detection.refresh(need(profile), self.answer)
+        return self.detection.widened(need(profile)).found
 
 
-def demand(profile: str = "auto") -> Demand:
-    return Demand(Signal.UTILIZATION, profile, frozenset({"ml"}), 300, 120)
+def need(profile: str = "auto") -> Need:
+    return Need(Signal.UTILIZATION, profile, frozenset({"ml"}), 300, 120)
 
 
 async def test_nothing_is_known_before_it_was_asked() -> None:
-    assert Server("hami").detection.widened(demand()) == demand()
+    assert Server("hami").detection.widened(need()) == need()
 
 
 async def test_what_is_found_is_looked_for_and_stated_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler import profiles
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation
+from keda_gpu_scaler.observation import GpuReports, Need, Observation
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import PrometheusSource
 from keda_gpu_scaler.spec import Signal
@@ -18,7 +18,7 @@ from tests.exporters import (
     SHARED,
     SHARED_UUID,
     approximately,
-    demand,
+    need,
     newest,
 )
 from tests.prometheus import KINDS, chosen
@@ -58,7 +58,7 @@ async def source(
         await source.close()
 
 
-async def observed(source: PrometheusSource, asked: Demand) -> Observation:
+async def observed(source: PrometheusSource, asked: Need) -> Observation:
     await source.synchronize()
     return await source.fetch(asked, source.instant())
 
@@ -70,7 +70,7 @@ async def observed(source: PrometheusSource, asked: Demand) -> Observation:
 async def test_a_profile_reads_the_right_numbers_of_the_right_pods(
     source: PrometheusSource, name: str, signal: Signal
 ) -> None:
-    found = await observed(source, demand(name, name, signal))
+    found = await observed(source, need(name, name, signal))
 
     assert newest(found) == approximately(SAMPLES[name].shown[signal])
     assert {one.target.job for one in found.series} <= {name}
@@ -82,7 +82,7 @@ async def test_auto_finds_the_exporter_by_itself(
     source: PrometheusSource, name: str, signal: Signal
 ) -> None:
     sample = SAMPLES[name]
-    found = await observed(source, demand(name, profiles.AUTO, signal))
+    found = await observed(source, need(name, profiles.AUTO, signal))
 
     assert newest(found) == approximately(sample.auto.get(signal, sample.shown[signal]))
     assert found.refused_samples == 0
@@ -102,7 +102,7 @@ async def test_a_profile_reads_no_others_labels_or_metrics(
     source: PrometheusSource, name: str
 ) -> None:
     everywhere = frozenset(exporters.namespace(other) for other in [*SAMPLES, SHARED])
-    found = await observed(source, Demand(Signal.UTILIZATION, name, everywhere, 60, 30))
+    found = await observed(source, Need(Signal.UTILIZATION, name, everywhere, 60, 30))
 
     kin = {exporters.namespace(other) for other in KIN.get(name, {name})}
     assert {one.namespace for one in found.series if one.values} == kin
@@ -112,7 +112,7 @@ async def test_a_profile_reads_no_others_labels_or_metrics(
 async def test_an_idle_gpu_is_no_load_of_its_exporter(
     source: PrometheusSource, signal: Signal
 ) -> None:
-    own = Demand(signal, profiles.AUTO, frozenset({EXPORTER_POD["namespace"]}), 60, 30)
+    own = Need(signal, profiles.AUTO, frozenset({EXPORTER_POD["namespace"]}), 60, 30)
     found = await observed(source, own)
 
     assert found.series == ()
@@ -121,7 +121,7 @@ async def test_an_idle_gpu_is_no_load_of_its_exporter(
 async def test_health_is_that_of_every_exporter(source: PrometheusSource) -> None:
     for name, sample in SAMPLES.items():
         if sample.shown:
-            found = await observed(source, demand(name, profiles.AUTO, Signal.UTILIZATION))
+            found = await observed(source, need(name, profiles.AUTO, Signal.UTILIZATION))
             (target,) = {one.target for one in found.series}
             assert found.at in found.good_scrapes[target]
 
@@ -145,7 +145,7 @@ async def test_health_is_that_of_every_exporter(source: PrometheusSource) -> Non
 async def test_each_pod_of_a_shared_gpu_has_one_copy_of_it(
     source: PrometheusSource, profile: str, signal: Signal, numbers: Mapping[str, list[float]]
 ) -> None:
-    found = await observed(source, demand(SHARED, profile, signal))
+    found = await observed(source, need(SHARED, profile, signal))
 
     assert newest(found) == approximately(numbers)
 

@@ -19,7 +19,7 @@ from keda_gpu_scaler import facts, load
 from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.condition import Reporting
 from keda_gpu_scaler.facts import Fact, Queried
-from keda_gpu_scaler.observation import Demand, GpuReports, Observation, Series, Target
+from keda_gpu_scaler.observation import GpuReports, Need, Observation, Series, Target
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import GPUS_PER_QUERY, PrometheusSource
 from keda_gpu_scaler.spec import Signal
@@ -56,13 +56,13 @@ def new_namespace() -> str:
     return f"team-{next(_numbers)}"
 
 
-def demand(
+def need(
     *namespaces: str,
     signal: Signal = Signal.UTILIZATION,
     profile: str = "auto",
     span: float = 300,
-) -> Demand:
-    return Demand(signal, profile, frozenset(namespaces), span, 120)
+) -> Need:
+    return Need(signal, profile, frozenset(namespaces), span, 120)
 
 
 @asynccontextmanager
@@ -79,7 +79,7 @@ async def connected(
 
 
 async def observed(
-    server: PrometheusServer, parts: Iterable[Gpu | Up], asked: Demand, at: float = NOW
+    server: PrometheusServer, parts: Iterable[Gpu | Up], asked: Need, at: float = NOW
 ) -> Observation:
     await server.write(gpus.history(at, parts))
     async with connected(server) as source:
@@ -102,7 +102,7 @@ async def test_three_label_schemes_are_read_at_once(server: PrometheusServer, ns
         Gpu("older-0", 40, ns, scheme="old", metric="dcgm_gpu_utilization"),
         Gpu("idle-0", 50, ns, scheme="idle"),
     ]
-    found = await observed(server, parts, demand(ns))
+    found = await observed(server, parts, need(ns))
 
     assert newest(found) == {
         ("exported-0", "GPU-exported-0"): 10,
@@ -115,7 +115,7 @@ async def test_three_label_schemes_are_read_at_once(server: PrometheusServer, ns
 
 
 async def test_every_instant_of_the_span_is_there(server: PrometheusServer, ns: str) -> None:
-    found = await observed(server, [Gpu("a", 50, ns)], demand(ns, span=300))
+    found = await observed(server, [Gpu("a", 50, ns)], need(ns, span=300))
 
     assert found.instants == tuple(NOW - 15 * back for back in reversed(range(20)))
     assert found.series[0].present == found.series[0].times == found.instants
@@ -125,7 +125,7 @@ async def test_every_instant_of_the_span_is_there(server: PrometheusServer, ns: 
 async def test_an_idle_gpu_is_not_its_exporters_load(server: PrometheusServer) -> None:
     exporter = Gpu("exporter-10.0.0.1:9400", 0, "gpu-operator", uuid="GPU-idle", scheme="plain")
     working = Gpu("trainer", 70, "gpu-operator", scheme="plain")
-    found = await observed(server, [exporter, working], demand("gpu-operator"))
+    found = await observed(server, [exporter, working], need("gpu-operator"))
 
     assert newest(found) == {("trainer", "GPU-trainer"): 70}
 
@@ -137,7 +137,7 @@ async def test_only_the_namespaces_asked_for_are_shown(server: PrometheusServer,
         for scheme in schemes
         for name in (f"{ns}-a", f"{ns}-b", f"{ns}-c", f"{ns}-ab", f"x{ns}-a")
     ]
-    found = await observed(server, parts, demand(f"{ns}-a", f"{ns}-b"))
+    found = await observed(server, parts, need(f"{ns}-a", f"{ns}-b"))
 
     assert {one.namespace for one in found.series} == {f"{ns}-a", f"{ns}-b"}
     assert len(found.series) == 6
@@ -151,7 +151,7 @@ async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
     stated: list[Fact] = []
     async with connected(server, stated.append) as source:
         await source.synchronize()
-        found = await source.fetch(demand(*many), NOW)
+        found = await source.fetch(need(*many), NOW)
 
     assert {one.namespace: one.pod for one in found.series} == {
         name: f"pod-of-{name}" for name in many
@@ -160,7 +160,7 @@ async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
 
 
 async def test_a_namespace_without_gpus_is_empty(server: PrometheusServer, ns: str) -> None:
-    found = await observed(server, [], demand(ns))
+    found = await observed(server, [], need(ns))
 
     assert found.series == ()
     assert found.instants[-1] == NOW
@@ -182,8 +182,8 @@ async def test_texts_never_break_out_of_a_query(
     await server.write(gpus.history(at, parts))
     asked, *_ = sorted(namespaces)
     async with connected(server) as source:
-        one = await source.fetch(demand(asked, span=60), at)
-        every = await source.fetch(demand(*namespaces, span=60), at)
+        one = await source.fetch(need(asked, span=60), at)
+        every = await source.fetch(need(*namespaces, span=60), at)
         located = await source.locate([f"GPU-{name}" for name in namespaces], at)
 
     assert {(each.namespace, each.target.job) for each in one.series} == {(asked, f"job {asked}")}
@@ -201,7 +201,7 @@ async def test_mig_instances_are_read_by_their_engine(server: PrometheusServer, 
     ]
     false_zero = Gpu("pod-1", 0, ns, uuid="GPU-mig", extra=_mig(1))
     whole = Gpu("pod-3", 60, ns, uuid="GPU-whole")
-    found = await observed(server, [*instances, false_zero, whole], demand(ns))
+    found = await observed(server, [*instances, false_zero, whole], need(ns))
 
     assert newest(found) == {
         ("pod-1", "GPU-mig/1"): pytest.approx(10),
@@ -229,7 +229,7 @@ async def test_the_engine_is_preferred_gpu_by_gpu(
         Gpu("sampled", 70, ns, scheme=scheme),
         Gpu("averaged", 0.8, ns, scheme=scheme, metric=ENGINE),
     ]
-    found = await observed(server, parts, demand(ns))
+    found = await observed(server, parts, need(ns))
 
     assert newest(found) == {
         ("both", "GPU-both"): pytest.approx(30),
@@ -252,7 +252,7 @@ async def test_a_metric_that_ends_is_not_continued_by_another(
         Gpu("a", 0.5, ns, metric=ENGINE, end=-150 if ends == ENGINE else None),
         Gpu("a", 1, ns, metric=UTIL, end=-150 if ends == UTIL else None),
     ]
-    found = await observed(server, parts, demand(ns))
+    found = await observed(server, parts, need(ns))
 
     (one,) = found.series
     after = 50.0 if ends == UTIL else 1.0
@@ -261,7 +261,7 @@ async def test_a_metric_that_ends_is_not_continued_by_another(
 
 async def test_a_profile_of_samples_prefers_the_sample(server: PrometheusServer, ns: str) -> None:
     parts = [Gpu("both", 100, ns), Gpu("both", 0.3, ns, metric=ENGINE)]
-    found = await observed(server, parts, demand(ns, profile="dcgm-exported"))
+    found = await observed(server, parts, need(ns, profile="dcgm-exported"))
 
     assert newest(found) == {("both", "GPU-both"): 100}
 
@@ -270,7 +270,7 @@ async def test_a_second_job_shows_the_same_gpu_under_its_own_target(
     server: PrometheusServer, ns: str
 ) -> None:
     parts = [Gpu("a", 40, ns), Gpu("a", 60, ns, job="second")]
-    found = await observed(server, parts, demand(ns))
+    found = await observed(server, parts, need(ns))
 
     assert {one.target: one.values[-1] for one in found.series} == {
         TARGET: 40,
@@ -283,7 +283,7 @@ async def test_replicas_of_a_prometheus_become_one_series(
     server: PrometheusServer, ns: str
 ) -> None:
     parts = [Gpu("a", 40, ns, extra={"replica": "0"}), Gpu("a", 60, ns, extra={"replica": "1"})]
-    found = await observed(server, parts, demand(ns))
+    found = await observed(server, parts, need(ns))
 
     assert [set(one.values) for one in found.series] == [{60.0}]
 
@@ -313,7 +313,7 @@ async def test_every_signal_is_read_in_its_unit(  # noqa: PLR0913, PLR0917 - a t
 ) -> None:
     parts = [Gpu("a", value, ns, scheme=scheme, metric=name) for name, value in shown.items()]
     noise = Gpu("a", 99, ns, scheme=scheme)
-    found = await observed(server, [*parts, noise], demand(ns, signal=signal))
+    found = await observed(server, [*parts, noise], need(ns, signal=signal))
 
     assert newest(found) == {("a", "GPU-a"): pytest.approx(expected)}
     assert found.refused_samples == 0
@@ -327,7 +327,7 @@ async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
         Gpu(pod, value, ns, metric="gpu_package_power", extra={"gpu_uuid": f"GPU-{pod}"})
         for pod, value in values.items()
     ]
-    found = await observed(server, parts, demand(ns, signal=Signal.POWER, profile="amd"))
+    found = await observed(server, parts, need(ns, signal=Signal.POWER, profile="amd"))
 
     assert {one.pod: set(one.values) for one in found.series} == {"refused": set(), "known": {300}}
     assert {one.present for one in found.series} == {found.instants}
@@ -339,7 +339,7 @@ async def test_memory_of_the_old_names_is_a_ratio_too(server: PrometheusServer, 
         Gpu("a", 1_000, ns, scheme="old", metric="dcgm_fb_used"),
         Gpu("a", 3_000, ns, scheme="old", metric="dcgm_fb_free"),
     ]
-    found = await observed(server, parts, demand(ns, signal=Signal.MEMORY))
+    found = await observed(server, parts, need(ns, signal=Signal.MEMORY))
 
     assert newest(found) == {("a", "GPU-a"): 25}
 
@@ -350,7 +350,7 @@ async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
     name = "DCGM_FI_DEV_POWER_USAGE"
     shared = [Gpu("a", 300, ns, uuid="GPU-m", metric=name, extra=_mig(number)) for number in (1, 2)]
     other = Gpu("b", 300, ns, uuid="GPU-m", metric=name, extra=_mig(3))
-    found = await observed(server, [*shared, other], demand(ns, signal=Signal.POWER))
+    found = await observed(server, [*shared, other], need(ns, signal=Signal.POWER))
 
     assert newest(found) == {("a", "GPU-m"): 300, ("b", "GPU-m"): 300}
 
@@ -361,7 +361,7 @@ async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
 async def test_unbelievable_samples_are_refused_and_counted(
     server: PrometheusServer, ns: str, value: float
 ) -> None:
-    found = await observed(server, [Gpu("good", 50, ns), Gpu("bad", value, ns)], demand(ns))
+    found = await observed(server, [Gpu("good", 50, ns), Gpu("bad", value, ns)], need(ns))
 
     shown = {one.pod: one.values for one in found.series}
     if math.isnan(value) and not server.KEEPS_NAN:
@@ -386,7 +386,7 @@ async def test_good_scrapes_are_the_targets_own(server: PrometheusServer, ns: st
         Up(targets["down"].instance, f"job-{ns}", down=-60),
         Up(targets["gone"].instance, f"job-{ns}", gone=-120),
     ]
-    found = await observed(server, parts, demand(ns))
+    found = await observed(server, parts, need(ns))
 
     last = {target: max(good) for target, good in found.good_scrapes.items()}
     assert last == {
@@ -410,7 +410,7 @@ async def test_a_scrapes_time_is_its_own_and_not_the_instants(
         ]
     )
     async with connected(server) as source:
-        found = await source.fetch(demand(ns), NOW)
+        found = await source.fetch(need(ns), NOW)
 
     scrapes = found.good_scrapes[Target(**labels)]
     assert scrapes[NOW] == NOW - 7.25
@@ -429,7 +429,7 @@ async def lingering(server: PrometheusServer, ns: str, ages: dict[tuple[str, str
 async def test_the_age_of_stale_samples_is_told(server: PrometheusServer, ns: str) -> None:
     await lingering(server, ns, {("fresh", UTIL): 0, ("minute", UTIL): 60, ("old", UTIL): 200})
     async with connected(server) as source:
-        found = await source.fetch(demand(ns), NOW)
+        found = await source.fetch(need(ns), NOW)
 
     assert found.sample_ages == {(ns, "old"): pytest.approx(200)}
     assert {one.pod for one in found.series} == {"fresh", "minute", "old"}
@@ -440,7 +440,7 @@ async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
 ) -> None:
     await lingering(server, ns, {("a", UTIL): 45})
     async with connected(server) as source:
-        found = await source.fetch(demand(ns), NOW)
+        found = await source.fetch(need(ns), NOW)
 
     (one,) = found.series
     last = NOW - 45 + server.LOOKBACK_SECONDS
@@ -452,7 +452,7 @@ async def test_a_pod_is_as_fresh_as_its_freshest_sample(server: PrometheusServer
     stuck = Gpu("a", 50, ns, uuid="GPU-stuck").series(NOW)
     await server.write([series.Series(stuck.name, stuck.labels, stuck.samples[:-10])])
     async with connected(server) as source:
-        found = await source.fetch(demand(ns), NOW)
+        found = await source.fetch(need(ns), NOW)
 
     assert found.sample_ages == {(ns, "b"): pytest.approx(100)}
 
@@ -464,7 +464,7 @@ async def test_ages_are_told_in_every_label_scheme(
     one = Gpu("a", 50, ns, scheme=scheme).series(NOW)
     await server.write([series.Series(one.name, one.labels, one.samples[:-10])])
     async with connected(server) as source:
-        found = await source.fetch(demand(ns), NOW)
+        found = await source.fetch(need(ns), NOW)
 
     assert found.sample_ages == {(ns, "a"): pytest.approx(150)}
 
@@ -480,7 +480,7 @@ async def test_absence_is_not_known_right_after_a_cold_start(
     parts: list[Gpu | Up] = [Gpu("a", 50, ns, begin=-60)]
     if watched_seconds is not None:
         parts.append(Up("cold:9400", begin=-watched_seconds))
-    found = await observed(server, parts, demand(ns), at)
+    found = await observed(server, parts, need(ns), at)
 
     assert [one.pod for one in found.series] == ["a"]
     assert found.absence_known is known
@@ -495,7 +495,7 @@ async def test_history_is_the_hour_before_at_a_coarse_step(
     parts = [Gpu("ended", 50, ns, begin=-3500, end=-3000), Gpu("alive", 50, ns, begin=-3500)]
     await server.write(gpus.history(NOW, parts))
     async with connected(server) as source:
-        found = await source.history(demand(ns), NOW)
+        found = await source.history(need(ns), NOW)
 
     present = {one.pod: one.present for one in found.series}
     assert found.instants == tuple(NOW - 120 * back for back in reversed(range(1, 31)))
@@ -511,8 +511,8 @@ async def test_history_and_a_snapshot_overlap(
 ) -> None:
     at = NOW - 600 + later
     async with connected(server) as source:
-        history = await source.history(demand(ns, span=span), at)
-        found = await source.fetch(demand(ns, span=span), at)
+        history = await source.history(need(ns, span=span), at)
+        found = await source.fetch(need(ns, span=span), at)
 
     assert found.instants[0] <= history.at < at
     assert history.at in found.instants
@@ -567,9 +567,9 @@ async def test_a_step_costs_one_snapshot_and_one_age(server: PrometheusServer, n
     await server.write(gpus.history(NOW, [Gpu("a", 50, ns), Gpu("b", 50, f"{ns}-b")]))
     stated: list[Fact] = []
     async with connected(server, stated.append) as source:
-        await source.fetch(demand(ns, f"{ns}-b"), NOW - 15)
+        await source.fetch(need(ns, f"{ns}-b"), NOW - 15)
         first = kinds(stated)
-        await source.fetch(demand(ns, f"{ns}-b"), NOW)
+        await source.fetch(need(ns, f"{ns}-b"), NOW)
 
     assert first == {"snapshot": 2, "exporters": 1, "age": 1}  # the job was new: so is its health
     assert kinds(stated) - first == {"snapshot": 1, "age": 1}
@@ -601,7 +601,7 @@ async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
     async with connected(server, step=step, timeout=limit) as source:
         await source.synchronize()
         at = source.instant()
-        found = await source.fetch(demand(ns, span=span), at)
+        found = await source.fetch(need(ns, span=span), at)
 
     (one,) = found.series
     assert found.at == at
@@ -656,7 +656,7 @@ async def test_a_pods_load_is_what_promql_says(
     mean = f"avg_over_time(({each})[1m59s999ms:15s])"
     said = await server.query(f"{mean} and on (exported_pod) {one}", NOW)
     async with connected(server) as source:
-        snapshot = await Collector(source, Witness("default", source), 3600).take(demand(ns), NOW)
+        snapshot = await Collector(source, Witness("default", source), 3600).take(need(ns), NOW)
 
     pods = [pod for pod in snapshot.namespaces[ns].pods.values() if pod.last_seen == NOW]
     spec = triggers.spec(window="2m", warmup="0s", maxAge="1h")
@@ -667,7 +667,7 @@ async def test_a_pods_load_is_what_promql_says(
 
 async def test_a_series_is_what_the_port_promises(server: PrometheusServer, ns: str) -> None:
     parts = [Gpu("gap", 50, ns, begin=-250, end=-90), Gpu("late", 50, ns, begin=-45)]
-    found = await observed(server, parts, demand(ns))
+    found = await observed(server, parts, need(ns))
 
     present = {one.pod: one.present for one in found.series}
     assert present["gap"] == tuple(at for at in found.instants if NOW - 250 <= at < NOW - 75)

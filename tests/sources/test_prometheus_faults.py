@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.facts import Fact, Queried
-from keda_gpu_scaler.observation import Demand, GpuReports
+from keda_gpu_scaler.observation import GpuReports, Need
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import SYNCHRONIZED_SECONDS, PrometheusSource
 from keda_gpu_scaler.spec import Signal
@@ -23,7 +23,7 @@ from tests.sources.web import HttpServer
 AT = 1_700_000_100.0
 BOUND_SECONDS = 10.0
 """Only what hangs for ever gets that far."""
-DEMAND = Demand(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
+NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
 ANSWERS = {"matrix": web.api("matrix", []), "vector": web.api("vector", [])}
 REFUSED = {"status": "error", "errorType": "execution", "error": "query timed out in expression"}
 
@@ -81,8 +81,8 @@ def in_turn(*replies: web.Reply) -> web.Reply:
 
 QUESTIONS: dict[str, Callable[[PrometheusSource], Awaitable[object]]] = {
     "clock": lambda source: source.synchronize(),
-    "snapshot": lambda source: source.fetch(DEMAND, AT),
-    "history": lambda source: source.history(DEMAND, AT),
+    "snapshot": lambda source: source.fetch(NEED, AT),
+    "history": lambda source: source.history(NEED, AT),
     "gpus": lambda source: source.locate(["GPU-a"], AT),
 }
 FAULTS = [
@@ -159,7 +159,7 @@ async def test_a_hundred_megabytes_are_not_read(server: HttpServer) -> None:
     server.reply = server.endless
     async with connected(server.url, max_response_bytes="1MiB", timeout="10s") as source:
         with pytest.raises(errors.SourceMalformedError, match="more than 1048576 bytes"):
-            await source.fetch(DEMAND, AT)
+            await source.fetch(NEED, AT)
 
     assert server.sent_bytes < 100 * 2**20
 
@@ -168,7 +168,7 @@ async def test_a_failing_age_fails_the_fetch(server: HttpServer) -> None:
     server.reply = in_turn(ANSWERS["matrix"], ANSWERS["vector"], web.says("out of order", 503))
     async with connected(server.url) as source:
         with pytest.raises(errors.SourceRefusedError, match="out of order"):
-            await source.fetch(DEMAND, AT)
+            await source.fetch(NEED, AT)
 
 
 @pytest.mark.parametrize(("fault", "kind", "words"), FAULTS)
@@ -178,9 +178,9 @@ async def test_it_answers_again_after_every_fault(
     async with connected(server.url, timeout="200ms") as source:
         server.reply = fault
         with pytest.raises(kind, match=re.escape(words)):
-            await source.fetch(DEMAND, AT)
+            await source.fetch(NEED, AT)
         server.reply = healthy
-        assert (await source.fetch(DEMAND, AT)).at == AT
+        assert (await source.fetch(NEED, AT)).at == AT
 
 
 async def test_a_question_that_is_called_off_is_no_fact(server: HttpServer) -> None:
@@ -188,7 +188,7 @@ async def test_a_question_that_is_called_off_is_no_fact(server: HttpServer) -> N
     async with connected(server.url, stated.append, timeout="10s") as source:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await source.fetch(DEMAND, AT)
+                await source.fetch(NEED, AT)
 
     assert stated == []
 
@@ -202,7 +202,7 @@ async def test_jobs_without_end_do_not_make_questions_without_end(server: HttpSe
 
     server.reply = another_job
     async with connected(server.url) as source:
-        await source.history(DEMAND, AT)
+        await source.history(NEED, AT)
 
     assert len(server.requests) == 3  # the snapshot twice, and which exporters there are
 
@@ -237,7 +237,7 @@ async def test_the_fresher_of_two_label_schemes_counts(server: HttpServer) -> No
     ]
     server.reply = in_turn(ANSWERS["matrix"], ANSWERS["vector"], web.api("vector", ages))
     async with connected(server.url) as source:
-        found = await source.fetch(DEMAND, AT)
+        found = await source.fetch(NEED, AT)
 
     assert found.sample_ages == {("ml", "a"): 100, ("ml", "b"): 150}
     assert found.absence_known
@@ -249,7 +249,7 @@ async def test_the_fresher_of_two_label_schemes_counts(server: HttpServer) -> No
 async def test_a_question_names_its_time_and_its_limit(server: HttpServer) -> None:
     server.reply = healthy
     async with connected(f"{server.url}/prefix/", timeout="2500ms") as source:
-        await source.fetch(DEMAND, AT)
+        await source.fetch(NEED, AT)
 
     snapshot, exporters, age = server.requests
     assert snapshot.path == exporters.path == age.path == "/prefix/api/v1/query"

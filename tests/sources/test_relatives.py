@@ -10,7 +10,7 @@ import json
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.observation import Demand
+from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import PrometheusSource
 from keda_gpu_scaler.spec import Signal
@@ -19,7 +19,7 @@ from tests.sources import web
 from tests.sources.web import HttpServer
 
 AT = 1_700_000_100.0
-DEMAND = Demand(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
+NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
 ROW = {
     "metric": {
         "__name__": "DCGM_FI_DEV_GPU_UTIL",
@@ -124,7 +124,7 @@ async def test_an_answer_in_part_or_a_refusal_is_no_answer(name: str) -> None:
     async with HttpServer(reply) as server:
         source = _source(server)
         with pytest.raises(errors.SourceError) as raised:
-            await source.fetch(DEMAND, AT)
+            await source.fetch(NEED, AT)
         await source.close()
 
     assert words in str(raised.value)
@@ -147,7 +147,7 @@ async def test_a_remark_makes_no_answer_incomplete(more: dict[str, object]) -> N
 
     async with HttpServer(reply) as server:
         source = _source(server)
-        found = await source.fetch(DEMAND, AT)
+        found = await source.fetch(NEED, AT)
         await source.close()
 
     assert [(one.pod, one.values) for one in found.series] == [("bert-0", (90.0,))]
@@ -160,7 +160,7 @@ async def test_a_tenant_is_named_in_every_request() -> None:
 
     async with HttpServer(reply) as server:
         source = _source(server, headers={"X-Scope-OrgID": "team-a|team-b"})
-        await source.fetch(DEMAND, AT)
+        await source.fetch(NEED, AT)
         await source.evidence({"ml"}, AT)
         await source.close()
 

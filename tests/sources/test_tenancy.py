@@ -15,7 +15,7 @@ from keda_gpu_scaler import census, errors, facts, kube_state, matchers, promql,
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.evaluator import Evaluator
 from keda_gpu_scaler.evidence import Basis
-from keda_gpu_scaler.observation import Demand, Observation, Target
+from keda_gpu_scaler.observation import Need, Observation, Target
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus import PrometheusSource
 from keda_gpu_scaler.spec import ScaledObject, Signal
@@ -53,8 +53,8 @@ def ns() -> str:
     return f"tenant-{next(_numbers)}"
 
 
-def demand(*namespaces: str) -> Demand:
-    return Demand(Signal.UTILIZATION, "auto", frozenset(namespaces), 300, 120)
+def need(*namespaces: str) -> Need:
+    return Need(Signal.UTILIZATION, "auto", frozenset(namespaces), 300, 120)
 
 
 def settings(**given: object) -> PrometheusSettings:
@@ -67,7 +67,7 @@ def in_cluster(history: Iterable[Series], cluster: dict[str, str]) -> list[Serie
 
 
 async def observed(source: PrometheusSource, namespace: str) -> Observation:
-    return await source.within(namespace).fetch(demand(namespace), NOW)
+    return await source.within(namespace).fetch(need(namespace), NOW)
 
 
 def newest(found: Observation) -> dict[str, float]:
@@ -151,8 +151,8 @@ async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
 @pytest.mark.parametrize(
     "text",
     [
-        query.snapshot(demand("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
-        query.ages(demand("ml")),
+        query.snapshot(need("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
+        query.ages(need("ml")),
         census.gpus(["GPU-1", "a\\b"]),
         census.exporters(),
         kube_state.JOBS,
@@ -200,7 +200,7 @@ async def test_every_question_names_its_one_namespace(
         source = PrometheusSource("default", settings(url=proxy.url, **setting))
         tenant = source.within(ns)
         await tenant.synchronize()
-        asked = demand(ns)
+        asked = need(ns)
         assert newest(await tenant.fetch(asked, NOW)) == {"bert-7b6667bd9-bbbbb": 90}
         assert newest(await tenant.history(asked, NOW)).keys() == {"bert-7b6667bd9-bbbbb"}
         assert (await tenant.locate(["GPU-bert-7b6667bd9-bbbbb"], NOW)).reported
@@ -290,7 +290,7 @@ async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(
 ) -> None:
     own = promql.own('x{"k8s.cluster"="y"}', promql.Policy.ALLOW, "ml")
     source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
-    asked = Demand(Signal.NUMBER, own.name, frozenset({"ml"}), 60, 30, query=own)
+    asked = Need(Signal.NUMBER, own.name, frozenset({"ml"}), 60, 30, query=own)
     with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):
         await source.fetch(asked, time.time())
     await source.close()
