@@ -84,6 +84,7 @@ async def _start_evaluator(
         named,
         observe,
         cluster=_cluster(observe) if settings.kubernetes else None,
+        pace=settings.demand_pace,
         give_up_seconds=settings.give_up_seconds,
     )
     stack.push_async_callback(evaluations.close)

@@ -32,7 +32,8 @@ class Decision:
     refused: bool = False
     """GetMetrics fails with the reason (UNAVAILABLE): `onUnknown: error`."""
     signal: bool = False
-    """A GPU above activationThreshold says active: the only thing StreamIsActive may push."""
+    """Something said active, a GPU above activationThreshold or another signal: the only thing
+    StreamIsActive may push."""
     average: float | None = None
     """Load per replica, for people."""
     expected: int = 0
@@ -45,6 +46,23 @@ class Decision:
     """By whom it is known which pods there are; None: there is no snapshot yet."""
     ignored: tuple[str, ...] = ()
     """Ready pods that never showed a GPU, while others of the workload did."""
+
+    @property
+    def is_zero_by_choice(self) -> bool:
+        """Whether nobody knows the load, and the trigger wants that to be nothing."""
+        return self.state is State.UNKNOWN and self.value is not None
+
+    @property
+    def shows_pods(self) -> bool:
+        """Whether it is known that the workload has pods now."""
+        known = self.state in (State.MEASURED, State.STARTING, State.PARTIAL)
+        return known or bool(self.reporting_pods or self.expected)
+
+    @property
+    def has_no_pods(self) -> bool:
+        """Whether the workload is known to have no pods, now or from before."""
+        remembered = self.state is State.UNKNOWN and self.active is False
+        return self.state.is_gone or (remembered and not self.is_zero_by_choice)
 
 
 _REASONS = {

@@ -4,19 +4,22 @@ It knows sources only by their port, and gRPC, logs and metrics not at all. An e
 raises because of a source: what is wrong with one is the reason of the decision.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler import condition, decision, errors, facts, feed, memory
+from keda_gpu_scaler import decision, errors, facts, feed, memory, signals
+from keda_gpu_scaler.alerting import Alerting, NoAlerts
 from keda_gpu_scaler.cluster import Cluster
-from keda_gpu_scaler.decision import Context, Decision, State
-from keda_gpu_scaler.feed import Feed
+from keda_gpu_scaler.decision import Decision
+from keda_gpu_scaler.demand import USUAL_PACE, Demand, DemandSpec, Pace
+from keda_gpu_scaler.demands import Demands
 from keda_gpu_scaler.feeds import Feeds
+from keda_gpu_scaler.loads import Loaded, Loads
 from keda_gpu_scaler.memory import Memory
-from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.source import Source
 from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 
@@ -32,22 +35,26 @@ TRIGGERS_REMEMBERED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The last decision about one trigger, and what to remember of it."""
+    """The last decision about one trigger, what it was made of, and what to remember of it."""
 
     decision: Decision
     decided_at: float
+    loaded: Loaded
+    alert: str | None
     memory: Memory | None
 
 
 class Evaluator:
     """Decides triggers. They share one snapshot per (source, signal, profile) or own query."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the composition root's values, all by name
         self,
         sources: Mapping[str, Source],
         observe: facts.Observer = facts.ignore,
         *,
         cluster: Cluster | None = None,
+        alerts: Alerting | None = None,
+        pace: Pace = USUAL_PACE,
         give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -57,14 +64,18 @@ class Evaluator:
             sources: by the name that triggers call them.
             observe: is told of every decision, snapshot and change of a source.
             cluster: the Kubernetes API, where it is asked.
+            alerts: who is told of alerts, where anybody is.
+            pace: how often demand is asked for.
             give_up_seconds: how long a pod that vanished with its exporter counts as missing.
             clock: seconds that never go back.
         """
         self._cluster, self._observe, self._clock = cluster, observe, clock
-        self._give_up_seconds = give_up_seconds
+        self._alerts = alerts or NoAlerts()
         self._feeds = Feeds(
             sources, observe, cluster=cluster, give_up_seconds=give_up_seconds, clock=clock
         )
+        self._loads = Loads(self._feeds, give_up_seconds)
+        self._demands = Demands(sources, observe, pace=pace, clock=clock)
         self._records: TTLCache[tuple[ScaledObject, TriggerSpec], _Record] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
@@ -79,11 +90,19 @@ class Evaluator:
         """End what is on its way and close every source."""
         if self._cluster is not None:
             await self._cluster.close()
+        await self._demands.close()
         await self._feeds.close()
 
-    def step_seconds(self, source: str) -> float:
-        """Return how often a source can have something new."""
-        return self._feeds.step_seconds(source)
+    def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
+        """Return how long it takes until there can be something new to say."""
+        due_seconds = self._demands.due_seconds(scaled_object, spec)
+        return min(self._feeds.step_seconds(spec.source), due_seconds)
+
+    def listen(
+        self, scaled_object: ScaledObject, call: Callable[[], None]
+    ) -> contextlib.AbstractContextManager[None]:
+        """Have `call` called when there is something new before that, while the context lasts."""
+        return self._alerts.listen(scaled_object, call)
 
     async def evaluate(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
@@ -95,70 +114,96 @@ class Evaluator:
             spec: the trigger.
             timeout_seconds: what is left of the caller's deadline; None: he set none.
         """
-        asked_at = self._clock()
-        if self._cluster is not None and isinstance(spec.pods, ScaleTarget):
-            try:
-                pods = await self._cluster.target(scaled_object, _patience(timeout_seconds))
-            except errors.SourceError as error:
-                return self._without_target(scaled_object, spec, str(error))
-            spec = replace(spec, pods=pods, workload=str(pods))
+        deadline = self._clock() + _patience(timeout_seconds)
+        try:
+            spec = await self._aimed(scaled_object, spec, timeout_seconds)
+        except errors.SourceError as error:
+            # Nobody knows whose load it would be: nothing is known of it, nor remembered.
+            loaded = Loaded(decision.unknown(spec, str(error), None))
+            return await self._concluded(scaled_object, spec, loaded, None, deadline)
         record = self._records.get((scaled_object, spec))
-        if record is not None and asked_at - record.decided_at < SAME_POLL_SECONDS:
+        if record is not None and self._is_of_this_poll(scaled_object, record):
             return record.decision
-        need = _need(spec, self.step_seconds(spec.source))
-        shared = self._feeds.of(spec, need)
-        await shared.refresh(need, asked_at + _patience(timeout_seconds))
-        decided, kept = self._decided(spec, shared, need, record.memory if record else None)
-        self._records[scaled_object, spec] = _Record(decided, self._clock(), kept)
-        self._observe(
-            facts.Evaluated(scaled_object, spec, decided, _age(shared), shared.source_name)
-        )
+        last, before = (None, None) if record is None else (record.loaded, record.memory)
+        loaded = await self._loads.decide(spec, last, before, deadline)
+        return await self._concluded(scaled_object, spec, loaded, record, deadline)
+
+    async def demand(
+        self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
+    ) -> Demand:
+        """Return the demand alone, within the same time; it needs no GPU to be known.
+
+        Args:
+            scaled_object: whose trigger it is.
+            spec: a trigger with a demand.
+            timeout_seconds: what is left of the caller's deadline; None: he set none.
+        """
+        if spec.demand is None:
+            raise ValueError("a trigger without demandQuery was asked for its demand")
+        deadline = self._clock() + _patience(timeout_seconds)
+        return await self._asked(scaled_object, spec, spec.demand, deadline)
+
+    async def _aimed(
+        self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
+    ) -> TriggerSpec:
+        """Return the trigger with the pods of the scale target, where it names none itself."""
+        if self._cluster is None or not isinstance(spec.pods, ScaleTarget):
+            return spec
+        pods = await self._cluster.target(scaled_object, _patience(timeout_seconds))
+        return replace(spec, pods=pods, workload=str(pods))
+
+    def _is_of_this_poll(self, scaled_object: ScaledObject, record: _Record) -> bool:
+        if record.alert != self._alerts.firing(scaled_object):
+            return False
+        return self._clock() - record.decided_at < SAME_POLL_SECONDS
+
+    async def _concluded(
+        self,
+        scaled_object: ScaledObject,
+        spec: TriggerSpec,
+        loaded: Loaded,
+        record: _Record | None,
+        deadline: float,
+    ) -> Decision:
+        """Return the decision with all signals in it; remember it, and state it if it is new."""
+        alert = self._alerts.firing(scaled_object)
+        decided = await self._with_signals(scaled_object, spec, loaded, alert, deadline)
+        is_new = record is None or loaded is not record.loaded
+        kept = loaded.memory if record is None or is_new else record.memory
+        if decided.signal and not loaded.decision.signal:
+            kept = memory.remember(kept, decided, loaded.decided_at)
+        made = _Record(decided, self._clock(), loaded, alert, kept)
+        self._records[scaled_object, spec] = made
+        if record is None or is_new or decided != record.decision:
+            age = loaded.snapshot_age_seconds
+            self._observe(facts.Evaluated(scaled_object, spec, decided, age, loaded.source))
         return decided
 
-    def _without_target(self, scaled_object: ScaledObject, spec: TriggerSpec, why: str) -> Decision:
-        """Nobody knows whose load it would be: nothing is known of it, nor remembered."""
-        decided = decision.unknown(spec, why, None)
-        self._observe(facts.Evaluated(scaled_object, spec, decided, None))
+    async def _with_signals(
+        self,
+        scaled_object: ScaledObject,
+        spec: TriggerSpec,
+        loaded: Loaded,
+        alert: str | None,
+        deadline: float,
+    ) -> Decision:
+        """Look at one signal after the other, until one says active."""
+        decided = loaded.decision
+        if not decided.signal and loaded.neighbour is not None:
+            decided = signals.with_neighbour(decided, str(spec.neighbour), loaded.neighbour)
+        if not decided.signal and alert is not None:
+            decided = signals.with_alert(decided, alert)
+        if not decided.signal and spec.demand is not None:
+            demand = await self._asked(scaled_object, spec, spec.demand, deadline)
+            decided = signals.with_demand(decided, spec.demand, demand)
         return decided
 
-    def _decided(
-        self, spec: TriggerSpec, shared: Feed, need: Need, before: Memory | None
-    ) -> tuple[Decision, Memory | None]:
-        """Decide now; where the load is unknown now, with what was known before."""
-        now = shared.now()
-        taken = shared.snapshot
-        if taken is None or not shared.covers(need):
-            why = shared.trouble or f"source {spec.source}: no answer yet"
-            return decision.unknown(spec, why, self._recalled(spec, before, now)), before
-        context = Context(now, self._give_up_seconds, trouble=shared.trouble)
-        decided = decision.decide(spec, taken, context)
-        if decided.state is not State.UNKNOWN:
-            return decided, memory.remember(before, decided, taken.at)
-        last = decision.decide(spec, taken, replace(context, now=taken.at))
-        kept = memory.remember(before, last, taken.at)
-        lost_at = shared.failure.since if shared.failure is not None else now
-        recalled = self._recalled(spec, kept, lost_at)
-        return decision.decide(spec, taken, replace(context, remembered=recalled)), kept
-
-    def _recalled(self, spec: TriggerSpec, kept: Memory | None, lost_at: float) -> State | None:
-        return memory.recall(kept, lost_at, self.step_seconds(spec.source))
-
-
-def _age(shared: Feed) -> float | None:
-    return None if shared.snapshot is None else shared.now() - shared.snapshot.at
-
-
-def _need(spec: TriggerSpec, step_seconds: float) -> Need:
-    window = spec.window_seconds if spec.window_seconds is not None else condition.WINDOW_SECONDS
-    reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
-    return Need(
-        spec.shared_signal,
-        spec.profile,
-        frozenset({spec.pods.namespace}),
-        span_seconds=reach + step_seconds,
-        window_seconds=max(window, spec.activation_window_seconds),
-        query=spec.query,
-    )
+    async def _asked(
+        self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec, deadline: float
+    ) -> Demand:
+        demand = await self._demands.ask(scaled_object, spec, wanted, deadline)
+        self._observe(facts.DemandKnown(scaled_object, spec, demand))
+        return demand
 
 
 def _patience(timeout_seconds: float | None) -> float:

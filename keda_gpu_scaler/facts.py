@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keda_gpu_scaler.decision import Decision
+from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 
@@ -26,13 +27,22 @@ class Evaluated:
 
 
 @dataclass(frozen=True, slots=True)
+class DemandKnown:
+    """A trigger's demand was asked for; it may have been answered from what was known."""
+
+    scaled_object: ScaledObject
+    spec: TriggerSpec
+    demand: Demand
+
+
+@dataclass(frozen=True, slots=True)
 class Queried:
     """One request went to a source, and this came of it."""
 
     source: str
     query: str
     """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, own,
-    own-targets, own-age, own-history, scrape."""
+    own-targets, own-age, own-history, demand, scrape."""
     seconds: float
     error: str | None
     """The reason in words, or None when it was answered."""
@@ -63,7 +73,7 @@ class SourceChanged:
 
 @dataclass(frozen=True, slots=True)
 class OwnQueryChanged:
-    """A user's own query failed or works again; stated once at each change."""
+    """A user's own query, or demandQuery, failed or works again; stated once at each change."""
 
     source: str
     query: str
@@ -111,6 +121,7 @@ class Called:
 
 Fact = (
     Evaluated
+    | DemandKnown
     | Queried
     | SnapshotTaken
     | SourceChanged

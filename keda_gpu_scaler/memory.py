@@ -38,9 +38,12 @@ def recall(memory: Memory | None, lost_at: float, step_seconds: float) -> State 
 
 
 def remember(memory: Memory | None, decision: Decision, at: float) -> Memory | None:
-    """Return the memory after a decision about the instant `at`."""
+    """Return the memory after a decision about the instant `at`.
+
+    A workload that something calls active is not at rest, even if it has no pods yet.
+    """
     if decision.state is not State.UNKNOWN:
-        return Memory(decision.state, at)
+        return Memory(State.MEASURED if decision.signal else decision.state, at)
     if memory is None:
         return None
     if decision.signal:

@@ -97,7 +97,7 @@ def held(active: bool | None, *, signal: bool) -> str:  # noqa: FBT001 - an answ
     if active is None:
         return "hold, and nothing is remembered that could tell whether the workload is active"
     if active:
-        return "hold, active because the workload had pods when it was last known"
+        return "hold, active because the workload was not at rest when it was last known"
     return "hold, inactive because the workload had no pods when it was last known"
 
 

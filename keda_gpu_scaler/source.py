@@ -54,5 +54,14 @@ class Source(Protocol):
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
         """Return what the cluster says of the pods there; None where nobody here says anything."""
 
+    async def number(self, text: str) -> float | None:
+        """Return the one number that an expression gives now; None where it gives nothing.
+
+        Anything else than a number from 0 up, such as two of them, is an error.
+
+        Args:
+            text: in the source's own language.
+        """
+
     async def close(self) -> None:
         """Let go of connections and tasks."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from keda_gpu_scaler.demand import DemandSpec
 from keda_gpu_scaler.own_query import OwnQuery
 
 
@@ -176,6 +177,9 @@ class TriggerSpec:
     """The user's own PromQL in place of the profile's metric."""
     only_shown: bool = False
     """Nobody said which pods: those that the samples show, and no others."""
+    neighbour: PodSelector | None = None
+    """The pods of activationWorkload, in the same namespace: active while their GPUs are."""
+    demand: DemandSpec | None = None
     warnings: tuple[str, ...] = ()
     """What is legal and still likely to disappoint, in one sentence each."""
 

@@ -44,6 +44,10 @@ class ScriptedSource:
     located: list[frozenset[str]] = field(default_factory=list)
     is_selective: bool = False
     """Its answers leave out pods that are there, and tell nothing of exporters."""
+    numbers: dict[str, float | Exception | None] = field(default_factory=dict)
+    """What it says to a demandQuery; to any other it says nothing."""
+    number_gate: asyncio.Event | None = None
+    numbers_asked: list[str] = field(default_factory=list)
     closed: bool = False
     started: bool = False
     is_per_namespace: bool = False
@@ -109,6 +113,16 @@ class ScriptedSource:
         if self.evidence_trouble is not None:
             raise self.evidence_trouble
         return self.said
+
+    async def number(self, text: str) -> float | None:
+        """Say what was scripted."""
+        self.numbers_asked.append(text)
+        if self.number_gate is not None:
+            await self.number_gate.wait()
+        said = self.numbers.get(text)
+        if isinstance(said, Exception):
+            raise said
+        return said
 
     def _shown(self, need: Need, observation: Observation) -> Observation:
         asked = tuple(one for one in observation.series if one.namespace in need.namespaces)

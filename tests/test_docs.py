@@ -29,7 +29,7 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
 
 def trigger_row(name: str, key: trigger.Key) -> list[str]:
     default = f"`{key.default}`" if key.default else key.otherwise.replace("<", r"\<")
-    return [f"`{name}`" if key.is_supported else f"`{name}` †", default, key.meaning]
+    return [f"`{name}`", default, key.meaning]
 
 
 def setting_rows() -> list[list[str]]:
@@ -78,7 +78,7 @@ def test_the_readme_has_every_trigger_key_with_its_default() -> None:
 def test_the_page_on_triggers_explains_every_key_of_this_version() -> None:
     page = (ROOT / "docs" / "trigger.md").read_text()
     explained = set(re.findall(r"`(\w+)(?:: [\w-]+)?`", page))
-    assert {name for name, key in trigger.KEYS.items() if key.is_supported} <= explained
+    assert trigger.KEYS.keys() <= explained
 
 
 def test_the_page_on_settings_has_every_setting_with_its_default() -> None:

@@ -383,7 +383,7 @@ async def test_lost_pods_are_looked_for_by_their_gpus(bench: Bench) -> None:
 
 
 async def test_the_step_is_the_source_s(bench: Bench) -> None:
-    assert bench.evaluator.step_seconds("default") == STEP
+    assert bench.evaluator.until_news_seconds(BERT, spec()) == STEP
     assert bench.source.started
 
 

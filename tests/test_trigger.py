@@ -388,34 +388,6 @@ def test_a_namespace_must_be_one(name: str) -> None:
     assert "; expected a namespace: lower-case letters" in mistake(namespace=name)
 
 
-@pytest.mark.parametrize(
-    ("key", "right", "wrong"),
-    [
-        ("activationWorkload", "sts/upstream", "pod/upstream"),
-        ("demandQuery", "sum(queue_depth)", " "),
-        ("demandActivationThreshold", "0", "-1"),
-        ("demandThreshold", "5", "0"),
-        ("demandOnEmpty", "inactive", "maybe"),
-    ],
-)
-def test_keys_of_later_versions_are_checked_and_refused(key: str, right: str, wrong: str) -> None:
-    assert mistake(**{key: right}).endswith("; not supported by this version of the scaler")
-    first, second = mistakes({**MINIMAL, key: wrong})
-    assert f"- {key}: " in first
-    assert "; expected " in first
-    assert second.endswith("; not supported by this version of the scaler")
-
-
-def test_the_table_says_which_keys_are_for_later_versions() -> None:
-    later = {key for key, row in trigger.KEYS.items() if not row.is_supported}
-    refused = {
-        key
-        for key in trigger.KEYS
-        if any("not supported by" in line for line in mistakes({key: "?", "threshold": "x"}))
-    }
-    assert later == refused
-
-
 @pytest.mark.parametrize("pattern", ["(", "a)|(b", "(?=x)", "((a{100}){100}){100}", "\\", "é"])
 def test_a_pattern_that_is_no_re2_is_refused(pattern: str) -> None:
     assert "; expected an RE2 pattern" in mistake(podPattern=pattern)
@@ -478,7 +450,5 @@ def test_the_documented_defaults_are_those_that_hold() -> None:
 @pytest.mark.parametrize("key", [key for key, row in trigger.KEYS.items() if row.default])
 def test_a_default_written_out_changes_nothing(key: str) -> None:
     row = trigger.KEYS[key]
-    if row.is_supported:
-        assert parse(**{key: row.default or row.otherwise}) == parse()
-    else:
-        assert "not supported" in mistake(**{key: row.default or row.otherwise})
+    demand = {"demandQuery": "vector(1)"} if key.startswith("demand") else {}
+    assert parse(**demand, **{key: row.default or row.otherwise}) == parse(**demand)

@@ -74,7 +74,7 @@ class LogObserver:
                 self._evidence_changed(fact)
             case facts.WatchChanged():
                 self._watch_changed(fact)
-            case facts.SnapshotTaken() | facts.Called():
+            case facts.SnapshotTaken() | facts.Called() | facts.DemandKnown():
                 pass
             case _:
                 self._queried(fact)

@@ -12,7 +12,7 @@ written from the parsed tree, so that no server can understand it in another way
     policy      what the operator allows, and what becomes of a query under it
 """
 
-from keda_gpu_scaler.promql.policy import Policy, own
+from keda_gpu_scaler.promql.policy import Policy, number, own
 from keda_gpu_scaler.promql.text import quoted
 
-__all__ = ["Policy", "own", "quoted"]
+__all__ = ["Policy", "number", "own", "quoted"]

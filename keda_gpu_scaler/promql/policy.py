@@ -14,7 +14,7 @@ from keda_gpu_scaler.own_query import Origin, OwnQuery
 from keda_gpu_scaler.promql import confinement, reading, tree, writing
 
 LARGEST_REACH_SECONDS = 3600.0
-"""What a query asks for is asked for again at every instant of the window."""
+"""Whatever a query asks for is asked for again and again."""
 _SELECTORS = 20
 _UNCONFINED = frozenset({"info"})
 """Functions that read series which no selector names."""
@@ -79,6 +79,22 @@ def own(text: str, policy: Policy, namespace: str) -> OwnQuery:
     )
 
 
+def number(text: str, policy: Policy, namespace: str) -> str:
+    """Return an expression for one number, as it is sent.
+
+    Args:
+        text: what the user wrote: an expression for a scalar or an instant vector.
+        policy: what the operator has decided.
+        namespace: the ScaledObject's.
+
+    Raises:
+        ValueError: it cannot or may not be asked; the words follow "expected".
+    """
+    asked = allowed(text, reading.number, policy, namespace)
+    _longest_reaches(tree.reaches(asked.root), asked.more)
+    return asked.text
+
+
 def _check_not_denied(policy: Policy) -> None:
     if policy is Policy.DENY:
         raise ValueError(
@@ -97,15 +113,20 @@ def _check_confinable(root: Expr) -> None:
 
 
 def _origins(found: Iterable[tree.Reach], more: writing.More) -> list[Origin]:
+    longest = _longest_reaches(found, more)
+    if not longest:
+        raise ValueError("an expression with a metric in it: without one it says nothing of a pod")
+    return [Origin(text, seconds) for text, seconds in longest.items()]
+
+
+def _longest_reaches(found: Iterable[tree.Reach], more: writing.More) -> dict[str, float]:
     """Return the selectors without repetition, each with the longest time it reaches back."""
     longest: dict[str, float] = {}
     for selector, seconds in found:
         text = writing.written(selector, more)
         longest[text] = max(seconds, longest.get(text, 0.0))
-    if not longest:
-        raise ValueError("an expression with a metric in it: without one it says nothing of a pod")
     if len(longest) > _SELECTORS:
         raise ValueError(f"a PromQL expression with at most {_SELECTORS} different selectors")
-    if max(longest.values()) > LARGEST_REACH_SECONDS:
+    if max(longest.values(), default=0.0) > LARGEST_REACH_SECONDS:
         raise ValueError("a PromQL expression whose ranges, added up, reach back at most 1h")
-    return [Origin(text, seconds) for text, seconds in longest.items()]
+    return longest

@@ -87,6 +87,19 @@ def instant_vector(text: str) -> Expr:
     return parsed
 
 
+def number(text: str) -> Expr:
+    """Return the parsed expression, which can give one number: a scalar, or a vector of one.
+
+    Raises:
+        ValueError: it gives something else, or is no PromQL.
+    """
+    parsed = expression(text)
+    given = tree.kind(parsed)
+    if given not in (Kind.VECTOR, Kind.SCALAR):
+        raise ValueError(f"a PromQL expression for one number, and this is {_GIVEN[given]}")
+    return parsed
+
+
 def _mistake(text: str, words: str) -> str:
     if words == _NO_SYNTAX:
         position, expected = place.of_mistake(text, _is_written_well)

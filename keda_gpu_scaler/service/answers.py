@@ -7,6 +7,7 @@ both are always set, so that every version scales on the same number.
 import math
 
 from keda_gpu_scaler import decision, errors, spec
+from keda_gpu_scaler import demand as demands
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 
 # KEDA and the HPA count thousandths in a signed 64-bit integer, which ends at 9.2e18.
@@ -16,14 +17,27 @@ _UNNOTICED_ROUNDING = 0.05
 
 
 def metric_spec(trigger_spec: spec.TriggerSpec) -> pb.GetMetricSpecResponse:
-    """Say under which name and against which target the trigger is measured."""
-    threshold = _countable(trigger_spec.threshold)
-    metric = pb.MetricSpec(
-        metricName=trigger_spec.metric_name,
-        targetSize=_whole_target(threshold),
-        targetSizeFloat=threshold,
+    """Say under which names and against which targets the trigger is measured.
+
+    The HPA takes the larger number of replicas where there are two.
+    """
+    specs = [_metric_spec(name, target) for name, target in targets(trigger_spec).items()]
+    return pb.GetMetricSpecResponse(metricSpecs=specs)
+
+
+def targets(trigger_spec: spec.TriggerSpec) -> dict[str, float]:
+    """Return the target of each metric of a trigger, by the metric's name."""
+    found = {trigger_spec.metric_name: trigger_spec.threshold}
+    if trigger_spec.demand is not None and trigger_spec.demand.threshold is not None:
+        found[demands.METRIC_NAME] = trigger_spec.demand.threshold
+    return found
+
+
+def _metric_spec(name: str, target: float) -> pb.MetricSpec:
+    threshold = _countable(target)
+    return pb.MetricSpec(
+        metricName=name, targetSize=_whole_target(threshold), targetSizeFloat=threshold
     )
-    return pb.GetMetricSpecResponse(metricSpecs=[metric])
 
 
 def rounding_warning(threshold: float) -> str | None:
@@ -46,9 +60,31 @@ def metric_value(metric_name: str, decided: decision.Decision) -> pb.GetMetricsR
     """
     if decided.refused:
         raise errors.UnknownLoadError(decided.reason)
-    if decided.value is None:
+    return _values(metric_name, decided.value)
+
+
+def demand_value(
+    metric_name: str, demand: demands.Demand, on_unknown: spec.OnUnknown
+) -> pb.GetMetricsResponse:
+    """Answer with the demand, or with none to hold the replicas.
+
+    Args:
+        metric_name: the name the caller asked for, which the answer repeats.
+        demand: what came of asking.
+        on_unknown: what the trigger wants where nobody knows; a demand never becomes 0 by it.
+
+    Raises:
+        errors.UnknownLoadError: the demand is unknown and the trigger wants an error then.
+    """
+    if demand.value is None and on_unknown is spec.OnUnknown.ERROR:
+        raise errors.UnknownLoadError(f"{demand.trouble}: an error by onUnknown error")
+    return _values(metric_name, demand.value)
+
+
+def _values(metric_name: str, number: float | None) -> pb.GetMetricsResponse:
+    if number is None:
         return pb.GetMetricsResponse()
-    value = _countable(decided.value)
+    value = _countable(number)
     metric = pb.MetricValue(
         metricName=metric_name, metricValue=math.ceil(value), metricValueFloat=value
     )

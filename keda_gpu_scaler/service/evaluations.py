@@ -1,8 +1,11 @@
 """The port behind the service: who decides, seen from the calls that ask. Types only."""
 
+import contextlib
+from collections.abc import Callable
 from typing import Protocol
 
 from keda_gpu_scaler import decision, spec
+from keda_gpu_scaler.demand import Demand
 
 
 class Evaluations(Protocol):
@@ -26,5 +29,21 @@ class Evaluations(Protocol):
             timeout_seconds: what is left of the caller's deadline; None when it set none.
         """
 
-    def step_seconds(self, source: str, /) -> float:
-        """Tell how often a source has something new to say."""
+    async def demand(
+        self,
+        scaled_object: spec.ScaledObject,
+        trigger_spec: spec.TriggerSpec,
+        timeout_seconds: float | None,
+        /,
+    ) -> Demand:
+        """Find the demand for the workload of a trigger that has a demandQuery; bound as above."""
+
+    def until_news_seconds(
+        self, scaled_object: spec.ScaledObject, trigger_spec: spec.TriggerSpec, /
+    ) -> float:
+        """Tell how long it takes until there can be something new to say."""
+
+    def listen(
+        self, scaled_object: spec.ScaledObject, call: Callable[[], None], /
+    ) -> contextlib.AbstractContextManager[None]:
+        """Have `call` called when there is something new before that, while the context lasts."""

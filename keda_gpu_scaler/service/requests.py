@@ -5,6 +5,7 @@ strings give the same spec, so the last few thousand triggers stay parsed.
 """
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -65,9 +66,10 @@ class Triggers:
         # Sorted, so that the mistakes of one trigger are always listed in the same order.
         metadata = dict(sorted(items))
         parsed = trigger.parse(scaled_object, metadata, self._access)
-        rounding = answers.rounding_warning(parsed.threshold)
-        if rounding is not None:
-            self._note_once("trigger.target_rounded", scaled_object, rounding)
+        for target in answers.targets(parsed).values():
+            rounding = answers.rounding_warning(target)
+            if rounding is not None:
+                self._note_once("trigger.target_rounded", scaled_object, rounding)
         return parsed
 
 
@@ -78,15 +80,21 @@ def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:
     return request.scaledObjectRef
 
 
-def check_metric_name(requested: str, metric_name: str) -> None:
-    """Refuse to answer for a metric that is not the trigger's.
+def metric_name(requested: str, names: Collection[str]) -> str:
+    """Return which of a trigger's metrics is asked for.
+
+    Args:
+        requested: as the caller calls it.
+        names: of the trigger's metrics.
 
     Raises:
-        errors.RequestError: the request names another metric.
+        errors.RequestError: it is none of them.
     """
-    if metric_name not in (requested, _LEAKED_PREFIX.sub("", requested, count=1)):
-        shown = requested[:_SHOWN_CHARACTERS]
-        raise errors.RequestError(f"metricName {shown!r} is unknown, expected {metric_name!r}")
+    for name in (requested, _LEAKED_PREFIX.sub("", requested, count=1)):
+        if name in names:
+            return name
+    shown, expected = requested[:_SHOWN_CHARACTERS], " or ".join(map(repr, names))
+    raise errors.RequestError(f"metricName {shown!r} is unknown, expected {expected}")
 
 
 def _scaled_object(reference: pb.ScaledObjectRef) -> spec.ScaledObject:

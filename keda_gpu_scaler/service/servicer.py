@@ -50,10 +50,13 @@ class Servicer:
     async def GetMetrics(
         self, request: pb.GetMetricsRequest, context: Context
     ) -> pb.GetMetricsResponse:
-        """Answer the workload's load, or nothing in order to hold."""
+        """Answer the workload's load or its demand, or nothing in order to hold."""
         asked = self._triggers.read(requests.reference_of(request))
-        requests.check_metric_name(request.metricName, asked.spec.metric_name)
-        return answers.metric_value(request.metricName, await self._evaluate(asked, context))
+        name = requests.metric_name(request.metricName, answers.targets(asked.spec))
+        if name == asked.spec.metric_name:
+            return answers.metric_value(request.metricName, await self._evaluate(asked, context))
+        demand = await self._evaluations.demand(*asked, context.time_remaining())
+        return answers.demand_value(request.metricName, demand, asked.spec.on_unknown)
 
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
         """Answer whether the workload is active."""
@@ -65,15 +68,16 @@ class Servicer:
         """Push `true` when the workload becomes active, until the stream's life is over."""
         asked = self._triggers.read(request)
         life = streams.Life(self._draining, self._stream_seconds)
-        pushes = streams.Pushes()
+        pushes, news = streams.Pushes(), asyncio.Event()
         over = False
-        while not over:
-            step_seconds = self._evaluations.step_seconds(asked.spec.source)
-            decided = await self._attempt(asked, context)
-            now = time.monotonic()
-            if decided is not None and pushes.is_due(decided, step_seconds=step_seconds, now=now):
-                await context.write(pb.IsActiveResponse(result=True))
-            over = await life.is_over_within(step_seconds)
+        with self._evaluations.listen(asked.scaled_object, news.set):
+            while not over:
+                news.clear()
+                decided = await self._attempt(asked, context)
+                if decided is not None and pushes.is_due(decided, time.monotonic()):
+                    await context.write(pb.IsActiveResponse(result=True))
+                seconds = self._evaluations.until_news_seconds(*asked)
+                over = await life.is_over_within(seconds, news)
 
     async def StreamMetricSpec(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Send the spec, which only changes with the trigger, and keep the stream open."""
@@ -82,9 +86,7 @@ class Servicer:
         await streams.Life(self._draining, self._stream_seconds).is_over()
 
     async def _evaluate(self, asked: requests.Asked, context: Context) -> decision.Decision:
-        return await self._evaluations.evaluate(
-            asked.scaled_object, asked.spec, context.time_remaining()
-        )
+        return await self._evaluations.evaluate(*asked, context.time_remaining())
 
     async def _attempt(self, asked: requests.Asked, context: Context) -> decision.Decision | None:
         """Evaluate without ending the stream: KEDA waits longer after each stream that failed."""

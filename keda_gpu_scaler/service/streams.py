@@ -7,10 +7,13 @@ although another trigger is active.
 """
 
 import asyncio
+import math
 
 from keda_gpu_scaler import decision
 
 REPEAT_SECONDS = 15.0
+_EARLY_SECONDS = 2.5
+"""Evaluations come a little early or late: half of the usual time between two."""
 
 
 class Life:
@@ -24,19 +27,23 @@ class Life:
         self._draining = draining
         self._ends_at = _now() + seconds
 
-    async def is_over_within(self, seconds: float) -> bool:
-        """Wait for so long, or until the life is over; tell whether it is over."""
-        left = self._ends_at - _now()
+    async def is_over_within(self, seconds: float, news: asyncio.Event) -> bool:
+        """Wait for so long, for news, or until the life is over; tell whether it is over."""
+        waits = {asyncio.ensure_future(each.wait()) for each in (news, self._draining)}
+        left = max(0.0, self._ends_at - _now())
         try:
-            async with asyncio.timeout(min(seconds, left)):
-                await self._draining.wait()
-        except TimeoutError:
-            return left <= seconds
-        return True
+            await asyncio.wait(
+                waits, timeout=min(seconds, left), return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for wait in waits:
+                wait.cancel()
+        return self._draining.is_set() or self._ends_at <= _now()
 
     async def is_over(self) -> None:
         """Wait until the life is over."""
-        await self.is_over_within(float("inf"))
+        while not await self.is_over_within(math.inf, asyncio.Event()):
+            pass  # a timer may be early by the clock's resolution
 
 
 class Pushes:
@@ -46,23 +53,15 @@ class Pushes:
         self._signalled = False
         self._pushed_at = float("-inf")
 
-    def is_due(self, decided: decision.Decision, *, step_seconds: float, now: float) -> bool:
+    def is_due(self, decided: decision.Decision, now: float) -> bool:
         """Tell whether this decision is to be pushed; `now` is any clock's seconds."""
         rising = decided.signal and not self._signalled
         self._signalled = decided.signal
-        due = rising or (self._may_be_lost(decided) and self._is_old(step_seconds, now))
+        is_old = now - self._pushed_at > REPEAT_SECONDS - _EARLY_SECONDS
+        due = rising or (decided.signal and not decided.shows_pods and is_old)
         if due:
             self._pushed_at = now
         return due
-
-    @staticmethod
-    def _may_be_lost(decided: decision.Decision) -> bool:
-        return decided.signal and decided.reporting_pods == 0
-
-    def _is_old(self, step_seconds: float, now: float) -> bool:
-        # Evaluations come a little early or late; half a step decides for the nearest one.
-        repeat_seconds = max(step_seconds, REPEAT_SECONDS)
-        return now - self._pushed_at > repeat_seconds - step_seconds / 2
 
 
 def _now() -> float:

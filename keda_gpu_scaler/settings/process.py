@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keda_gpu_scaler.access import NO_NAMESPACE, Access
+from keda_gpu_scaler.demand import Pace
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import file, names, values
 from keda_gpu_scaler.settings import sources as kinds
@@ -75,6 +76,10 @@ class Settings(BaseSettings):
     """After this KEDA connects anew and finds new replicas of the scaler."""
     max_concurrent_rpcs: values.Count = 5_000
     """Calls open at once, streams included; one more is RESOURCE_EXHAUSTED."""
+    demand_interval_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = 5.0
+    """How often one demandQuery is asked at most; open streams look as often."""
+    demand_queries_per_second: values.Count = 10
+    """How many demandQueries a source is asked per second; more of them take turns."""
     other_namespaces: values.Namespaces = NO_NAMESPACE
     """Whose pods ScaledObjects of other namespaces may measure: namespaces separated by commas, or
     * for all; by default none."""
@@ -92,6 +97,11 @@ class Settings(BaseSettings):
             name for name, one in self.sources.items() if isinstance(one, kinds.ScrapeSettings)
         )
         return Access(users, self.other_namespaces, self.own_promql, direct, self.kubernetes)
+
+    @property
+    def demand_pace(self) -> Pace:
+        """How often sources are asked about demand."""
+        return Pace(self.demand_interval_seconds, self.demand_queries_per_second)
 
     @field_validator("sources")
     @classmethod

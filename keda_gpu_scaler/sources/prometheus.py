@@ -153,6 +153,13 @@ class PrometheusSource:
         """Return what kube-state-metrics says of these namespaces, if this server scrapes it."""
         return await self._state_metrics.evidence(namespaces, at)
 
+    async def number(self, text: str) -> float | None:
+        """Return the one number that a PromQL expression gives at the server's own now.
+
+        VictoriaMetrics answers for 30 s ago then, as to everybody who names no time.
+        """
+        return await self._questions.asked("demand", text, None, prometheus_api.number)
+
     async def _observed(self, kind: str, need: Need, at: float, step: float) -> Observation:
         """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
         wide = self._detection.widened(need)

@@ -76,6 +76,30 @@ def clock(answer: Answer) -> Clock:
     return Clock(seconds, takes_long_queries=scalar)
 
 
+def number(answer: Answer) -> float | None:
+    """Return the one number of a result; None where it has no element.
+
+    Raises:
+        errors.SourceRefusedError: the server answered with an error.
+        errors.SourceMalformedError: the answer is partial, of the wrong shape, or no number from 0.
+    """
+    result = _result(answer, "scalar", "vector")
+    if not result:
+        return None
+    try:
+        points = [one["value"] for one in result] if isinstance(result[0], dict) else [result]
+        values = [float(value) for _, value in points]
+    except (KeyError, TypeError, ValueError) as error:
+        raise errors.SourceMalformedError("a vector of the wrong shape") from error
+    if len(values) > 1:
+        raise errors.SourceMalformedError(
+            f"{len(values)} elements instead of one number; sum(...) or max(...) makes one of them"
+        )
+    if not 0 <= values[0] < math.inf:
+        raise errors.SourceMalformedError(f"{values[0]:g} instead of a number from 0 up")
+    return values[0]
+
+
 def _labels(metric: Any) -> Mapping[str, str]:  # noqa: ANN401 - JSON is whatever came in
     if not isinstance(metric, dict) or not all(isinstance(text, str) for text in metric.values()):
         raise TypeError(metric)

@@ -121,6 +121,10 @@ class ScrapeSource:
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
         """Exporters know nothing of pods but their names."""
 
+    async def number(self, text: str) -> float | None:  # noqa: ARG002 - there is nobody to ask
+        """Refuse: exporters understand no expressions, and no trigger gets here with one."""
+        raise errors.SourceRefusedError("exporters understand no demandQuery")
+
     async def _run(self) -> None:
         try:
             while True:

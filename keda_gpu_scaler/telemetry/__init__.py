@@ -52,6 +52,8 @@ class Telemetry:
             case facts.Evaluated():
                 self._triggers.evaluated(fact)
                 self._snapshots.evaluated(fact)
+            case facts.DemandKnown():
+                self._triggers.demand_known(fact)
             case facts.SnapshotTaken():
                 self._snapshots.taken(fact)
             case facts.SourceChanged():

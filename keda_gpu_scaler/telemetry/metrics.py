@@ -84,6 +84,12 @@ AVERAGE = Metric(
 THRESHOLD = Metric(
     "keda_gpu_scaler_trigger_threshold", "gauge", _TRIGGER, "The target per replica."
 )
+DEMAND = Metric(
+    "keda_gpu_scaler_trigger_demand",
+    "gauge",
+    _TRIGGER,
+    "What demandQuery gives; absent while it is unknown or was not asked for.",
+)
 ACTIVE = Metric(
     "keda_gpu_scaler_trigger_active",
     "gauge",
@@ -136,6 +142,7 @@ METRICS = (
     VALUE,
     AVERAGE,
     THRESHOLD,
+    DEMAND,
     ACTIVE,
     STATE,
     TRIGGER_EVIDENCE,

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from keda_gpu_scaler import facts
 from keda_gpu_scaler.decision import State
+from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.telemetry import metrics
 from keda_gpu_scaler.telemetry.lately import Lately
@@ -25,11 +26,17 @@ class Triggers(Collector):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._decided: Lately[tuple[str, str, str], facts.Evaluated] = Lately(LIMIT, clock)
+        self._demands: Lately[tuple[str, str, str], Demand] = Lately(LIMIT, clock)
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Show this decision from now on."""
         namespace, name = fact.scaled_object
         self._decided.put((namespace, name, fact.spec.metric_name), fact)
+
+    def demand_known(self, fact: facts.DemandKnown) -> None:
+        """Show this demand from now on."""
+        namespace, name = fact.scaled_object
+        self._demands.put((namespace, name, fact.spec.metric_name), fact.demand)
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield one family per metric."""
@@ -41,6 +48,13 @@ class Triggers(Collector):
                 if value is not None:
                     family.add_metric(labels, value)
             yield family
+        family = GaugeMetricFamily(
+            metrics.DEMAND.name, metrics.DEMAND.meaning, labels=metrics.DEMAND.labels
+        )
+        for labels, demand in self._demands.items():
+            if demand.value is not None:
+                family.add_metric(labels, demand.value)
+        yield family
         yield _choice(metrics.STATE, State, decided, lambda fact: fact.decision.state)
         yield _choice(metrics.TRIGGER_EVIDENCE, Basis, decided, lambda fact: fact.decision.evidence)
 

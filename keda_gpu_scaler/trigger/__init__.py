@@ -14,7 +14,7 @@ from keda_gpu_scaler.spec import (
     Signal,
     TriggerSpec,
 )
-from keda_gpu_scaler.trigger import rules, values
+from keda_gpu_scaler.trigger import rules, signals, values
 from keda_gpu_scaler.trigger.keys import KEDA_KEYS, KEYS, Key
 from keda_gpu_scaler.trigger.reader import Reader
 
@@ -40,7 +40,6 @@ def parse(
         errors.SpecError: the trigger is wrong; the message lists every mistake.
     """
     reader = Reader(scaled_object, metadata)
-    rules.refuse_unsupported(reader)
     spec = _spec(reader, access)
     reader.raise_mistakes()
     return spec
@@ -55,6 +54,7 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)
     threshold = rules.threshold(reader, signal, gpu_aggregation)
     activation = rules.activation_threshold(reader, signal)
+    demand = signals.demand(reader, access)
     return TriggerSpec(
         pods=pods,
         workload=name,
@@ -73,6 +73,11 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
         source=rules.source(reader, access),
         query=query,
         only_shown=name == rules.EVERY_POD,
-        metric_name=reader.read("metricName", values.metric_name, f"gpu-{signal}"),
-        warnings=tuple(rules.warnings(signal, gpu_aggregation, threshold, activation)),
+        metric_name=signals.metric_name(reader, f"gpu-{signal}"),
+        neighbour=signals.neighbour(reader, pods.namespace),
+        demand=demand,
+        warnings=(
+            *rules.warnings(signal, gpu_aggregation, threshold, activation),
+            *signals.warnings(demand),
+        ),
     )

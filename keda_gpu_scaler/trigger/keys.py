@@ -17,12 +17,6 @@ class Key:
     """The text that holds when the key is not given; None when there is no fixed one."""
     otherwise: str = "-"
     """What holds in place of a fixed default, in words."""
-    is_supported: bool = True
-    """Whether this version can act on it; if not, it is checked and then refused."""
-
-
-def _later(meaning: str, default: str | None = None) -> Key:
-    return Key(meaning=meaning, default=default, is_supported=False)
 
 
 KEYS: Mapping[str, Key] = {
@@ -67,11 +61,18 @@ KEYS: Mapping[str, Key] = {
     "activationWindow": Key(
         meaning="idle means: no GPU was above activationThreshold in this time", default="2m"
     ),
-    "activationWorkload": _later("also active while the GPUs of this workload are"),
-    "demandQuery": _later("PromQL with one number that exists at zero replicas"),
-    "demandActivationThreshold": _later("active while the demand is above this", "0"),
-    "demandThreshold": _later("the demand that one replica can serve"),
-    "demandOnEmpty": _later("what a failed demandQuery means without pods", "error"),
+    "activationWorkload": Key(
+        meaning="also active while the GPUs of this workload are: [kind/]name, same namespace"
+    ),
+    "demandQuery": Key(meaning="PromQL for one number that exists at zero replicas: the demand"),
+    "demandActivationThreshold": Key(meaning="active while the demand is above this", default="0"),
+    "demandThreshold": Key(
+        meaning="the demand that one replica can serve: with it the demand also scales"
+    ),
+    "demandOnEmpty": Key(
+        meaning="what a demand that nobody knows means without pods: error, inactive or active",
+        default="error",
+    ),
     "startTimeout": Key(
         meaning="a pod that was never Ready and is younger than this is starting", default="30m"
     ),
@@ -123,4 +124,4 @@ def hint(key: str) -> str:
     nearest = get_close_matches(word, _KEYS_BY_LOWER_CASE, n=1)
     if nearest:
         return f"did you mean {_KEYS_BY_LOWER_CASE[nearest[0]]}{suffix}?"
-    return f"known are {', '.join(key for key, row in KEYS.items() if row.is_supported)}"
+    return f"known are {', '.join(KEYS)}"

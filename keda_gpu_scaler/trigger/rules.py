@@ -4,7 +4,7 @@ Pure. A rule speaks up only while the keys it compares are right in themselves, 
 reported once.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from keda_gpu_scaler import profiles, promql, workload
 from keda_gpu_scaler.access import Access, Namespaces
@@ -23,26 +23,10 @@ _IDLE_PERCENT = 2.0
 _UP_WHILE_IDLE = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Signal.TEMPERATURE})
 """A loaded model keeps these up without work: from where on it works only its owner knows."""
 _NO_USUAL_LEVEL = _UP_WHILE_IDLE | {Signal.NUMBER}
-_NOT_SUPPORTED = "not supported by this version of the scaler"
 _NO_WORKLOAD = (
     "expected [kind/]name such as deployment/bert, or podPattern; with "
     "KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef, in its own namespace"
 )
-_UNSUPPORTED: Mapping[str, Callable[[str], object]] = {
-    "activationWorkload": lambda text: workload.parse(text, ""),
-    "demandQuery": values.promql,
-    "demandActivationThreshold": values.level,
-    "demandThreshold": values.target,
-    "demandOnEmpty": values.choice(values.EmptyDemand),
-}
-
-
-def refuse_unsupported(reader: Reader) -> None:
-    """Check the keys that only a later version can act on, and refuse them aloud."""
-    for key, parser in _UNSUPPORTED.items():
-        if reader.has(key):
-            reader.read(key, parser, None)
-            reader.refuse(key, _NOT_SUPPORTED)
 
 
 def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:

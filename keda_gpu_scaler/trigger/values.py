@@ -28,14 +28,6 @@ _LISTED_NAMES = 10
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
 
-class EmptyDemand(StrEnum):
-    """What a demandQuery without an answer means while the workload has no pods."""
-
-    ERROR = "error"
-    INACTIVE = "inactive"
-    ACTIVE = "active"
-
-
 def target(text: str) -> float:
     """Return a threshold that KEDA can pass on: above 0, also after it rounds to thousandths."""
     number = _number(text)
@@ -120,13 +112,6 @@ def metric_name(text: str) -> str:
         )
     if _INDEXED_NAME.fullmatch(text):
         raise ValueError("a name without an index such as s0- before it: KEDA adds that itself")
-    return text
-
-
-def promql(text: str) -> str:
-    """Return a query; what is in it only its source can judge."""
-    if not text:
-        raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
     return text
 
 

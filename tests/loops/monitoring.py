@@ -1,7 +1,7 @@
 """The scaler's source: what a Prometheus stores of exporters and of kube-state-metrics."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evidence import Basis, Evidence
@@ -32,6 +32,8 @@ class Monitoring:
     """What Prometheus stores begins here."""
     listed_since: float = AT_ONCE
     """kube-state-metrics is scraped from here on."""
+    counted: dict[str, float | None] = field(default_factory=dict)
+    """What a demandQuery gives, by its text."""
     away_until: float = AT_ONCE
     """Prometheus answers nothing before; it goes on storing."""
 
@@ -88,6 +90,11 @@ class Monitoring:
         counted = any(pod.counts(scraped) for pod in self.pods)
         empty = frozenset() if counted else frozenset({("ml", self.owner)})
         return Evidence(pods, empty, frozenset({"ml"}), {KUBE_STATE: scraped}, settled)
+
+    async def number(self, text: str) -> float | None:
+        """Return what a router counts."""
+        self._answers()
+        return self.counted[text]
 
     def _answers(self) -> None:
         if self.clock() < self.away_until:

@@ -1,8 +1,8 @@
 """A real server on a free port, a real channel to it, and evaluations that follow a script."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import grpc
 
 from keda_gpu_scaler import decision, facts, service, spec
 from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
+from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 
@@ -61,6 +62,8 @@ class Script:
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked: list[tuple[spec.ScaledObject, spec.TriggerSpec, float | None]] = []
+        self.demanded = Demand(None, "nobody was asked")
+        self.listeners: list[Callable[[], None]] = []
         self._news = asyncio.Condition()
 
     async def evaluate(
@@ -79,10 +82,32 @@ class Script:
             raise line
         return line
 
-    def step_seconds(self, source: str) -> float:
-        """Tell the step, which is the same for every source here."""
-        assert source == "default"
+    async def demand(
+        self,
+        scaled_object: spec.ScaledObject,
+        trigger_spec: spec.TriggerSpec,
+        timeout_seconds: float | None,
+    ) -> Demand:
+        """Write down what is asked and answer the demand of the script."""
+        self.asked.append((scaled_object, trigger_spec, timeout_seconds))
+        return self.demanded
+
+    def until_news_seconds(
+        self, scaled_object: spec.ScaledObject, trigger_spec: spec.TriggerSpec
+    ) -> float:
+        """Tell how long a line of the script lasts."""
+        assert (scaled_object, trigger_spec.source) == (OBJECT, "default")
         return self._seconds_per_step
+
+    @contextmanager
+    def listen(self, scaled_object: spec.ScaledObject, call: Callable[[], None]) -> Iterator[None]:
+        """Keep who is to be called when there is news."""
+        assert scaled_object == OBJECT
+        self.listeners.append(call)
+        try:
+            yield
+        finally:
+            self.listeners.remove(call)
 
     async def asked_at_least(self, times: int) -> None:
         """Wait until so many evaluations have been asked for."""

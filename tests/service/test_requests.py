@@ -127,9 +127,11 @@ def test_a_metrics_request_without_a_reference_is_refused() -> None:
 
 @given(st.from_regex(r"s[0-9]{1,4}-", fullmatch=True))
 def test_the_triggers_metric_is_known_with_one_leaked_prefix(prefix: str) -> None:
-    requests.check_metric_name("gpu-utilization", "gpu-utilization")
-    requests.check_metric_name(f"{prefix}gpu-utilization", "gpu-utilization")
-    requests.check_metric_name(f"{prefix}gpu", f"{prefix}gpu")
+    names = ["gpu-utilization", "gpu-demand", f"{prefix}gpu"]
+    for name in names:
+        assert requests.metric_name(name, names) == name
+    assert requests.metric_name(f"{prefix}gpu-utilization", names) == "gpu-utilization"
+    assert requests.metric_name(f"{prefix}gpu-demand", names) == "gpu-demand"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_the_triggers_metric_is_known_with_one_leaked_prefix(prefix: str) -> Non
 )
 def test_another_metric_is_refused_with_the_expected_name(requested: str) -> None:
     with pytest.raises(errors.RequestError, match="expected 'gpu-utilization'") as caught:
-        requests.check_metric_name(requested, "gpu-utilization")
+        requests.metric_name(requested, ["gpu-utilization"])
 
     assert len(str(caught.value)) < 200
 

@@ -10,14 +10,14 @@ from keda_gpu_scaler import decision
 from keda_gpu_scaler.service import streams
 from tests.service.harness import QUIET, SIGNAL
 
-WAKING = replace(SIGNAL, reporting_pods=0)
+WAKING = replace(SIGNAL, state=decision.State.ENDED, reporting_pods=0)
 
 
 def pushed(*decisions: decision.Decision, step_seconds: float = 15) -> list[bool]:
     """Feed decisions that lie one step apart; tell for each whether it was pushed."""
     pushes = streams.Pushes()
     return [
-        pushes.is_due(decided, step_seconds=step_seconds, now=1000 + number * step_seconds)
+        pushes.is_due(decided, 1000 + number * step_seconds)
         for number, decided in enumerate(decisions)
     ]
 
@@ -58,7 +58,7 @@ def test_a_push_that_may_be_lost_is_repeated_while_no_pod_exists(
 
 def test_the_repetition_survives_an_evaluation_that_comes_a_little_early() -> None:
     pushes = streams.Pushes()
-    due = [pushes.is_due(WAKING, step_seconds=15, now=now) for now in (0.4, 15.1, 30.0)]
+    due = [pushes.is_due(WAKING, now) for now in (0.4, 15.1, 30.0)]
 
     assert due == [True, True, True]
 
@@ -68,18 +68,18 @@ def test_the_repetition_stops_with_the_first_pod() -> None:
 
 
 async def test_a_life_goes_on_after_a_step() -> None:
-    assert not await streams.Life(asyncio.Event(), 3600).is_over_within(0)
+    assert not await streams.Life(asyncio.Event(), 3600).is_over_within(0, asyncio.Event())
 
 
 async def test_a_life_is_over_when_its_time_is_up() -> None:
-    assert await streams.Life(asyncio.Event(), 0).is_over_within(3600)
+    assert await streams.Life(asyncio.Event(), 0).is_over_within(3600, asyncio.Event())
 
 
 async def test_a_life_is_over_when_the_server_drains() -> None:
     draining = asyncio.Event()
     draining.set()
 
-    assert await streams.Life(draining, 3600).is_over_within(math.inf)
+    assert await streams.Life(draining, 3600).is_over_within(math.inf, asyncio.Event())
 
 
 async def test_waiting_for_the_end_of_a_life_ends_with_it() -> None:

@@ -1,0 +1,55 @@
+"""The demand for a workload: what a trigger asks about it, and what came of asking. Values only.
+
+Demand exists without pods (requests at a router, the length of a queue), so that it can wake a
+workload whose GPUs show nothing yet, and say at once how many replicas are needed.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+METRIC_NAME = "gpu-demand"
+"""The metric's name in the HPA, beside the one of the load."""
+
+
+class OnEmpty(StrEnum):
+    """What a demand that nobody knows means while the workload has no pods."""
+
+    ERROR = "error"
+    INACTIVE = "inactive"
+    ACTIVE = "active"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandSpec:
+    """What a trigger says of the demand."""
+
+    text: str
+    """The expression as its source is sent it; it gives one number."""
+    activation_threshold: float
+    """Active while the demand is above this."""
+    threshold: float | None
+    """The demand that one replica can serve; None: the demand wakes and does not scale."""
+    on_empty: OnEmpty
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What came of asking."""
+
+    value: float | None
+    """Never negative, NaN or infinite; None: nobody knows."""
+    trouble: str = ""
+    """Why nobody knows, as a clause."""
+
+
+class Pace(NamedTuple):
+    """How often sources are asked about demand."""
+
+    interval_seconds: float = 5.0
+    """The shortest time between two askings of one expression."""
+    queries_per_second: float = 10.0
+    """How many askings a source gets, of all its expressions together."""
+
+
+USUAL_PACE = Pace()
