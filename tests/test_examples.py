@@ -7,31 +7,47 @@ import pytest
 import yaml
 
 from keda_gpu_scaler import spec, trigger
+from keda_gpu_scaler.promql import Policy
 from tests.triggers import access
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "scaledobjects").glob("*.yaml"))
-EXTERNAL = {"external", "external-push"}
+ADDRESS = "keda-gpu-scaler.keda.svc:6000"
+"""Where the examples reach the scaler."""
 
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 
 
 def read(path: Path) -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load(path.read_text())
+    """Return the ScaledObject of an example, which is the last of its objects."""
+    *_, document = objects(path)
     return document
 
 
-def external(document: dict[str, Any]) -> list[dict[str, Any]]:
-    return [each for each in document["spec"]["triggers"] if each["type"] in EXTERNAL]
+def objects(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text()))
 
 
-def parsed(document: dict[str, Any], metadata: dict[str, str]) -> spec.TriggerSpec:
+def is_ours(trigger: dict[str, Any]) -> bool:
+    return bool(trigger["metadata"].get("scalerAddress") == ADDRESS)
+
+
+def ours(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for each in document["spec"]["triggers"] if is_ours(each)]
+
+
+def parsed(
+    document: dict[str, Any], metadata: dict[str, str], policy: Policy = Policy.NAMESPACED
+) -> spec.TriggerSpec:
     named = spec.ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
-    return trigger.parse(named, metadata, access())
+    return trigger.parse(named, metadata, access(own_promql=policy))
 
 
 def test_there_is_an_example_of_each_use() -> None:
     names = {path.stem for path in EXAMPLES}
-    assert names == {"memory", "mig", "own-query", "statefulset", "two-triggers", "utilization"}
+    own_load = {"memory", "mig", "own-query", "statefulset", "utilization"}
+    from_zero = {"two-triggers", "router", "ingress", "queue", "pipeline", "overflow"}
+    others = {"business-hours", "http-add-on", "alert", "cluster-average"}
+    assert names == own_load | from_zero | others
 
 
 @every_example
@@ -46,8 +62,15 @@ def test_a_header_says_what_it_is_for(path: Path) -> None:
 def test_it_is_a_scaled_object_with_one_trigger_for_the_scaler(path: Path) -> None:
     document = read(path)
     assert (document["apiVersion"], document["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
-    (metadata,) = [each["metadata"] for each in external(document)]
-    assert metadata["scalerAddress"] == "keda-gpu-scaler.keda.svc:6000"
+    (one,) = ours(document)
+    assert one["type"] in {"external", "external-push"}
+    assert "fallback" not in document["spec"], "it cannot work with onUnknown: hold"
+
+
+@every_example
+def test_what_belongs_to_it_is_in_its_namespace(path: Path) -> None:
+    namespaces = {each["metadata"]["namespace"] for each in objects(path)}
+    assert len(namespaces) == 1
 
 
 @every_example
@@ -59,7 +82,7 @@ def test_metadata_are_strings_as_kubernetes_demands(path: Path) -> None:
 @every_example
 def test_the_trigger_is_accepted_without_a_warning(path: Path) -> None:
     document = read(path)
-    for each in external(document):
+    for each in ours(document):
         assert parsed(document, each["metadata"]).warnings == ()
 
 
@@ -67,7 +90,7 @@ def test_the_trigger_is_accepted_without_a_warning(path: Path) -> None:
 def test_it_measures_the_workload_that_it_scales(path: Path) -> None:
     document = read(path)
     target = document["spec"]["scaleTargetRef"]
-    for each in external(document):
+    for each in ours(document):
         found = parsed(document, each["metadata"])
         assert found.workload == f"{target.get('kind', 'Deployment').lower()}/{target['name']}"
         assert found.pods.namespace == document["metadata"]["namespace"]
@@ -77,13 +100,25 @@ def test_it_measures_the_workload_that_it_scales(path: Path) -> None:
 def test_a_workload_that_may_go_to_zero_has_something_to_wake_it(path: Path) -> None:
     document = read(path)
     if document["spec"].get("minReplicaCount", 0) == 0:
-        assert len(external(document)) < len(document["spec"]["triggers"])
+        (one,) = ours(document)
+        found = parsed(document, one["metadata"])
+        others = len(document["spec"]["triggers"]) > 1
+        assert others or found.demand is not None or found.neighbour is not None
+
+
+@every_example
+def test_a_demand_of_ours_wakes_within_seconds(path: Path) -> None:
+    document = read(path)
+    for each in ours(document):
+        found = parsed(document, each["metadata"])
+        wakes = found.demand is not None or found.neighbour is not None
+        assert (each["type"] == "external-push") == wakes
 
 
 @every_example
 def test_idle_is_judged_over_more_than_one_poll_and_a_scrape(path: Path) -> None:
     document = read(path)
     poll_seconds = document["spec"].get("pollingInterval", 30)
-    for each in external(document):
+    for each in ours(document):
         window = parsed(document, each["metadata"]).activation_window_seconds
         assert window >= poll_seconds + 60

@@ -1,7 +1,8 @@
 """The real API server and KEDA's webhook take every example, and it becomes the HPA it promises.
 
 The files are used as they are. What differs here is where things are: the namespace, and the
-addresses of the scaler and of Prometheus.
+addresses of the scaler and of Prometheus. KEDA's HTTP add-on is not here: neither the kind of its
+routes, nor its scaler, so that its trigger has no metric.
 """
 
 import copy
@@ -16,22 +17,43 @@ from lightkube.models.autoscaling_v2 import HorizontalPodAutoscalerSpec, MetricT
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from lightkube.utils.quantity import parse_quantity
 
+from tests.e2e import resources
 from tests.e2e.lab import Lab
-from tests.test_examples import EXAMPLES, EXTERNAL, every_example, read
+from tests.test_examples import ADDRESS, EXAMPLES, every_example, is_ours, objects, read
 
 Target = tuple[str, str, Decimal]
 """A metric's name, the type of its target, and the target."""
+PROMETHEUS = "http://prometheus.monitoring.svc:9090"
+"""Where the examples reach Prometheus, if KEDA's own trigger asks it."""
+SECRETS = {"rabbitmq": {"management-url": "http://worker:password@127.0.0.1:9/"}}
+"""What the examples ask their readers to have. Nobody listens there."""
 
 
 def placed(lab: Lab, document: dict[str, Any]) -> dict[str, Any]:
-    """Return an example with the addresses of a lab."""
+    """Return an object of an example with the addresses of a lab."""
     here = copy.deepcopy(document)
     here["metadata"]["namespace"] = lab.name
-    addresses = {"scalerAddress": lab.scaler.address, "serverAddress": lab.prometheus.url}
-    for trigger in here["spec"]["triggers"]:
+    addresses = {ADDRESS: lab.scaler.address, PROMETHEUS: lab.prometheus.url}
+    for trigger in here["spec"].get("triggers", []):
         metadata = trigger["metadata"]
-        metadata |= {key: value for key, value in addresses.items() if key in metadata}
+        metadata |= {key: addresses.get(value, value) for key, value in metadata.items()}
     return here
+
+
+async def apply_what_belongs_to_it(lab: Lab, path: Path) -> None:
+    """Create what an example has beside its ScaledObject, as far as the cluster knows its kind."""
+    for document in objects(path):
+        if document["kind"] == resources.TriggerAuthentication.__name__:
+            for reference in document["spec"]["secretTargetRef"]:
+                name = reference["name"]
+                await lab.apply(secret(lab.name, name, SECRETS[name]))
+            await lab.apply(placed(lab, document))
+
+
+def secret(namespace: str, name: str, texts: dict[str, str]) -> dict[str, Any]:
+    """Return a Secret."""
+    metadata = {"namespace": namespace, "name": name}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": texts}
 
 
 async def deploy_target(lab: Lab, document: dict[str, Any]) -> None:
@@ -40,11 +62,12 @@ async def deploy_target(lab: Lab, document: dict[str, Any]) -> None:
     await lab.deploy(target["name"], kind=target.get("kind", "Deployment"), replicas=1)
 
 
-async def autoscaler(lab: Lab, name: str) -> HorizontalPodAutoscalerSpec:
+async def autoscaler(lab: Lab, document: dict[str, Any]) -> HorizontalPodAutoscalerSpec:
     """Wait until KEDA has made the HPA of a ScaledObject."""
+    name, target = document["metadata"]["name"], document["spec"]["scaleTargetRef"]["name"]
 
     async def exists() -> bool:
-        return lab.timeline.last(name, "hpa target 0") is not None
+        return lab.timeline.last(target, "hpa target 0") is not None
 
     await lab.wait(exists, 30, f"{name} has an HPA")
     found = await lab.client.get(HorizontalPodAutoscaler, f"keda-hpa-{name}", namespace=lab.name)
@@ -54,20 +77,30 @@ async def autoscaler(lab: Lab, name: str) -> HorizontalPodAutoscalerSpec:
 
 def promised(document: dict[str, Any]) -> list[Target]:
     """Return the metrics that a file asks for: KEDA counts its triggers from 0."""
-    return [
-        (
-            f"s{index}-{_metric(trigger)}",
-            trigger.get("metricType", "AverageValue"),
-            Decimal(trigger["metadata"]["threshold"]),
-        )
+    return sorted(
+        (f"s{index}-{name}", trigger.get("metricType", "AverageValue"), Decimal(target))
         for index, trigger in enumerate(document["spec"]["triggers"])
-    ]
+        for name, target in _metrics(trigger)
+    )
 
 
-def _metric(trigger: dict[str, Any]) -> str:
-    if trigger["type"] not in EXTERNAL:
-        return str(trigger["type"])
-    return f"gpu-{trigger['metadata'].get('signal', 'utilization')}"
+def _metrics(trigger: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the names of a trigger's metrics, each with its target."""
+    metadata = trigger["metadata"]
+    if is_ours(trigger):
+        load = (f"gpu-{metadata.get('signal', 'utilization')}", metadata["threshold"])
+        demand = [("gpu-demand", metadata[key]) for key in ["demandThreshold"] if key in metadata]
+        return [load, *demand]
+    match trigger["type"]:
+        case "prometheus":
+            return [("prometheus", metadata["threshold"])]
+        case "rabbitmq":
+            return [(f"rabbitmq-{metadata['queueName']}", metadata["value"])]
+        case "cron":
+            # Its metric counts replicas, and is called after its hours.
+            return [("cron-Europe-Berlin-457xx1-5-018xx1-5", "1")]
+        case _:
+            return []
 
 
 def had(spec: HorizontalPodAutoscalerSpec) -> list[Target]:
@@ -87,8 +120,9 @@ async def test_an_example_becomes_the_autoscaler_that_it_promises(lab: Lab, path
     document = read(path)
     wanted = document["spec"]
     await deploy_target(lab, document)
+    await apply_what_belongs_to_it(lab, path)
     await lab.apply(placed(lab, document))
-    found = await autoscaler(lab, document["metadata"]["name"])
+    found = await autoscaler(lab, document)
     assert had(found) == promised(document), lab.story()
     assert found.minReplicas == max(1, wanted["minReplicaCount"])
     assert found.maxReplicas == wanted["maxReplicaCount"]
