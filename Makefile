@@ -30,14 +30,15 @@ export GHZ ?= $(CURDIR)/.cache/bin/ghz
 export PROM_LABEL_PROXY ?= $(CURDIR)/.cache/bin/prom-label-proxy
 GO_TOOLS := $(filter $(CURDIR)/.cache/bin/%,$(PROMETHEUS) $(GRPCURL) $(GHZ) $(PROM_LABEL_PROXY))
 
-# Other servers that speak Prometheus' API, from the packages of Debian and its kin. Without apt, name
+# Other servers that samples can be in, from the packages of Debian and its kin. Without apt, name
 # programs of your own, or leave these servers out: make test SERVERS=prometheus
 export PROMETHEUS_2 ?= $(CURDIR)/.cache/servers/prometheus-2
 export VICTORIA_METRICS ?= $(CURDIR)/.cache/servers/victoria-metrics
-export SERVERS ?= prometheus prometheus-2 victoria-metrics
+export INFLUXD ?= $(CURDIR)/.cache/servers/influxd
+export SERVERS ?= prometheus prometheus-2 victoria-metrics influxdb
 chosen = $(if $(filter $1,$(SERVERS)),$2)
 PACKAGED := $(filter $(CURDIR)/.cache/servers/%,$(call chosen,prometheus-2,$(PROMETHEUS_2)) \
-	$(call chosen,victoria-metrics,$(VICTORIA_METRICS)))
+	$(call chosen,victoria-metrics,$(VICTORIA_METRICS)) $(call chosen,influxdb,$(INFLUXD)))
 
 # The programs of `make e2e`. As in tests/e2e/programs.py, one that the environment names
 # (KUBE_APISERVER=...) or that lies in KUBEBUILDER_ASSETS is not built.
@@ -183,7 +184,8 @@ GO_SOURCE = cd $(<D) && go mod download $(MODULE) && go list -m -f '{{.Dir}}' $(
 
 # As anybody: apt keeps its lists and what it fetches in a folder of ours, so nothing is installed and
 # no root is needed. Where from, and the keys to check it against, are the machine's own settings.
-PACKAGE_NAME = $(@F:prometheus-2=prometheus)
+PACKAGED_PROGRAM = $(@F:prometheus-2=prometheus)
+PACKAGE_NAME = $(PACKAGED_PROGRAM:influxd=influxdb)
 APT = apt-get -qq -o Dir::State=$@.apt -o Dir::State::status=/dev/null -o Dir::Cache=$@.apt \
 	-o APT::Sandbox::User=
 
@@ -194,7 +196,7 @@ $(PACKAGED):
 	@echo "Unpacking $(@F) from its package into .cache/servers"
 	@rm -rf $@.apt && mkdir -p $@.apt/lists/partial $@.apt/archives/partial
 	@$(APT) update && cd $@.apt && $(APT) download $(PACKAGE_NAME)
-	@cd $@.apt && dpkg-deb -x $(PACKAGE_NAME)_*.deb . && cp usr/bin/$(PACKAGE_NAME) $@
+	@cd $@.apt && dpkg-deb -x $(PACKAGE_NAME)_*.deb . && cp usr/bin/$(PACKAGED_PROGRAM) $@
 	@rm -rf $@.apt
 
 module = $(addprefix tests/e2e/tools/$1/go.,mod sum)

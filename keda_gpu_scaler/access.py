@@ -44,6 +44,8 @@ class Access:
     """The sources that are exporters themselves, which understand no PromQL."""
     knows_targets: bool = False
     """The Kubernetes API says what a ScaledObject scales, so `workload` may be left out."""
+    influxql_sources: frozenset[str] = frozenset()
+    """The sources that are asked in InfluxQL, and understand no PromQL."""
 
     def source_names(self, namespace: str) -> frozenset[str]:
         """Return the sources that the ScaledObjects of a namespace may use."""

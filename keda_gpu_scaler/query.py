@@ -35,19 +35,22 @@ def marked(expression: str, label: str, text: str) -> str:
     return f'label_replace({expression}, "{label}", "{text}", "", "")'
 
 
-def parts(text_for: TextFor, names: Collection[str]) -> Iterator[str]:
+def parts(
+    text_for: TextFor, names: Collection[str], longest_bytes: int = LONGEST_BYTES
+) -> Iterator[str]:
     """Yield the one text for all names, or several for some each where that would be too long.
 
     Args:
         text_for: makes a query's text for some of the names.
         names: what the query is to be about.
+        longest_bytes: where a text begins to be too long.
     """
     text = text_for(names)
-    if len(names) > 1 and len(text.encode()) > LONGEST_BYTES:
+    if len(names) > 1 and len(text.encode()) > longest_bytes:
         ordered = sorted(names)
         middle = len(ordered) // 2
-        yield from parts(text_for, ordered[:middle])
-        yield from parts(text_for, ordered[middle:])
+        yield from parts(text_for, ordered[:middle], longest_bytes)
+        yield from parts(text_for, ordered[middle:], longest_bytes)
     else:
         yield text
 

@@ -6,46 +6,36 @@ It is started on a free port, fed with history, and stopped by its handle:
         await prometheus.write([series.Series("up", {"job": "dcgm"}, [(now - 60, 1), (now, 1)])])
         await prometheus.query("up", at=now)
 
-Nothing here knows of the scaler. Every wait is bounded, and so is the life of the process.
+Nothing here knows of the scaler.
 """
 
-import asyncio
 import itertools
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import httpx
 import pytest
 
-from tests import remote_write, series
-from tests.processes import bounded, free_port, until
+from tests import remote_write, series, servers
+from tests.processes import until
+from tests.servers import READY_WITHIN_SECONDS, Server
 
 _REQUESTS = "prometheus_http_requests_total"
 _DATA = "data"
 _QUERY = 'handler="/api/v1/query"'
-ROOT = Path(__file__).parents[1]
-READY_WITHIN_SECONDS = 20.0
-STOPPED_WITHIN_SECONDS = 10.0
 SERIES_PER_REQUEST = 100
 """Prometheus bounds the body of a request."""
-LIFE_SECONDS = 600.0
-"""No test needs it longer; a test run that was killed leaves no Prometheus behind for ever."""
-
 _INTERVALS = ("scrape_interval", "scrape_timeout", "evaluation_interval")
 
 
 @dataclass(slots=True)
-class PrometheusServer:
+class PrometheusServer(Server):
     """One Prometheus process with its data in a directory of the test."""
 
     PROGRAM: ClassVar[str] = "prometheus"
-    """The program's name; in capitals that of the environment variable which names another."""
     BUILT: ClassVar[str] = ".cache/bin/prometheus"
     READY: ClassVar[str] = "/-/ready"
     LATE_SECONDS: ClassVar[float] = 0
@@ -55,68 +45,10 @@ class PrometheusServer:
     KEEPS_NAN: ClassVar[bool] = True
     TAKES_LONG_QUERIES: ClassVar[bool] = True
 
-    directory: Path
     scrape_configs: Sequence[Mapping[str, Any]] = ()
     """The `scrape_configs` section, as Prometheus documents it; scraped every second."""
-    port: int = field(default_factory=free_port)
     sections: Mapping[str, Any] = field(default_factory=dict)
     """Further sections of the configuration, such as `alerting`; rules are judged every second."""
-    _process: asyncio.subprocess.Process | None = None
-    _client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(trust_env=False))
-
-    @classmethod
-    def binary(cls) -> str:
-        """Return the program to run: the one the environment names, else what `make tools` made."""
-        variable = cls.PROGRAM.upper().replace("-", "_")
-        found = shutil.which(os.environ.get(variable) or ROOT / cls.BUILT)
-        if found is None:
-            message = (
-                f"tests need {cls.PROGRAM}: run `make tools`, or name a program in the"
-                f" environment variable {variable}"
-            )
-            raise RuntimeError(message)
-        return found
-
-    @property
-    def url(self) -> str:
-        """Where the HTTP API answers, without a slash at the end."""
-        return f"http://127.0.0.1:{self.port}"
-
-    async def __aenter__(self) -> Self:
-        """Start it and wait until it is ready."""
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Stop it and close the connections to it."""
-        await self.stop()
-        await self._client.aclose()
-
-    async def start(self) -> None:
-        """Start the process on the data of this directory and wait until it is ready."""
-        self._configure()
-        with (self.directory / "prometheus.log").open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *bounded(LIFE_SECONDS), self.binary(), *self._flags(), stdout=log, stderr=log
-            )
-        await until(self._is_ready, READY_WITHIN_SECONDS, f"Prometheus is ready: {self._log()}")
-
-    async def stop(self) -> None:
-        """End the process and wait for it; kill it when it does not end by itself."""
-        process, self._process = self._process, None
-        if process is None or process.returncode is not None:
-            return
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), STOPPED_WITHIN_SECONDS)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-
-    async def restart(self) -> None:
-        """Stop it and start it again with the same data, address and configuration."""
-        await self.stop()
-        await self.start()
 
     async def restart_empty(self) -> None:
         """Stop it and start it again with nothing of what it had stored."""
@@ -195,19 +127,6 @@ class PrometheusServer:
             "--log.level=warn",
         ]
 
-    async def _is_ready(self) -> bool:
-        process = self._process
-        if process is None or process.returncode is not None:
-            message = f"Prometheus ended while it started: {self._log()}"
-            raise RuntimeError(message)
-        try:
-            return (await self._client.get(f"{self.url}{self.READY}")).is_success
-        except httpx.TransportError:
-            return False
-
-    def _log(self) -> str:
-        return (self.directory / "prometheus.log").read_text(errors="replace")[-2000:]
-
 
 class Prometheus2(PrometheusServer):
     """A Prometheus 2, as Debian packages it: without what came with Prometheus 3."""
@@ -258,12 +177,8 @@ KINDS: Mapping[str, type[PrometheusServer]] = {
 
 
 def chosen() -> list[str]:
-    """Return the servers that SERVERS names; all, unless somebody leaves some out on purpose."""
-    names = os.environ.get("SERVERS", " ".join(KINDS)).split()
-    if unknown := set(names) - KINDS.keys():
-        message = f"SERVERS may hold {', '.join(KINDS)}, and not {', '.join(sorted(unknown))}"
-        raise RuntimeError(message)
-    return names
+    """Return those that SERVERS names."""
+    return [name for name in servers.chosen() if name in KINDS]
 
 
 ON_EVERY_SERVER = pytest.mark.parametrize("prometheus", chosen(), indirect=True)

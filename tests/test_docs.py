@@ -8,8 +8,10 @@ import yaml
 
 from keda_gpu_scaler import decision, profiles, settings, telemetry, trigger
 from keda_gpu_scaler.profiles import Profile
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.promql import Policy
+from keda_gpu_scaler.spec import ScaledObject, Signal
 from tests.prometheus import KINDS
+from tests.triggers import access
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -187,3 +189,25 @@ def test_links_between_the_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
     ]
     assert not [(page.name, to) for page, to in links if not (page.parent / to).exists()]
+
+
+def test_the_example_on_the_page_on_influxdb_is_accepted() -> None:
+    page = (ROOT / "docs" / "influxdb.md").read_text()
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    document = yaml.safe_load(text)
+    (external,) = document["spec"]["triggers"]
+    named = ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
+    allowed = access("influxdb", own_promql=Policy.ALLOW, influxql_sources=frozenset({"influxdb"}))
+    found = trigger.parse(named, external["metadata"], allowed)
+    assert found.workload == f"deployment/{document['spec']['scaleTargetRef']['name']}"
+    assert found.demand is not None
+    assert not found.warnings
+
+
+def test_the_page_on_influxdb_names_the_settings_that_there_are() -> None:
+    page = (ROOT / "docs" / "influxdb.md").read_text()
+    keys = {row.key.removeprefix("influxdb_") for row in settings.describe()}
+    assert set(re.findall(r"`(\w+_tag|measurement|field|step|delay)`", page)) <= keys
+    assert set(re.findall(r"KEDA_GPU_SCALER_\w*[A-Z]", page)) <= {
+        row.variable for row in settings.describe()
+    }

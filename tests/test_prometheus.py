@@ -106,7 +106,7 @@ def test_a_server_is_the_one_that_it_is_called(name: str) -> None:
 def test_servers_are_left_out_on_purpose_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SERVERS", raising=False)
     assert chosen() == list(KINDS)
-    monkeypatch.setenv("SERVERS", "prometheus")
+    monkeypatch.setenv("SERVERS", "influxdb prometheus")
     assert chosen() == ["prometheus"]
     monkeypatch.setenv("SERVERS", "prometheus prometeus-2")
     with pytest.raises(RuntimeError, match="and not prometeus-2"):

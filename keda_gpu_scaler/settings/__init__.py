@@ -2,6 +2,7 @@
 
     values     text → value: durations, sizes, addresses, files
     endpoints  text → value: URLs, targets, headers, tokens
+    api        what every source behind an HTTP API has
     sources    where samples may come from: the settings of each kind of source
     names      how each setting is called, as rows that the documentation shows
     file       the YAML file, as a source of pydantic-settings
@@ -12,14 +13,17 @@
 A trigger never carries any of this, and nothing in here opens a connection.
 """
 
+from keda_gpu_scaler.settings.api import ApiSettings
 from keda_gpu_scaler.settings.loading import describe, load
 from keda_gpu_scaler.settings.names import Row
 from keda_gpu_scaler.settings.process import LogFormat, LogLevel, Settings
-from keda_gpu_scaler.settings.sources import PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.settings.sources import InfluxdbSettings, PrometheusSettings, ScrapeSettings
 from keda_gpu_scaler.settings.values import Address
 
 __all__ = [
     "Address",
+    "ApiSettings",
+    "InfluxdbSettings",
     "LogFormat",
     "LogLevel",
     "PrometheusSettings",

@@ -12,6 +12,7 @@ from keda_gpu_scaler.demand import Pace
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import file, names, values
 from keda_gpu_scaler.settings import sources as kinds
+from keda_gpu_scaler.settings.api import CONFIG, conflict
 
 
 class LogLevel(StrEnum):
@@ -42,7 +43,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        **kinds.CONFIG,
+        **CONFIG,
         case_sensitive=True,
         enable_decoding=False,
         env_prefix=names.PREFIX,
@@ -86,6 +87,7 @@ class Settings(BaseSettings):
     # What the short names say of the source `default`; it is read among `sources`.
     prometheus: kinds.PrometheusSettings | None = Field(default=None, exclude=True, repr=False)
     scrape: kinds.ScrapeSettings | None = Field(default=None, exclude=True, repr=False)
+    influxdb: kinds.InfluxdbSettings | None = Field(default=None, exclude=True, repr=False)
     sources: Mapping[values.SourceName, kinds.Source] = {}
     """Where samples come from, by name; triggers use `default` unless they say more."""
 
@@ -93,10 +95,17 @@ class Settings(BaseSettings):
     def access(self) -> Access:
         """What ScaledObjects are allowed, by their namespace."""
         users = {name: source.namespaces for name, source in self.sources.items()}
-        direct = frozenset(
-            name for name, one in self.sources.items() if isinstance(one, kinds.ScrapeSettings)
+        return Access(
+            users,
+            self.other_namespaces,
+            self.own_promql,
+            direct_sources=self._named(kinds.ScrapeSettings),
+            knows_targets=self.kubernetes,
+            influxql_sources=self._named(kinds.InfluxdbSettings),
         )
-        return Access(users, self.other_namespaces, self.own_promql, direct, self.kubernetes)
+
+    def _named(self, kind: type[kinds.Source]) -> frozenset[str]:
+        return frozenset(name for name, one in self.sources.items() if isinstance(one, kind))
 
     @property
     def demand_pace(self) -> Pace:
@@ -111,15 +120,16 @@ class Settings(BaseSettings):
         claims = {
             "prometheus.url": info.data.get("prometheus"),
             "scrape.targets": info.data.get("scrape"),
+            "influxdb.url": info.data.get("influxdb"),
             "sources.default": named.get("default"),
         }
         given = {claim: source for claim, source in claims.items() if source is not None}
         if len(given) > 1:
-            raise kinds.conflict("only one of them to say what `default` is", *given)
+            raise conflict("only one of them to say what `default` is", *given)
         if not given and not named and kinds.KINDS.keys() <= info.data.keys():
             raise ValueError(
-                "at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL or "
-                "KEDA_GPU_SCALER_SCRAPE_TARGETS, or name sources in the file that "
+                "at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL, KEDA_GPU_SCALER_SCRAPE_TARGETS "
+                "or KEDA_GPU_SCALER_INFLUXDB_URL, or name sources in the file that "
                 "KEDA_GPU_SCALER_CONFIG names"
             )
         return {**named, **{"default": source for source in given.values()}}  # noqa: B035 - one at most

@@ -113,6 +113,14 @@ def source_name(value: str) -> str:
     return value
 
 
+def name(value: object) -> str:
+    """Read the name of something in a database, or a placeholder that stands for one."""
+    text = str(value)
+    if not text or not text.isprintable():
+        raise ValueError("a name of visible characters")
+    return text
+
+
 def namespaces(value: object) -> access.Namespaces:
     """Read names of namespaces, separated by commas or as a list, or `*` for every one."""
     if isinstance(value, access.Namespaces):
@@ -134,4 +142,5 @@ Count = Annotated[int, BeforeValidator(count)]
 Flag = Annotated[bool, BeforeValidator(flag)]
 ReadableFile = Annotated[Path, BeforeValidator(readable_file)]
 Namespaces = Annotated[access.Namespaces, BeforeValidator(namespaces), PlainSerializer(str)]
+Name = Annotated[str, BeforeValidator(name)]
 SourceName = Annotated[str, BeforeValidator(source_name)]

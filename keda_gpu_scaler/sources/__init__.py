@@ -4,8 +4,9 @@ Every source implements the port in `keda_gpu_scaler/source.py`; none of them de
 """
 
 from keda_gpu_scaler import facts
-from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.settings import InfluxdbSettings, PrometheusSettings, ScrapeSettings
 from keda_gpu_scaler.source import Source
+from keda_gpu_scaler.sources.influxdb import InfluxdbSource
 from keda_gpu_scaler.sources.prometheus import PrometheusSource
 from keda_gpu_scaler.sources.scrape import ScrapeSource
 
@@ -13,9 +14,13 @@ __all__ = ["create"]
 
 
 def create(
-    name: str, settings: PrometheusSettings | ScrapeSettings, observe: facts.Observer
+    name: str,
+    settings: PrometheusSettings | ScrapeSettings | InfluxdbSettings,
+    observe: facts.Observer,
 ) -> Source:
     """Return the source that these settings describe; it connects to nothing before its start."""
     if isinstance(settings, PrometheusSettings):
         return PrometheusSource(name, settings, observe)
+    if isinstance(settings, InfluxdbSettings):
+        return InfluxdbSource(name, settings, observe)
     return ScrapeSource(name, settings, observe)

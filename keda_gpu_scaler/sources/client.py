@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.settings import PrometheusSettings, endpoints
+from keda_gpu_scaler.settings import ApiSettings, endpoints
 
 USER_AGENT = "keda-gpu-scaler"
 OK = 200
@@ -28,6 +28,8 @@ class Answer:
     status: int
     content_type: str
     body: bytes
+    date: str = ""
+    """When the server wrote it, as HTTP says that: to the second."""
 
 
 class BearerFile(httpx.Auth):
@@ -127,8 +129,9 @@ class Client:
                     raise errors.SourceMalformedError(message)
         finally:
             await response.aclose()
-        content_type = response.headers.get("content-type", "no content type")
-        return Answer(response.status_code, content_type, bytes(body))
+        headers = response.headers
+        content_type, date = headers.get("content-type", "no content type"), headers.get("date", "")
+        return Answer(response.status_code, content_type, bytes(body), date)
 
 
 def _require_one_encoding(response: httpx.Response) -> None:
@@ -137,8 +140,8 @@ def _require_one_encoding(response: httpx.Response) -> None:
         raise errors.SourceMalformedError("an answer that is compressed more than once")
 
 
-def create(settings: PrometheusSettings) -> Client:
-    """Return a client for a Prometheus, with its authentication and its certificates."""
+def create(settings: ApiSettings) -> Client:
+    """Return a client for an HTTP API, with its authentication and its certificates."""
     client = httpx.AsyncClient(
         auth=_auth(settings),
         verify=_tls(settings),
@@ -155,7 +158,7 @@ def create(settings: PrometheusSettings) -> Client:
     )
 
 
-def _auth(settings: PrometheusSettings) -> httpx.Auth | None:
+def _auth(settings: ApiSettings) -> httpx.Auth | None:
     if settings.bearer_token_file is not None:
         return BearerFile(settings.bearer_token_file)
     if settings.bearer_token is not None:
@@ -177,7 +180,7 @@ class _Bearer(httpx.Auth):
         yield request
 
 
-def _tls(settings: PrometheusSettings) -> ssl.SSLContext:
+def _tls(settings: ApiSettings) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=settings.ca_file)
     if settings.cert_file is not None:
         context.load_cert_chain(settings.cert_file, settings.key_file)

@@ -8,10 +8,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import orjson
-
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.observation import Row
+from keda_gpu_scaler.sources import bodies
 from keda_gpu_scaler.sources.client import OK, Answer, printable
 
 WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
@@ -107,7 +106,7 @@ def _labels(metric: Any) -> Mapping[str, str]:  # noqa: ANN401 - JSON is whateve
 
 
 def _result(answer: Answer, *kinds: str) -> Any:  # noqa: ANN401 - JSON is whatever came in
-    content = _content(answer)
+    content = bodies.json_object(answer, "Prometheus' JSON")
     if answer.status != OK or content.get("status") != "success":
         raise errors.SourceRefusedError(_refusal(answer, content))
     partial = _warnings(content) or ["the answer is partial"] * bool(content.get("isPartial"))
@@ -127,23 +126,6 @@ def _warnings(content: Mapping[str, Any]) -> list[Any]:
     given = content.get("warnings") or []
     warnings = given if isinstance(given, list) else [given]
     return [one for one in warnings if not str(one).startswith(_REMARK)]
-
-
-def _content(answer: Answer) -> dict[str, Any]:
-    try:
-        content = orjson.loads(answer.body)
-    except orjson.JSONDecodeError as error:
-        raise _not_json(answer) from error
-    if not isinstance(content, dict):
-        raise _not_json(answer)
-    return content
-
-
-def _not_json(answer: Answer) -> errors.SourceError:
-    words = printable(answer.body[:1024].decode("utf-8", errors="replace"))
-    kind = printable(answer.content_type)
-    fault = errors.SourceMalformedError if answer.status == OK else errors.SourceRefusedError
-    return fault(f"HTTP {answer.status} with {kind} instead of Prometheus' JSON: {words}")
 
 
 def _refusal(answer: Answer, content: Mapping[str, Any]) -> str:

@@ -1,16 +1,22 @@
-"""Questions to one Prometheus: sent, read and stated as facts."""
+"""Questions to one server: sent, read and stated as facts."""
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources import prometheus_api
 from keda_gpu_scaler.sources.client import Answer
-from keda_gpu_scaler.sources.endpoint import Endpoint
 
 Result = TypeVar("Result")
+
+
+class Endpoint(Protocol):
+    """Where questions go."""
+
+    def ask(self, text: str, at: float | None, /) -> Awaitable[Answer]:
+        """Send a text; raises `errors.SourceError` where there is no whole answer."""
 
 
 class Questions:
@@ -44,7 +50,7 @@ class Questions:
 
         Args:
             kind: what the question is called in the log and in the metrics.
-            text: PromQL.
+            text: in the server's language.
             at: the instant; None: the server's now.
             parse: the answer's reader.
 

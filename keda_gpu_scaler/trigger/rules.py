@@ -69,6 +69,8 @@ def source(reader: Reader, access: Access) -> str:
         reader.refuse(
             "query", f"expected a source that understands PromQL: {name} asks exporters directly"
         )
+    if reader.has("query") and name in access.influxql_sources:
+        reader.refuse("query", f"expected a source that understands PromQL: {name} is an InfluxDB")
     return name
 
 

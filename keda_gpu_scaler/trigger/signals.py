@@ -6,7 +6,7 @@ Pure. They exist at zero replicas, where a workload's own GPUs show nothing.
 from collections.abc import Iterator
 
 from keda_gpu_scaler import demand as demands
-from keda_gpu_scaler import promql, workload
+from keda_gpu_scaler import influxql, promql, workload
 from keda_gpu_scaler.access import Access
 from keda_gpu_scaler.demand import DemandSpec, OnEmpty
 from keda_gpu_scaler.spec import Aggregation, PodSelector
@@ -62,12 +62,26 @@ def warnings(spec: DemandSpec | None) -> Iterator[str]:
 
 def _text(reader: Reader, access: Access) -> str:
     """Return the expression as it is sent, confined to the ScaledObject's own namespace."""
-    if reader.read("source", str, "") in access.direct_sources:
+    source = reader.read("source", str, "")
+    if source in access.direct_sources:
         reader.refuse(
             "demandQuery", "expected a source that understands PromQL: this one asks exporters"
         )
+    if source in access.influxql_sources:
+        return _influxql(reader, access.own_promql)
     policy, namespace = access.own_promql, reader.namespace
     return reader.read("demandQuery", lambda text: promql.number(text, policy, namespace), "")
+
+
+def _influxql(reader: Reader, policy: promql.Policy) -> str:
+    """Return the expression where the source is an InfluxDB: there it is confined to nothing."""
+    if policy is not promql.Policy.ALLOW:
+        reader.refuse(
+            "demandQuery",
+            "InfluxQL cannot be confined to a namespace; expected KEDA_GPU_SCALER_OWN_PROMQL=allow "
+            "of the scaler, or a source that understands PromQL",
+        )
+    return reader.read("demandQuery", influxql.selection, "")
 
 
 def _threshold(reader: Reader) -> float | None:

@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 
 from keda_gpu_scaler import errors, settings
+from keda_gpu_scaler.influxql import METRIC, Schema
 from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.settings import LogFormat, LogLevel, PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.settings import (
+    InfluxdbSettings,
+    LogFormat,
+    LogLevel,
+    PrometheusSettings,
+    ScrapeSettings,
+)
 
 PREFIX = "KEDA_GPU_SCALER_"
 URL = "http://prometheus:9090"
@@ -97,6 +104,33 @@ def test_exporters_can_be_asked_directly() -> None:
     assert loaded.sources == {"default": ScrapeSettings(targets=targets, interval_seconds=10)}
 
 
+def test_an_influxdb_can_be_asked() -> None:
+    loaded = load(
+        INFLUXDB_URL="http://influxdb:8086/",
+        INFLUXDB_DATABASE="telegraf",
+        INFLUXDB_RETENTION_POLICY="a week",
+        INFLUXDB_FIELD="{metric}",
+        INFLUXDB_MEASUREMENT="prometheus",
+        INFLUXDB_NAMESPACE_TAG="kube_namespace",
+        INFLUXDB_NAMESPACES="ml",
+        INFLUXDB_USERNAME="scaler",
+        INFLUXDB_PASSWORD=WORD,
+        INFLUXDB_STEP="10s",
+        INFLUXDB_DELAY="0s",
+    )
+    source = loaded.sources["default"]
+    assert isinstance(source, InfluxdbSettings)
+    assert (source.url, source.database) == ("http://influxdb:8086", "telegraf")
+    assert source.retention_policy == "a week"
+    assert (source.step_seconds, source.delay_seconds) == (10, 0)
+    assert source.layout == Schema("prometheus", METRIC, "kube_namespace")
+    assert loaded.access.source_names("ml") == {"default"}
+    assert loaded.access.source_names("lab") == frozenset()
+    assert loaded.access.influxql_sources == {"default"}
+    assert not loaded.access.direct_sources
+    assert WORD not in repr(loaded)
+
+
 def test_this_process_own_environment_is_read_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PREFIX + "PROMETHEUS_URL", URL)
     assert settings.load().sources == {"default": PrometheusSettings(url=URL)}
@@ -120,6 +154,7 @@ def test_without_a_source_it_is_said_how_to_give_one() -> None:
         "- sources; expected at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL"
     )
     assert "KEDA_GPU_SCALER_SCRAPE_TARGETS" in mistake
+    assert "KEDA_GPU_SCALER_INFLUXDB_URL" in mistake
     assert "KEDA_GPU_SCALER_CONFIG" in mistake
 
 
@@ -190,6 +225,9 @@ def test_settings_without_the_one_they_belong_to_are_refused() -> None:
     assert refusal(SCRAPE_INTERVAL="15s") == [
         "- KEDA_GPU_SCALER_SCRAPE_TARGETS: not set; expected a value"
     ]
+    assert refusal(INFLUXDB_URL="http://influxdb:8086") == [
+        "- KEDA_GPU_SCALER_INFLUXDB_DATABASE: not set; expected a value"
+    ]
 
 
 def test_settings_that_do_not_go_together_are_all_named() -> None:
@@ -213,6 +251,19 @@ def test_two_kinds_of_default_source_are_refused() -> None:
             "- KEDA_GPU_SCALER_PROMETHEUS_URL, KEDA_GPU_SCALER_SCRAPE_TARGETS; "
             "expected only one of them to say what `default` is"
         )
+    ]
+
+
+def test_the_name_of_a_metric_has_one_place() -> None:
+    given = {"INFLUXDB_URL": "http://influxdb:8086", "INFLUXDB_DATABASE": "telegraf"}
+    assert refusal(**given, INFLUXDB_FIELD="{metric}") == [
+        (
+            "- KEDA_GPU_SCALER_INFLUXDB_MEASUREMENT, KEDA_GPU_SCALER_INFLUXDB_FIELD; "
+            "expected {metric} in one of them at most"
+        )
+    ]
+    assert refusal(**given, INFLUXDB_FIELD="a\nb") == [
+        '- KEDA_GPU_SCALER_INFLUXDB_FIELD: "a\\nb"; expected a name of visible characters'
     ]
 
 
@@ -293,7 +344,7 @@ def test_mistakes_in_the_file_are_named_by_their_place(yaml: Path) -> None:
         sources:
           eu: {type: prometheus, url: 5, pasword: hunter2}
           EU: {type: scrape, targets: http://a}
-          us: {type: influxdb}
+          us: {type: influx}
           jp: {url: http://a}
           cn: {type: scrape, interval: [5s]}
         """
@@ -314,8 +365,8 @@ def test_mistakes_in_the_file_are_named_by_their_place(yaml: Path) -> None:
             f'- sources.EU in {yaml}: "EU"; expected a source name of lower-case letters, digits '
             "and inner dashes, 63 at most"
         ),
-        f'- sources.us.type in {yaml}: "influxdb"; expected prometheus or scrape',
-        f"- sources.jp.type in {yaml}; expected prometheus or scrape",
+        f'- sources.us.type in {yaml}: "influx"; expected prometheus or scrape or influxdb',
+        f"- sources.jp.type in {yaml}; expected prometheus or scrape or influxdb",
         f"- sources.cn.targets in {yaml}: not set; expected a value",
         (
             f"- sources.cn.interval in {yaml}: \"['5s']\"; "

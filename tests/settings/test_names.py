@@ -1,7 +1,10 @@
 """The rows that the documentation shows."""
 
+import pytest
+
 from keda_gpu_scaler import settings
 from keda_gpu_scaler.settings import Row
+from keda_gpu_scaler.settings.sources import KINDS
 
 
 def test_every_setting_has_a_row_with_both_names_and_a_meaning() -> None:
@@ -10,7 +13,7 @@ def test_every_setting_has_a_row_with_both_names_and_a_meaning() -> None:
     for row in rows:
         assert row.variable == f"KEDA_GPU_SCALER_{row.key.upper()}"
         assert row.meaning.endswith(".")
-    assert {row.key.partition("_")[0] for row in rows} >= {"grpc", "prometheus", "scrape"}
+    assert {row.key.partition("_")[0] for row in rows} >= {"grpc", *KINDS}
 
 
 def test_defaults_are_shown_as_people_write_them() -> None:
@@ -26,17 +29,26 @@ def test_defaults_are_shown_as_people_write_them() -> None:
     assert defaults["prometheus_bearer_token"] == ""
 
 
-def test_the_defaults_shown_are_accepted_as_values() -> None:
-    given = {row.variable: row.default for row in settings.describe() if row.default}
-    scrape = {name: text for name, text in given.items() if "_PROMETHEUS_" not in name}
-    prometheus = {name: text for name, text in given.items() if "_SCRAPE_" not in name}
-    target, url = "http://a:9400/metrics", "http://a:9090"
-    assert settings.load(scrape | {"KEDA_GPU_SCALER_SCRAPE_TARGETS": target}) == settings.load(
-        {"KEDA_GPU_SCALER_SCRAPE_TARGETS": target}
-    )
-    assert settings.load(prometheus | {"KEDA_GPU_SCALER_PROMETHEUS_URL": url}) == settings.load(
-        {"KEDA_GPU_SCALER_PROMETHEUS_URL": url}
-    )
+@pytest.mark.parametrize(
+    ("kind", "needed"),
+    [
+        ("SCRAPE", {"TARGETS": "http://a:9400/metrics"}),
+        ("PROMETHEUS", {"URL": "http://a:9090"}),
+        ("INFLUXDB", {"URL": "http://a:8086", "DATABASE": "telegraf"}),
+    ],
+)
+def test_the_defaults_shown_are_accepted_as_values(kind: str, needed: dict[str, str]) -> None:
+    prefix = f"KEDA_GPU_SCALER_{kind}_"
+    others = [f"KEDA_GPU_SCALER_{name.upper()}_" for name in KINDS if name.upper() != kind]
+    given = {
+        row.variable: row.default
+        for row in settings.describe()
+        if row.default and not row.variable.startswith(tuple(others))
+    }
+    named = {prefix + name: text for name, text in needed.items()}
+
+    assert settings.load(given | named) == settings.load(named)
+    assert any(name.startswith(prefix) for name in given)
 
 
 def test_a_row_carries_the_unit_in_its_text() -> None:

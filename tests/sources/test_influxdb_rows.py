@@ -1,0 +1,189 @@
+"""Points at any time → what there is at each instant."""
+
+import itertools
+
+import pytest
+
+from keda_gpu_scaler import profiles
+from keda_gpu_scaler.influxql import METRIC, Schema
+from keda_gpu_scaler.observation import GpuReports, Need, Row
+from keda_gpu_scaler.sources import influxdb_rows
+from keda_gpu_scaler.sources.influxdb_api import Series
+from keda_gpu_scaler.spec import Signal
+
+STEP = 15.0
+AT = 1_700_000_100.0
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+TIMES = tuple(AT - STEP * back for back in reversed(range(8)))
+NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 120, 120)
+TELEGRAF = {"namespace": "ml", "pod": "bert-0", "UUID": "GPU-1", "gpu": "0", "url": "http://a:9400"}
+IDLE = {key: text for key, text in TELEGRAF.items() if key not in ("namespace", "pod")}
+ANYBODYS = sorted(
+    {
+        metric.name
+        for way in profiles.ways("auto", Signal.UTILIZATION)
+        for metric in way.measure.metrics
+        if not metric.where
+    }
+)
+
+
+def every(seconds: float, *, until: float = 0, count: int = 40) -> list[tuple[float, float]]:
+    """Return points of rising value, the last one at `until` from the newest instant."""
+    return [(AT + until - seconds * back, float(count - back)) for back in reversed(range(count))]
+
+
+def shown(points: list[tuple[float, float]], step: float = STEP) -> list[float]:
+    return [time - AT for time, _ in influxdb_rows.at_instants(points, TIMES, step)]
+
+
+def read(
+    *found: Series, schema: Schema | None = None, signal: Signal = Signal.UTILIZATION
+) -> list[Row]:
+    ways = profiles.ways("auto", signal)
+    return influxdb_rows.rows(found, schema or Schema(), ways)
+
+
+@pytest.mark.parametrize("interval", [5, 10, 15, 20, 30, 60])
+@pytest.mark.parametrize("late", [0, 3, 14])
+def test_a_series_that_goes_on_has_no_gap(interval: float, late: float) -> None:
+    assert len(shown(every(interval, until=-late))) == len(TIMES)
+
+
+def test_an_instant_shows_the_newest_point_up_to_it() -> None:
+    points = [(AT - 16, 1.0), (AT - 15, 2.0), (AT - 14, 3.0), (AT + 1, 4.0)]
+    assert influxdb_rows.at_instants(points, TIMES, STEP)[-2:] == [(AT - 15, 2.0), (AT, 3.0)]
+
+
+def test_a_point_that_was_lost_is_no_gap() -> None:
+    points = every(15)
+    del points[-3]
+    assert len(shown(points)) == len(TIMES)
+
+
+@pytest.mark.parametrize(
+    ("interval", "last"),
+    [
+        pytest.param(5, -75, id="faster than the step"),
+        pytest.param(15, -75, id="as fast as the step"),
+        pytest.param(30, -45, id="every other step"),
+    ],
+)
+def test_a_series_ends_two_of_its_intervals_after_its_last_point(
+    interval: float, last: float
+) -> None:
+    assert shown(every(interval, until=-90))[-1] == last
+
+
+def test_no_point_is_looked_back_for_longer_than_the_limit() -> None:
+    assert shown(every(600, until=-130))[-1] == -15
+    assert influxdb_rows.lookback_seconds(STEP) == 120
+    assert influxdb_rows.lookback_seconds(90) == 180
+
+
+def test_a_metric_is_the_measurement_or_the_field() -> None:
+    of_measurement = Series(UTIL, TELEGRAF, "gauge", [(AT, 1.0)])
+    of_field = Series("prometheus", TELEGRAF, UTIL, [(AT, 1.0)])
+    other = Series("DCGM_FI_DEV_SM_CLOCK", TELEGRAF, "gauge", [(AT, 1.0)])
+
+    (row,) = read(of_measurement, other)
+
+    assert row.labels["__name__"] == UTIL
+    assert read(of_field, schema=Schema("prometheus", METRIC)) == [row]
+
+
+def test_numbers_without_a_metric_are_utilization() -> None:
+    (row,) = read(Series("gpu", TELEGRAF, "usage", [(AT, 1.0)]), schema=Schema("gpu", "usage"))
+    assert row.labels["__name__"] == UTIL
+
+
+def test_tags_that_are_named_say_whose_it_is_whatever_else_there_is() -> None:
+    tags = {"ns": "ml", "Pod": "bert-0", "card": "GPU-1", "pod_name": "exporter", "pod": "exporter"}
+    schema = Schema(namespace_tag="ns", pod_tag="Pod", gpu_tag="card")
+
+    raw = read(Series(UTIL, tags, "gauge", [(AT, 50.0)]), schema=schema)
+    (one,) = influxdb_rows.samples(raw, NEED, AT, STEP).series
+
+    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
+
+
+@pytest.mark.parametrize("metric", ANYBODYS)
+def test_metrics_of_every_convention_have_the_tags_that_were_named(metric: str) -> None:
+    raw = read(Series(metric, TELEGRAF, "gauge", [(AT, 1.0)]))
+    (one,) = influxdb_rows.samples(raw, NEED, AT, STEP).series
+    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
+
+
+def test_a_gpu_that_no_tag_names_keeps_what_its_exporter_calls_it() -> None:
+    tags = {"namespace": "ml", "pod": "bert-0", "gpu": "3"}
+    raw = read(Series(UTIL, tags, "gauge", [(AT, 50.0)]))
+    (one,) = influxdb_rows.samples(raw, NEED, AT, STEP).series
+    assert one.gpu == "#3"
+
+
+def test_a_pod_is_as_old_as_its_newest_point() -> None:
+    raw = read(
+        Series(UTIL, TELEGRAF, "gauge", [(AT - 20, 50.0)]),
+        Series(UTIL, {**TELEGRAF, "UUID": "GPU-2"}, "gauge", [(AT - 24, 1.0), (AT - 9, 50.0)]),
+    )
+    found = influxdb_rows.samples(raw, NEED, AT, STEP)
+    assert found.sample_ages == {("ml", "bert-0"): 9}
+
+
+def test_a_point_that_names_no_pod_counts_for_nobody() -> None:
+    found = influxdb_rows.samples(read(Series(UTIL, IDLE, "gauge", [(AT, 50.0)])), NEED, AT, STEP)
+    assert not found.series
+    assert not found.sample_ages
+
+
+def test_absence_proves_nothing() -> None:
+    found = influxdb_rows.samples([], NEED, AT, STEP)
+    assert found.instants == TIMES
+    assert not found.absence_known
+    assert not found.good_scrapes
+
+
+def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
+    hour = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 3600, 120)
+    at = AT // 120 * 120
+    raw = read(Series(UTIL, TELEGRAF, "gauge", [(at - 360, 40.0), (at - 240, 50.0)]))
+
+    found = influxdb_rows.record(raw, hour, at, 120)
+
+    (one,) = found.series
+    assert one.present == (at - 240, at - 120)
+    assert found.instants[-1] == at
+    assert len(found.instants) == 30
+
+
+@pytest.mark.parametrize(
+    ("series", "expected"),
+    [
+        pytest.param([(TELEGRAF, 90, 0)], GpuReports(frozenset({"GPU-1"})), id="another pod"),
+        pytest.param([(IDLE, 0, 0)], GpuReports(frozenset({"GPU-1"})), id="idle without a pod"),
+        pytest.param(
+            [(IDLE, 90, 0)],
+            GpuReports(frozenset({"GPU-1"}), frozenset({"GPU-1"})),
+            id="busy without a pod",
+        ),
+        pytest.param(
+            [(IDLE, 90, 0), (TELEGRAF, 90, 0)], GpuReports(frozenset({"GPU-1"})), id="both"
+        ),
+        pytest.param(
+            [({**IDLE, "GPU_I_ID": "1"}, 90, 0), ({**TELEGRAF, "GPU_I_ID": "2"}, 90, 0)],
+            GpuReports(frozenset({"GPU-1"}), frozenset({"GPU-1"})),
+            id="a slice without a pod",
+        ),
+        pytest.param([(TELEGRAF, 90, -60)], GpuReports(), id="not any more"),
+        pytest.param([({**IDLE, "UUID": "GPU-9"}, 90, 0)], GpuReports(), id="not asked for"),
+    ],
+)
+def test_a_gpu_is_where_it_is_shown_last(
+    series: list[tuple[dict[str, str], float, float]], expected: GpuReports
+) -> None:
+    found = [
+        Series(UTIL, tags, "gauge", [(AT + late - 15, value), (AT + late, value)])
+        for tags, value, late in series
+    ]
+    for order in itertools.permutations(found):
+        assert influxdb_rows.reports(order, Schema(), {"GPU-1"}, AT, STEP) == expected
