@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -23,10 +24,12 @@ from tests.prometheus import PrometheusServer
 from tests.series import Series
 from tests.sources import web
 from tests.sources.web import HttpServer
+from tests.test_examples import EXAMPLES, read
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 QUEUED = "queued_requests"
+GATEWAY = "gateway_requests_in_progress"
 INSTANT_LOOKBACK_SECONDS = 300
 """How old the sample behind an answer can be; it is the same on every server."""
 _numbers = itertools.count()
@@ -53,7 +56,7 @@ def queued(namespace: str, value: float, **labels: str) -> Series:
     """Return how many requests wait, as some router of a namespace has shown for minutes."""
     now = time.time()
     samples = [(now - 15 * age, value) for age in range(20, -1, -1)]
-    return Series(QUEUED, {"namespace": namespace, "job": "router", **labels}, samples)
+    return Series(QUEUED, {"namespace": namespace, "job": "router"} | labels, samples)
 
 
 async def asked(source: Source, text: str, namespace: str) -> float | None:
@@ -180,6 +183,29 @@ async def test_every_asking_is_a_fact(server: PrometheusServer, ns: str) -> None
     stated = [fact for fact in seen if isinstance(fact, Queried)]
     assert [(fact.source, fact.query) for fact in stated] == [("default", "demand")] * 2
     assert [fact.error for fact in stated] == [None, "-1 instead of a number from 0 to below 2^53"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "up", "demand"),
+    [((7.0, 2.0), 1.0, 9), ((), 1.0, 0), ((), 0.0, None), ((), None, None), ((3.0,), None, 3)],
+)
+async def test_the_example_takes_nothing_for_zero_only_while_its_gateway_is_scraped_well(
+    server: PrometheusServer,
+    ns: str,
+    requests: tuple[float, ...],
+    up: float | None,
+    demand: float | None,
+) -> None:
+    (example,) = [path for path in EXAMPLES if path.stem == "demand"]
+    metadata = read(example)["spec"]["triggers"][0]["metadata"]
+    in_progress = [
+        replace(queued(ns, value, service="bert", pod=f"gateway-{value}"), name=GATEWAY)
+        for value in requests
+    ]
+    scrapes = [] if up is None else [replace(queued(ns, up, job="gateway"), name="up")]
+    await server.write([*in_progress, *scrapes])
+    async with connected(server.url) as source:
+        assert await asked(source, metadata["demandQuery"], ns) == demand
 
 
 # Tenants and clusters
