@@ -48,14 +48,14 @@ def parse(
 def _spec(reader: Reader, access: Access) -> TriggerSpec:
     """Return the spec; where the reader notes a mistake it has a stand-in, and is not used."""
     pods, name = rules.pods(reader, access)
-    signal, query = rules.signal(reader), rules.query(reader, access, pods.namespace)
+    signal, source = rules.signal(reader), rules.source(reader, access)
+    query = rules.query(reader, access, pods.namespace, source)
     profile = rules.profile(reader, signal)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)
     threshold = rules.threshold(reader, signal, gpu_aggregation)
     activation = rules.activation_threshold(reader, signal)
     aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
-    source = rules.source(reader, access)
     demand = signals.demand(reader, access, source, aggregation)
     return TriggerSpec(
         pods=pods,

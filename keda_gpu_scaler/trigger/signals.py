@@ -9,7 +9,7 @@ from keda_gpu_scaler import influxql, promql, workload
 from keda_gpu_scaler.access import Access
 from keda_gpu_scaler.demand import METRIC_NAME, DemandSpec, OnEmpty
 from keda_gpu_scaler.spec import Aggregation, PodSelector
-from keda_gpu_scaler.trigger import values
+from keda_gpu_scaler.trigger import rules, values
 from keda_gpu_scaler.trigger.reader import Reader
 
 _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
@@ -81,13 +81,9 @@ def warnings(spec: DemandSpec | None) -> Iterator[str]:
 
 def _text(reader: Reader, access: Access, source: str) -> str:
     """Return the expression as it is sent, confined to the ScaledObject's own namespace."""
-    if source in access.direct_sources:
-        reader.refuse(
-            "demandQuery",
-            f"expected a source that understands PromQL: {source} asks exporters directly",
-        )
     if source in access.influxql_sources:
         return _influxql(reader, access.own_promql)
+    rules.refuse_other_languages(reader, access, "demandQuery", source)
     policy, namespace = access.own_promql, reader.namespace
     return reader.read("demandQuery", lambda text: promql.number(text, policy, namespace), "")
 
