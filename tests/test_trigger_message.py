@@ -148,8 +148,10 @@ WORDS = st.sampled_from(
 def test_a_key_with_several_mistakes_is_named_once(
     metadata: dict[str, str], policy: Policy
 ) -> None:
-    direct = frozenset({"edge"})
-    allowed = access("default", "edge", own_promql=policy, direct_sources=direct)
+    direct, old = frozenset({"edge"}), frozenset({"old"})
+    allowed = access(
+        *("default", "edge", "old"), own_promql=policy, direct_sources=direct, influxql_sources=old
+    )
     try:
         trigger.parse(BERT, metadata, allowed)
     except errors.SpecError as error:
