@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 METRIC_NAME = "gpu-demand"
 """The metric's name in the HPA, beside the one of the load."""
+TOO_LARGE = 2.0**53
+"""Below this a float holds every integer, and the thousandths that KEDA counts fit an int64."""
 
 
 class OnEmpty(StrEnum):
@@ -38,7 +40,7 @@ class Demand:
     """What came of asking."""
 
     value: float | None
-    """Never negative, NaN or infinite; None: nobody knows."""
+    """One that `is_countable`; None: nobody knows."""
     trouble: str = ""
     """Why nobody knows, as a clause."""
 
@@ -53,3 +55,8 @@ class Pace(NamedTuple):
 
 
 USUAL_PACE = Pace()
+
+
+def is_countable(number: float) -> bool:
+    """Tell whether KEDA and the HPA can count with a number: from 0 to below 2^53."""
+    return 0 <= number < TOO_LARGE

@@ -57,7 +57,8 @@ class Source(Protocol):
     async def number(self, text: str) -> float | None:
         """Return the one number that an expression gives now; None where it gives nothing.
 
-        Anything else than a number from 0 up, such as two of them, is an error.
+        Anything else than one number that can be counted with (`demand.is_countable`), such as two
+        of them or NaN, is an error.
 
         Args:
             text: in the source's own language.

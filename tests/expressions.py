@@ -129,8 +129,9 @@ def _combined(draw: st.DrawFn, nested: _Nested) -> str:
     operator = draw(st.sampled_from(["+", "-", "*", "/", "^", "%", "atan2", "> bool", "<="]))
     matching = draw(st.sampled_from(["", "on (pod, gpu) ", "ignoring (gpu) ", "on () "]))
     if not is_vector:
-        matching = ""
-    elif draw(st.booleans()):
+        # Without the parentheses, an operator that follows could bind to the number alone.
+        return f"({left} {operator} {right})"
+    if draw(st.booleans()):
         operator = draw(st.sampled_from(["and", "or", "unless"]))
     elif matching:
         groups = ["", "group_left () ", "group_left (exported_namespace) ", "group_right () "]

@@ -45,7 +45,7 @@ def parsed(
 def test_there_is_an_example_of_each_use() -> None:
     names = {path.stem for path in EXAMPLES}
     own_load = {"memory", "mig", "own-query", "statefulset", "utilization"}
-    from_zero = {"two-triggers", "router", "ingress", "queue", "pipeline", "overflow"}
+    from_zero = {"demand", "two-triggers", "router", "ingress", "queue", "pipeline", "overflow"}
     others = {"business-hours", "http-add-on", "alert", "cluster-average"}
     assert names == own_load | from_zero | others
 

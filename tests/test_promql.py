@@ -316,3 +316,51 @@ def test_a_query_has_a_short_name_of_its_own() -> None:
 def test_a_node_of_a_kind_that_is_not_known_is_a_fault() -> None:
     with pytest.raises(TypeError):
         list(tree.nodes(parser.Expr()))
+
+
+# An expression for one number
+
+
+@given(vectors, st.sampled_from(list(Policy)))
+def test_a_number_is_asked_for_as_elements_are(marked: str, policy: Policy) -> None:
+    text = by_hand(marked, "", "")
+    if policy is Policy.DENY:
+        with pytest.raises(ValueError, match="own PromQL is denied here"):
+            promql.number(text, policy, "ml")
+    else:
+        assert promql.number(text, policy, "ml") == own(text, policy).text
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("1", "1.0"),
+        ("-(1)", "-((1.0))"),
+        ("time() / 60", "(time()) / (60.0)"),
+        ("scalar(load)", f"scalar({LOAD})"),
+        ("vector(1)", "vector(1.0)"),
+        ("sum(load) or vector(0)", f"(sum({LOAD})) or (vector(0.0))"),
+    ],
+)
+def test_a_number_needs_neither_a_vector_nor_a_metric(text: str, sent: str) -> None:
+    assert promql.number(text, Policy.NAMESPACED, "ml") == sent
+    assert promql.number(text, Policy.ALLOW, "ml") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("load[5m]", "for one number, and this is a range of each series; a function such as"),
+        ("load[5m:1m]", "for one number, and this is a range"),
+        ('("load")', "for one number, and this is a text"),
+        ("rate(load[61m])", "reach back at most 1h"),
+        ("+".join(f"load_{number}" for number in range(21)), "at most 20 different selectors"),
+        ("sum(info(load))", "no info()"),
+        ("sum(load", "a PromQL expression: line 1, column 4: unclosed left parenthesis"),
+        ("", "a PromQL expression, such as"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_its_place(text: str, expected: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the words are what is looked at
+        promql.number(text, Policy.NAMESPACED, "ml")
+    assert expected in str(caught.value)

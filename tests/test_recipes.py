@@ -309,7 +309,8 @@ def test_an_overflow_pool_may_give_up_the_protection_of_busy_pods_with_a_warning
 def test_every_demand_query_is_on_the_page_and_every_query_there_is_accepted() -> None:
     shown = {_words(query) for query in queries()}
     asked = set()
-    for path in EXAMPLES:
+    recipes = [path for path in EXAMPLES if path.stem != "demand"]  # that one is nobody's router
+    for path in recipes:
         (one,) = ours(read(path))
         asked |= {_words(one["metadata"][key]) for key in ["demandQuery"] if key in one["metadata"]}
     assert asked <= shown

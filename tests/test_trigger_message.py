@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 from tests.triggers import access
 
@@ -119,6 +120,43 @@ def _bytes_on_the_wire(text: str) -> int:
 TEXTS = st.text(st.characters(exclude_categories=[]), max_size=300) | st.sampled_from(
     ["", "%" * 200, "70", "1e400", "nan", "bert", "2m", "sum", "(a*)*b", "power", "\u20ac" * 5000]
 )
+
+
+WORDS = st.sampled_from(
+    [
+        *(
+            "bert",
+            "sts/bert",
+            "pod/bert",
+            "router",
+            "prod",
+            "other",
+            "edge",
+            "default",
+            "gpu-demand",
+        ),
+        *("utilization", "number", "power", "dcgm", "hami", "average", "sum", "hold", "active"),
+        *("0", "0.5", "70", "95", "-1", "2m", "2h", "load", "load[1m]", "(", ""),
+    ]
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(list(trigger.KEYS)), WORDS),
+    st.sampled_from(list(Policy)),
+)
+def test_a_key_with_several_mistakes_is_named_once(
+    metadata: dict[str, str], policy: Policy
+) -> None:
+    direct, old = frozenset({"edge"}), frozenset({"old"})
+    allowed = access(
+        *("default", "edge", "old"), own_promql=policy, direct_sources=direct, influxql_sources=old
+    )
+    try:
+        trigger.parse(BERT, metadata, allowed)
+    except errors.SpecError as error:
+        keys = [line.partition(":")[0] for line in str(error).splitlines()[1:]]
+        assert len(keys) == len(set(keys))
 
 
 @given(

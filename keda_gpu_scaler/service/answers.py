@@ -7,29 +7,27 @@ both are always set, so that every version scales on the same number.
 import math
 
 from keda_gpu_scaler import decision, errors, spec
-from keda_gpu_scaler import demand as demands
+from keda_gpu_scaler.demand import METRIC_NAME, Demand, is_countable
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 
-# KEDA and the HPA count thousandths in a signed 64-bit integer, which ends at 9.2e18.
-LARGEST_VALUE = 9e15
 # The HPA itself ignores a deviation of 10 %; half of that is not worth a word.
 _UNNOTICED_ROUNDING = 0.05
 
 
 def metric_spec(trigger_spec: spec.TriggerSpec) -> pb.GetMetricSpecResponse:
-    """Say under which names and against which targets the trigger is measured.
-
-    The HPA takes the larger number of replicas where there are two.
-    """
+    """Say under which names and against which targets the trigger is measured."""
     specs = [_metric_spec(name, target) for name, target in targets(trigger_spec).items()]
     return pb.GetMetricSpecResponse(metricSpecs=specs)
 
 
 def targets(trigger_spec: spec.TriggerSpec) -> dict[str, float]:
-    """Return the target of each metric of a trigger, by the metric's name."""
+    """Return the target of each metric of a trigger, by the metric's name.
+
+    Where there are two, the HPA computes the replicas for each and takes the larger number.
+    """
     found = {trigger_spec.metric_name: trigger_spec.threshold}
     if trigger_spec.demand is not None and trigger_spec.demand.threshold is not None:
-        found[demands.METRIC_NAME] = trigger_spec.demand.threshold
+        found[METRIC_NAME] = trigger_spec.demand.threshold
     return found
 
 
@@ -40,12 +38,20 @@ def _metric_spec(name: str, target: float) -> pb.MetricSpec:
     )
 
 
-def rounding_warning(threshold: float) -> str | None:
-    """Say so where a KEDA that reads only integers would use a noticeably different target."""
+def rounding_warning(name: str, threshold: float) -> str | None:
+    """Say so where a KEDA that reads only integers would use a noticeably different target.
+
+    Args:
+        name: the metric's.
+        threshold: its target.
+    """
     target = _whole_target(threshold)
     if abs(target - threshold) <= _UNNOTICED_ROUNDING * threshold:
         return None
-    return f"KEDA 2.16 and older read whole targets only: they use {target}, not {threshold:g}"
+    return (
+        f"KEDA 2.16 and older read whole targets only: for {name} they use {target}, "
+        f"not {threshold:g}"
+    )
 
 
 def metric_value(metric_name: str, decided: decision.Decision) -> pb.GetMetricsResponse:
@@ -64,7 +70,7 @@ def metric_value(metric_name: str, decided: decision.Decision) -> pb.GetMetricsR
 
 
 def demand_value(
-    metric_name: str, demand: demands.Demand, on_unknown: spec.OnUnknown
+    metric_name: str, demand: Demand, on_unknown: spec.OnUnknown
 ) -> pb.GetMetricsResponse:
     """Answer with the demand, or with none to hold the replicas.
 
@@ -117,6 +123,6 @@ def _countable(value: float) -> float:
 
     Negative values have scaled workloads to their maximum, NaN and infinity to zero.
     """
-    if not 0 <= value <= LARGEST_VALUE:
+    if not is_countable(value):
         raise ValueError(f"{value} is not a number that KEDA can count with")
     return value

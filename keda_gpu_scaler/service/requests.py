@@ -66,8 +66,8 @@ class Triggers:
         # Sorted, so that the mistakes of one trigger are always listed in the same order.
         metadata = dict(sorted(items))
         parsed = trigger.parse(scaled_object, metadata, self._access)
-        for target in answers.targets(parsed).values():
-            rounding = answers.rounding_warning(target)
+        for name, target in answers.targets(parsed).items():
+            rounding = answers.rounding_warning(name, target)
             if rounding is not None:
                 self._note_once("trigger.target_rounded", scaled_object, rounding)
         return parsed

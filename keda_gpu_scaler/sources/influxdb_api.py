@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from keda_gpu_scaler import errors
+from keda_gpu_scaler import demand, errors
 from keda_gpu_scaler.sources import bodies
 from keda_gpu_scaler.sources.client import OK, Answer, printable
 
@@ -42,7 +42,8 @@ def number(answer: Answer) -> float | None:
 
     Raises:
         errors.SourceRefusedError: the server answered with an error.
-        errors.SourceMalformedError: the answer is partial, of the wrong shape, or no number from 0.
+        errors.SourceMalformedError: the answer is partial, of the wrong shape, or not one number
+            that can be counted with.
     """
     found = series(answer)
     if not found:
@@ -53,8 +54,8 @@ def number(answer: Answer) -> float | None:
             "group by no tag"
         )
     _, value = max(found[0].points)
-    if value < 0:
-        raise errors.SourceMalformedError(f"{value:g} instead of a number from 0 up")
+    if not demand.is_countable(value):
+        raise errors.SourceMalformedError(f"{value:g} instead of a number from 0 to below 2^53")
     return value
 
 

@@ -5,10 +5,11 @@ are missing from it would look as if they had gone. Remarks about a query's styl
 """
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from keda_gpu_scaler import errors
+from keda_gpu_scaler import demand, errors
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources import bodies
 from keda_gpu_scaler.sources.client import OK, Answer, printable
@@ -19,6 +20,12 @@ WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
 Their warnings say the same, but a proxy on the way may lose these."""
 _REMARK = "PromQL info:"
 """Prometheus 2.48 and its kin put remarks among the warnings; later ones keep them apart."""
+_REPEATED_TEXT = re.compile(
+    r'(?:error when executing query=|cannot evaluate )"(?:[^"\\]|\\.)*"(?: for \([^)]*\))?: ',
+    re.DOTALL,
+)
+"""VictoriaMetrics repeats what it was asked before it says what is wrong: the reason would be cut
+off, and what a trigger has from the environment would be shown."""
 
 
 class Clock(NamedTuple):
@@ -80,22 +87,24 @@ def number(answer: Answer) -> float | None:
 
     Raises:
         errors.SourceRefusedError: the server answered with an error.
-        errors.SourceMalformedError: the answer is partial, of the wrong shape, or no number from 0.
+        errors.SourceMalformedError: the answer is partial, of the wrong shape, or not one number
+            that can be counted with.
     """
     result = _result(answer, "scalar", "vector")
     if not result:
         return None
     try:
+        # A scalar is a point by itself; every element of a vector has one.
         points = [one["value"] for one in result] if isinstance(result[0], dict) else [result]
         values = [float(value) for _, value in points]
     except (KeyError, TypeError, ValueError) as error:
-        raise errors.SourceMalformedError("a vector of the wrong shape") from error
+        raise errors.SourceMalformedError("a number of the wrong shape") from error
     if len(values) > 1:
         raise errors.SourceMalformedError(
             f"{len(values)} elements instead of one number; sum(...) or max(...) makes one of them"
         )
-    if not 0 <= values[0] < math.inf:
-        raise errors.SourceMalformedError(f"{values[0]:g} instead of a number from 0 up")
+    if not demand.is_countable(values[0]):
+        raise errors.SourceMalformedError(f"{values[0]:g} instead of a number from 0 to below 2^53")
     return values[0]
 
 
@@ -130,4 +139,4 @@ def _warnings(content: Mapping[str, Any]) -> list[Any]:
 
 def _refusal(answer: Answer, content: Mapping[str, Any]) -> str:
     kind, words = content.get("errorType", "error"), content.get("error", "no reason given")
-    return printable(f"HTTP {answer.status}, {kind}: {words}")
+    return printable(f"HTTP {answer.status}, {kind}: {_REPEATED_TEXT.sub('', str(words))}")

@@ -48,20 +48,22 @@ def parse(
 def _spec(reader: Reader, access: Access) -> TriggerSpec:
     """Return the spec; where the reader notes a mistake it has a stand-in, and is not used."""
     pods, name = rules.pods(reader, access)
-    signal, query = rules.signal(reader), rules.query(reader, access, pods.namespace)
+    signal, source = rules.signal(reader), rules.source(reader, access)
+    query = rules.query(reader, access, pods.namespace, source)
     profile = rules.profile(reader, signal)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)
     threshold = rules.threshold(reader, signal, gpu_aggregation)
     activation = rules.activation_threshold(reader, signal)
-    demand = signals.demand(reader, access)
+    aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
+    demand = signals.demand(reader, access, source, aggregation)
     return TriggerSpec(
         pods=pods,
         workload=name,
         signal=signal,
         profile=profile if query is None else query.name,
         threshold=threshold,
-        aggregation=reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM),
+        aggregation=aggregation,
         gpu_aggregation=gpu_aggregation,
         window_seconds=reader.read("window", values.window, None),
         activation_threshold=activation,
@@ -70,11 +72,11 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
         warmup_seconds=reader.read("warmup", values.warmup, 0.0),
         on_unknown=reader.read("onUnknown", values.choice(OnUnknown), OnUnknown.HOLD),
         max_age_seconds=reader.read("maxAge", values.window, 0.0),
-        source=rules.source(reader, access),
+        source=source,
         query=query,
         only_shown=name == rules.EVERY_POD,
         metric_name=signals.metric_name(reader, f"gpu-{signal}"),
-        neighbour=signals.neighbour(reader, pods.namespace),
+        neighbour=signals.neighbour(reader, pods),
         demand=demand,
         warnings=(
             *rules.warnings(signal, gpu_aggregation, threshold, activation),

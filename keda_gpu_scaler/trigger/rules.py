@@ -44,10 +44,18 @@ def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:
     return selector, str(owner or selector) if names_them else EVERY_POD
 
 
-def query(reader: Reader, access: Access, namespace: str) -> OwnQuery | None:
-    """Return the user's own PromQL as it is sent, if there is any."""
+def query(reader: Reader, access: Access, namespace: str, source: str) -> OwnQuery | None:
+    """Return the user's own PromQL as it is sent, if there is any.
+
+    Args:
+        reader: reads the trigger.
+        access: what its ScaledObject is allowed.
+        namespace: whose pods are measured.
+        source: whom the trigger asks; empty where it names none that it may use.
+    """
     if not reader.has("query"):
         return None
+    refuse_other_languages(reader, access, "query", source)
     return reader.read("query", lambda text: promql.own(text, access.own_promql, namespace), None)
 
 
@@ -62,16 +70,18 @@ def signal(reader: Reader) -> Signal:
 
 
 def source(reader: Reader, access: Access) -> str:
-    """Return the name of a source, which has to be one that can be asked what the trigger asks."""
-    names = access.source_names(reader.namespace)
-    name = reader.read("source", values.source(names), "")
-    if reader.has("query") and name in access.direct_sources:
+    """Return the name of the source to ask."""
+    return reader.read("source", values.source(access.source_names(reader.namespace)), "")
+
+
+def refuse_other_languages(reader: Reader, access: Access, key: str, source: str) -> None:
+    """Refuse a key with PromQL where the source understands none."""
+    if source in access.direct_sources:
         reader.refuse(
-            "query", f"expected a source that understands PromQL: {name} asks exporters directly"
+            key, f"expected a source that understands PromQL: {source} asks exporters directly"
         )
-    if reader.has("query") and name in access.influxql_sources:
-        reader.refuse("query", f"expected a source that understands PromQL: {name} is an InfluxDB")
-    return name
+    if source in access.influxql_sources:
+        reader.refuse(key, f"expected a source that understands PromQL: {source} is an InfluxDB")
 
 
 def _namespace(reader: Reader, others: Namespaces) -> str:
@@ -88,11 +98,11 @@ def _namespace(reader: Reader, others: Namespaces) -> str:
 
 def profile(reader: Reader, signal: Signal) -> str:
     """Return the name of a profile that shows this signal of a pod."""
-    name = reader.read("profile", values.profile, profiles.AUTO)
     if reader.has("query"):
         if reader.has("profile"):
             reader.refuse("profile", "expected none: query says what is read")
-        return name
+        return profiles.AUTO
+    name = reader.read("profile", values.profile, profiles.AUTO)
     shown = profiles.signals(name)
     if not shown:
         reader.refuse("profile", "this exporter names no pod, so its numbers belong to no workload")

@@ -11,10 +11,9 @@ from enum import StrEnum
 from typing import TypeVar
 
 from keda_gpu_scaler import durations, profiles, workload
+from keda_gpu_scaler.demand import TOO_LARGE, is_countable
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_LARGEST = 2.0**53
-"""Up to here a float holds every integer, and KEDA's thousandths fit an int64."""
 _SMALLEST_TARGET = 0.001
 """KEDA rounds targets to thousandths; a smaller one would become 0."""
 _LARGEST_WINDOW_SECONDS = 3600.0
@@ -31,7 +30,7 @@ ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 def target(text: str) -> float:
     """Return a threshold that KEDA can pass on: above 0, also after it rounds to thousandths."""
     number = _number(text)
-    if not _SMALLEST_TARGET <= number < _LARGEST:
+    if not _SMALLEST_TARGET <= number < TOO_LARGE:
         raise ValueError("a number from 0.001 to below 2^53, such as 70")
     return number
 
@@ -39,7 +38,7 @@ def target(text: str) -> float:
 def level(text: str) -> float:
     """Return a number that activity is compared with: 0 or above."""
     number = _number(text)
-    if not 0 <= number < _LARGEST:
+    if not is_countable(number):
         raise ValueError("a number from 0 to below 2^53, such as 5")
     return number
 

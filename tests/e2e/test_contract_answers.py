@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from lightkube.utils.quantity import parse_quantity
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.service import answers
 from tests.e2e import keda_log
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import METRIC, Recorder, recording
@@ -27,7 +26,8 @@ class _Case(NamedTuple):
     hpa_value: str
 
 
-_LARGE = round(answers.LARGEST_VALUE)
+_LARGE = 9_000_000_000_000_000
+"""Just below `demand.TOO_LARGE`, and a number whose thousandths a float holds."""
 _NUMBERS = {
     "both": _Case((7, 22.5), [(4, 8.25)], "22.5", "8.25"),
     "integers": _Case((7, 0), [(4, 0)], "7", "4"),

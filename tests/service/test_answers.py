@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler import demand, errors, trigger
+from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.service import answers
+from keda_gpu_scaler.spec import OnUnknown
 from tests.service.harness import OBJECT, TRIGGER, decided
 from tests.triggers import access
 
-VALUES = st.floats(min_value=0, max_value=answers.LARGEST_VALUE)
+VALUES = st.floats(min_value=0, max_value=demand.TOO_LARGE, exclude_max=True)
 
 
 def keda_reads(whole: int, precise: float) -> float:
@@ -29,6 +31,36 @@ def test_the_spec_names_the_metric_and_its_target_in_both_forms() -> None:
     assert metric.targetSize == 67
 
 
+def test_a_demand_that_scales_is_a_second_metric_with_a_target_of_its_own() -> None:
+    asked = TRIGGER | {"demandQuery": "load", "demandThreshold": "2.5"}
+    parsed = trigger.parse(OBJECT, asked, access())
+
+    load, wanted = answers.metric_spec(parsed).metricSpecs
+
+    assert (load.metricName, load.targetSizeFloat) == ("gpu-utilization", 70)
+    assert (wanted.metricName, wanted.targetSizeFloat) == ("gpu-demand", 2.5)
+    assert wanted.targetSize == 2
+    assert answers.targets(parsed) == {"gpu-utilization": 70, "gpu-demand": 2.5}
+
+
+@pytest.mark.parametrize("more", [{}, {"demandQuery": "load"}])
+def test_a_demand_without_a_target_is_no_metric(more: dict[str, str]) -> None:
+    parsed = trigger.parse(OBJECT, TRIGGER | more, access())
+
+    assert [metric.metricName for metric in answers.metric_spec(parsed).metricSpecs] == [
+        "gpu-utilization"
+    ]
+
+
+@given(st.floats(min_value=0.001, max_value=demand.TOO_LARGE, exclude_max=True))
+def test_any_target_of_a_demand_is_one_that_the_hpa_takes(target: float) -> None:
+    asked = TRIGGER | {"demandQuery": "load", "demandThreshold": f"{target:.17g}"}
+    _, wanted = answers.metric_spec(trigger.parse(OBJECT, asked, access())).metricSpecs
+
+    assert wanted.targetSizeFloat == target
+    assert wanted.targetSize >= 1
+
+
 def test_a_target_below_one_is_still_a_target_for_readers_of_integers() -> None:
     parsed = trigger.parse(OBJECT, TRIGGER | {"threshold": "0.4"}, access())
 
@@ -40,7 +72,7 @@ def test_a_target_below_one_is_still_a_target_for_readers_of_integers() -> None:
 
 @pytest.mark.parametrize("threshold", [1, 70, 70.4, 10.5, 0.96, 9.6, 1e15])
 def test_a_target_that_rounds_to_nearly_itself_is_no_warning(threshold: float) -> None:
-    assert answers.rounding_warning(threshold) is None
+    assert answers.rounding_warning("gpu-load", threshold) is None
 
 
 @pytest.mark.parametrize(
@@ -49,10 +81,10 @@ def test_a_target_that_rounds_to_nearly_itself_is_no_warning(threshold: float) -
 def test_rounding_a_target_by_more_than_five_percent_is_warned_of(
     threshold: float, whole: int
 ) -> None:
-    warning = answers.rounding_warning(threshold)
+    warning = answers.rounding_warning("gpu-load", threshold)
 
     assert warning is not None
-    assert f"they use {whole}, not {threshold}" in warning
+    assert f"for gpu-load they use {whole}, not {threshold}" in warning
 
 
 @given(VALUES)
@@ -72,10 +104,35 @@ def test_readers_of_integers_never_scale_below_readers_of_floats(value: float, t
     assert metric.metricValue / target >= metric.metricValueFloat / target
 
 
-@pytest.mark.parametrize("value", [-0.001, math.nan, math.inf, -math.inf, 1e16])
+@pytest.mark.parametrize("value", [-0.001, math.nan, math.inf, -math.inf, 2.0**53, 1e16])
 def test_a_value_that_keda_cannot_count_with_is_a_fault_and_not_an_answer(value: float) -> None:
     with pytest.raises(ValueError, match="not a number that KEDA can count with"):
         answers.metric_value("gpu-utilization", decided(value=value))
+
+
+@given(VALUES, st.sampled_from(OnUnknown))
+def test_a_demand_is_one_value_whatever_an_unknown_one_means(
+    value: float, on_unknown: OnUnknown
+) -> None:
+    (metric,) = answers.demand_value("gpu-demand", Demand(value), on_unknown).metricValues
+
+    assert metric.metricName == "gpu-demand"
+    assert keda_reads(metric.metricValue, metric.metricValueFloat) == value
+
+
+@pytest.mark.parametrize("on_unknown", [OnUnknown.HOLD, OnUnknown.ZERO])
+def test_an_unknown_demand_is_held_and_never_zero(on_unknown: OnUnknown) -> None:
+    unknown = Demand(None, "source default: nobody answers")
+
+    assert not answers.demand_value("gpu-demand", unknown, on_unknown).metricValues
+
+
+def test_an_unknown_demand_is_an_error_where_the_trigger_wants_one() -> None:
+    unknown = Demand(None, "source default: nobody answers")
+    with pytest.raises(errors.UnknownLoadError) as raised:
+        answers.demand_value("gpu-demand", unknown, OnUnknown.ERROR)
+
+    assert str(raised.value) == "source default: nobody answers: an error by onUnknown error"
 
 
 def test_no_value_is_an_empty_list() -> None:

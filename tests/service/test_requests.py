@@ -99,6 +99,19 @@ def test_a_target_that_old_keda_rounds_is_one_line_in_the_log() -> None:
     assert (line["namespace"], line["scaled_object"]) == OBJECT
 
 
+def test_a_demands_target_below_one_is_warned_of_beside_the_loads() -> None:
+    """Old KEDA would take a fifth of the replicas: 1 request per second each, and not 0.2."""
+    asked = reference(threshold="1.4", demandQuery="load", demandThreshold="0.2")
+    with capture_logs() as logs:
+        triggers().read(asked)
+
+    assert [line["event"] for line in logs] == ["trigger.target_rounded"] * 2
+    assert [line["reason"].partition(": ")[2] for line in logs] == [
+        "for gpu-utilization they use 1, not 1.4",
+        "for gpu-demand they use 1, not 0.2",
+    ]
+
+
 @pytest.mark.parametrize(
     ("broken", "named"),
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from keda_gpu_scaler import errors, settings
+from keda_gpu_scaler.demand import Pace
 from keda_gpu_scaler.influxql import METRIC, Schema
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import (
@@ -60,6 +61,7 @@ def test_the_defaults_are_what_the_documentation_promises() -> None:
     assert loaded.shutdown_grace_seconds == 20
     assert loaded.connection_max_age_seconds == 600
     assert loaded.max_concurrent_rpcs == 5000
+    assert loaded.demand_pace == Pace(interval_seconds=5, queries_per_second=10)
 
 
 def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
@@ -75,6 +77,8 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
         SHUTDOWN_GRACE="0s",
         CONNECTION_MAX_AGE="5m",
         MAX_CONCURRENT_RPCS="7",
+        DEMAND_INTERVAL="1m30s",
+        DEMAND_QUERIES_PER_SECOND="3",
         PROMETHEUS_URL=URL,
         PROMETHEUS_STEP="30s",
         PROMETHEUS_TIMEOUT="1500ms",
@@ -90,6 +94,7 @@ def test_every_setting_can_come_from_the_environment(tmp_path: Path) -> None:
     assert loaded.shutdown_grace_seconds == 0
     assert loaded.connection_max_age_seconds == 300
     assert loaded.max_concurrent_rpcs == 7
+    assert loaded.demand_pace == Pace(interval_seconds=90, queries_per_second=3)
     source = loaded.sources["default"]
     assert isinstance(source, PrometheusSettings)
     assert (source.step_seconds, source.timeout_seconds) == (30, 1.5)
@@ -165,6 +170,8 @@ def test_all_mistakes_are_named_as_they_were_written_with_value_and_expectation(
         GRPC_ADDRESS="6000",
         LOG_LEVEL="loud",
         MAX_CONCURRENT_RPCS="0",
+        DEMAND_INTERVAL="999ms",
+        DEMAND_QUERIES_PER_SECOND="0.5",
     ) == [
         (
             '- KEDA_GPU_SCALER_GRPC_ADDRESS: "6000"; '
@@ -172,6 +179,8 @@ def test_all_mistakes_are_named_as_they_were_written_with_value_and_expectation(
         ),
         "- KEDA_GPU_SCALER_LOG_LEVEL: \"loud\"; expected 'debug', 'info', 'warning' or 'error'",
         '- KEDA_GPU_SCALER_MAX_CONCURRENT_RPCS: "0"; expected a whole number of at least 1',
+        '- KEDA_GPU_SCALER_DEMAND_INTERVAL: "999ms"; expected a duration of at least 1s',
+        '- KEDA_GPU_SCALER_DEMAND_QUERIES_PER_SECOND: "0.5"; expected a whole number of at least 1',
         (
             '- KEDA_GPU_SCALER_PROMETHEUS_URL: "prometheus:9090"; '
             "expected a URL such as http://prometheus:9090"

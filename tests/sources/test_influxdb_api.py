@@ -85,9 +85,10 @@ def test_two_series_are_not_one_number(tables: list[object]) -> None:
         influxdb_api.number(result(*tables))
 
 
-def test_a_number_below_zero_is_none() -> None:
-    table = {"name": UTIL, "columns": ["time", "mean"], "values": [[1000, -1]]}
-    with pytest.raises(errors.SourceMalformedError, match="-1 instead of a number from 0 up"):
+@pytest.mark.parametrize("value", [-1, 1e300])
+def test_a_number_that_cannot_be_counted_with_is_none(value: float) -> None:
+    table = {"name": UTIL, "columns": ["time", "mean"], "values": [[1000, value]]}
+    with pytest.raises(errors.SourceMalformedError, match="instead of a number from 0 to below"):
         influxdb_api.number(result(table))
 
 

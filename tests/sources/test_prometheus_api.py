@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import errors
+from keda_gpu_scaler import demand, errors
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources import prometheus_api
 from keda_gpu_scaler.sources.client import Answer
@@ -22,7 +22,7 @@ KINDS: dict[str, Callable[[Answer], object]] = {
     "vector": prometheus_api.vector,
     "scalar or vector": prometheus_api.clock,
 }
-PARSERS = list(KINDS.values())
+PARSERS = [*KINDS.values(), prometheus_api.number]
 
 
 def answer(content: object, status: int = 200) -> Answer:
@@ -92,6 +92,41 @@ def test_a_scalar_that_is_no_number_is_refused(spelled: str) -> None:
         prometheus_api.clock(given)
 
 
+def test_one_number_is_a_scalar_or_the_only_element() -> None:
+    scalar = answer(web.success("scalar", [1700000000, "0.25"]))
+    element = {"metric": LABELS, "value": [1700000000, "1e3"]}
+
+    assert prometheus_api.number(scalar) == 0.25
+    assert prometheus_api.number(vector(element)) == 1000
+    assert prometheus_api.number(vector()) is None
+
+
+@pytest.mark.parametrize("text", ["0", "-0", "5e-324", "9007199254740991"])
+def test_a_number_that_can_be_counted_with_is_taken(text: str) -> None:
+    assert prometheus_api.number(vector({"metric": {}, "value": [0, text]})) == float(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["NaN", "+Inf", "-Inf", "-0.001", "-1e300", "9007199254740992", "1e300"]
+)
+@pytest.mark.parametrize("kind", ["scalar", "vector"])
+def test_a_number_that_cannot_be_counted_with_is_never_another_one(kind: str, text: str) -> None:
+    point = [0, text]
+    given_one = point if kind == "scalar" else [{"metric": {}, "value": point}]
+    with pytest.raises(
+        errors.SourceMalformedError, match=r"instead of a number from 0 to below 2\^53"
+    ):
+        prometheus_api.number(answer(web.success(kind, given_one)))
+
+
+def test_two_numbers_are_none_also_where_they_are_the_same() -> None:
+    element = {"metric": LABELS, "value": [0, "1"]}
+    with pytest.raises(
+        errors.SourceMalformedError, match=r"2 elements instead of one number; sum\(\.\.\.\)"
+    ):
+        prometheus_api.number(vector(element, element))
+
+
 def test_infos_are_no_trouble() -> None:
     infos = ['PromQL info: metric might not be a counter, name does not end in _total: "x" (1:6)']
 
@@ -101,7 +136,9 @@ def test_infos_are_no_trouble() -> None:
 # Partial answers
 
 
-@pytest.mark.parametrize("parse", [prometheus_api.matrix, prometheus_api.vector])
+@pytest.mark.parametrize(
+    "parse", [prometheus_api.matrix, prometheus_api.vector, prometheus_api.number]
+)
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -146,6 +183,27 @@ def test_an_error_is_told_in_the_servers_own_words(
         parse(given)
 
     assert str(raised.value) == f"HTTP {status}, {kind}: {words}"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            (
+                r'error when executing query="a{b!=\"c) d\\\\\"}" for (time=1, step=300000): '
+                r'cannot evaluate "a{b!=\"c\"} * b": duplicate time series on the left: {x="y"}'
+            ),
+            'duplicate time series on the left: {x="y"}',
+        ),
+        ('error when executing query="a', 'error when executing query="a'),
+        ('cannot evaluate "a" at all', 'cannot evaluate "a" at all'),
+    ],
+)
+def test_a_question_that_is_repeated_is_no_part_of_the_reason(words: str, told: str) -> None:
+    given_one = answer({"status": "error", "errorType": "422", "error": words}, 422)
+    with pytest.raises(errors.SourceRefusedError) as raised:
+        prometheus_api.number(given_one)
+    assert str(raised.value) == f"HTTP 422, 422: {told}"
 
 
 @pytest.mark.parametrize("parse", PARSERS)
@@ -282,6 +340,27 @@ def test_a_scalar_of_the_wrong_shape_is_malformed(result: object) -> None:
         prometheus_api.clock(answer(web.success("scalar", result)))
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        [0],
+        [0, None],
+        [0, "one"],
+        [0, "1", "2"],
+        [[0, "1"], [0, "2"]],
+        [{}],
+        [{"value": 1}],
+        [{"value": [0]}],
+        [{"metric": {}, "histogram": [0, {"count": "1"}]}],
+        [{"metric": {}, "value": [0, "1"]}, None],
+    ],
+)
+@pytest.mark.parametrize("kind", ["scalar", "vector"])
+def test_a_number_of_the_wrong_shape_is_malformed(kind: str, result: object) -> None:
+    with pytest.raises(errors.SourceMalformedError, match="a number of the wrong shape"):
+        prometheus_api.number(answer(web.success(kind, result)))
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
@@ -327,3 +406,16 @@ def test_any_scalar_is_a_number_or_a_source_error(result: object) -> None:
         assert str(error)  # noqa: PT017 - either is right
     else:
         assert math.isfinite(value)
+
+
+@given(kind=st.sampled_from(["scalar", "vector"]), result=json_values)
+def test_any_result_is_nothing_one_countable_number_or_a_source_error(
+    kind: str, result: object
+) -> None:
+    for content in (web.success(kind, result), web.success(kind, [result])):
+        try:
+            value = prometheus_api.number(answer(content))
+        except errors.SourceError as error:
+            assert str(error)  # noqa: PT017 - either is right
+        else:
+            assert value is None or demand.is_countable(value)
