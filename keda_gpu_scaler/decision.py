@@ -46,6 +46,8 @@ class Decision:
     """By whom it is known which pods there are; None: there is no snapshot yet."""
     ignored: tuple[str, ...] = ()
     """Ready pods that never showed a GPU, while others of the workload did."""
+    remembered: State | None = None
+    """What was known last, where the load is unknown now; None: nothing is remembered."""
 
     @property
     def is_zero_by_choice(self) -> bool:
@@ -61,8 +63,7 @@ class Decision:
     @property
     def has_no_pods(self) -> bool:
         """Whether the workload is known to have no pods, now or from before."""
-        remembered = self.state is State.UNKNOWN and self.active is False
-        return self.state.is_gone or (remembered and not self.is_zero_by_choice)
+        return (self.remembered or self.state).is_gone
 
 
 _REASONS = {
@@ -120,7 +121,14 @@ def unknown(
         signal: a GPU said active lately: that holds, whatever else is unknown.
     """
     policy = OnUnknown.HOLD if signal else spec.on_unknown
-    answer = Decision(state=State.UNKNOWN, reason=why, value=None, active=None, signal=signal)
+    answer = Decision(
+        state=State.UNKNOWN,
+        reason=why,
+        value=None,
+        active=None,
+        signal=signal,
+        remembered=remembered,
+    )
     if policy is OnUnknown.ZERO:
         return replace(answer, value=0.0, active=False, reason=f"{why}: 0 by onUnknown zero")
     if policy is OnUnknown.ERROR:
