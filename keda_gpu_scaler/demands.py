@@ -76,7 +76,7 @@ class Demands:
             deadline: on this clock.
         """
         self._let_go()
-        question = self._question(self._key(scaled_object, spec, wanted))
+        question = self._question(self._key(scaled_object, spec, wanted), scaled_object.namespace)
         if question.due_seconds(self._interval_seconds(spec.source)) <= 0:
             question.launch(self._turn_seconds(spec.source))
         await question.waited(deadline)
@@ -102,9 +102,9 @@ class Demands:
         alone = self._sources[spec.source].is_per_namespace
         return _Key(spec.source, scaled_object.namespace if alone else "", wanted.text)
 
-    def _question(self, key: _Key) -> Question:
+    def _question(self, key: _Key, namespace: str) -> Question:
         if key not in self._questions:
-            source = self._sources[key.source].within(key.namespace)
+            source = self._sources[key.source].within(namespace)
             self._questions[key] = Question(key.side, source, key.text, self._observe, self._clock)
             self._sharing[key.source] += 1
         return self._questions[key]

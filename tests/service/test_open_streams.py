@@ -78,7 +78,7 @@ async def _watched() -> AsyncIterator[Watched]:
     # Known before: what a busy machine makes of the first answer is another test's business.
     await evaluator.evaluate(BERT, spec(demandQuery=TEXT), None)
     seen.clear()
-    async with serving(evaluator, max_concurrent_rpcs=2000) as served:
+    async with serving(evaluator, max_concurrent_rpcs=2000, hang_seconds=120) as served:
         yield Watched(served, source, alerts, seen, looked)
     await evaluator.close()
 
