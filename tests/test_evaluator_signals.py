@@ -82,6 +82,13 @@ async def test_another_workload_that_nobody_sees_blocks_the_last_step_and_wakes_
     assert "deployment/router is not known to be idle (unknown): inactive" in decided.reason
 
 
+async def test_another_workload_is_as_unknown_as_its_source(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    decided = await bench.ask(spec(activationWorkload="router"))
+    assert (decided.active, decided.signal) == (None, False)
+    assert decided.reason.endswith("; deployment/router is not known to be idle (unknown)")
+
+
 async def test_a_demand_that_fails_costs_no_measurement(bench: Bench) -> None:
     bench.source.world = World(IDLE)
     bench.source.numbers[WAITING] = REFUSED

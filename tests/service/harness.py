@@ -43,9 +43,9 @@ def reference(**metadata: str) -> Any:  # noqa: ANN401 - a message
     )
 
 
-def metrics_request(metric_name: str = "gpu-utilization") -> Any:  # noqa: ANN401 - a message
+def metrics_request(metric_name: str = "gpu-utilization", **metadata: str) -> Any:  # noqa: ANN401 - a message
     """Make the request KEDA sends for a metric's value."""
-    return pb.GetMetricsRequest(scaledObjectRef=reference(), metricName=metric_name)
+    return pb.GetMetricsRequest(scaledObjectRef=reference(**metadata), metricName=metric_name)
 
 
 class Script:
