@@ -207,9 +207,11 @@ async def test_a_fault_of_ours_that_nobody_waited_for_is_not_lost(bench: Bench) 
     await bench.ask(patience=0)
     bench.source.number_gate.set()
     await bench.landed()
+    bench.source.numbers[WAITING] = 7.0
     bench.clock.seconds += 30
     with pytest.raises(RuntimeError, match="a bug"):
         await bench.ask()
+    assert await bench.ask() == Demand(7.0)
 
 
 async def test_what_is_under_way_ends_with_them(bench: Bench) -> None:

@@ -10,8 +10,10 @@ import pytest_asyncio
 from keda_gpu_scaler import facts
 from keda_gpu_scaler.decision import State
 from keda_gpu_scaler.demand import Demand
+from keda_gpu_scaler.evidence import Basis, Evidence, Statement
 from keda_gpu_scaler.kinds import Kind
-from keda_gpu_scaler.spec import ScaleTarget, TriggerSpec
+from keda_gpu_scaler.observation import Target
+from keda_gpu_scaler.spec import Owner, ScaleTarget, TriggerSpec
 from keda_gpu_scaler.workload import Workload
 from tests.bench import PODS, Bench
 from tests.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
@@ -223,6 +225,39 @@ async def test_a_signal_is_something_to_remember_where_nothing_was_known(bench: 
     assert (await bench.again()).active is True
 
 
+async def test_what_is_said_of_an_unknown_load_knows_of_the_signal_at_once() -> None:
+    """A pod is listed that no exporter shows, and the source is well: nothing else is new."""
+    clock = Clock()
+    cluster = ScriptedCluster()
+    bench = Bench(ScriptedSource(World(()), clock), clock, cluster=cluster)
+    cluster.said = _listed(clock())
+    assert (await bench.ask()).state is State.EMPTY
+    clock.seconds += STEP
+    owned = Statement(owners=frozenset({Owner("Deployment", "bert")}), ready=True, asks_gpu=True)
+    cluster.said = _listed(clock(), owned)
+    await bench.ask()
+    await bench.landed()
+    decided = await bench.again()
+    assert (decided.state, decided.active) == (State.UNKNOWN, False)
+    bench.alerts.alert = "GpuBusy"
+    assert (await bench.again()).signal
+    bench.alerts.alert = None
+    assert (await bench.again()).active is True
+    await bench.evaluator.close()
+
+
+def _listed(at: float, *statements: Statement) -> Evidence:
+    api = Target("kubernetes", "api")
+    named = zip("bcd", statements, strict=False)
+    return Evidence(
+        {("ml", f"bert-7b6667bd9-{letter * 5}"): said for letter, said in named},
+        covered=frozenset({"ml"}),
+        scrapes={api: at},
+        settled={api: 0.0},
+        basis=Basis.KUBERNETES,
+    )
+
+
 async def test_a_workload_that_demand_on_empty_woke_is_not_taken_for_one_at_zero(
     bench: Bench,
 ) -> None:
@@ -248,6 +283,31 @@ async def test_an_answer_that_comes_late_undoes_no_memory(bench: Bench) -> None:
     assert (await slow).active is False
     bench.source.trouble = REFUSED
     assert await _after_an_outage(bench, DEMAND) is True
+
+
+async def test_a_new_snapshot_counts_at_once(bench: Bench) -> None:
+    """Not when the last decision is a step old."""
+    bench.source.world = World(PODS)
+    bench.clock.seconds += 4
+    await bench.ask()
+    bench.source.world = World(IDLE)
+    bench.clock.seconds += 2  # the next step begins
+    assert (await bench.ask()).value == 450
+    await bench.landed()
+    bench.clock.seconds += 2
+    assert (await bench.ask()).value == 0
+
+
+async def test_while_a_source_has_trouble_every_decision_is_made_anew(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.trouble = REFUSED
+    bench.clock.seconds += STEP
+    await bench.ask()
+    await bench.landed()
+    made = len(bench.of(facts.Evaluated))
+    await bench.again()
+    await bench.again()
+    assert len(bench.of(facts.Evaluated)) == made + 2
 
 
 async def test_samples_beyond_max_age_are_not_answered_from_again(bench: Bench) -> None:
