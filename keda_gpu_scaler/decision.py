@@ -133,15 +133,9 @@ def unknown(
         return replace(answer, value=0.0, active=False, reason=f"{why}: 0 by onUnknown zero")
     if policy is OnUnknown.ERROR:
         return replace(answer, refused=True, reason=f"{why}: an error by onUnknown error")
-    active = _remembered_activity(remembered, signal=signal)
+    active = signal or (None if remembered is None else not remembered.is_gone)
     held = reasons.held(active, signal=signal)
     return replace(answer, active=active, reason=f"{why}: {held}")
-
-
-def _remembered_activity(remembered: State | None, *, signal: bool) -> bool | None:
-    if signal:
-        return True
-    return None if remembered is None else not remembered.is_gone
 
 
 def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
