@@ -1,4 +1,4 @@
-"""The port to whoever is told of alerts: which ScaledObjects they keep active. Types only."""
+"""The port to whoever is told of alerts: which ScaledObjects they keep active."""
 
 import contextlib
 from collections.abc import Callable

@@ -46,6 +46,8 @@ class Decision:
     """By whom it is known which pods there are; None: there is no snapshot yet."""
     ignored: tuple[str, ...] = ()
     """Ready pods that never showed a GPU, while others of the workload did."""
+    remembered: State | None = None
+    """What was known last, where the load is unknown now; None: nothing is remembered."""
 
     @property
     def is_zero_by_choice(self) -> bool:
@@ -61,8 +63,7 @@ class Decision:
     @property
     def has_no_pods(self) -> bool:
         """Whether the workload is known to have no pods, now or from before."""
-        remembered = self.state is State.UNKNOWN and self.active is False
-        return self.state.is_gone or (remembered and not self.is_zero_by_choice)
+        return (self.remembered or self.state).is_gone
 
 
 _REASONS = {
@@ -120,20 +121,21 @@ def unknown(
         signal: a GPU said active lately: that holds, whatever else is unknown.
     """
     policy = OnUnknown.HOLD if signal else spec.on_unknown
-    answer = Decision(state=State.UNKNOWN, reason=why, value=None, active=None, signal=signal)
+    answer = Decision(
+        state=State.UNKNOWN,
+        reason=why,
+        value=None,
+        active=None,
+        signal=signal,
+        remembered=remembered,
+    )
     if policy is OnUnknown.ZERO:
         return replace(answer, value=0.0, active=False, reason=f"{why}: 0 by onUnknown zero")
     if policy is OnUnknown.ERROR:
         return replace(answer, refused=True, reason=f"{why}: an error by onUnknown error")
-    active = _remembered_activity(remembered, signal=signal)
+    active = signal or (None if remembered is None else not remembered.is_gone)
     held = reasons.held(active, signal=signal)
     return replace(answer, active=active, reason=f"{why}: {held}")
-
-
-def _remembered_activity(remembered: State | None, *, signal: bool) -> bool | None:
-    if signal:
-        return True
-    return None if remembered is None else not remembered.is_gone
 
 
 def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know

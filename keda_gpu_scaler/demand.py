@@ -4,6 +4,7 @@ Demand exists without pods (requests at a router, the length of a queue), so tha
 workload whose GPUs show nothing yet, and say at once how many replicas are needed.
 """
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -33,6 +34,16 @@ class DemandSpec:
     threshold: float | None
     """The demand that one replica can serve; None: the demand wakes and does not scale."""
     on_empty: OnEmpty
+
+    @property
+    def name(self) -> str:
+        """A short name in place of the text, for logs."""
+        return name_of(self.text)
+
+
+def name_of(text: str) -> str:
+    """Return the short name of an expression."""
+    return f"demand-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Every demand that triggers ask for: the same expression is asked once, for all of them.
 
-An expression is asked when somebody wants to know, at most once per interval, and a source gets no
-more of them per second than its budget: a few wake their workloads within seconds, a thousand do no
-harm.
+An expression is asked when somebody wants to know, at most once per interval, and the expressions
+of a source take turns within its budget: a few wake their workloads within seconds, a thousand do
+no harm.
 """
 
 import math
@@ -20,8 +20,6 @@ from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 FORGET_SECONDS = 600.0
 """What nobody wanted to know for this long no longer counts, and is forgotten."""
 LOOK_SECONDS = 60.0
-BURST_SECONDS = 1.0
-"""So much of its budget a source can be asked at once, after a rest."""
 
 
 class _Key(NamedTuple):
@@ -31,6 +29,11 @@ class _Key(NamedTuple):
     namespace: str
     """Empty where the source is not asked by namespace."""
     text: str
+
+    @property
+    def side(self) -> str:
+        """The source as facts name it: with the namespace, where each is asked by itself."""
+        return f"{self.source}/{self.namespace}" if self.namespace else self.source
 
 
 class Demands:
@@ -48,7 +51,7 @@ class Demands:
 
         Args:
             sources: by the name that triggers call them; whoever made them closes them.
-            observe: is told when an expression fails and when it works again.
+            observe: is told what came of each asking, and when an expression fails or works again.
             pace: how often to ask.
             clock: seconds that never go back.
         """
@@ -58,8 +61,8 @@ class Demands:
         self._sharing: Counter[str] = Counter()
         """How many questions each source has."""
         self._looked_at = float("-inf")
-        self._busy_until = dict.fromkeys(sources, float("-inf"))
-        """When each source's budget is used up to: one asking moves it by one asking's share."""
+        self._next_turn = dict.fromkeys(sources, float("-inf"))
+        """When each source's budget has room for one more asking."""
 
     async def ask(
         self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec, deadline: float
@@ -73,21 +76,22 @@ class Demands:
             deadline: on this clock.
         """
         self._let_go()
-        key = self._key(scaled_object, spec, wanted)
-        question = self._question(key)
-        if question.due_seconds(self._interval_seconds(key.source)) <= 0 and self._may_ask(key):
-            question.launch()
+        question = self._question(self._key(scaled_object, spec, wanted), scaled_object.namespace)
+        if question.due_seconds(self._interval_seconds(spec.source)) <= 0:
+            question.launch(self._turn_seconds(spec.source))
         await question.waited(deadline)
-        return question.demand(spec.max_age_seconds)
+        demand = question.demand(spec.max_age_seconds)
+        self._observe(facts.DemandKnown(scaled_object, spec, demand))
+        return demand
 
     def due_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
-        """Return how long it takes until the demand can be asked anew; infinite without one."""
+        """Return in how many seconds there can be a newer demand; infinite without one."""
         if spec.demand is None:
             return math.inf
-        interval_seconds = self._interval_seconds(spec.source)
         question = self._questions.get(self._key(scaled_object, spec, spec.demand))
-        left = 0.0 if question is None else question.due_seconds(interval_seconds)
-        return left if left > 0 else interval_seconds
+        if question is None:
+            return 0.0
+        return max(0.0, question.due_seconds(self._interval_seconds(spec.source)))
 
     async def close(self) -> None:
         """End what is under way."""
@@ -98,12 +102,10 @@ class Demands:
         alone = self._sources[spec.source].is_per_namespace
         return _Key(spec.source, scaled_object.namespace if alone else "", wanted.text)
 
-    def _question(self, key: _Key) -> Question:
+    def _question(self, key: _Key, namespace: str) -> Question:
         if key not in self._questions:
-            source = self._sources[key.source].within(key.namespace)
-            self._questions[key] = Question(
-                key.source, source, key.text, self._observe, self._clock
-            )
+            source = self._sources[key.source].within(namespace)
+            self._questions[key] = Question(key.side, source, key.text, self._observe, self._clock)
             self._sharing[key.source] += 1
         return self._questions[key]
 
@@ -122,11 +124,9 @@ class Demands:
         share_seconds = self._sharing[source] / self._pace.queries_per_second
         return max(self._pace.interval_seconds, share_seconds)
 
-    def _may_ask(self, key: _Key) -> bool:
-        """Tell whether the source's budget has room for one more asking now, and take it."""
+    def _turn_seconds(self, source: str) -> float:
+        """Return in how many seconds the source has room for one more asking, and take it."""
         now = self._clock()
-        if self._busy_until[key.source] > now + BURST_SECONDS:
-            return False
-        begins = max(now, self._busy_until[key.source])
-        self._busy_until[key.source] = begins + 1 / self._pace.queries_per_second
-        return True
+        begins = max(now, self._next_turn[source])
+        self._next_turn[source] = begins + 1 / self._pace.queries_per_second
+        return begins - now

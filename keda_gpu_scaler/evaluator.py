@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler import decision, errors, facts, feed, memory, signals
+from keda_gpu_scaler import errors, facts, feed, signals
 from keda_gpu_scaler.alerting import Alerting, NoAlerts
 from keda_gpu_scaler.cluster import Cluster
 from keda_gpu_scaler.decision import Decision
-from keda_gpu_scaler.demand import USUAL_PACE, Demand, DemandSpec, Pace
+from keda_gpu_scaler.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.demands import Demands
 from keda_gpu_scaler.feeds import Feeds
 from keda_gpu_scaler.loads import Loaded, Loads
-from keda_gpu_scaler.memory import Memory
 from keda_gpu_scaler.source import Source
 from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 
@@ -35,13 +34,12 @@ TRIGGERS_REMEMBERED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The last decision about one trigger, what it was made of, and what to remember of it."""
+    """The last decision about one trigger, and what it was made of."""
 
     decision: Decision
     decided_at: float
     loaded: Loaded
     alert: str | None
-    memory: Memory | None
 
 
 class Evaluator:
@@ -74,7 +72,7 @@ class Evaluator:
         self._feeds = Feeds(
             sources, observe, cluster=cluster, give_up_seconds=give_up_seconds, clock=clock
         )
-        self._loads = Loads(self._feeds, give_up_seconds)
+        self._loads = Loads(self._feeds, give_up_seconds, clock)
         self._demands = Demands(sources, observe, pace=pace, clock=clock)
         self._records: TTLCache[tuple[ScaledObject, TriggerSpec], _Record] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
@@ -96,7 +94,7 @@ class Evaluator:
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return how long it takes until there can be something new to say."""
         due_seconds = self._demands.due_seconds(scaled_object, spec)
-        return min(self._feeds.step_seconds(spec.source), due_seconds)
+        return max(SAME_POLL_SECONDS, min(self._feeds.step_seconds(spec.source), due_seconds))
 
     def listen(
         self, scaled_object: ScaledObject, call: Callable[[], None]
@@ -118,15 +116,13 @@ class Evaluator:
         try:
             spec = await self._aimed(scaled_object, spec, timeout_seconds)
         except errors.SourceError as error:
-            # Nobody knows whose load it would be: nothing is known of it, nor remembered.
-            loaded = Loaded(decision.unknown(spec, str(error), None))
-            return await self._concluded(scaled_object, spec, loaded, None, deadline)
+            loaded = await self._loads.unaimed(spec, str(error), deadline)
+            return await self._concluded(scaled_object, spec, loaded, deadline)
         record = self._records.get((scaled_object, spec))
         if record is not None and self._is_of_this_poll(scaled_object, record):
             return record.decision
-        last, before = (None, None) if record is None else (record.loaded, record.memory)
-        loaded = await self._loads.decide(spec, last, before, deadline)
-        return await self._concluded(scaled_object, spec, loaded, record, deadline)
+        loaded = await self._loads.decide(scaled_object, spec, deadline)
+        return await self._concluded(scaled_object, spec, loaded, deadline)
 
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
@@ -141,7 +137,7 @@ class Evaluator:
         if spec.demand is None:
             raise ValueError("a trigger without demandQuery was asked for its demand")
         deadline = self._clock() + _patience(timeout_seconds)
-        return await self._asked(scaled_object, spec, spec.demand, deadline)
+        return await self._demands.ask(scaled_object, spec, spec.demand, deadline)
 
     async def _aimed(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
@@ -158,25 +154,18 @@ class Evaluator:
         return self._clock() - record.decided_at < SAME_POLL_SECONDS
 
     async def _concluded(
-        self,
-        scaled_object: ScaledObject,
-        spec: TriggerSpec,
-        loaded: Loaded,
-        record: _Record | None,
-        deadline: float,
+        self, scaled_object: ScaledObject, spec: TriggerSpec, loaded: Loaded, deadline: float
     ) -> Decision:
         """Return the decision with all signals in it; remember it, and state it if it is new."""
         alert = self._alerts.firing(scaled_object)
         decided = await self._with_signals(scaled_object, spec, loaded, alert, deadline)
-        is_new = record is None or loaded is not record.loaded
-        kept = loaded.memory if record is None or is_new else record.memory
-        if decided.signal and not loaded.decision.signal:
-            kept = memory.remember(kept, decided, loaded.decided_at)
-        made = _Record(decided, self._clock(), loaded, alert, kept)
-        self._records[scaled_object, spec] = made
-        if record is None or is_new or decided != record.decision:
-            age = loaded.snapshot_age_seconds
-            self._observe(facts.Evaluated(scaled_object, spec, decided, age, loaded.source))
+        if decided.active and not loaded.decision.active:
+            self._loads.keep_in_use(scaled_object, spec)
+        before = self._records.get((scaled_object, spec))
+        self._records[scaled_object, spec] = _Record(decided, self._clock(), loaded, alert)
+        if before is None or before.loaded is not loaded or before.decision != decided:
+            age_seconds, source = loaded.snapshot_age_seconds, loaded.source
+            self._observe(facts.Evaluated(scaled_object, spec, decided, age_seconds, source))
         return decided
 
     async def _with_signals(
@@ -188,22 +177,12 @@ class Evaluator:
         deadline: float,
     ) -> Decision:
         """Look at one signal after the other, until one says active."""
-        decided = loaded.decision
-        if not decided.signal and loaded.neighbour is not None:
-            decided = signals.with_neighbour(decided, str(spec.neighbour), loaded.neighbour)
-        if not decided.signal and alert is not None:
-            decided = signals.with_alert(decided, alert)
+        name = str(spec.neighbour)
+        decided = signals.before_demand(loaded.decision, name, loaded.neighbour, alert)
         if not decided.signal and spec.demand is not None:
-            demand = await self._asked(scaled_object, spec, spec.demand, deadline)
+            demand = await self._demands.ask(scaled_object, spec, spec.demand, deadline)
             decided = signals.with_demand(decided, spec.demand, demand)
         return decided
-
-    async def _asked(
-        self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec, deadline: float
-    ) -> Demand:
-        demand = await self._demands.ask(scaled_object, spec, wanted, deadline)
-        self._observe(facts.DemandKnown(scaled_object, spec, demand))
-        return demand
 
 
 def _patience(timeout_seconds: float | None) -> float:

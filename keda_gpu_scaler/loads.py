@@ -3,7 +3,13 @@
 A fetch that fails does not raise here: what is wrong with a source is the reason of the decision.
 """
 
+import time
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+from cachetools import TTLCache
 
 from keda_gpu_scaler import condition, decision, memory
 from keda_gpu_scaler.decision import Context, Decision, State
@@ -12,73 +18,126 @@ from keda_gpu_scaler.feeds import Feeds
 from keda_gpu_scaler.memory import Memory
 from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.snapshot import Snapshot
-from keda_gpu_scaler.spec import OnUnknown, PodSelector, TriggerSpec
+from keda_gpu_scaler.spec import OnUnknown, PodSelector, ScaledObject, TriggerSpec
+
+REMEMBER_SECONDS = 600.0
+TRIGGERS_REMEMBERED = 20_000
+
+_Key = tuple[ScaledObject, TriggerSpec]
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the GPUs said."""
+    """What the GPUs said; the same object as before, as long as nothing about it can be new."""
 
     decision: Decision
-    memory: Memory | None = None
-    """What to remember of it for the time when the load is unknown."""
     neighbour: Decision | None = None
-    """About the workload that activationWorkload names, where that matters."""
-    snapshot: Snapshot | None = None
-    decided_at: float = 0.0
-    """The time of the decision, on the source's clock."""
+    """About the workload that activationWorkload names, unless the own GPUs say active."""
     snapshot_age_seconds: float | None = None
     source: str = ""
     """As the facts of the snapshot name it."""
 
 
-class Loads:
-    """Decides triggers by their GPUs alone."""
+class _Made(NamedTuple):
+    """What was said last, and what it was made of."""
 
-    def __init__(self, feeds: Feeds, give_up_seconds: float) -> None:
+    loaded: Loaded
+    snapshot: weakref.ref[Snapshot] | None
+    """Known by identity and not kept: a trigger that is asked about rarely outlives many."""
+    at: float
+    """On the source's clock."""
+
+
+class Loads:
+    """Decides triggers by their GPUs alone, and remembers each for when its load is unknown."""
+
+    def __init__(
+        self, feeds: Feeds, give_up_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Take the feeds to decide from.
 
         Args:
             feeds: whoever made them starts and closes them.
             give_up_seconds: how long a pod that vanished with its exporter counts as missing.
+            clock: seconds that never go back.
         """
         self._feeds, self._give_up_seconds = feeds, give_up_seconds
+        self._made: TTLCache[_Key, _Made] = _remembering(clock)
+        self._memories: TTLCache[_Key, Memory] = _remembering(clock)
 
     async def decide(
-        self, spec: TriggerSpec, last: Loaded | None, before: Memory | None, deadline: float
+        self, scaled_object: ScaledObject, spec: TriggerSpec, deadline: float
     ) -> Loaded:
         """Return what the GPUs say, as new as can be had before `deadline`.
 
         Args:
+            scaled_object: whose trigger it is.
             spec: the trigger.
-            last: what they said the last time; it is returned again while nothing is newer.
-            before: what is remembered of the trigger.
             deadline: on the feeds' clock.
         """
-        need = _need(spec, self._feeds.step_seconds(spec.source))
-        shared = self._feeds.of(spec, need)
+        shared, need = self._shared(spec)
         await shared.refresh(need, deadline)
-        if last is not None and self._still_holds(last, spec, shared):
-            return last
-        decided, kept = self._decided(spec, shared, need, before)
-        return Loaded(
+        # Nothing is waited for from here on, so that what is remembered is in order.
+        made = self._made.get((scaled_object, spec))
+        if made is None or not self._still_holds(made, spec, shared):
+            made = self._anew((scaled_object, spec), shared, need)
+            self._made[scaled_object, spec] = made
+        return made.loaded
+
+    async def unaimed(self, spec: TriggerSpec, why: str, deadline: float) -> Loaded:
+        """Return what can be said while nobody knows whose load it would be: nothing of its own.
+
+        Args:
+            spec: the trigger.
+            why: a clause.
+            deadline: on the feeds' clock.
+        """
+        decided = decision.unknown(spec, why, None)
+        if spec.neighbour is None:
+            return Loaded(decided)
+        shared, need = self._shared(spec)
+        await shared.refresh(need, deadline)
+        return Loaded(decided, self._neighbour(spec, decided, shared, need))
+
+    def keep_in_use(self, scaled_object: ScaledObject, spec: TriggerSpec) -> None:
+        """Remember that something else called the workload active just now."""
+        shared, _ = self._shared(spec)
+        self._memories[scaled_object, spec] = memory.in_use(shared.now())
+
+    def _shared(self, spec: TriggerSpec) -> tuple[Feed, Need]:
+        need = _need(spec, self._feeds.step_seconds(spec.source))
+        return self._feeds.of(spec, need), need
+
+    def _still_holds(self, made: _Made, spec: TriggerSpec, shared: Feed) -> bool:
+        """Tell whether a decision anew would say the same: all it is made of is the same.
+
+        Only the time went on, by less than a step, and there is no trouble. What is said of an
+        unknown load is made of memories too, which change at any time.
+        """
+        taken = shared.snapshot
+        if taken is None or shared.trouble is not None:
+            return False
+        if made.loaded.decision.state is State.UNKNOWN:
+            return False
+        now = shared.now()
+        is_usable = now - taken.at <= spec.max_age_seconds
+        is_recent = 0 <= now - made.at < self._feeds.step_seconds(spec.source)
+        return is_usable and is_recent and made.snapshot is not None and made.snapshot() is taken
+
+    def _anew(self, key: _Key, shared: Feed, need: Need) -> _Made:
+        _, spec = key
+        taken = shared.snapshot
+        decided, kept = self._decided(spec, shared, need, self._memories.get(key))
+        if kept is not None:
+            self._memories[key] = kept
+        loaded = Loaded(
             decided,
-            kept,
             neighbour=self._neighbour(spec, decided, shared, need),
-            snapshot=shared.snapshot,
-            decided_at=shared.now(),
-            snapshot_age_seconds=_age(shared),
+            snapshot_age_seconds=None if taken is None else shared.now() - taken.at,
             source=shared.source_name,
         )
-
-    def _still_holds(self, last: Loaded, spec: TriggerSpec, shared: Feed) -> bool:
-        """Tell whether a decision anew would say the same: all it is made of is the same."""
-        if shared.trouble is not None or shared.snapshot is None:
-            return False
-        age_seconds = shared.now() - last.decided_at
-        return last.snapshot is shared.snapshot and 0 <= age_seconds < self._feeds.step_seconds(
-            spec.source
-        )
+        return _Made(loaded, None if taken is None else weakref.ref(taken), shared.now())
 
     def _decided(
         self, spec: TriggerSpec, shared: Feed, need: Need, before: Memory | None
@@ -115,15 +174,15 @@ class Loads:
         return decision.decide(theirs, shared.snapshot, context)
 
 
+def _remembering(clock: Callable[[], float]) -> TTLCache[_Key, V]:
+    return TTLCache(TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock)
+
+
 def _of_neighbour(spec: TriggerSpec, pods: PodSelector) -> TriggerSpec:
     """Return the trigger as if it were about the other workload."""
     return replace(
         spec, pods=pods, workload=str(pods), on_unknown=OnUnknown.HOLD, neighbour=None, demand=None
     )
-
-
-def _age(shared: Feed) -> float | None:
-    return None if shared.snapshot is None else shared.now() - shared.snapshot.at
 
 
 def _need(spec: TriggerSpec, step_seconds: float) -> Need:

@@ -38,14 +38,23 @@ def recall(memory: Memory | None, lost_at: float, step_seconds: float) -> State 
 
 
 def remember(memory: Memory | None, decision: Decision, at: float) -> Memory | None:
-    """Return the memory after a decision about the instant `at`.
+    """Return the memory after what the GPUs showed of the instant `at`.
 
-    A workload that something calls active is not at rest, even if it has no pods yet.
+    A workload without pods at an instant before something called it active may have come since.
     """
-    if decision.state is not State.UNKNOWN:
-        return Memory(State.MEASURED if decision.signal else decision.state, at)
-    if memory is None:
-        return None
     if decision.signal:
-        return Memory(State.MEASURED, at, lost_at=at)
-    return memory if memory.lost_at is not None else replace(memory, lost_at=at)
+        return in_use(at)
+    if decision.state is not State.UNKNOWN:
+        is_older = memory is not None and not memory.state.is_gone and at <= memory.at
+        return memory if is_older and decision.state.is_gone else Memory(decision.state, at)
+    if memory is None or memory.lost_at is not None:
+        return memory
+    return replace(memory, lost_at=at)
+
+
+def in_use(at: float) -> Memory:
+    """Return the memory after something called the workload active at `at`.
+
+    It is not at rest then, even if it has no pods yet.
+    """
+    return Memory(State.MEASURED, at)

@@ -1,14 +1,14 @@
 """One expression about demand: asked once at a time, with the last answer.
 
 As with snapshots, a failure does not age what was answered before: that serves until it is older
-than the trigger's `maxAge`. Nobody waits for a source that is known to be down.
+than the trigger's `maxAge`. Nobody waits for a source that is known to fail or to be slow. That
+there is nothing is an answer too: it replaces the one before it.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 
-from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler import demand, errors, facts
 from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.source import Source
 
@@ -31,7 +31,7 @@ class Question:
         """Ask nothing yet.
 
         Args:
-            source_name: how triggers call the source.
+            source_name: the source, as facts name it.
             source: whom to ask.
             text: the expression.
             observe: is told when it fails and when it works again.
@@ -39,44 +39,45 @@ class Question:
         """
         self._source_name, self._source, self._text = source_name, source, text
         self._observe, self._clock = observe, clock
-        self._name = f"demand-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
         self._value: float | None = None
-        self._answered_at = self._launched_at = self._wanted_at = float("-inf")
+        self._answered_at = self._asked_at = self._wanted_at = float("-inf")
         self._trouble: str | None = f"source {source_name}: no answer yet"
         """Why the newest asking brought no number; None: it did."""
-        self._failed = False
-        """The newest asking brought no answer at all."""
+        self._is_prompt = True
+        """The newest asking that ended was answered, and in time: the next is waited for."""
         self._works = True
         self._flight: asyncio.Task[None] | None = None
 
     def due_seconds(self, interval_seconds: float) -> float:
-        """Return how long it takes until it may be asked again, once per interval."""
-        if self._is_under_way():
-            return interval_seconds
-        return self._launched_at + interval_seconds - self._clock()
+        """Return how long it takes until it may be asked again, once per interval.
+
+        While it waits for its turn, that is when its turn comes.
+        """
+        left = self._asked_at - self._clock()
+        if left > 0:
+            return left
+        is_overdue = left <= -interval_seconds and self._is_under_way()
+        return interval_seconds if is_overdue else left + interval_seconds
 
     def is_idle(self, seconds: float) -> bool:
         """Tell whether nobody has wanted to know for so long."""
         return not self._is_under_way() and self._wanted_at < self._clock() - seconds
 
-    def launch(self) -> None:
-        """Ask now; the answer comes by itself."""
-        self._launched_at = self._clock()
-        self._flight = asyncio.create_task(self._fly(), name=f"{self._name} {self._source_name}")
+    def launch(self, turn_seconds: float) -> None:
+        """Ask when its turn comes; the answer comes by itself."""
+        self._collect()
+        self._asked_at = self._clock() + turn_seconds
+        self._flight = asyncio.create_task(
+            self._fly(turn_seconds), name=f"{demand.name_of(self._text)} {self._source_name}"
+        )
 
     async def waited(self, deadline: float) -> None:
-        """Wait for the answer under way, as long as there is hope that it comes soon.
-
-        A fault of ours in the asking is raised to whoever waits.
-        """
+        """Wait for the answer under way, where there is hope that it comes soon."""
         self._wanted_at = self._clock()
-        if self._flight is None:
-            return
-        if not self._failed:
-            left = min(deadline, self._launched_at + SLOW_SECONDS) - self._clock()
+        if self._flight is not None and self._is_prompt:
+            left = min(deadline, self._asked_at + SLOW_SECONDS) - self._clock()
             await asyncio.wait({self._flight}, timeout=max(0.0, left))
-        if self._flight.done():
-            self._flight.result()
+        self._collect()
 
     def demand(self, max_age_seconds: float) -> Demand:
         """Return what is known now; what was answered longer ago than this is not known."""
@@ -94,15 +95,23 @@ class Question:
     def _is_under_way(self) -> bool:
         return self._flight is not None and not self._flight.done()
 
-    async def _fly(self) -> None:
+    def _collect(self) -> None:
+        """Take note of an asking that ended; a fault of ours in it is raised."""
+        if self._flight is not None and self._flight.done():
+            flight, self._flight = self._flight, None
+            flight.result()
+
+    async def _fly(self, turn_seconds: float) -> None:
+        await asyncio.sleep(turn_seconds)
         try:
             value = await self._source.number(self._text)
         except errors.SourceError as error:
-            self._failed = True
+            self._is_prompt = False
             self._found_trouble(f"source {self._source_name}: {error}")
             return
-        self._failed = False
-        self._value, self._answered_at = value, self._clock()
+        self._answered_at = self._clock()
+        self._is_prompt = self._answered_at - self._asked_at <= SLOW_SECONDS
+        self._value = value
         if value is None:
             self._found_trouble(NOTHING)
         else:
@@ -111,14 +120,14 @@ class Question:
     def _found_trouble(self, trouble: str) -> None:
         self._trouble = trouble
         if self._works:
-            self._works = False
-            self._changed(trouble)
+            self._changed(works=False, reason=trouble)
 
     def _answered(self) -> None:
         self._trouble = None
         if not self._works:
-            self._works = True
-            self._changed("it gives a number again")
+            self._changed(works=True, reason="it gives a number again")
 
-    def _changed(self, reason: str) -> None:
-        self._observe(facts.OwnQueryChanged(self._source_name, self._name, self._works, reason))
+    def _changed(self, *, works: bool, reason: str) -> None:
+        self._works = works
+        name = demand.name_of(self._text)
+        self._observe(facts.OwnQueryChanged(self._source_name, name, works, reason))

@@ -12,25 +12,23 @@ from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.demand import Demand, DemandSpec, OnEmpty
 
 
-def with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decision:
-    """Return a decision after a look at another workload's GPUs.
+def before_demand(
+    decided: Decision, name: str, neighbour: Decision | None, alert: str | None
+) -> Decision:
+    """Return a decision after a look at the signals that nobody has to be asked for.
 
     Args:
-        decided: what was decided before.
+        decided: what the workload's own GPUs say.
         name: how people call the other workload.
-        neighbour: what would be decided about it, with the same levels and windows.
+        neighbour: what would be decided about it, with the same levels and windows; None: the
+            trigger names no other workload.
+        alert: the name of an alert that fires; None: none does.
     """
-    if neighbour.signal:
-        return _active(decided, f"GPUs of {name} are busy")
-    if neighbour.active is False:
-        return _said(decided, f"{name} is idle")
-    said = f"whether {name} is idle is not known ({neighbour.state})"
-    return _unseen(decided, said, OnEmpty.INACTIVE)
-
-
-def with_alert(decided: Decision, alert: str) -> Decision:
-    """Return a decision while this alert fires."""
-    return _active(decided, f"alert {alert} fires")
+    if not decided.signal and neighbour is not None:
+        decided = _with_neighbour(decided, name, neighbour)
+    if not decided.signal and alert is not None:
+        decided = _active(decided, f"alert {alert} fires")
+    return decided
 
 
 def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decision:
@@ -49,6 +47,15 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
     if demand.value > wanted.activation_threshold:
         return _active(decided, f"demand {demand.value:.6g} is above {level}")
     return _said(decided, f"demand {demand.value:.6g} is not above {level}")
+
+
+def _with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decision:
+    if neighbour.signal:
+        return _active(decided, f"GPUs of {name} are busy")
+    if neighbour.active is False:
+        return _said(decided, f"{name} {'has no pods' if neighbour.has_no_pods else 'is idle'}")
+    said = f"{name} is not known to be idle ({neighbour.state})"
+    return _unseen(decided, said, OnEmpty.INACTIVE)
 
 
 def _active(decided: Decision, said: str) -> Decision:

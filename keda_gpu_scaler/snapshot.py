@@ -94,7 +94,7 @@ class NamespacePods:
 NO_PODS = NamespacePods((), {})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Snapshot:
     """Every pod's load for one (source, signal, profile) at one instant."""
 

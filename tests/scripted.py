@@ -1,7 +1,8 @@
 """A source that shows a small world and does what a test tells it: for faults and for counting."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from keda_gpu_scaler import errors
@@ -47,6 +48,7 @@ class ScriptedSource:
     numbers: dict[str, float | Exception | None] = field(default_factory=dict)
     """What it says to a demandQuery; to any other it says nothing."""
     number_gate: asyncio.Event | None = None
+    number_begun: asyncio.Event = field(default_factory=asyncio.Event)
     numbers_asked: list[str] = field(default_factory=list)
     closed: bool = False
     started: bool = False
@@ -58,7 +60,7 @@ class ScriptedSource:
         """Return itself, or one more for this namespace in the same world."""
         if not self.is_per_namespace:
             return self
-        own = ScriptedSource(self.world, self.clock, said=self.said)
+        own = ScriptedSource(self.world, self.clock, said=self.said, numbers=self.numbers)
         self.within_namespaces[namespace] = own
         return own
 
@@ -117,6 +119,7 @@ class ScriptedSource:
     async def number(self, text: str) -> float | None:
         """Say what was scripted."""
         self.numbers_asked.append(text)
+        self.number_begun.set()
         if self.number_gate is not None:
             await self.number_gate.wait()
         said = self.numbers.get(text)
@@ -162,6 +165,36 @@ class ScriptedCluster:
         if scaled_object not in self.targets:
             raise AWAY
         return self.targets[scaled_object]
+
+
+@dataclass(slots=True)
+class ScriptedAlerts:
+    """A book of alerts that a test writes."""
+
+    alert: str | None = None
+    """What fires, for every ScaledObject."""
+    calls: list[Callable[[], None]] = field(default_factory=list)
+
+    def firing(self, scaled_object: ScaledObject) -> str | None:
+        """Return what was scripted."""
+        assert scaled_object.namespace
+        return self.alert
+
+    @contextmanager
+    def listen(self, scaled_object: ScaledObject, call: Callable[[], None]) -> Iterator[None]:
+        """Note who wants to be called."""
+        assert scaled_object.namespace
+        self.calls.append(call)
+        try:
+            yield
+        finally:
+            self.calls.remove(call)
+
+    def change(self, alert: str | None) -> None:
+        """Begin or end the alert, and call whoever listens."""
+        self.alert = alert
+        for call in tuple(self.calls):
+            call()
 
 
 AWAY = errors.SourceUnreachableError("cannot list pods: nobody answers")

@@ -245,7 +245,7 @@ def test_the_reason_of_hold_says_what_is_remembered() -> None:
     gone = _decide(absence_known=False, remembered=State.ENDED)
     assert "inactive because the workload had no pods" in gone.reason
     there = _decide(absence_known=False, remembered=State.PARTIAL)
-    assert "active because the workload had pods" in there.reason
+    assert "active because the workload was not at rest" in there.reason
 
 
 _PODS = st.builds(

@@ -2,77 +2,25 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler import errors, facts, trigger
-from keda_gpu_scaler.decision import Decision, State
-from keda_gpu_scaler.evaluator import Evaluator
+from keda_gpu_scaler.decision import State
 from keda_gpu_scaler.evidence import Basis, Evidence, Statement
 from keda_gpu_scaler.kinds import Kind
 from keda_gpu_scaler.observation import GpuReports, Target
 from keda_gpu_scaler.spec import Owner, ScaledObject, TriggerSpec
 from keda_gpu_scaler.workload import Workload
+from tests.bench import PODS, Bench
 from tests.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
 from tests.triggers import BERT, access, spec
-from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, until
+from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, until
 
-PODS = tuple(WorldPod(f"bert-7b6667bd9-{letter * 5}") for letter in "bcdfg")
 WEB = ScaledObject("web", "bert")
 KSM = Target("ksm", "10.0.1.1:8080")
-FactT = TypeVar("FactT", bound=facts.Fact)
-
-
-@dataclass(slots=True)
-class Bench:
-    """An evaluator on a scripted source, with everything it states."""
-
-    source: ScriptedSource
-    clock: Clock
-    seen: list[facts.Fact] = field(default_factory=list)
-    cluster: ScriptedCluster | None = None
-    evaluator: Evaluator = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Build the evaluator."""
-        self.evaluator = Evaluator(
-            {"default": self.source}, self.seen.append, cluster=self.cluster, clock=self.clock
-        )
-
-    async def ask(
-        self,
-        trigger: TriggerSpec | None = None,
-        scaled_object: ScaledObject = BERT,
-        timeout_seconds: float | None = None,
-    ) -> Decision:
-        """Evaluate a trigger, as KEDA would by one poll."""
-        return await self.evaluator.evaluate(scaled_object, trigger or spec(), timeout_seconds)
-
-    async def later(self, seconds: float) -> Decision:
-        """Let time pass in steps, asking at each as a poll does, and return the last decision."""
-        for _ in range(int(seconds // STEP)):
-            self.clock.seconds += STEP
-            await self.ask()
-            await self.landed()
-        return await self.again()
-
-    async def again(self) -> Decision:
-        """Ask once more, past the time in which one poll gets one decision."""
-        self.clock.seconds += 1
-        return await self.ask()
-
-    async def landed(self) -> None:
-        """Wait until no fetch is under way."""
-        flights = [task for task in asyncio.all_tasks() if task.get_name().startswith("fetch ")]
-        if flights:
-            await asyncio.wait(flights)
-
-    def of(self, kind: type[FactT]) -> list[FactT]:
-        """Return the facts of one kind."""
-        return [fact for fact in self.seen if isinstance(fact, kind)]
 
 
 @pytest_asyncio.fixture

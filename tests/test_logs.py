@@ -12,6 +12,7 @@ from structlog.testing import LogCapture
 
 from keda_gpu_scaler import explained, facts, logs
 from keda_gpu_scaler.decision import Decision, State
+from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.settings import LogFormat, LogLevel
@@ -321,10 +322,27 @@ def test_a_users_own_query_is_told_of_when_it_changes(
     ]
 
 
+def test_a_demand_is_told_by_its_short_name_once_at_debug(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    trigger = triggers.demanding("sum(waiting)")
+    wanted = trigger.demand
+    assert wanted is not None
+    for _ in range(2):
+        observe(replace(evaluated(), spec=trigger))
+    (line,) = named(lines, "trigger.demand")
+    assert (line["log_level"], line["query"], line["promql"]) == (
+        "debug",
+        wanted.name,
+        "sum(waiting)",
+    )
+    assert line["scaled_object"] == "bert"
+
+
 def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:
     observe = logs.LogObserver()
     observe(facts.Called("GetMetrics", "OK", 0.001))
     observe(facts.SnapshotTaken("default", "utilization", "auto", 1.0, 1, 0))
+    observe(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
     assert lines.entries == []
 
 

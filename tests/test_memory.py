@@ -1,5 +1,7 @@
 """Claims about what is trusted of the time before the load became unknown."""
 
+import pytest
+
 from keda_gpu_scaler import memory
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.memory import Memory
@@ -57,3 +59,22 @@ def test_a_signal_during_the_outage_ends_a_memory_of_no_pods() -> None:
     before = Memory(State.ENDED, 100.0, lost_at=115.0)
     after = memory.remember(before, _decision(State.UNKNOWN, signal=True), 130.0)
     assert memory.recall(after, 145.0, STEP) is State.MEASURED
+
+
+def test_a_signal_is_something_to_remember_where_there_was_nothing() -> None:
+    assert memory.remember(None, _decision(State.UNKNOWN, signal=True), 130.0) is not None
+
+
+@pytest.mark.parametrize("gone", [State.ENDED, State.EMPTY])
+def test_no_pods_at_an_instant_before_a_signal_say_nothing_of_the_time_after_it(
+    gone: State,
+) -> None:
+    signalled = memory.in_use(115.0)
+    assert memory.remember(signalled, _decision(gone), 105.0) == signalled
+    assert memory.remember(signalled, _decision(gone), 115.0) == signalled
+    assert memory.remember(signalled, _decision(gone), 120.0) == Memory(gone, 120.0)
+
+
+def test_pods_at_an_instant_before_a_signal_are_as_good_as_the_signal() -> None:
+    after = memory.remember(memory.in_use(115.0), _decision(State.PARTIAL), 105.0)
+    assert after == Memory(State.PARTIAL, 105.0)

@@ -4,6 +4,7 @@ from typing import Any
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
+from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 
 BERT = ScaledObject("ml", "bert")
@@ -18,3 +19,9 @@ def spec(**metadata: str) -> TriggerSpec:
 def access(*sources: str, **terms: Any) -> Access:  # noqa: ANN401 - fields of Access
     """Return that everybody may use these sources, or else the usual one."""
     return Access(dict.fromkeys(sources or ("default",), EVERY_NAMESPACE), **terms)
+
+
+def demanding(text: str, **metadata: str) -> TriggerSpec:
+    """Return the same trigger with a demandQuery that is sent as it is."""
+    given = {"workload": "bert", "threshold": "70", "demandQuery": text, **metadata}
+    return trigger.parse(BERT, given, access(own_promql=Policy.ALLOW))

@@ -102,13 +102,15 @@ def activity(decided: decision.Decision, *, has_replicas: bool) -> pb.IsActiveRe
 
     Args:
         decided: what was decided.
-        has_replicas: the workload is known to have some. When nobody knows more, it is active: an
-            error could cost it its replicas, and waking it costs nothing.
+        has_replicas: the HPA asked lately, so that there are some, or were until just now. Where
+            nobody knows more, the workload is active: an error could cost it its replicas. Where it
+            is known to have no pods, that would wake it.
 
     Raises:
         errors.UnknownLoadError: nobody knows, or the trigger wants an error then.
     """
-    if decided.active is None and (decided.refused or not has_replicas):
+    knows_better = decided.refused or decided.state.is_gone
+    if decided.active is None and (knows_better or not has_replicas):
         raise errors.UnknownLoadError(decided.reason)
     return pb.IsActiveResponse(result=decided.active is not False)
 

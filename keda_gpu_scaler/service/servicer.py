@@ -77,7 +77,7 @@ class Servicer:
                 if decided is not None and pushes.is_due(decided, time.monotonic()):
                     await context.write(pb.IsActiveResponse(result=True))
                 seconds = self._evaluations.until_news_seconds(*asked)
-                over = await life.is_over_within(seconds, news)
+                over = await life.is_over_within(min(seconds, streams.REPEAT_SECONDS), news)
 
     async def StreamMetricSpec(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Send the spec, which only changes with the trigger, and keep the stream open."""

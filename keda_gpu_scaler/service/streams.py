@@ -41,9 +41,10 @@ class Life:
         return self._draining.is_set() or self._ends_at <= _now()
 
     async def is_over(self) -> None:
-        """Wait until the life is over."""
-        while not await self.is_over_within(math.inf, asyncio.Event()):
-            pass  # a timer may be early by the clock's resolution
+        """Wait until the life is over; a timer may be early by the clock's resolution."""
+        over = False
+        while not over:
+            over = await self.is_over_within(math.inf, asyncio.Event())
 
 
 class Pushes:

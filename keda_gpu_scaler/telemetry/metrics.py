@@ -88,7 +88,7 @@ DEMAND = Metric(
     "keda_gpu_scaler_trigger_demand",
     "gauge",
     _TRIGGER,
-    "What demandQuery gives; absent while it is unknown or was not asked for.",
+    "What demandQuery gave when it was last asked; absent while it is unknown.",
 )
 ACTIVE = Metric(
     "keda_gpu_scaler_trigger_active",

@@ -48,15 +48,18 @@ class Triggers(Collector):
                 if value is not None:
                     family.add_metric(labels, value)
             yield family
-        family = GaugeMetricFamily(
-            metrics.DEMAND.name, metrics.DEMAND.meaning, labels=metrics.DEMAND.labels
-        )
-        for labels, demand in self._demands.items():
-            if demand.value is not None:
-                family.add_metric(labels, demand.value)
-        yield family
+        yield _demand(self._demands.items())
         yield _choice(metrics.STATE, State, decided, lambda fact: fact.decision.state)
         yield _choice(metrics.TRIGGER_EVIDENCE, Basis, decided, lambda fact: fact.decision.evidence)
+
+
+def _demand(known: Iterable[tuple[tuple[str, str, str], Demand]]) -> GaugeMetricFamily:
+    metric = metrics.DEMAND
+    family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+    for labels, demand in known:
+        if demand.value is not None:
+            family.add_metric(labels, demand.value)
+    return family
 
 
 def _choice(

@@ -1,7 +1,7 @@
 """The loop itself: time, work, and the replicas that come of the scaler's answers."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -42,6 +42,8 @@ class Loop:
     """The exporters show averages; otherwise what they see at one moment."""
     group: int = 0
     """The pods of one replica of a LeaderWorkerSet; 0: it is a Deployment."""
+    demand: Callable[[float], float | None] | None = None
+    """What demandQuery gives, by the seconds since the loop began; None: it is refused."""
     trigger: TriggerSpec = field(default_factory=spec)
     hpa: Hpa = field(default_factory=lambda: Hpa(maximum=20))
     keda: Keda = field(default_factory=Keda)
@@ -95,12 +97,15 @@ class Loop:
                 self._collect(int(self.clock))
             # Asked a little later than the instant it is about.
             self.clock += 2
+            self._count()
             decided = await self._evaluator.evaluate(BERT, self.trigger, None)
+            metrics = [Metric(value=decided.value, target=self.trigger.threshold)]
+            metrics += await self._demanded()
             flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
             await asyncio.gather(*flights)
             self.clock += STEP - 2
             self.decisions.append(decided)
-            self._scale(decided, keda=keda)
+            self._scale(decided, metrics, keda=keda)
             self.sizes.append(self.replicas)
 
     def wake(self) -> None:
@@ -140,12 +145,24 @@ class Loop:
     def _there(self) -> list[SimPod]:
         return [pod for pod in self.pods if pod.is_replica and pod.counts(self.clock)]
 
-    def _scale(self, decided: Decision, *, keda: bool) -> None:
+    def _count(self) -> None:
+        """Let the router count what there is now."""
+        demand, now = self.demand, self.clock - self.begin
+        self.monitoring.counted = None if demand is None else lambda: demand(now)
+
+    async def _demanded(self) -> list[Metric]:
+        """Return the metric of the demand, where the trigger has one."""
+        wanted = self.trigger.demand
+        if wanted is None or wanted.threshold is None:
+            return []
+        found = await self._evaluator.demand(BERT, self.trigger, None)
+        return [Metric(value=found.value, target=wanted.threshold)]
+
+    def _scale(self, decided: Decision, metrics: Sequence[Metric], *, keda: bool) -> None:
         there = self._there()
         ready = sum(pod.works(self.clock) for pod in there)
         scale = Scale(spec=self.replicas, status=len(there), ready=ready)
-        metric = Metric(value=decided.value, target=self.trigger.threshold)
-        wanted = self.hpa.sync(self.clock, scale, [metric]).replicas
+        wanted = self.hpa.sync(self.clock, scale, metrics).replicas
         if keda and self.clock % (2 * STEP) == 0:
             wanted = self.keda.poll(self.clock, wanted, [decided.active]).replicas
         self.resize(wanted)

@@ -1,7 +1,7 @@
 """The scaler's source: what a Prometheus stores of exporters and of kube-state-metrics."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evidence import Basis, Evidence
@@ -32,8 +32,8 @@ class Monitoring:
     """What Prometheus stores begins here."""
     listed_since: float = AT_ONCE
     """kube-state-metrics is scraped from here on."""
-    counted: dict[str, float | None] = field(default_factory=dict)
-    """What a demandQuery gives, by its text."""
+    counted: Callable[[], float | None] | None = None
+    """What a demandQuery gives; None: it is refused."""
     away_until: float = AT_ONCE
     """Prometheus answers nothing before; it goes on storing."""
 
@@ -94,7 +94,9 @@ class Monitoring:
     async def number(self, text: str) -> float | None:
         """Return what a router counts."""
         self._answers()
-        return self.counted[text]
+        if self.counted is None:
+            raise errors.SourceRefusedError(f"HTTP 400, bad_data: {text}")
+        return self.counted()
 
     def _answers(self) -> None:
         if self.clock() < self.away_until:

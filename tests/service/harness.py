@@ -43,9 +43,9 @@ def reference(**metadata: str) -> Any:  # noqa: ANN401 - a message
     )
 
 
-def metrics_request(metric_name: str = "gpu-utilization") -> Any:  # noqa: ANN401 - a message
+def metrics_request(metric_name: str = "gpu-utilization", **metadata: str) -> Any:  # noqa: ANN401 - a message
     """Make the request KEDA sends for a metric's value."""
-    return pb.GetMetricsRequest(scaledObjectRef=reference(), metricName=metric_name)
+    return pb.GetMetricsRequest(scaledObjectRef=reference(**metadata), metricName=metric_name)
 
 
 class Script:
@@ -139,6 +139,7 @@ async def serving(
     *,
     max_concurrent_rpcs: int = 1000,
     connection_max_age_seconds: float = 3600,
+    hang_seconds: float = HANG_SECONDS,
 ) -> AsyncIterator[Served]:
     """Serve these evaluations on a free port; the whole test is bounded in time.
 
@@ -161,7 +162,7 @@ async def serving(
         max_concurrent_rpcs=max_concurrent_rpcs,
         connection_max_age_seconds=connection_max_age_seconds,
     )
-    async with asyncio.timeout(HANG_SECONDS):
+    async with asyncio.timeout(hang_seconds):
         port = await server.start()
         try:
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from keda_gpu_scaler.decision import Decision
+from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import servicer
 from tests.service.harness import (
@@ -93,6 +94,42 @@ async def test_nothing_known_is_an_error_until_the_hpa_asks_which_has_a_deadline
         assert await refusal(polled) == (grpc.StatusCode.UNAVAILABLE, "no answer yet")
         assert (await served.stub.IsActive(reference(), timeout=HANG_SECONDS)).result
         assert (await served.stub.IsActive(reference())).result
+
+
+async def test_a_demand_that_scales_is_a_metric_of_its_own() -> None:
+    scaling = {"demandQuery": "time()", "demandThreshold": "2.5"}
+    script = Script(RuntimeError("must not be asked"))
+    async with serving(script) as served:
+        specs = (await served.stub.GetMetricSpec(reference(**scaling))).metricSpecs
+        assert [(one.metricName, one.targetSizeFloat) for one in specs] == [
+            ("gpu-utilization", 70),
+            ("gpu-demand", 2.5),
+        ]
+        script.demanded = Demand(7.0)
+        answer = await served.stub.GetMetrics(metrics_request("s1-gpu-demand", **scaling))
+        assert [(one.metricName, one.metricValueFloat) for one in answer.metricValues] == [
+            ("s1-gpu-demand", 7)
+        ]
+        script.demanded = Demand(None, "HTTP 503")
+        held = await served.stub.GetMetrics(metrics_request("gpu-demand", **scaling))
+        assert held.metricValues == []
+        refused = metrics_request("gpu-demand", **scaling, onUnknown="error")
+        code, text = await refusal(served.stub.GetMetrics(refused))
+        assert code is grpc.StatusCode.UNAVAILABLE
+        assert text.startswith("HTTP 503")
+
+
+async def test_a_stream_looks_at_once_when_it_is_told_that_there_is_news() -> None:
+    script = Script(QUIET, SIGNAL, seconds_per_step=3600)
+    async with serving(script) as served:
+        stream = served.stub.StreamIsActive(reference())
+        await script.asked_at_least(1)
+        (call,) = script.listeners
+        call()
+        assert (await first(stream)).result
+        served.draining.set()
+        assert await rest(stream) == []
+    assert script.listeners == []
 
 
 async def test_activity_is_answered_although_the_value_is_refused() -> None:

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from keda_gpu_scaler import facts, telemetry
 from keda_gpu_scaler.decision import Decision, State
+from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.spec import ScaledObject
 from keda_gpu_scaler.telemetry import Telemetry
@@ -160,6 +161,17 @@ def test_what_is_held_or_unknown_has_no_sample(counted: Telemetry) -> None:
     assert value(counted, "trigger_state", **TRIGGER, state="unknown") == 1
 
 
+def test_a_demand_is_shown_while_it_is_known(counted: Telemetry, clock: Clock) -> None:
+    for known in (Demand(7.0), Demand(0.0)):
+        counted(facts.DemandKnown(triggers.BERT, triggers.spec(), known))
+        assert value(counted, "trigger_demand", **TRIGGER) == known.value
+    counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(None, "HTTP 503")))
+    assert value(counted, "trigger_demand", **TRIGGER) is None
+    counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
+    clock.now += 601
+    assert value(counted, "trigger_demand", **TRIGGER) is None
+
+
 def test_inactive_is_zero_and_not_absent(counted: Telemetry) -> None:
     counted(evaluated(replace(MEASURED, active=False, value=0.0)))
     assert value(counted, "trigger_active", **TRIGGER) == 0
@@ -188,6 +200,7 @@ def test_two_triggers_with_the_same_names_share_their_series(counted: Telemetry)
 
 def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(evaluated())
+    counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
     counted(taken())
     counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
     counted(facts.Queried("default", "snapshot", 0.5, None))
