@@ -67,7 +67,12 @@ class Loads:
         self._memories: TTLCache[_Key, Memory] = _remembering(clock)
 
     async def decide(
-        self, scaled_object: ScaledObject, spec: TriggerSpec, deadline: float
+        self,
+        scaled_object: ScaledObject,
+        spec: TriggerSpec,
+        deadline: float,
+        *,
+        patient: bool = False,
     ) -> Loaded:
         """Return what the GPUs say, as new as can be had before `deadline`.
 
@@ -75,9 +80,10 @@ class Loads:
             scaled_object: whose trigger it is.
             spec: the trigger.
             deadline: on the feeds' clock.
+            patient: wait for what is on its way even where there is something usable.
         """
         shared, need = self._shared(spec)
-        await shared.refresh(need, deadline)
+        await shared.refresh(need, deadline, patient=patient)
         # Nothing is waited for from here on, so that what is remembered is in order.
         made = self._made.get((scaled_object, spec))
         if made is None or not self._still_holds(made, spec, shared):
@@ -115,15 +121,12 @@ class Loads:
         Only the time went on, by less than a step, and there is no trouble. What is said of an
         unknown load is made of memories too, which change at any time.
         """
-        taken = shared.snapshot
-        if taken is None or shared.trouble is not None:
+        taken, now = shared.snapshot, shared.now()
+        is_known = made.loaded.decision.state is not State.UNKNOWN and shared.trouble is None
+        if taken is None or not is_known or now - taken.at > spec.max_age_seconds:
             return False
-        if made.loaded.decision.state is State.UNKNOWN:
-            return False
-        now = shared.now()
-        is_usable = now - taken.at <= spec.max_age_seconds
         is_recent = 0 <= now - made.at < self._feeds.step_seconds(spec.source)
-        return is_usable and is_recent and made.snapshot is not None and made.snapshot() is taken
+        return is_recent and made.snapshot is not None and made.snapshot() is taken
 
     def _anew(self, key: _Key, shared: Feed, need: Need) -> _Made:
         _, spec = key
