@@ -19,7 +19,7 @@ from structlog.testing import LogCapture
 from keda_gpu_scaler import app, errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings
+from keda_gpu_scaler.settings import Address, PrometheusSettings, ScrapeSettings, Settings
 from tests import api_server
 from tests.api_server import ApiServer
 
@@ -244,17 +244,17 @@ async def test_a_server_that_ends_by_surprise_ends_the_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "words"),
+    ("source", "words"),
     [
-        (Policy.DENY, "own PromQL is denied here"),
-        (
-            Policy.ALLOW,
-            "expected a source that understands PromQL: default asks exporters directly",
-        ),
+        (PrometheusSettings(url="http://127.0.0.1:1"), "own PromQL is denied here"),
+        (ScrapeSettings(targets=(NOBODY,)), "default asks exporters directly"),
     ],
 )
-async def test_what_the_settings_say_of_own_promql_holds(policy: Policy, words: str) -> None:
-    chosen = settings().model_copy(update={"own_promql": policy})
+async def test_what_the_settings_say_of_own_promql_holds(
+    source: PrometheusSettings | ScrapeSettings, words: str
+) -> None:
+    changed = {"own_promql": Policy.DENY, "sources": {"default": source}}
+    chosen = settings().model_copy(update=changed)
     async with running(chosen) as scaler:
         ports = await scaler.ports()
         async with channel(ports.grpc_port) as opened:
