@@ -44,7 +44,7 @@ def show(results: Results, console: Console) -> None:
     console.print(_queries(results.costs))
     console.print(_processors(results))
     console.print(_evidence(results.evidence))
-    console.print(_streams(results.held))
+    console.print(_streams(results.held, results.costs))
 
 
 def show_woken(woken: Woken, console: Console) -> None:
@@ -152,7 +152,7 @@ def _evidence(asked: Asked) -> Table:
     return table
 
 
-def _streams(held: Held) -> Table:
+def _streams(held: Held, costs: Sequence[Cost]) -> Table:
     table = Table(
         *("server", "streams", "percent of one core", "queries per minute"),
         title="What open streams cost",
@@ -164,6 +164,10 @@ def _streams(held: Held) -> Table:
     ):
         asked = f"{60 * used.queries / used.seconds:.0f}"
         table.add_row(name, f"{streams}", f"{used.percent:.2f}", asked)
+    for cost in costs:
+        percent = 100 * (cost.scaler_cpu_seconds or 0) / cost.seconds
+        asked = f"{60 * cost.queries_per_second:.0f}"
+        table.add_row(f"the scaler, polled about {cost.triggers}", "0", f"{percent:.2f}", asked)
     return table
 
 

@@ -114,6 +114,7 @@ def _rest_seconds(name: str) -> float:
 async def _check(address: str) -> None:
     async with grpc.aio.insecure_channel(address) as channel:
         client = asking.Client(channel)
+        await client.first(world.Trigger(0))
         for trigger in world.triggers(WORKLOADS):
             await client.poll(trigger)
 
