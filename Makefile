@@ -56,7 +56,7 @@ PROTOC := -m grpc_tools.protoc -I $(PB)=proto proto/externalscaler.proto
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU, no Go
@@ -96,6 +96,10 @@ e2e-tools: $(E2E_TOOLS) ## Build Kubernetes, KEDA and the rest of `make e2e` int
 .PHONY: bench
 bench: $(VENV) $(GO_TOOLS) ## Run the benchmarks and print their numbers
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+.PHONY: bench-wake
+bench-wake: $(VENV) $(filter %/prometheus,$(GO_TOOLS)) $(E2E_TOOLS) ## Measure how long KEDA's own trigger and ours take to wake a workload
+	@$(BIN)/python -m benchmarks.wake $(ARGS)
 
 .PHONY: clean
 clean: ## Remove everything that make made

@@ -7,6 +7,7 @@ import grpc
 from benchmarks.processes import ServerError
 from benchmarks.world import METRIC_NAME, Trigger
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from tests.processes import until
 
 CALL_SECONDS = 30.0
 """Bounds a benchmark whose server hangs; the slowest right answer takes a tenth of it."""
@@ -17,6 +18,19 @@ class Client:
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub: Any = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+
+    async def first(self, trigger: Trigger) -> None:
+        """Wait for an answer about this trigger, right or wrong.
+
+        The first answer also reads the last hour, and on a busy machine that can take longer than
+        the scaler lets KEDA wait: until then it says nothing, which holds the replicas.
+        """
+
+        async def answers() -> bool:
+            found = await self._stub.GetMetrics(trigger.request(), timeout=CALL_SECONDS)
+            return bool(found.metricValues)
+
+        await until(answers, CALL_SECONDS, f"the scaler knows the load of {trigger.workload}")
 
     async def poll(self, trigger: Trigger) -> None:
         """Ask what KEDA asks in one poll, in its order.

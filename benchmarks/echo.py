@@ -1,6 +1,6 @@
-"""A server that answers KEDA's GetMetrics with a constant: what grpc.aio costs by itself.
+"""A server that answers KEDA and does nothing else: what grpc.aio costs by itself.
 
-It reads the same request, writes an answer of the same shape and does nothing else. Started by
+It reads the same requests, writes a constant of the same shape or holds a stream open. Started by
 `processes`, as `python -m benchmarks.echo`; it ends with SIGTERM.
 """
 # ruff: noqa: N802 - the method carries the name of KEDA's contract
@@ -30,6 +30,10 @@ class Echo(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[misc
             metricName=request.metricName, metricValue=round(VALUE), metricValueFloat=VALUE
         )
         return pb.GetMetricsResponse(metricValues=[metric])
+
+    async def StreamIsActive(self, _request: pb.ScaledObjectRef, _context: Context) -> None:
+        """Hold the stream open, and say nothing."""
+        await asyncio.Event().wait()
 
 
 async def main() -> None:

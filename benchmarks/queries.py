@@ -60,8 +60,9 @@ async def measure(directory: Path, triggers: int, seconds: float) -> Cost:
             processes.scaler(prometheus.url) as scaler,
             grpc.aio.insecure_channel(scaler.address) as channel,
         ):
-            ask = asking.Client(channel).poll
-            return await _cost(prometheus, ask, triggers, seconds, scaler)
+            client = asking.Client(channel)
+            await client.first(world.Trigger(0))
+            return await _cost(prometheus, client.poll, triggers, seconds, scaler)
 
 
 async def measure_own_trigger(directory: Path, triggers: int, seconds: float) -> Cost:

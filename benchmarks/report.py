@@ -1,10 +1,10 @@
-"""The results: a table for people, and everything that was measured in a file."""
+"""The results: tables for people, and everything that was measured in a file."""
 
 import json
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 import keda_gpu_scaler
-from benchmarks import ghz, schedule, throughput
+from benchmarks import ghz, schedule, throughput, waking
 from benchmarks.comparison import Ratio
 from benchmarks.evidence import Asked
 from benchmarks.ghz import Run
 from benchmarks.queries import Cost
+from benchmarks.streams import Held
+from benchmarks.waking import Woken
 
 DIRECTORY = Path(__file__).parents[1] / ".cache" / "bench"
 
@@ -32,6 +34,7 @@ class Results:
     own_trigger: Cost
     """Of KEDA's own trigger, for the largest number of triggers."""
     evidence: Asked
+    held: Held
 
 
 def show(results: Results, console: Console) -> None:
@@ -41,21 +44,37 @@ def show(results: Results, console: Console) -> None:
     console.print(_queries(results.costs))
     console.print(_processors(results))
     console.print(_evidence(results.evidence))
+    console.print(_streams(results.held, results.costs))
+
+
+def show_woken(woken: Woken, console: Console) -> None:
+    """Print how long it took to wake workloads."""
+    console.print(_machine_text())
+    console.print(_waking(woken))
 
 
 def write(results: Results) -> Path:
     """Write the figures and what was made of them; return the file."""
+    return _written(_everything(results))
+
+
+def write_woken(woken: Woken) -> Path:
+    """Write how long it took to wake workloads; return the file."""
+    ratios = {kind: woken.ratio(kind) for kind in waking.Kind}
+    return _written({"wake": asdict(woken), "ratios": ratios})
+
+
+def _written(figures: Mapping[str, Any]) -> Path:
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     path = DIRECTORY / time.strftime("%Y-%m-%dT%H-%M-%SZ.json", time.gmtime())
-    path.write_text(json.dumps(_everything(results), indent=2) + "\n")
+    about = {"version": keda_gpu_scaler.__version__, "machine": _machine()}
+    path.write_text(json.dumps({**about, **figures}, indent=2) + "\n")
     return path
 
 
 def _everything(results: Results) -> dict[str, Any]:
     compared = throughput.compare(results.runs)
     return {
-        "version": keda_gpu_scaler.__version__,
-        "machine": _machine(),
         "get_metrics": {name: asdict(one) for name, one in compared.items()},
         "runs": {name: [asdict(run) for run in runs] for name, runs in results.runs.items()},
         "queries": [_cost(one) for one in results.costs],
@@ -65,6 +84,7 @@ def _everything(results: Results) -> dict[str, Any]:
             "time_ratio": asdict(results.evidence.seconds),
             "cpu_ratio": asdict(results.evidence.cpu),
         },
+        "streams": asdict(results.held),
     }
 
 
@@ -129,6 +149,37 @@ def _evidence(asked: Asked) -> Table:
     table.add_row("ratio", _text(asked.seconds), _text(asked.cpu))
     for name, spent in {"seconds": asked.usual, "seconds, the first time": asked.first}.items():
         table.add_row(name, f"{spent.seconds:.2f}", f"{spent.prometheus_cpu_seconds:.2f}")
+    return table
+
+
+def _streams(held: Held, costs: Sequence[Cost]) -> Table:
+    table = Table(
+        *("server", "streams", "percent of one core", "queries per minute"),
+        title="What open streams cost",
+    )
+    for name, streams, used in (
+        ("the scaler", held.streams, held.scaler),
+        ("the scaler", 0, held.without),
+        ("a bare server", held.streams, held.bare),
+    ):
+        asked = f"{60 * used.queries / used.seconds:.0f}"
+        table.add_row(name, f"{streams}", f"{used.percent:.2f}", asked)
+    for cost in costs:
+        percent = 100 * (cost.scaler_cpu_seconds or 0) / cost.seconds
+        asked = f"{60 * cost.queries_per_second:.0f}"
+        table.add_row(f"the scaler, polled about {cost.triggers}", "0", f"{percent:.2f}", asked)
+    return table
+
+
+def _waking(woken: Woken) -> Table:
+    rounds = len(woken.seconds[waking.Kind.PROMETHEUS])
+    table = Table(
+        *("trigger", "median, s", "longest, s", "median ÷ KEDA's own"),
+        title=f"From the demand to the first replica, {rounds} rounds",
+    )
+    for kind, seconds in woken.seconds.items():
+        figures = f"{woken.median(kind):.1f}", f"{max(seconds):.1f}", f"{woken.ratio(kind):.2f}"
+        table.add_row(kind, *figures)
     return table
 
 

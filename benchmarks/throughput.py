@@ -2,9 +2,11 @@
 
 The scaler is asked in two ways. About 100 triggers, as many as a cluster with GPUs may have: at the
 rate that is measured here each is asked again within a second, and gets the decision of the same
-poll. And about so many that each answer is decided anew, as it is for KEDA, which asks less often.
+poll. And about so many that none is asked twice in a turn, with more than a step between two turns:
+then each answer is decided anew, from another snapshot, as it is for KEDA, which asks less often.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,14 +22,19 @@ from tests.prometheus import PrometheusServer
 
 WORKLOADS = 100
 COPIES = 60
-"""6,000 triggers: no server here answers as many in the second that a decision is remembered, and
-the scaler keeps 8,192 of them parsed."""
+"""6,000 triggers, of which the scaler keeps 8,192 parsed."""
+MOST_REQUESTS = WORKLOADS * COPIES
+"""In one turn: with more, a trigger would be asked twice."""
+STEP_SECONDS = 15.0
+"""The scaler's default: a decision holds for no longer than this."""
 AHEAD_SECONDS = 300.0
 """Longer than all rounds take."""
 ECHO = "echo"
+ANEW = "each decided anew"
 ASKED = {
     f"{WORKLOADS} triggers": world.triggers(WORKLOADS),
-    "each decided anew": world.triggers(WORKLOADS, COPIES),
+    # None of those above.
+    ANEW: world.triggers(WORKLOADS, 1 + COPIES)[WORKLOADS:],
 }
 
 
@@ -46,6 +53,8 @@ class Contender:
     address: str
     calls: Path
     requests: int
+    rest_seconds: float = 0.0
+    """From the end of a turn of its own to the next one."""
 
 
 async def measure(directory: Path, rounds: int, requests: int) -> dict[str, list[Run]]:
@@ -54,13 +63,14 @@ async def measure(directory: Path, rounds: int, requests: int) -> dict[str, list
     Args:
         directory: for the data of a Prometheus and the requests of the client.
         rounds: how often each has its turn.
-        requests: how many requests one turn has.
+        requests: how many requests one turn has, at most `MOST_REQUESTS`.
     """
     async with PrometheusServer(directory) as prometheus:
         await world.fill(prometheus, WORKLOADS, AHEAD_SECONDS)
         async with _contenders(directory, prometheus.url, requests) as contenders:
-            await _turns(contenders, 1)  # not measured: connections and memories fill
-            return await _turns(contenders, rounds)
+            runs = await _turns(contenders, 1 + rounds)
+    # Not the first one: connections and memories fill.
+    return {name: found[1:] for name, found in runs.items()}
 
 
 def compare(runs: Mapping[str, Sequence[Run]]) -> dict[str, Compared]:
@@ -84,7 +94,7 @@ async def _contenders(
         contenders = {ECHO: echo.address} | dict.fromkeys(ASKED, scaler.address)
         await _check(scaler.address)
         yield {
-            name: Contender(address, _calls(directory, name), requests)
+            name: Contender(address, _calls(directory, name), requests, _rest_seconds(name))
             for name, address in contenders.items()
         }
         await _check(scaler.address)
@@ -97,16 +107,25 @@ def _calls(directory: Path, name: str) -> Path:
     return path
 
 
+def _rest_seconds(name: str) -> float:
+    return STEP_SECONDS if name == ANEW else 0.0
+
+
 async def _check(address: str) -> None:
     async with grpc.aio.insecure_channel(address) as channel:
         client = asking.Client(channel)
+        await client.first(world.Trigger(0))
         for trigger in world.triggers(WORKLOADS):
             await client.poll(trigger)
 
 
 async def _turns(contenders: Mapping[str, Contender], rounds: int) -> dict[str, list[Run]]:
     runs: dict[str, list[Run]] = {name: [] for name in contenders}
+    rested_at = dict.fromkeys(contenders, 0.0)
+    clock = asyncio.get_running_loop().time
     for _ in range(rounds):
         for name, one in contenders.items():
+            await asyncio.sleep(rested_at[name] - clock())
             runs[name].append(await ghz.run(one.address, one.calls, one.requests))
+            rested_at[name] = clock() + one.rest_seconds
     return runs

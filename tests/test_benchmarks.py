@@ -30,9 +30,11 @@ from benchmarks import (
 from benchmarks.evidence import Asked, Round, Spent
 from benchmarks.ghz import Run
 from benchmarks.queries import Cost
+from benchmarks.streams import Held, Used
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.observation import Observation
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.spec import ScaledObject
 from tests.triggers import access
 
@@ -223,9 +225,14 @@ def test_copies_are_other_scaled_objects_on_the_same_workloads() -> None:
     assert [one.number for one in world.triggers(2, copies=3)] == [0, 1] * 3
 
 
-def test_more_triggers_are_decided_anew_than_are_asked_in_a_second() -> None:
-    asked = throughput.ASKED["each decided anew"]
-    assert len({one.reference().name for one in asked}) == len(asked) == 6000
+def test_what_is_decided_anew_is_asked_once_in_a_turn_and_by_nobody_else() -> None:
+    asked = [one.reference().name for each in throughput.ASKED.values() for one in each]
+    assert len(set(asked)) == len(asked) == throughput.MOST_REQUESTS + throughput.WORKLOADS
+
+
+def test_a_trigger_that_is_decided_anew_rests_for_the_default_step() -> None:
+    settings = PrometheusSettings.model_validate({"url": "http://prometheus"})
+    assert settings.step_seconds == throughput.STEP_SECONDS
 
 
 def test_kedas_own_trigger_asks_for_exactly_its_own_pods() -> None:
@@ -256,7 +263,9 @@ def test_the_tables_show_ratios_and_what_was_counted() -> None:
     cost = Cost(1000, 60.0, 6000, 9, prometheus_cpu_seconds=1.25, scaler_cpu_seconds=7.5)
     runs = {"echo": [Run(10, 100, 0.01)], "100 triggers": [Run(10, 80, 0.02)]}
     asked = Asked(10, Spent(3, 2), [Round(Spent(1, 0.5), Spent(1.5, 0.75))])
-    report.show(report.Results(runs, [cost], cost, asked), Console(file=shown, width=100))
+    idle = Used(60, 0.15)
+    held = Held(1000, Used(30, 1.5, queries=72), idle, idle)
+    report.show(report.Results(runs, [cost], cost, asked, held), Console(file=shown, width=100))
     ratios = ("0.80  (0.80 to 0.80)", "2.00  (2.00 to 2.00)", "1.50  (1.50 to 1.50)")
-    for text in (*ratios, "0.0015", "1.25", "7.50", "0.75", "3.00"):
+    for text in (*ratios, "0.0015", "1.25", "7.50", "0.75", "3.00", "5.00", "144", "0.25"):
         assert text in shown.getvalue()

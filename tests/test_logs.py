@@ -95,6 +95,14 @@ def test_the_same_decision_again_is_told_at_debug_only(lines: LogCapture) -> Non
     assert [line["log_level"] for line in named(lines, "decision.made")] == ["debug", "debug"]
 
 
+def test_at_info_only_what_changed_is_told(lines: LogCapture) -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    observe = logs.LogObserver()
+    observe(evaluated())
+    observe(evaluated())
+    assert [line["event"] for line in lines.entries] == ["decision.changed"]
+
+
 def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCapture) -> None:
     observe = logs.LogObserver()
     observe(facts.ExportersFound("default", ("hami",)))

@@ -3,6 +3,7 @@
 An event is a dotted name, everything else is a key.
 """
 
+import logging
 import time
 from collections.abc import Callable
 
@@ -34,12 +35,14 @@ class LogObserver:
     """Writes one line where something changed; at debug, one for each evaluation and query."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Remember nothing yet.
+        """Remember nothing yet; logs are configured before.
 
         Args:
             clock: seconds that never go back.
         """
-        self._logger: FilteringBoundLogger = structlog.get_logger()
+        # Bound, because a logger that is not yet builds itself anew for each line.
+        self._logger: FilteringBoundLogger = structlog.get_logger().bind()
+        self._tells_all = self._logger.is_enabled_for(logging.DEBUG)
         self._decided: TTLCache[_Key, tuple[State, bool | None]] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
@@ -85,12 +88,14 @@ class LogObserver:
         self._decided[key] = now
         if before is None:
             self._warn(fact)
-            self._explain(fact)
+            if self._tells_all:
+                self._explain(fact)
         self._notice(fact)
         self._pods_ignored(fact)
         if before != now:
             self._logger.info("decision.changed", **described.decision(fact))
-        self._logger.debug("decision.made", **described.decision(fact))
+        if self._tells_all:
+            self._logger.debug("decision.made", **described.decision(fact))
 
     def _warn(self, fact: facts.Evaluated) -> None:
         for warning in fact.spec.warnings:

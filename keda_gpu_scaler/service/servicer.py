@@ -70,7 +70,7 @@ class Servicer:
         life = streams.Life(self._draining, self._stream_seconds)
         pushes, news = streams.Pushes(), asyncio.Event()
         over = False
-        with self._evaluations.listen(asked.scaled_object, news.set):
+        with self._evaluations.listen(asked.scaled_object, news.set), life.heard_by(news):
             while not over:
                 news.clear()
                 decided = await self._attempt(asked, context)

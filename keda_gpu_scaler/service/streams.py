@@ -7,7 +7,9 @@ although another trigger is active.
 """
 
 import asyncio
+import contextlib
 import math
+from collections.abc import Iterator
 
 from keda_gpu_scaler import decision
 
@@ -27,24 +29,41 @@ class Life:
         self._draining = draining
         self._ends_at = _now() + seconds
 
-    async def is_over_within(self, seconds: float, news: asyncio.Event) -> bool:
-        """Wait for so long, for news, or until the life is over; tell whether it is over."""
-        waits = {asyncio.ensure_future(each.wait()) for each in (news, self._draining)}
-        left = max(0.0, self._ends_at - _now())
+    @contextlib.contextmanager
+    def heard_by(self, news: asyncio.Event) -> Iterator[None]:
+        """Have `news` set when the server drains, while the context lasts."""
+        draining = asyncio.create_task(self._draining.wait(), name="draining")
+        draining.add_done_callback(lambda _: news.set())
         try:
-            await asyncio.wait(
-                waits, timeout=min(seconds, left), return_when=asyncio.FIRST_COMPLETED
-            )
+            yield
         finally:
-            for wait in waits:
-                wait.cancel()
+            draining.cancel()
+
+    async def is_over_within(self, seconds: float, news: asyncio.Event) -> bool:
+        """Wait for so long, for news, or until the life is over; tell whether it is over.
+
+        There are thousands of streams: one timer for each, and no task.
+
+        Args:
+            seconds: the longest time to wait.
+            news: is set when this returns, because of whatever came first.
+        """
+        ends_at = min(_now() + seconds, self._ends_at)
+        timer = asyncio.get_running_loop().call_at(ends_at, news.set)
+        try:
+            await news.wait()
+        finally:
+            timer.cancel()
         return self._draining.is_set() or self._ends_at <= _now()
 
     async def is_over(self) -> None:
         """Wait until the life is over; a timer may be early by the clock's resolution."""
+        news = asyncio.Event()
         over = False
-        while not over:
-            over = await self.is_over_within(math.inf, asyncio.Event())
+        with self.heard_by(news):
+            while not over:
+                news.clear()
+                over = await self.is_over_within(math.inf, news)
 
 
 class Pushes:

@@ -76,10 +76,17 @@ async def test_a_life_is_over_when_its_time_is_up() -> None:
 
 
 async def test_a_life_is_over_when_the_server_drains() -> None:
-    draining = asyncio.Event()
-    draining.set()
+    draining, news = asyncio.Event(), asyncio.Event()
+    life = streams.Life(draining, 3600)
+    with life.heard_by(news):
+        draining.set()
+        assert await life.is_over_within(math.inf, news)
 
-    assert await streams.Life(draining, 3600).is_over_within(math.inf, asyncio.Event())
+
+async def test_a_life_goes_on_after_news() -> None:
+    news = asyncio.Event()
+    news.set()
+    assert not await streams.Life(asyncio.Event(), 3600).is_over_within(math.inf, news)
 
 
 async def test_waiting_for_the_end_of_a_life_ends_with_it() -> None:

@@ -1,0 +1,181 @@
+"""How long it takes to wake a workload, next to KEDA's own prometheus trigger: `make bench-wake`.
+
+By the real KEDA, API server and Prometheus of `make e2e`, KEDA's triggers and the scaler with their
+defaults. The demand is in the Prometheus before it appears: what is measured is who asks when, and
+no scrape. A watch of the API server sees when the first replica is wanted.
+"""
+
+import asyncio
+import contextlib
+import functools
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import lightkube
+import typer
+from lightkube import codecs
+from lightkube.resources.apps_v1 import Deployment
+from rich.console import Console
+
+from benchmarks import demand, processes, report, schedule, waking, world
+from benchmarks.waking import Sleeper, Woken
+from tests.e2e import keda, manifests
+from tests.e2e.cluster import Cluster
+from tests.e2e.resources import ScaledObject
+from tests.e2e.watching import again
+from tests.processes import until
+from tests.prometheus import PrometheusServer
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+READY_SECONDS = 45.0
+"""Until KEDA has seen every ScaledObject, polled it, and opened its stream."""
+WAKE_SECONDS = 3 * schedule.POLL_SECONDS
+"""Bounds a benchmark in which somebody never wakes."""
+KEDA_SECONDS = 300
+"""KEDA's default cooldown, and Kubernetes' default for how long a scale-in waits."""
+
+
+@app.command()
+def main(
+    *,
+    rounds: Annotated[int, typer.Option(min=1, help="Workloads of each kind to wake.")] = 16,
+    seconds: Annotated[float, typer.Option(min=1, help="The time to wake them in.")] = 120.0,
+    seed: Annotated[int, typer.Option(help="Of the moments when demand appears.")] = 1,
+) -> None:
+    """Measure how long the first replica takes, by KEDA's own trigger and by ours."""
+    PrometheusServer.binary()
+    moments = waking.moments(rounds, seconds, seed)
+    with tempfile.TemporaryDirectory(prefix="bench-") as name, _cluster(Path(name)) as cluster:
+        found = asyncio.run(measure(cluster.kubeconfig, Path(name), moments))
+    console = Console()
+    report.show_woken(found, console)
+    console.print(f"everything measured: {report.write_woken(found)}", soft_wrap=True)
+
+
+async def measure(kubeconfig: Path, directory: Path, moments: Sequence[float]) -> Woken:
+    """Let demand appear at these moments, in seconds from the begin, and wait until all are awake.
+
+    Args:
+        kubeconfig: how to reach a cluster with KEDA.
+        directory: for the data of a Prometheus.
+        moments: one for each round.
+
+    Raises:
+        ServerError: a workload was woken for nothing, or never.
+    """
+    awake: dict[str, float] = {}
+    async with (
+        PrometheusServer(directory) as prometheus,
+        processes.scaler(prometheus.url) as scaler,
+        _namespace(kubeconfig) as client,
+        _watching(client, awake),
+    ):
+        begin = time.time() + READY_SECONDS
+        appeared = [begin + moment for moment in moments]
+        await _fill(prometheus, appeared)
+        for one in waking.sleepers(len(moments)):
+            await _put_to_sleep(client, one, one.trigger(prometheus.url, scaler.address))
+        await until(functools.partial(_is_ready, client), begin - time.time(), "KEDA is ready")
+        await asyncio.sleep(appeared[-1] - time.time())
+        await _all_awake(awake, len(waking.Kind) * len(moments))
+    return waking.woken(appeared, awake)
+
+
+@contextlib.contextmanager
+def _cluster(directory: Path) -> Iterator[Cluster]:
+    data = directory / "cluster"
+    data.mkdir()
+    cluster = Cluster.create(data, keda.current())
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@contextlib.asynccontextmanager
+async def _namespace(kubeconfig: Path) -> AsyncIterator[lightkube.AsyncClient]:
+    configuration = lightkube.KubeConfig.from_file(kubeconfig)
+    client = lightkube.AsyncClient(configuration, field_manager="bench", trust_env=False)
+    try:
+        await client.create(codecs.from_dict(manifests.namespace(world.NAMESPACE)))
+        yield client
+    finally:
+        await client.close()
+
+
+@contextlib.asynccontextmanager
+async def _watching(client: lightkube.AsyncClient, awake: dict[str, float]) -> AsyncIterator[None]:
+    """Write down when each Deployment wanted a replica for the first time."""
+
+    async def watch() -> None:
+        found: Any
+        async for _, found in client.watch(Deployment, namespace=world.NAMESPACE):
+            if found.spec.replicas:
+                awake.setdefault(found.metadata.name, time.time())
+
+    watching = asyncio.create_task(again(watch), name="watch")
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+
+
+async def _fill(prometheus: PrometheusServer, appeared: Sequence[float]) -> None:
+    """Store the demand of all rounds, and the GPUs of somebody else: exporters are there."""
+    now, end = time.time(), appeared[-1] + WAKE_SECONDS
+    await world.fill(prometheus, 1, end - now)
+    await prometheus.write(
+        demand.rising(one.name, now, appeared[one.number], end)
+        for one in waking.sleepers(len(appeared))
+    )
+
+
+async def _all_awake(awake: Mapping[str, float], count: int) -> None:
+    """Wait for them, but not for ever: whoever is missing is found missing."""
+
+    async def all_awake() -> bool:
+        return len(awake) == count
+
+    with contextlib.suppress(TimeoutError):
+        await until(all_awake, WAKE_SECONDS, "everybody is awake")
+
+
+async def _put_to_sleep(
+    client: lightkube.AsyncClient, sleeper: Sleeper, trigger: manifests.Manifest
+) -> None:
+    where = world.NAMESPACE, sleeper.name
+    objects = (
+        manifests.workload("Deployment", *where, replicas=0, gpus=1, annotations={}),
+        manifests.scaled_object(
+            *where,
+            [trigger],
+            min_replicas=0,
+            max_replicas=1,
+            polling_seconds=int(schedule.POLL_SECONDS),
+            cooldown_seconds=KEDA_SECONDS,
+            stabilization_seconds=KEDA_SECONDS,
+        ),
+    )
+    for each in objects:
+        await client.create(codecs.from_dict(each))
+
+
+async def _is_ready(client: lightkube.AsyncClient) -> bool:
+    """Tell whether KEDA polls every ScaledObject by now."""
+    found: list[Any] = [one async for one in client.list(ScaledObject, namespace=world.NAMESPACE)]
+    conditions = [(one.status or {}).get("conditions", ()) for one in found]
+    return all(any(map(_says_ready, each)) for each in conditions)
+
+
+def _says_ready(condition: Mapping[str, str]) -> bool:
+    return condition["type"] == "Ready" and condition["status"] == "True"
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,99 @@
+"""When demand appears, for whom, and how long each trigger took to wake its workload. Pure.
+
+In each round the demand for several workloads at zero appears at the same moment, one for each kind
+of trigger. The moments are spread over the time, one at random in each equal part of it, so that no
+kind is lucky with where in KEDA's poll they fall.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks import demand
+from benchmarks.processes import ServerError
+
+ACTIVATION_ONLY = "1000000"
+"""As a target per replica: one replica is enough for whatever is asked for here."""
+
+
+class Kind(StrEnum):
+    """The kinds of trigger, as KEDA calls them."""
+
+    PROMETHEUS = "prometheus"
+    """KEDA's own, which is the reference."""
+    EXTERNAL = "external"
+    """Ours, polled."""
+    EXTERNAL_PUSH = "external-push"
+    """Ours, pushed and polled."""
+
+
+class Sleeper(NamedTuple):
+    """One workload at zero."""
+
+    kind: Kind
+    number: int
+
+    @property
+    def name(self) -> str:
+        """The Deployment's name, and the ScaledObject's."""
+        return f"{self.kind}-{self.number}"
+
+    def trigger(self, prometheus_url: str, scaler_address: str) -> dict[str, object]:
+        """Return its trigger: the same query of the same Prometheus, everything else a default."""
+        query = demand.promql(self.name)
+        if self.kind is Kind.PROMETHEUS:
+            metadata = {"serverAddress": prometheus_url, "query": query}
+            return {"type": self.kind, "metadata": {**metadata, "threshold": ACTIVATION_ONLY}}
+        metadata = {"scalerAddress": scaler_address, "workload": self.name, "threshold": "70"}
+        return {"type": self.kind, "metadata": {**metadata, "demandQuery": query}}
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """How long it took from the demand to a replica that is wanted, in each round."""
+
+    seconds: Mapping[Kind, Sequence[float]]
+
+    def median(self, kind: Kind) -> float:
+        """Return the median of the rounds, in seconds."""
+        return median(self.seconds[kind])
+
+    def ratio(self, kind: Kind) -> float:
+        """Return the median next to that of KEDA's own trigger."""
+        return self.median(kind) / self.median(Kind.PROMETHEUS)
+
+
+def sleepers(rounds: int) -> list[Sleeper]:
+    """Return the workloads of all rounds."""
+    return [Sleeper(kind, number) for number in range(rounds) for kind in Kind]
+
+
+def moments(rounds: int, seconds: float, seed: int) -> list[float]:
+    """Return when demand appears in each round, in seconds from the begin."""
+    chance = random.Random(seed)  # noqa: S311 - it keeps no secret
+    part = seconds / rounds
+    return [(number + chance.random()) * part for number in range(rounds)]
+
+
+def woken(appeared: Sequence[float], awake: Mapping[str, float]) -> Woken:
+    """Return how long each took.
+
+    Args:
+        appeared: when demand appeared in each round.
+        awake: when each workload was wanted for the first time, by its name, on the same clock.
+
+    Raises:
+        ServerError: one was woken for nothing, or never.
+    """
+    found: dict[Kind, list[float]] = {kind: [] for kind in Kind}
+    for sleeper in sleepers(len(appeared)):
+        if sleeper.name not in awake:
+            raise ServerError(f"{sleeper.name} was never woken")
+        seconds = awake[sleeper.name] - appeared[sleeper.number]
+        if seconds < 0:
+            raise ServerError(f"{sleeper.name} was woken {-seconds:.1f} s before the demand")
+        found[sleeper.kind].append(seconds)
+    return Woken(found)
