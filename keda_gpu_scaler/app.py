@@ -1,22 +1,26 @@
 """The life of the process: start in order, stop in mirror order.
 
-    observers → evaluator and its sources → HTTP → gRPC → ready
+    observers → evaluator and its sources → HTTP → what other replicas know → gRPC → ready
                               … wait for the event …
-    not ready → gRPC drains → HTTP → evaluator and its sources
+    not ready → gRPC drains → HTTP → other replicas → evaluator and its sources
 
 This is where the parts meet; each of them gets what it needs as an argument. Signals are the
 caller's: it sets an event.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import NamedTuple
 
 import structlog
+from starlette.applications import Starlette
 
 from keda_gpu_scaler import errors, evaluator, facts, logs, service, sources, telemetry, web
+from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.cluster import Cluster
+from keda_gpu_scaler.peers import Peers
 from keda_gpu_scaler.settings import Settings
 
 
@@ -52,9 +56,17 @@ async def run(
     async with AsyncExitStack() as stack:
         counted = telemetry.Telemetry()
         observe = _each(counted, logs.LogObserver())
-        evaluations = await _start_evaluator(stack, settings, observe)
+        alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
+        evaluations = await _start_evaluator(stack, settings, observe, alerts)
+        peers = Peers(settings.webhook.peers, alerts, settings.webhook.secret, observe)
+        stack.push_async_callback(peers.close)
+        hook = web.Webhook(alerts, settings.webhook.secret, peers.hand_on, observe)
         ready = asyncio.Event()
-        http, http_port = await _start_http(stack, settings, counted, ready)
+        pages = web.create_app(
+            counted.registry, ready.is_set, hook if settings.webhook.is_on else None
+        )
+        http, http_port = await _start_http(stack, settings, pages)
+        await peers.start()
         grpc_port = await _start_grpc(stack, settings, evaluations, observe)
         ready.set()
         stack.callback(ready.clear)
@@ -75,7 +87,7 @@ def _each(*observers: facts.Observer) -> facts.Observer:
 
 
 async def _start_evaluator(
-    stack: AsyncExitStack, settings: Settings, observe: facts.Observer
+    stack: AsyncExitStack, settings: Settings, observe: facts.Observer, alerts: Alerts
 ) -> evaluator.Evaluator:
     named = {
         name: sources.create(name, source, observe) for name, source in settings.sources.items()
@@ -84,6 +96,7 @@ async def _start_evaluator(
         named,
         observe,
         cluster=_cluster(observe) if settings.kubernetes else None,
+        alerts=alerts,
         pace=settings.demand_pace,
         give_up_seconds=settings.give_up_seconds,
     )
@@ -99,9 +112,9 @@ def _cluster(observe: facts.Observer) -> Cluster:
 
 
 async def _start_http(
-    stack: AsyncExitStack, settings: Settings, counted: telemetry.Telemetry, ready: asyncio.Event
+    stack: AsyncExitStack, settings: Settings, pages: Starlette
 ) -> tuple[web.HttpServer, int]:
-    server = web.HttpServer(web.create_app(counted.registry, ready.is_set), *settings.http_address)
+    server = web.HttpServer(pages, *settings.http_address)
     try:
         port = await server.start()
     except errors.SettingsError as error:

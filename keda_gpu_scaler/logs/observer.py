@@ -13,6 +13,8 @@ from structlog.typing import FilteringBoundLogger
 from keda_gpu_scaler import explained, facts
 from keda_gpu_scaler.decision import State
 from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.logs import described
+from keda_gpu_scaler.logs.alerts import AlertLog
 from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 
@@ -21,7 +23,6 @@ REMEMBER_SECONDS = 600.0
 TRIGGERS_REMEMBERED = 20_000
 PARTS = frozenset({"scrape", "history", "own-history", "evidence", "jobs", "exporters"})
 """Queries that can fail while their source is up; any other one takes the source down."""
-_DECIMALS = 3
 EXPORTERS_ONLY = (
     "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
     "kube-state-metrics as well, or with KEDA_GPU_SCALER_KUBERNETES=true"
@@ -49,6 +50,7 @@ class LogObserver:
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
+        self._alerts = AlertLog(clock)
         self._found: dict[str, frozenset[str]] = {}
         self._bases: dict[str, Basis] = {}
         self._reachable: dict[str, bool] = {}
@@ -74,7 +76,9 @@ class LogObserver:
                 self._evidence_changed(fact)
             case facts.WatchChanged():
                 self._watch_changed(fact)
-            case facts.SnapshotTaken() | facts.Called() | facts.DemandKnown():
+            case facts.AlertChanged() | facts.Notified() | facts.PeerChanged():
+                self._alerts(fact)
+            case facts.SnapshotTaken() | facts.PeersAsked() | facts.Called() | facts.DemandKnown():
                 pass
             case _:
                 self._queried(fact)
@@ -89,12 +93,12 @@ class LogObserver:
         self._notice(fact)
         self._pods_ignored(fact)
         if before != now:
-            self._logger.info("decision.changed", **_described(fact))
-        self._logger.debug("decision.made", **_described(fact))
+            self._logger.info("decision.changed", **described.described(fact))
+        self._logger.debug("decision.made", **described.described(fact))
 
     def _warn(self, fact: facts.Evaluated) -> None:
         for warning in fact.spec.warnings:
-            self._logger.warning("trigger.warning", **_whose(fact), warning=warning)
+            self._logger.warning("trigger.warning", **described.whose(fact), warning=warning)
 
     def _explain(self, fact: facts.Evaluated) -> None:
         """Write what to ask a Prometheus by hand, which knows names and owners alone.
@@ -105,7 +109,7 @@ class LogObserver:
             return
         owned = fact.decision.evidence is Basis.KUBE_STATE_METRICS
         text = explained.promql(fact.spec, self._found_in(fact.spec.source), owned=owned)
-        self._logger.debug("trigger.explained", **_whose(fact), promql=text)
+        self._logger.debug("trigger.explained", **described.whose(fact), promql=text)
 
     def _found_in(self, source: str) -> frozenset[str]:
         return self._found.get(source, frozenset())
@@ -117,7 +121,9 @@ class LogObserver:
         """
         basis, name = fact.decision.evidence, fact.scaled_object
         if basis is Basis.EXPORTERS and name not in self._judged:
-            self._logger.warning("trigger.exporters_only", **_whose(fact), warning=EXPORTERS_ONLY)
+            self._logger.warning(
+                "trigger.exporters_only", **described.whose(fact), warning=EXPORTERS_ONLY
+            )
         if basis is not None:
             self._judged[name] = True
 
@@ -125,7 +131,9 @@ class LogObserver:
         """Write when other pods than before are taken for pods without a GPU."""
         key, ignored = (fact.scaled_object, fact.spec), fact.decision.ignored
         if ignored and ignored != self._ignored.get(key):
-            self._logger.warning("trigger.pods_ignored", **_whose(fact), pods=list(ignored))
+            self._logger.warning(
+                "trigger.pods_ignored", **described.whose(fact), pods=list(ignored)
+            )
         self._ignored[key] = ignored
 
     def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
@@ -142,7 +150,7 @@ class LogObserver:
             self._logger.warning("kubernetes.lost", resource=fact.resource, reason=fact.reason)
 
     def _queried(self, fact: facts.Queried) -> None:
-        seconds = round(fact.seconds, _DECIMALS)
+        seconds = described.rounded(fact.seconds)
         self._logger.debug(
             "source.queried",
             source=fact.source,
@@ -173,29 +181,3 @@ class LogObserver:
             self._logger.info("source.up", source=fact.source, reason=fact.reason)
         else:
             self._logger.warning("source.down", source=fact.source, reason=fact.reason)
-
-
-def _whose(fact: facts.Evaluated) -> dict[str, str]:
-    return {
-        "namespace": fact.scaled_object.namespace,
-        "scaled_object": fact.scaled_object.name,
-        "metric": fact.spec.metric_name,
-        "workload": fact.spec.workload,
-    }
-
-
-def _described(fact: facts.Evaluated) -> dict[str, object]:
-    decided = fact.decision
-    return {
-        **_whose(fact),
-        "state": str(decided.state),
-        "active": decided.active,
-        "value": _rounded(decided.value),
-        "average": _rounded(decided.average),
-        "evidence": None if decided.evidence is None else str(decided.evidence),
-        "reason": decided.reason,
-    }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _DECIMALS)
