@@ -10,9 +10,9 @@ caller's: it sets an event.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import structlog
 from starlette.applications import Starlette
@@ -73,7 +73,7 @@ async def run(
         listening = Listening(grpc_port, http_port)
         logger.info("serve.listening", **listening._asdict())
         on_listening(listening)
-        await _stopped(stop, http)
+        await _stopped(stop, {"the HTTP server": http, "the exchange of alerts": peers})
         logger.info("serve.stopping")
     logger.info("serve.stopped")
 
@@ -146,14 +146,25 @@ async def _start_grpc(
     return port
 
 
-async def _stopped(stop: asyncio.Event, http: web.HttpServer) -> None:
-    """Wait for `stop`; a server that ends before it was asked to takes the process with it."""
+class _Part(Protocol):
+    """A part of the process that goes on until it is stopped."""
+
+    async def ended(self) -> BaseException | None:
+        """Wait until it has ended; return the error that ended it, if one did."""
+
+
+async def _stopped(stop: asyncio.Event, parts: Mapping[str, _Part]) -> None:
+    """Wait for `stop`; a part that ends before it was asked to takes the process with it."""
     asked = asyncio.create_task(stop.wait(), name="stop")
-    ended = asyncio.create_task(http.ended(), name="http ended")
+    ended = {
+        asyncio.create_task(part.ended(), name=f"{name} ended"): name
+        for name, part in parts.items()
+    }
     try:
-        await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if ended.done():
-            raise RuntimeError("the HTTP server ended by surprise") from ended.result()
+        await asyncio.wait({asked, *ended}, return_when=asyncio.FIRST_COMPLETED)
+        for task, name in ended.items():
+            if task.done():
+                raise RuntimeError(f"{name} ended by surprise") from task.result()
     finally:
-        asked.cancel()
-        ended.cancel()
+        for waiting in (asked, *ended):
+            waiting.cancel()

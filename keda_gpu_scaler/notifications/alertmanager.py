@@ -22,21 +22,19 @@ _FINGERPRINT = re.compile(r"[0-9A-Za-z]{1,64}")
 
 def read(payload: Json, scaled_object: ScaledObject | None) -> Notification:
     """Return what a message says; `payload` has a list of alerts."""
-    notices, refused, passed_over = list[Notice](), list[str](), 0
+    said, refused = list[Notice](), list[str]()
     for number, alert in enumerate(payload["alerts"]):
         try:
-            notice = _notice(alert, scaled_object)
+            said.append(_notice(alert, scaled_object))
         except errors.RequestError as error:
             refused.append(f"alerts[{number}]{_called(alert)}: {error}")
-        else:
-            notices += [notice] if notice.name not in UNKNOWN_ALERTS else []
-            passed_over += notice.name in UNKNOWN_ALERTS
+    notices = tuple(notice for notice in said if notice.name not in UNKNOWN_ALERTS)
     truncated = payload.get("truncatedAlerts")
     return Notification(
         # Only Grafana has organisations.
         sender=Sender.GRAFANA if "orgId" in payload else Sender.ALERTMANAGER,
-        notices=tuple(notices),
-        passed_over=passed_over,
+        notices=notices,
+        passed_over=len(said) - len(notices),
         refused=tuple(refused),
         truncated=truncated if isinstance(truncated, int) else 0,
     )

@@ -48,11 +48,18 @@ class Peers:
         await self._exchange()
         self._upkeep = asyncio.create_task(self._keep(), name="alerts")
 
+    async def ended(self) -> BaseException | None:
+        """Wait until nobody is asked any more, and return the error that ended it, if one did."""
+        if self._upkeep is None:
+            return None
+        await asyncio.wait({self._upkeep})
+        return None if self._upkeep.cancelled() else self._upkeep.exception()
+
     async def close(self) -> None:
         """Ask no more."""
         if self._upkeep is not None:
             self._upkeep.cancel()
-            await asyncio.wait({self._upkeep})
+            await self.ended()
         await self._line.close()
 
     async def hand_on(self, entries: Sequence[Entry]) -> None:

@@ -69,9 +69,9 @@ async def _received(hook: Webhook, request: Request) -> Response:
 
 
 def _read(payload: object, request: Request) -> Notification:
-    path = request.path_params
+    named = request.path_params
     try:
-        whose = notifications.scaled_object(path["namespace"], path["name"]) if path else None
+        whose = notifications.scaled_object(**named) if named else None
         return notifications.read(payload, whose)
     except errors.RequestError as error:
         raise HTTPException(400, str(error)) from error
