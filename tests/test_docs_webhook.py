@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from keda_gpu_scaler import durations, notifications, settings, trigger
@@ -29,13 +28,19 @@ def block(key: str) -> dict[str, Any]:
     return found
 
 
+def kind(name: str) -> dict[str, Any]:
+    """Return the one piece of YAML that is an object of this kind."""
+    (found,) = [each for each in BLOCKS if each.get("kind") == name]
+    return found
+
+
 def test_the_deployment_s_environment_is_accepted(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("secret")
     given = {each["name"]: each["value"] for each in block("env")["env"]}
     given["KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE"] = str(token)
     webhook = settings.load(given | {"KEDA_GPU_SCALER_PROMETHEUS_URL": "http://a:9090"}).webhook
-    service = block("apiVersion")
+    service = kind("Service")
     port = service["spec"]["ports"][0]["port"]
     assert webhook.peers == (f"dns+http://{service['metadata']['name']}:{port}",)
     assert service["spec"]["clusterIP"] == "None"
@@ -62,11 +67,14 @@ def test_the_route_repeats_itself_within_the_lifetime_of_an_alert() -> None:
     assert durations.parse(route["repeat_interval"]) < settings.WebhookSettings().lifetime_seconds
 
 
-@pytest.mark.parametrize("lines", [each for each in BLOCKS if "demandQuery" in each])
-def test_the_triggers_are_accepted(lines: dict[str, str]) -> None:
-    metadata = {"workload": "bert", "threshold": "70", **lines}
-    parsed = trigger.parse(ScaledObject("inference", "bert"), metadata, access())
-    assert parsed.demand is not None
+def test_the_scaled_object_is_the_one_of_the_rule_and_says_nothing_of_alerts() -> None:
+    document = kind("ScaledObject")
+    (one,) = document["spec"]["triggers"]
+    assert one["type"] == "external-push"
+    named = ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
+    assert trigger.parse(named, one["metadata"], access()).warnings == ()
+    (rule,) = block("groups")["groups"][0]["rules"]
+    assert named == (rule["labels"]["namespace"], rule["labels"]["scaled_object"])
 
 
 def test_every_state_of_a_dashboard_is_on_the_page() -> None:
