@@ -136,3 +136,29 @@ def test_a_copy_that_was_on_its_way_revives_nothing_on_any_replica(late_seconds:
     second.merge(copy)
     second.hear([fires])
     assert second.firing(BERT) is None
+
+
+@given(
+    st.lists(st.floats(0.1, 3600), min_size=1, max_size=6),
+    st.floats(-300, 300),
+    st.randoms(use_true_random=False),
+)
+def test_with_the_sender_s_times_every_order_of_messages_tells_the_truth(
+    pauses: list[float],
+    skew: float,
+    random: Random,
+) -> None:
+    clock = Clock(100_000.0)
+    now = began_at = clock.now + skew
+    said = []
+    for number, pause in enumerate(pauses):
+        now += pause
+        began_at = now if number % 2 == 0 else began_at
+        said.append(_notice(number, began_at, now, timed=True))
+    replica = Alerts(LIFETIME, clock)
+    late = [*said, *said]
+    random.shuffle(late)
+    for notice in late:
+        clock.now += LATE_SECONDS / (2 * len(late))
+        replica.hear([notice])
+    assert replica.firing(BERT) == ("A" if len(pauses) % 2 == 1 else None)
