@@ -63,12 +63,9 @@ def whose(found: Mapping[str, str]) -> ScaledObject:
     """
     names = {found[label] for label in OBJECT_LABELS if label in found}
     if len(names) > 1:
-        raise errors.RequestError(f"expected one ScaledObject, found {', '.join(sorted(names))}")
-    missing = [
-        label
-        for label, is_there in (("namespace", "namespace" in found), ("scaled_object", bool(names)))
-        if not is_there
-    ]
+        raise errors.RequestError(f"expected one ScaledObject, found {shown(str(sorted(names)))}")
+    named = {"namespace": "namespace" in found, "scaled_object": bool(names)}
+    missing = [label for label, is_there in named.items() if not is_there]
     if missing:
         raise errors.RequestError(
             f"no label {' and no label '.join(missing)}; add namespace and scaled_object, the "

@@ -9,9 +9,9 @@ from keda_gpu_scaler.peers.line import Line
 from keda_gpu_scaler.sources import addresses
 
 REQUEST_SECONDS = 2.0
-"""Telling all others takes no longer than this and the look-up of their names, also where some of
-them do not answer: the sender of the alert is waiting."""
 LOOKUP_SECONDS = 1.0
+"""Telling all others takes no longer than these two, also where some of them do not answer: the
+sender of the alert is waiting."""
 EXCHANGE_SECONDS = 30.0
 """A replica that missed something knows it after this time."""
 
@@ -41,6 +41,8 @@ class Peers:
         self._exchange_seconds = exchange_seconds
         self._line = Line(token, REQUEST_SECONDS)
         self._troubles: dict[str, str | None] = {}
+        self._untold: list[Entry] = []
+        self._telling = asyncio.Lock()
         self._upkeep: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -63,13 +65,16 @@ class Peers:
         await self._line.close()
 
     async def hand_on(self, entries: Sequence[Entry]) -> None:
-        """Tell everybody what is known of these alerts; who cannot be told asks for it later."""
+        """Tell everybody what is known of these alerts; who cannot be told asks for it later.
 
-        async def tell(peer: str) -> None:
-            await self._line.tell(peer, entries)
-
-        if entries:
-            await self._everybody(tell)
+        What comes while somebody is being told goes out together after that: a hundred messages at
+        once are two rounds.
+        """
+        self._untold += entries
+        async with self._telling:
+            told, self._untold = self._untold, []
+            if told:
+                await self._everybody(lambda peer: self._line.tell(peer, told))
 
     async def _keep(self) -> None:
         while True:

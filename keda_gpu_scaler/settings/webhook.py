@@ -37,9 +37,11 @@ class WebhookSettings(BaseModel):
         Raises:
             errors.SettingsError: there is none, or its file cannot be read.
         """
-        if self.token_file is None:
-            return self.token.get_secret_value() if self.token is not None else _none()
-        return _content(self.token_file)
+        if self.token_file is not None:
+            return _content(self.token_file)
+        if self.token is None:
+            raise errors.SettingsError("the webhook has no token")
+        return self.token.get_secret_value()
 
     @model_validator(mode="after")
     def _one_token(self) -> Self:
@@ -55,10 +57,6 @@ class WebhookSettings(BaseModel):
                     "a file that holds one token of visible ASCII", "token_file"
                 ) from error
         return self
-
-
-def _none() -> str:
-    raise errors.SettingsError("the webhook has no token")
 
 
 def _content(file: Path) -> str:

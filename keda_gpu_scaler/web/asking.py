@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from keda_gpu_scaler import errors
 
 BODY_BYTES = 2**20
-"""A thousand alerts with long annotations; Alertmanager's `max_alerts` bounds what it sends."""
+"""A thousand alerts with long annotations."""
 BODY_SECONDS = 10.0
 """Senders are in the same cluster, or near."""
 _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="keda-gpu-scaler", charset="UTF-8"'}
@@ -52,12 +52,13 @@ def _offered(header: str) -> bytes:
     return password
 
 
-async def payload(request: Request, seconds: float) -> object:
+async def payload(request: Request, seconds: float, limit_bytes: int = BODY_BYTES) -> object:
     """Return what was sent, decoded.
 
     Args:
         request: a request that was let through.
         seconds: how long its body may take.
+        limit_bytes: how long it may be.
 
     Raises:
         HTTPException: it is too large (413), too slow (408), compressed (415), or no JSON (400).
@@ -66,7 +67,7 @@ async def payload(request: Request, seconds: float) -> object:
         raise HTTPException(415, "expected a body that is not compressed")
     try:
         async with asyncio.timeout(seconds):
-            body = await _body(request)
+            body = await _body(request, limit_bytes)
     except TimeoutError as error:
         message = f"expected the body within {seconds:g} s"
         raise HTTPException(408, message, headers={"connection": "close"}) from error
@@ -78,13 +79,11 @@ async def payload(request: Request, seconds: float) -> object:
         raise HTTPException(400, f"expected a body of JSON: {error}") from error
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, limit_bytes: int) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > BODY_BYTES:
-            message = (
-                f"expected at most {BODY_BYTES} bytes; in Alertmanager, max_alerts bounds them"
-            )
-            raise HTTPException(413, message)
+        if len(body) > limit_bytes:
+            hint = "group_by in Alertmanager's route makes messages smaller"
+            raise HTTPException(413, f"expected at most {limit_bytes} bytes; {hint}")
     return bytes(body)

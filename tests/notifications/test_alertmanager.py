@@ -71,7 +71,7 @@ def test_the_name_may_be_written_twice() -> None:
         ({}, "no label namespace and no label scaled_object; add"),
         (
             {"namespace": "ml", "scaled_object": "bert", "scaledObject": "gpt"},
-            "expected one ScaledObject, found bert, gpt",
+            "expected one ScaledObject, found ['bert', 'gpt']",
         ),
         (
             {"namespace": "m l", "scaled_object": "b\n"},

@@ -1,6 +1,7 @@
 """What one replica hears of alerts all of them know, and nobody waits for one that is gone."""
 
 import asyncio
+import json
 import socket
 
 import pytest
@@ -193,6 +194,20 @@ async def test_the_token_is_sent_and_no_proxy_is_used(monkeypatch: pytest.Monkey
         assert {each.headers["authorization"] for each in server.requests} == {
             "Bearer s3cr3t-t0ken"
         }
+
+
+async def test_many_messages_at_once_are_few_rounds() -> None:
+    known = web.says('{"alerts": []}')
+    async with web.HttpServer(known) as server:
+        one = Replica([server.url])
+        async with running(one):
+            messages = [group(alert(fingerprint=f"{number}")) for number in range(20)]
+            answers = await asyncio.gather(*map(one.receive, messages))
+        assert {answer.status_code for answer in answers} == {200}
+        told = [each for each in server.requests if each.method == "POST"]
+        assert len(told) < len(messages)
+        handed = [entry for each in told for entry in json.loads(each.body)["alerts"]]
+        assert len(handed) == len(messages)
 
 
 async def test_a_message_that_says_nothing_is_handed_to_nobody() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from keda_gpu_scaler.alerts import wire
+from keda_gpu_scaler.alerts import LIMIT, Notice, wire
+from keda_gpu_scaler.alerts.entry import Key
 from tests.notifications.messages import BERT, alert, group
 from tests.web.hooks import Hook, serving
 
@@ -40,3 +41,13 @@ async def test_what_is_known_is_for_those_who_know_the_token() -> None:
     async with serving(Hook()) as client:
         answer = await client.get("/alerts", headers={"authorization": "Bearer wrong"})
     assert answer.status_code == 401
+
+
+async def test_as_many_alerts_are_told_at_once_as_a_book_holds() -> None:
+    one, other = Hook(limit=LIMIT), Hook(limit=LIMIT)
+    keys = (Key(BERT, f"{number:016x}") for number in range(LIMIT))
+    one.alerts.hear(Notice(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
+    async with serving(other) as client:
+        answer = await client.post("/alerts", json=wire.written(one.alerts.entries()))
+    assert answer.status_code == 204
+    assert other.alerts.entries() == one.alerts.entries()
