@@ -15,11 +15,13 @@ sender of the alert is waiting."""
 EXCHANGE_SECONDS = 30.0
 """A replica that missed something knows it after this time."""
 
+Resolve = Callable[[Sequence[str], float], Awaitable[addresses.Found]]
+
 
 class Peers:
     """The other replicas of the scaler, and the care of what all of them know."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the last two have defaults that only tests change
         self,
         targets: Sequence[str],
         alerts: Alerts,
@@ -27,6 +29,7 @@ class Peers:
         observe: facts.Observer = facts.ignore,
         *,
         exchange_seconds: float = EXCHANGE_SECONDS,
+        resolve: Resolve = addresses.resolve,
     ) -> None:
         """Ask nobody yet.
 
@@ -36,9 +39,10 @@ class Peers:
             token: returns the token of this moment, or raises SettingsError.
             observe: is told of replicas that come and go.
             exchange_seconds: how often the others are asked.
+            resolve: finds the addresses of the targets, within some seconds.
         """
         self._targets, self._alerts, self._observe = targets, alerts, observe
-        self._exchange_seconds = exchange_seconds
+        self._exchange_seconds, self._resolve = exchange_seconds, resolve
         self._line = Line(token, REQUEST_SECONDS)
         self._troubles: dict[str, str | None] = {}
         self._untold: list[Entry] = []
@@ -92,15 +96,18 @@ class Peers:
         """Call every replica at the same time, and note who cannot be reached."""
         if not self._targets:
             return
-        found = await addresses.resolve(self._targets, LOOKUP_SECONDS)
+        found = await self._resolve(self._targets, LOOKUP_SECONDS)
         peers = sorted(found.urls)
         came = await asyncio.gather(*(_trouble(call(peer)) for peer in peers))
         self._note({**found.troubles, **dict(zip(peers, came, strict=True))})
 
     def _note(self, troubles: dict[str, str | None]) -> None:
-        for peer, trouble in troubles.items():
+        # A name that could not be found and can be now is one that is back; an address that is no
+        # longer one of a name's is nobody's loss.
+        found = dict.fromkeys(set(self._targets) & self._troubles.keys())
+        for peer, trouble in {**found, **troubles}.items():
             if (trouble is None) != (self._troubles.get(peer) is None):
-                reason = "it answers" if trouble is None else trouble
+                reason = "it is there" if trouble is None else trouble
                 self._observe(facts.PeerChanged(peer, reachable=trouble is None, reason=reason))
         self._troubles = troubles
         unreachable = sum(trouble is not None for trouble in troubles.values())

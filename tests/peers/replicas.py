@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import facts, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.peers import Peers
+from keda_gpu_scaler.peers.peers import Resolve
+from keda_gpu_scaler.sources import addresses
 from tests.clocks import Clock
 from tests.processes import free_port
 
@@ -28,6 +30,7 @@ class Replica:
     port: int = field(default_factory=free_port)
     token: str = TOKEN
     exchange_seconds: float = RARELY_SECONDS
+    resolve: Resolve = addresses.resolve
 
     def __post_init__(self) -> None:
         """Open the book."""
@@ -79,6 +82,7 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
                 replica.secret,
                 replica.facts.append,
                 exchange_seconds=replica.exchange_seconds,
+                resolve=replica.resolve,
             )
             stack.push_async_callback(peers.close)
             hook = web.Webhook(replica.alerts, replica.secret, peers.hand_on, replica.facts.append)

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import socket
+from collections.abc import Sequence
 
 import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import Notice
 from keda_gpu_scaler.alerts.entry import Key
+from keda_gpu_scaler.sources.addresses import Found
 from tests.notifications.messages import BERT, alert, group, of_dashboard
 from tests.peers.replicas import Replica, running
 from tests.processes import free_port, until
@@ -122,6 +124,26 @@ async def test_a_name_that_stands_for_nothing_is_a_replica_that_cannot_be_reache
     one = Replica([target])
     async with running(one):
         assert (one.peers_changed, one.asked) == ([(target, False)], (0, 1))
+
+
+async def test_a_name_that_is_found_later_is_back_and_an_address_it_loses_is_no_loss() -> None:
+    name, gone = "dns+http://replicas:8080", f"http://127.0.0.1:{free_port()}"
+    other = Replica()
+    answers = [
+        Found(frozenset(), {name: "no such name"}),
+        Found(frozenset({other.url, gone}), {}),
+        Found(frozenset({other.url}), {}),
+    ]
+
+    async def resolve(_targets: Sequence[str], _seconds: float) -> Found:
+        return answers.pop(0)
+
+    one = Replica([name], resolve=resolve)
+    async with running(other, one):
+        await one.receive(group(alert()))
+        await one.receive(group(alert()))
+    assert one.peers_changed == [(name, False), (name, True), (gone, False)]
+    assert one.asked == (1, 0)
 
 
 async def test_every_address_of_a_name_is_a_replica() -> None:
