@@ -10,6 +10,7 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import Notice
 from keda_gpu_scaler.alerts.entry import Key
+from keda_gpu_scaler.peers import Peers
 from keda_gpu_scaler.sources.addresses import Found
 from tests.notifications.messages import BERT, alert, group, of_dashboard
 from tests.peers.replicas import Replica, running
@@ -156,6 +157,13 @@ async def test_every_address_of_a_name_is_a_replica() -> None:
         assert one.asked[0] >= 1  # it listens on 127.0.0.1
 
 
+async def test_what_never_started_ends_at_once() -> None:
+    replica = Replica()
+    never = Peers((), replica.alerts, replica.secret)
+    assert await never.ended() is None
+    await never.close()
+
+
 async def test_another_token_is_said_by_its_name() -> None:
     other = Replica(token="another")  # noqa: S106 - no secret
     one = Replica([other.url])
@@ -181,6 +189,7 @@ async def test_what_is_no_replica_is_said_to_be_none(reply: web.Reply, words: st
             assert one.asked == (0, 1)
             assert one.reasons[0].startswith(words)
             assert (await one.receive(group(alert()))).status_code == 200
+        await web.generators_closed()
 
 
 async def test_a_replica_that_hangs_is_waited_for_within_a_bound() -> None:
