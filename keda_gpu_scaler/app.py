@@ -1,22 +1,26 @@
 """The life of the process: start in order, stop in mirror order.
 
-    observers → evaluator and its sources → HTTP → gRPC → ready
+    observers → evaluator and its sources → HTTP → what other replicas know → gRPC → ready
                               … wait for the event …
-    not ready → gRPC drains → HTTP → evaluator and its sources
+    not ready → gRPC drains → HTTP → other replicas → evaluator and its sources
 
 This is where the parts meet; each of them gets what it needs as an argument. Signals are the
 caller's: it sets an event.
 """
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import structlog
+from starlette.applications import Starlette
 
 from keda_gpu_scaler import errors, evaluator, facts, logs, service, sources, telemetry, web
+from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.cluster import Cluster
+from keda_gpu_scaler.peers import Peers
 from keda_gpu_scaler.settings import Settings
 
 
@@ -52,16 +56,24 @@ async def run(
     async with AsyncExitStack() as stack:
         counted = telemetry.Telemetry()
         observe = _each(counted, logs.LogObserver())
-        evaluations = await _start_evaluator(stack, settings, observe)
+        alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
+        evaluations = await _start_evaluator(stack, settings, observe, alerts)
+        peers = Peers(settings.webhook.peers, alerts, settings.webhook.secret, observe)
+        stack.push_async_callback(peers.close)
+        hook = web.Webhook(alerts, settings.webhook.secret, peers.hand_on, observe)
         ready = asyncio.Event()
-        http, http_port = await _start_http(stack, settings, counted, ready)
+        pages = web.create_app(
+            counted.registry, ready.is_set, hook if settings.webhook.is_on else None
+        )
+        http, http_port = await _start_http(stack, settings, pages)
+        await peers.start()
         grpc_port = await _start_grpc(stack, settings, evaluations, observe)
         ready.set()
         stack.callback(ready.clear)
         listening = Listening(grpc_port, http_port)
         logger.info("serve.listening", **listening._asdict())
         on_listening(listening)
-        await _stopped(stop, http)
+        await _stopped(stop, {"the HTTP server": http, "the exchange of alerts": peers})
         logger.info("serve.stopping")
     logger.info("serve.stopped")
 
@@ -75,7 +87,7 @@ def _each(*observers: facts.Observer) -> facts.Observer:
 
 
 async def _start_evaluator(
-    stack: AsyncExitStack, settings: Settings, observe: facts.Observer
+    stack: AsyncExitStack, settings: Settings, observe: facts.Observer, alerts: Alerts
 ) -> evaluator.Evaluator:
     named = {
         name: sources.create(name, source, observe) for name, source in settings.sources.items()
@@ -84,6 +96,7 @@ async def _start_evaluator(
         named,
         observe,
         cluster=_cluster(observe) if settings.kubernetes else None,
+        alerts=alerts,
         pace=settings.demand_pace,
         give_up_seconds=settings.give_up_seconds,
     )
@@ -99,9 +112,9 @@ def _cluster(observe: facts.Observer) -> Cluster:
 
 
 async def _start_http(
-    stack: AsyncExitStack, settings: Settings, counted: telemetry.Telemetry, ready: asyncio.Event
+    stack: AsyncExitStack, settings: Settings, pages: Starlette
 ) -> tuple[web.HttpServer, int]:
-    server = web.HttpServer(web.create_app(counted.registry, ready.is_set), *settings.http_address)
+    server = web.HttpServer(pages, *settings.http_address)
     try:
         port = await server.start()
     except errors.SettingsError as error:
@@ -133,14 +146,25 @@ async def _start_grpc(
     return port
 
 
-async def _stopped(stop: asyncio.Event, http: web.HttpServer) -> None:
-    """Wait for `stop`; a server that ends before it was asked to takes the process with it."""
+class _Part(Protocol):
+    """A part of the process that goes on until it is stopped."""
+
+    async def ended(self) -> BaseException | None:
+        """Wait until it has ended; return the error that ended it, if one did."""
+
+
+async def _stopped(stop: asyncio.Event, parts: Mapping[str, _Part]) -> None:
+    """Wait for `stop`; a part that ends before it was asked to takes the process with it."""
     asked = asyncio.create_task(stop.wait(), name="stop")
-    ended = asyncio.create_task(http.ended(), name="http ended")
+    ended = {
+        asyncio.create_task(part.ended(), name=f"{name} ended"): name
+        for name, part in parts.items()
+    }
     try:
-        await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if ended.done():
-            raise RuntimeError("the HTTP server ended by surprise") from ended.result()
+        await asyncio.wait({asked, *ended}, return_when=asyncio.FIRST_COMPLETED)
+        for task, name in ended.items():
+            if task.done():
+                raise RuntimeError(f"{name} ended by surprise") from task.result()
     finally:
-        asked.cancel()
-        ended.cancel()
+        for waiting in (asked, *ended):
+            waiting.cancel()

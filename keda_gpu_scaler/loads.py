@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler import condition, decision, memory
+from keda_gpu_scaler import decision, memory, needs
 from keda_gpu_scaler.decision import Context, Decision, State
 from keda_gpu_scaler.feed import Feed
 from keda_gpu_scaler.feeds import Feeds
@@ -112,7 +112,7 @@ class Loads:
         self._memories[scaled_object, spec] = memory.in_use(shared.now())
 
     def _shared(self, spec: TriggerSpec) -> tuple[Feed, Need]:
-        need = _need(spec, self._feeds.step_seconds(spec.source))
+        need = needs.of(spec, self._feeds.step_seconds(spec.source))
         return self._feeds.of(spec, need), need
 
     def _still_holds(self, made: _Made, spec: TriggerSpec, shared: Feed) -> bool:
@@ -185,17 +185,4 @@ def _of_neighbour(spec: TriggerSpec, pods: PodSelector) -> TriggerSpec:
     """Return the trigger as if it were about the other workload."""
     return replace(
         spec, pods=pods, workload=str(pods), on_unknown=OnUnknown.HOLD, neighbour=None, demand=None
-    )
-
-
-def _need(spec: TriggerSpec, step_seconds: float) -> Need:
-    window = spec.window_seconds if spec.window_seconds is not None else condition.WINDOW_SECONDS
-    reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
-    return Need(
-        spec.shared_signal,
-        spec.profile,
-        frozenset({spec.pods.namespace}),
-        span_seconds=reach + step_seconds,
-        window_seconds=max(window, spec.activation_window_seconds),
-        query=spec.query,
     )

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from keda_gpu_scaler import observation
+from keda_gpu_scaler import condition, observation
 from keda_gpu_scaler.observation import Need
+from keda_gpu_scaler.spec import TriggerSpec
 
 FORGET_SECONDS = 600.0
 """Namespaces and spans nobody asked about for this long are no longer fetched."""
@@ -38,3 +39,17 @@ class Needs:
     @property
     def _since(self) -> float:
         return self._clock() - FORGET_SECONDS
+
+
+def of(spec: TriggerSpec, step_seconds: float) -> Need:
+    """Return what one trigger wants of its source, which has something new once per step."""
+    window = spec.window_seconds if spec.window_seconds is not None else condition.WINDOW_SECONDS
+    reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
+    return Need(
+        spec.shared_signal,
+        spec.profile,
+        frozenset({spec.pods.namespace}),
+        span_seconds=reach + step_seconds,
+        window_seconds=max(window, spec.activation_window_seconds),
+        query=spec.query,
+    )

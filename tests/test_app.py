@@ -233,13 +233,16 @@ async def test_a_port_that_is_taken_is_named_by_its_setting(
             await app.run(settings(NOBODY, *addresses), asyncio.Event())
 
 
-async def test_a_server_that_ends_by_surprise_ends_the_process() -> None:
+@pytest.mark.parametrize(
+    ("name", "part"), [("http", "the HTTP server"), ("alerts", "the exchange of alerts")]
+)
+async def test_a_part_that_ends_by_surprise_ends_the_process(name: str, part: str) -> None:
     async with asyncio.timeout(HANG_SECONDS):
         scaler = Running(settings())
         await scaler.ports()
-        (http,) = (task for task in asyncio.all_tasks() if task.get_name() == "http")
-        http.cancel()
-        with pytest.raises(RuntimeError, match="the HTTP server ended by surprise"):
+        (task,) = (task for task in asyncio.all_tasks() if task.get_name() == name)
+        task.cancel()
+        with pytest.raises(RuntimeError, match=f"{part} ended by surprise"):
             await scaler.life
 
 

@@ -120,12 +120,12 @@ def test_the_page_on_metrics_has_every_metric_with_its_labels() -> None:
     assert section(page, "metrics") == expected
 
 
-def test_the_page_on_metrics_has_every_event_about_triggers_and_sources() -> None:
-    code = (ROOT / "keda_gpu_scaler" / "logs" / "observer.py").read_text()
+def test_the_page_on_metrics_has_every_event_about_triggers_sources_and_alerts() -> None:
+    code = "".join(each.read_text() for each in (ROOT / "keda_gpu_scaler" / "logs").glob("*.py"))
     page = (ROOT / "docs" / "metrics.md").read_text()
     events = set(re.findall(r'"([a-z]+[.][a-z_]+)"', code))
-    assert {"decision.changed", "query.failed", "source.part_lost"} <= events
-    assert events <= set(re.findall(r"`([a-z]+[.][a-z_]+)`", page))
+    assert {"decision.changed", "query.failed", "source.part_lost", "alert.fires"} <= events
+    assert events - {"library.logged"} <= set(re.findall(r"`([a-z]+[.][a-z_]+)`", page))
 
 
 def test_every_metric_in_an_example_query_exists() -> None:

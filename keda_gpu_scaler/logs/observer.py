@@ -15,6 +15,7 @@ from keda_gpu_scaler import explained, facts
 from keda_gpu_scaler.decision import State
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.logs import described
+from keda_gpu_scaler.logs.alerts import AlertLog
 from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 
@@ -52,6 +53,7 @@ class LogObserver:
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
+        self._alerts = AlertLog(clock)
         self._found: dict[str, frozenset[str]] = {}
         self._bases: dict[str, Basis] = {}
         self._reachable: dict[str, bool] = {}
@@ -77,7 +79,9 @@ class LogObserver:
                 self._evidence_changed(fact)
             case facts.WatchChanged():
                 self._watch_changed(fact)
-            case facts.SnapshotTaken() | facts.Called() | facts.DemandKnown():
+            case facts.AlertChanged() | facts.Notified() | facts.PeerChanged():
+                self._alerts(fact)
+            case facts.SnapshotTaken() | facts.PeersAsked() | facts.Called() | facts.DemandKnown():
                 pass
             case _:
                 self._queried(fact)

@@ -4,6 +4,7 @@
     endpoints  text → value: URLs, targets, headers, tokens
     api        what every source behind an HTTP API has
     sources    where samples may come from: the settings of each kind of source
+    webhook    who may say that alerts fire, and who else is told
     names      how each setting is called, as rows that the documentation shows
     file       the YAML file, as a source of pydantic-settings
     process    all settings together: `Settings`
@@ -19,6 +20,7 @@ from keda_gpu_scaler.settings.names import Row
 from keda_gpu_scaler.settings.process import LogFormat, LogLevel, Settings
 from keda_gpu_scaler.settings.sources import InfluxdbSettings, PrometheusSettings, ScrapeSettings
 from keda_gpu_scaler.settings.values import Address
+from keda_gpu_scaler.settings.webhook import WebhookSettings
 
 __all__ = [
     "Address",
@@ -30,6 +32,7 @@ __all__ = [
     "Row",
     "ScrapeSettings",
     "Settings",
+    "WebhookSettings",
     "describe",
     "load",
 ]

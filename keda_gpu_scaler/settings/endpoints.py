@@ -1,4 +1,4 @@
-"""Text → value for what goes into HTTP requests: URLs, targets, headers, tokens.
+"""Text → value for what goes into HTTP requests: URLs, targets, peers, headers, tokens.
 
 Like `values.py`: each raises ValueError with what was expected, and nothing is asked here.
 """
@@ -52,6 +52,25 @@ def _target(text: str) -> str:
     if parts.fragment:
         raise ValueError(f"{expected}, without #")
     return parts._replace(path=parts.path or "/metrics").geturl()
+
+
+def peers(value: object) -> tuple[str, ...]:
+    """Read the addresses of other replicas of the scaler, separated by commas or as a list."""
+    texts = value if isinstance(value, list | tuple) else str(value).split(",")
+    return tuple(
+        dict.fromkeys(_peer(text) for text in (str(text).strip() for text in texts) if text)
+    )
+
+
+def _peer(text: str) -> str:
+    expected = (
+        "addresses of replicas such as http://10.0.0.1:8080 (one) or "
+        "dns+http://keda-gpu-scaler-headless:8080 (every address of the name)"
+    )
+    parts = _split(text, ("http", "https", "dns+http", "dns+https"), expected)
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError(f"{expected}, without a path")
+    return parts._replace(path="").geturl()
 
 
 def _split(text: str, schemes: tuple[str, ...], expected: str) -> SplitResult:
@@ -128,3 +147,4 @@ Matchers = Annotated[
 ]
 Url = Annotated[str, BeforeValidator(url)]
 Targets = Annotated[tuple[str, ...], BeforeValidator(targets)]
+Peers = Annotated[tuple[str, ...], BeforeValidator(peers)]

@@ -31,7 +31,7 @@ class FileSource(YamlConfigSettingsSource):
         given, nested = names.divide(self.yaml_data, known, self._place)
         for key, value in given.items():
             kind, _, name = key.partition("_")
-            if kind in KINDS:
+            if kind in names.GROUPS:
                 nested.setdefault(kind, {})[name] = value
             elif key == "sources" and isinstance(value, dict):
                 nested[key] = {source: self._source(source, value[source]) for source in value}

@@ -8,9 +8,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from keda_gpu_scaler import access, durations
-from keda_gpu_scaler.settings import sources, values
+from keda_gpu_scaler.settings import sources, values, webhook
 
 PREFIX = "KEDA_GPU_SCALER_"
+GROUPS: Mapping[str, type[BaseModel]] = {**sources.KINDS, "webhook": webhook.WebhookSettings}
+"""Settings that begin with the same word, which is a field of their model."""
 
 
 class Row(NamedTuple):
@@ -26,8 +28,8 @@ def rows(model: type[BaseModel], start: str = "") -> Iterator[Row]:
     """Yield every setting of a model that has a name of its own, `start` in front of it."""
     for field in model.model_fields.values():
         name = str(field.validation_alias)
-        if name in sources.KINDS:
-            yield from rows(sources.KINDS[name], f"{name}_")
+        if name in GROUPS:
+            yield from rows(GROUPS[name], f"{name}_")
         elif name not in ("type", "sources"):
             meaning = " ".join((field.description or "").split())
             yield Row(

@@ -13,6 +13,7 @@ from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import file, names, values
 from keda_gpu_scaler.settings import sources as kinds
 from keda_gpu_scaler.settings.api import CONFIG, conflict
+from keda_gpu_scaler.settings.webhook import WebhookSettings
 
 
 class LogLevel(StrEnum):
@@ -55,7 +56,7 @@ class Settings(BaseSettings):
     grpc_address: values.ListenAddress = values.Address("", 6000)
     """Where KEDA finds the scaler; port 0 takes a free one."""
     http_address: values.ListenAddress = values.Address("", 8080)
-    """Where /metrics, /healthz and /readyz are."""
+    """Where /metrics, /healthz, /readyz and /webhook are."""
     config: file.SettingsFile | None = None
     """YAML file with more settings, such as several named sources."""
     log_level: Annotated[LogLevel, _LOWER] = LogLevel.INFO
@@ -84,6 +85,8 @@ class Settings(BaseSettings):
     other_namespaces: values.Namespaces = NO_NAMESPACE
     """Whose pods ScaledObjects of other namespaces may measure: namespaces separated by commas, or
     * for all; by default none."""
+    webhook: WebhookSettings = WebhookSettings()
+    """Who may say that alerts fire."""
     # What the short names say of the source `default`; it is read among `sources`.
     prometheus: kinds.PrometheusSettings | None = Field(default=None, exclude=True, repr=False)
     scrape: kinds.ScrapeSettings | None = Field(default=None, exclude=True, repr=False)

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -81,10 +82,10 @@ class Client:
         return await self._bounded("GET", url)
 
     async def post(
-        self, url: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None
+        self, url: str, body: Mapping[str, str] | bytes, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Return the answer to a form, with headers of its own: queries outgrow URLs."""
-        return await self._bounded("POST", url, form, headers)
+        """Return the answer to a form or to a text, with headers of its own: both outgrow URLs."""
+        return await self._bounded("POST", url, body, headers)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -94,12 +95,13 @@ class Client:
         self,
         method: str,
         url: str,
-        form: Mapping[str, str] | None = None,
+        body: Mapping[str, str] | bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
+        given: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                request = self._client.build_request(method, url, data=form, headers=headers)
+                request = self._client.build_request(method, url, headers=headers, **given)
                 return await self._sent(request)
         except TimeoutError as error:
             message = f"no answer within {self._timeout_seconds:g} s"

@@ -3,6 +3,7 @@
     metrics   the table: every metric with its type, labels and meaning
     triggers  what was decided, for each trigger asked for lately
     snapshots what is known of each source's data
+    alerts    which alerts fire, and who says so
 
 The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.
 """
@@ -15,6 +16,7 @@ from prometheus_client import Counter, Histogram
 
 from keda_gpu_scaler import facts
 from keda_gpu_scaler.telemetry import metrics
+from keda_gpu_scaler.telemetry.alerts import Alerts
 from keda_gpu_scaler.telemetry.metrics import METRICS, Metric
 from keda_gpu_scaler.telemetry.snapshots import Snapshots
 from keda_gpu_scaler.telemetry.triggers import Triggers
@@ -43,8 +45,10 @@ class Telemetry:
         self._queries = _counter(metrics.QUERIES, self.registry)
         self._query_seconds = _histogram(metrics.QUERY_SECONDS, _QUERY_BUCKETS, self.registry)
         self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
+        self._alerts = Alerts()
         self.registry.register(self._triggers)
         self.registry.register(self._snapshots)
+        self.registry.register(self._alerts)
 
     def __call__(self, fact: facts.Fact) -> None:
         """Count it."""
@@ -64,6 +68,8 @@ class Telemetry:
                 self._snapshots.watch_changed(fact)
             case facts.Queried():
                 self._queried(fact)
+            case facts.AlertChanged() | facts.Notified() | facts.PeerChanged() | facts.PeersAsked():
+                self._alerts(fact)
             case facts.ExportersFound() | facts.OwnQueryChanged():
                 pass
             case _:

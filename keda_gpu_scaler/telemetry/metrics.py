@@ -69,6 +69,26 @@ REFUSED_SAMPLES = Metric(
     _SNAPSHOT,
     "Samples that the newest snapshot left out because no GPU can have such a load.",
 )
+NOTIFICATIONS = Metric(
+    "keda_gpu_scaler_webhook_notifications_total",
+    "counter",
+    ("sender", "code"),
+    "Messages to the webhook, by the HTTP status of the answer: alertmanager, grafana, "
+    "grafana-dashboard, or unknown for what was not read.",
+)
+ALERTS = Metric(
+    "keda_gpu_scaler_alerts_firing",
+    "gauge",
+    ("namespace", "scaled_object"),
+    "Alerts that fire for a ScaledObject; absent where there are none.",
+)
+PEERS = Metric(
+    "keda_gpu_scaler_peers",
+    "gauge",
+    ("state",),
+    "Replicas of the scaler that could be told of alerts when they were last asked for theirs: "
+    "reachable or unreachable.",
+)
 VALUE = Metric(
     "keda_gpu_scaler_trigger_value",
     "gauge",
@@ -139,6 +159,9 @@ METRICS = (
     SNAPSHOT_AGE,
     SNAPSHOT_PODS,
     REFUSED_SAMPLES,
+    NOTIFICATIONS,
+    ALERTS,
+    PEERS,
     VALUE,
     AVERAGE,
     THRESHOLD,

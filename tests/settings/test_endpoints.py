@@ -1,4 +1,4 @@
-"""Text → value for HTTP: URLs, targets, headers, tokens."""
+"""Text → value for HTTP: URLs, targets, peers, headers, tokens."""
 
 import contextlib
 
@@ -137,3 +137,18 @@ def test_matchers_are_read_once() -> None:
     found = endpoints.matchers('cluster="eu-1"')
     assert found == (Matcher("cluster", "=", "eu-1"),)
     assert endpoints.matchers(found) is found
+
+
+def test_peers_are_separated_by_commas_or_listed() -> None:
+    expected = ("http://10.0.0.1:8080", "dns+http://keda-gpu-scaler-headless:8080")
+    assert endpoints.peers(f" {expected[0]}/ , {expected[1]},") == expected
+    assert endpoints.peers(list(expected)) == expected
+    assert endpoints.peers("") == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["keda-gpu-scaler:8080", "http://a:8080/alerts", "http://a?b", "http://a#b", "grpc://a"]
+)
+def test_what_is_no_peer_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="addresses of replicas such as"):
+        endpoints.peers(text)

@@ -207,6 +207,9 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(facts.Called("GetMetrics", "OK", 0.002))
     counted(facts.ExportersFound("default", ("hami",)))
     counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
+    counted(facts.Notified("alertmanager", 200, "taken: 1"))
+    counted(facts.AlertChanged(triggers.BERT, "Busy", fires=True, reason="it fires"))
+    counted(facts.PeersAsked(1, 0))
     own = {}
     for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
         if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):

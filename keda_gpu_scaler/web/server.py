@@ -1,53 +1,20 @@
-"""HTTP: the scaler's metrics and its health, for Prometheus and the kubelet.
-
-Health tells about this process only: it is alive while the event loop answers, and ready from its
-start until it drains. A source that is down changes neither, because a restart cannot mend it.
-"""
+"""The HTTP server: it listens, serves one application, and stops in order."""
 
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import uvicorn
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
 from keda_gpu_scaler import errors
 
 _CONNECTIONS = 512
-"""Prometheus and the kubelet need a handful; the rest bounds what somebody else can take."""
+"""Prometheus, the kubelet and senders of alerts need a handful; the rest bounds what somebody else
+can take."""
 _SHUTDOWN_SECONDS = 5
 """Answers take milliseconds; what is not done by then is a client that does not read."""
-
-
-def create_app(registry: CollectorRegistry, is_ready: Callable[[], bool]) -> Starlette:
-    """Return the HTTP application.
-
-    Args:
-        registry: the metrics to show.
-        is_ready: whether this process takes calls now.
-    """
-
-    def metrics(request: Request) -> Response:
-        """Show the metrics; in a thread, since thousands of triggers take a while to write."""
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), headers={"content-type": content_type})
-
-    async def healthz(_request: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
-    async def readyz(_request: Request) -> Response:
-        if is_ready():
-            return PlainTextResponse("ready\n")
-        return PlainTextResponse("starting or draining\n", status_code=503)
-
-    routes = [Route("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
-    return Starlette(routes=routes)
 
 
 class _Uvicorn(uvicorn.Server):

@@ -1,4 +1,4 @@
-"""HTTP, over real sockets."""
+"""Metrics, health and the life of the server, over real sockets."""
 
 import asyncio
 import socket

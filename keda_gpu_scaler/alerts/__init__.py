@@ -1,0 +1,14 @@
+"""Which alerts fire for which ScaledObject, as far as this process was told. Pure.
+
+    entry   what is known of one alert, and how it merges with what another replica knows
+    book    all of them: the alerts that fire now, and who wants to hear of a change
+    wire    entries as replicas of the scaler tell them to each other
+
+An alert wakes a workload and keeps it awake. It never says how many replicas there should be, and
+its end takes no replica away that has work.
+"""
+
+from keda_gpu_scaler.alerts.book import LIMIT, Alerts
+from keda_gpu_scaler.alerts.entry import Entry, Notice
+
+__all__ = ["LIMIT", "Alerts", "Entry", "Notice"]

@@ -1,0 +1,136 @@
+"""All alerts that this process was told of, and who wants to hear when one begins or ends.
+
+An alert that has ended stays in the book for as long as one that fires may: whoever is late to say
+that it fires does not revive it. What nobody has mentioned for that time is forgotten.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from keda_gpu_scaler import durations, facts
+from keda_gpu_scaler.alerts.entry import Entry, Key, Notice, merged, noted
+from keda_gpu_scaler.spec import ScaledObject
+
+LIMIT = 10_000
+"""Far more than any cluster has ScaledObjects that alerts wake; a few MB."""
+
+
+class Alerts:
+    """The book of alerts."""
+
+    def __init__(
+        self,
+        lifetime_seconds: float,
+        clock: Callable[[], float],
+        observe: facts.Observer = facts.ignore,
+        *,
+        limit: int = LIMIT,
+    ) -> None:
+        """Know of no alert yet.
+
+        Args:
+            lifetime_seconds: how long an alert fires that nobody mentions again.
+            clock: seconds since the epoch; those of all replicas have to agree within seconds.
+            observe: is told of every alert that begins or ends.
+            limit: how many alerts to know at most.
+        """
+        self.lifetime_seconds, self.limit = lifetime_seconds, limit
+        self._clock, self._observe = clock, observe
+        self._entries: dict[Key, Entry] = {}
+        self._firing: dict[ScaledObject, dict[Key, Entry]] = {}
+        self._ended: dict[Key, None] = {}
+        """A set that keeps its order: the alert that ended first is the first one to forget."""
+        self._listening: dict[ScaledObject, list[Callable[[], None]]] = {}
+
+    def firing(self, scaled_object: ScaledObject) -> str | None:
+        """Return the name of the alert that has fired longest for an object; None: none fires."""
+        since = self._clock() - self.lifetime_seconds
+        alerts = self._firing.get(scaled_object, {}).values()
+        names = [(each.began_at, each.name) for each in alerts if each.heard_at > since]
+        return min(names)[1] if names else None
+
+    @contextmanager
+    def listen(self, scaled_object: ScaledObject, call: Callable[[], None]) -> Iterator[None]:
+        """Call at once whenever an alert about this object begins or ends, until left."""
+        calls = self._listening.setdefault(scaled_object, [])
+        calls.append(call)
+        try:
+            yield
+        finally:
+            calls.remove(call)
+            if not calls:
+                self._listening.pop(scaled_object, None)
+
+    def hear(self, notices: Iterable[Notice]) -> list[Entry]:
+        """Take what a sender says; return what is known now of these alerts.
+
+        What does not fit into the book is missing in there.
+        """
+        self.expire()
+        now = self._clock()
+        said = [noted(notice, self._entries.get(notice.key), now) for notice in notices]
+        return [self._entries[entry.key] for entry in said if self._learn(entry, now)]
+
+    def merge(self, entries: Iterable[Entry]) -> None:
+        """Take what another replica knows."""
+        self.expire()
+        now = self._clock()
+        for entry in entries:
+            self._learn(entry, now)
+
+    def entries(self) -> list[Entry]:
+        """Return all that is known, for other replicas."""
+        return list(self._entries.values())
+
+    def expire(self) -> None:
+        """Forget what nobody has mentioned for so long; call it now and then."""
+        since = self._clock() - self.lifetime_seconds
+        for entry in [each for each in self._entries.values() if each.newest_at <= since]:
+            self._forget(entry)
+
+    def _learn(self, entry: Entry, now: float) -> bool:
+        """Merge an entry with what is known; tell whether it is in the book now."""
+        known = self._entries.get(entry.key)
+        if entry.newest_at <= now - self.lifetime_seconds or not (known or self._has_room()):
+            return False
+        self._put(entry if known is None else merged(known, entry))
+        return True
+
+    def _has_room(self) -> bool:
+        if len(self._entries) >= self.limit and self._ended:
+            self._forget(self._entries[next(iter(self._ended))])
+        return len(self._entries) < self.limit
+
+    def _put(self, entry: Entry) -> None:
+        firing = self._firing.get(entry.key.scaled_object, {})
+        fired = entry.key in firing
+        self._entries[entry.key] = entry
+        if entry.fires:
+            self._firing.setdefault(entry.key.scaled_object, firing)[entry.key] = entry
+            self._ended.pop(entry.key, None)
+        else:
+            self._drop_firing(entry)
+            self._ended.setdefault(entry.key)
+        if entry.fires != fired:
+            self._tell(entry, "it fires" if entry.fires else "it is resolved", fires=entry.fires)
+
+    def _forget(self, entry: Entry) -> None:
+        del self._entries[entry.key]
+        self._ended.pop(entry.key, None)
+        if self._drop_firing(entry):
+            lifetime = durations.text(self.lifetime_seconds)
+            self._tell(entry, f"nobody has said for {lifetime} that it fires", fires=False)
+
+    def _drop_firing(self, entry: Entry) -> bool:
+        """Take an alert out of those that fire; tell whether it was one of them."""
+        firing = self._firing.get(entry.key.scaled_object, {})
+        fired = firing.pop(entry.key, None) is not None
+        if not firing:
+            self._firing.pop(entry.key.scaled_object, None)
+        return fired
+
+    def _tell(self, entry: Entry, reason: str, *, fires: bool) -> None:
+        name = entry.key.scaled_object
+        self._observe(facts.AlertChanged(name, entry.name, fires, reason))
+        for call in tuple(self._listening.get(name, ())):
+            call()

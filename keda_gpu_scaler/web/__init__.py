@@ -1,0 +1,36 @@
+"""HTTP: the scaler's metrics and health, and the webhook for alerts.
+
+    server   listens, serves, stops
+    pages    /metrics, /healthz, /readyz
+    webhook  /webhook, for senders of alerts
+    replicas /alerts, for the other replicas of the scaler
+    asking   who may ask, and what he sent, both bounded
+
+Health tells about this process only: it is alive while the event loop answers, and ready from its
+start until it drains. A source that is down changes neither, because a restart cannot mend it.
+"""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry
+from starlette.applications import Starlette
+
+from keda_gpu_scaler.web import pages, replicas, webhook
+from keda_gpu_scaler.web.server import HttpServer
+from keda_gpu_scaler.web.webhook import Webhook
+
+__all__ = ["HttpServer", "Webhook", "create_app"]
+
+
+def create_app(
+    registry: CollectorRegistry, is_ready: Callable[[], bool], hook: Webhook | None = None
+) -> Starlette:
+    """Return the HTTP application.
+
+    Args:
+        registry: the metrics to show.
+        is_ready: whether this process takes calls now.
+        hook: where alerts go; None: it is switched off.
+    """
+    routes = [*pages.routes(registry, is_ready), *webhook.routes(hook), *replicas.routes(hook)]
+    return Starlette(routes=routes)

@@ -1,0 +1,28 @@
+"""What Prometheus and the kubelet ask for."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+
+def routes(registry: CollectorRegistry, is_ready: Callable[[], bool]) -> list[Route]:
+    """Return the routes of metrics and health."""
+
+    def metrics(request: Request) -> Response:
+        """Show the metrics; in a thread, since thousands of triggers take a while to write."""
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), headers={"content-type": content_type})
+
+    async def healthz(_request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_request: Request) -> Response:
+        if is_ready():
+            return PlainTextResponse("ready\n")
+        return PlainTextResponse("starting or draining\n", status_code=503)
+
+    return [Route("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]

@@ -1,0 +1,105 @@
+"""`/webhook`: Alertmanager and Grafana say which alerts fire.
+
+The answer comes once the alerts are in the book and the other replicas were told. Alertmanager
+sends again what is answered with 5xx, at once, and what is answered with 4xx when the group is due
+again; to take the same message twice changes nothing. So whatever can be taken of a message is
+taken, and the rest is named.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from keda_gpu_scaler import errors, facts, notifications
+from keda_gpu_scaler.alerts import Alerts, Entry
+from keda_gpu_scaler.notifications import Notification
+from keda_gpu_scaler.web import asking
+
+_METHODS = ["POST", "PUT"]
+"""Grafana can be told to use either."""
+_SHOWN = 10
+"""Of the alerts that are not taken; a rule makes the same mistake in all of them."""
+OFF = (
+    "there is no webhook: set KEDA_GPU_SCALER_WEBHOOK_TOKEN or KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE "
+    "to have one"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """What the webhook stands on."""
+
+    alerts: Alerts
+    token: Callable[[], str]
+    """Returns the token of this moment, or raises SettingsError."""
+    hand_on: Callable[[Sequence[Entry]], Awaitable[None]]
+    """Tells the other replicas, within a bound, and never fails."""
+    observe: facts.Observer
+    body_seconds: float = asking.BODY_SECONDS
+    """How long what is sent may take."""
+
+
+def routes(hook: Webhook | None) -> list[Route]:
+    """Return the routes of the webhook; without one they say how to have it."""
+
+    async def receive(request: Request) -> Response:
+        if hook is None:
+            raise HTTPException(404, OFF)
+        return await _received(hook, request)
+
+    paths = ("/webhook", "/webhook/{namespace}/{name}")
+    return [Route(path, receive, methods=_METHODS) for path in paths]
+
+
+async def _received(hook: Webhook, request: Request) -> Response:
+    """Answer, and say what became of the message, whatever that was."""
+    try:
+        asking.admit(request, hook.token)
+        said = _read(await asking.payload(request, hook.body_seconds), request)
+        status, text = await _taken(hook, said)
+    except HTTPException as error:
+        hook.observe(facts.Notified("unknown", error.status_code, error.detail))
+        raise
+    hook.observe(facts.Notified(said.sender, status, text, said.truncated))
+    return PlainTextResponse(f"{text}\n", status)
+
+
+def _read(payload: object, request: Request) -> Notification:
+    named = request.path_params
+    try:
+        whose = notifications.scaled_object(**named) if named else None
+        return notifications.read(payload, whose)
+    except errors.RequestError as error:
+        raise HTTPException(400, str(error)) from error
+
+
+async def _taken(hook: Webhook, said: Notification) -> tuple[int, str]:
+    """Take what can be taken; return the status and the words of the answer."""
+    known = hook.alerts.hear(said.notices)
+    await hook.hand_on(known)
+    taken = {entry.key for entry in known}
+    left = [notice for notice in said.notices if notice.key not in taken]
+    words = _words(said, len(said.notices) - len(left))
+    if left:
+        full = f"not taken: {len(left)}, since {hook.alerts.limit} alerts are known already"
+        return 503, "\n".join([*words, full])
+    return (422 if said.refused else 200), "\n".join(words)
+
+
+def _words(said: Notification, taken: int) -> list[str]:
+    """Say precisely what was taken and what was not, a line each."""
+    words = [f"taken: {taken}"]
+    if said.passed_over:
+        words.append(f"passed over, for they neither fire nor are resolved: {said.passed_over}")
+    if said.truncated:
+        words.append(f"left out by the sender (max_alerts), and so not known: {said.truncated}")
+    if said.refused:
+        words.append(f"not taken: {len(said.refused)}")
+        words += [f"- {sentence}" for sentence in said.refused[:_SHOWN]]
+    if len(said.refused) > _SHOWN:
+        words.append(f"- and {len(said.refused) - _SHOWN} more")
+    return words

@@ -1,0 +1,59 @@
+"""Entries as replicas write them to each other."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.alerts import Entry, wire
+from keda_gpu_scaler.alerts.entry import Key
+from keda_gpu_scaler.spec import ScaledObject
+
+KEY = Key(ScaledObject("ml", "bert"), "c6eadffa33fcdf37")
+WRITTEN = {
+    "namespace": "ml",
+    "scaled_object": "bert",
+    "alert": "c6eadffa33fcdf37",
+    "name": "Busy",
+    "began_at": 1.5,
+    "heard_at": 2.0,
+    "ended_at": None,
+    "told_at": None,
+}
+seconds = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def test_an_entry_is_written_as_names_texts_and_seconds() -> None:
+    entry = Entry(KEY, "Busy", began_at=1.5, heard_at=2.0)
+    assert wire.written([entry]) == {"alerts": [WRITTEN]}
+
+
+@given(st.tuples(seconds, seconds, seconds, seconds))
+def test_what_is_written_is_read_as_the_same(times: tuple[float, float, float, float]) -> None:
+    entry = Entry(KEY, "Busy", *times)
+    assert wire.read(orjson.loads(orjson.dumps(wire.written([entry])))) == [entry]
+
+
+def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
+    (entry,) = wire.read({"alerts": [WRITTEN | {"colour": "red"}], "version": 2})
+    assert entry == Entry(KEY, "Busy", began_at=1.5, heard_at=2.0)
+
+
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        ([], "expected the alerts that another replica knows of"),
+        ({"alerts": {}}, "expected the alerts that another replica knows of"),
+        ({"alerts": ["a"]}, "expected each alert to be an object"),
+        ({"alerts": [WRITTEN | {"alert": 1}]}, "expected texts"),
+        ({"alerts": [WRITTEN | {"namespace": "M L"}]}, "expected the names of a namespace"),
+        ({"alerts": [WRITTEN | {"scaled_object": ""}]}, "expected the names of a namespace"),
+        ({"alerts": [WRITTEN | {"began_at": "1"}]}, "expected began_at to be a number"),
+        ({"alerts": [WRITTEN | {"heard_at": float("inf")}]}, "expected heard_at to be a number"),
+        ({"alerts": [WRITTEN | {"heard_at": None}]}, "expected heard_at or told_at"),
+    ],
+)
+def test_anything_else_is_refused(payload: object, words: str) -> None:
+    with pytest.raises(errors.RequestError, match=words):
+        wire.read(payload)

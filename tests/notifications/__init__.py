@@ -1,0 +1,1 @@
+"""What senders of alerts write."""

@@ -1,0 +1,1 @@
+"""Replicas that tell each other of alerts."""

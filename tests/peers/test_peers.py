@@ -1,0 +1,249 @@
+"""What one replica hears of alerts all of them know, and nobody waits for one that is gone."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Sequence
+
+import pytest
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.alerts import Notice
+from keda_gpu_scaler.alerts.entry import Key
+from keda_gpu_scaler.peers import Peers
+from keda_gpu_scaler.sources.addresses import Found
+from tests.notifications.messages import BERT, alert, group, of_dashboard
+from tests.peers.replicas import Replica, running
+from tests.processes import free_port, until
+from tests.sources import web
+
+FIRES = Notice(Key(BERT, "a"), "Busy", fires=True)
+
+
+def three() -> list[Replica]:
+    """Return replicas each of which is told of all three, itself included."""
+    replicas = [Replica() for _ in range(3)]
+    for replica in replicas:
+        replica.targets = [each.url for each in replicas]
+    return replicas
+
+
+def firing(replicas: list[Replica]) -> list[str | None]:
+    return [replica.alerts.firing(BERT) for replica in replicas]
+
+
+async def test_an_alert_that_one_of_three_hears_fires_in_all_when_it_is_answered() -> None:
+    replicas = three()
+    async with running(*replicas):
+        answer = await replicas[1].receive(group(alert()))
+        assert answer.status_code == 200
+        assert firing(replicas) == ["Busy"] * 3
+        await replicas[2].receive(group(alert(fires=False)))
+        assert firing(replicas) == [None] * 3
+
+
+async def test_the_last_word_without_times_counts_whoever_hears_it() -> None:
+    replicas = three()
+    replicas[0].clock.now += 2  # no two clocks are alike
+    async with running(*replicas):
+        await replicas[0].receive(of_dashboard("alerting"), "/webhook/ml/bert")
+        assert firing(replicas) == ["GPU usage of the cluster"] * 3
+        await replicas[1].receive(of_dashboard("ok"), "/webhook/ml/bert")
+        assert firing(replicas) == [None] * 3
+
+
+async def test_who_listens_to_another_replica_is_called_at_once() -> None:
+    replicas = three()
+    called: list[str | None] = []
+    last = replicas[2].alerts
+    async with running(*replicas):
+        with last.listen(BERT, lambda: called.append(last.firing(BERT))):
+            await replicas[0].receive(group(alert()))
+    assert called == ["Busy"]
+
+
+async def test_a_replica_that_starts_knows_what_the_others_know_before_it_is_ready() -> None:
+    old = Replica()
+    old.alerts.hear([FIRES])
+    new = Replica([old.url])
+    async with running(old, new):
+        assert new.alerts.firing(BERT) == "Busy"
+        assert new.asked == (1, 0)
+
+
+async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
+    one = Replica()
+    other = Replica([one.url], exchange_seconds=0.02)
+    async with running(one, other):
+        one.alerts.hear([FIRES])  # and nobody hands it on
+
+        async def knows() -> bool:
+            return other.alerts.firing(BERT) == "Busy"
+
+        await until(knows, 30, "the other replica has asked")
+
+
+async def test_what_nobody_mentions_ends_by_itself_also_without_other_replicas() -> None:
+    alone = Replica(exchange_seconds=0.02)
+    async with running(alone):
+        alone.alerts.hear([FIRES])
+        alone.clock.now += 3600
+
+        async def forgotten() -> bool:
+            return alone.alerts.entries() == []
+
+        await until(forgotten, 30, "the alert is forgotten")
+    assert alone.asked is None
+
+
+async def test_a_replica_that_is_gone_is_told_once_and_again_when_it_is_back() -> None:
+    gone = Replica()
+    one = Replica([gone.url])
+    async with running(one):
+        assert (one.peers_changed, one.asked) == ([(gone.url, False)], (0, 1))
+        answer = await one.receive(group(alert()))
+        assert (answer.status_code, answer.text) == (200, "taken: 1\n")
+        assert one.peers_changed == [(gone.url, False)]
+        async with running(gone):
+            await one.receive(group(alert()))
+            assert gone.alerts.firing(BERT) == "Busy"
+    assert (one.peers_changed, one.asked) == ([(gone.url, False), (gone.url, True)], (1, 0))
+
+
+async def test_one_that_is_gone_keeps_no_other_from_knowing() -> None:
+    replicas = three()
+    nobody = f"http://127.0.0.1:{free_port()}"
+    for replica in replicas:
+        replica.targets = [nobody, *replica.targets]
+    async with running(*replicas):
+        await replicas[0].receive(group(alert()))
+        assert firing(replicas) == ["Busy"] * 3
+
+
+async def test_a_name_that_stands_for_nothing_is_a_replica_that_cannot_be_reached() -> None:
+    target = "dns+http://no-such-name.invalid:8080"
+    one = Replica([target])
+    async with running(one):
+        assert (one.peers_changed, one.asked) == ([(target, False)], (0, 1))
+
+
+async def test_a_name_that_is_found_later_is_back_and_an_address_it_loses_is_no_loss() -> None:
+    name, gone = "dns+http://replicas:8080", f"http://127.0.0.1:{free_port()}"
+    other = Replica()
+    answers = [
+        Found(frozenset(), {name: "no such name"}),
+        Found(frozenset({other.url, gone}), {}),
+        Found(frozenset({other.url}), {}),
+    ]
+
+    async def resolve(_targets: Sequence[str], _seconds: float) -> Found:
+        return answers.pop(0)
+
+    one = Replica([name], resolve=resolve)
+    async with running(other, one):
+        await one.receive(group(alert()))
+        await one.receive(group(alert()))
+    assert one.peers_changed == [(name, False), (name, True), (gone, False)]
+    assert one.asked == (1, 0)
+
+
+async def test_every_address_of_a_name_is_a_replica() -> None:
+    found = {address[0] for *_, address in socket.getaddrinfo("localhost", 80)}
+    one = Replica()
+    one.targets = [f"dns+http://localhost:{one.port}"]
+    async with running(one):
+        assert one.asked is not None
+        assert sum(one.asked) == len(found)
+        assert one.asked[0] >= 1  # it listens on 127.0.0.1
+
+
+async def test_what_never_started_ends_at_once() -> None:
+    replica = Replica()
+    never = Peers((), replica.alerts, replica.secret)
+    assert await never.ended() is None
+    await never.close()
+
+
+async def test_another_token_is_said_by_its_name() -> None:
+    other = Replica(token="another")  # noqa: S106 - no secret
+    one = Replica([other.url])
+    async with running(other, one):
+        assert one.reasons == ["401: it has another token"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (web.says("{}", 404), "404: it has no webhook"),
+        (web.says("try later\n", 500), "500: try later"),
+        (web.says("<html>"), "an answer of another kind: "),
+        (web.says('{"alerts": 1}'), "an answer of another kind: expected the alerts that another"),
+        (web.cuts(b'{"alerts":'), ""),
+        (web.closes, ""),
+    ],
+)
+async def test_what_is_no_replica_is_said_to_be_none(reply: web.Reply, words: str) -> None:
+    async with web.HttpServer(reply) as server:
+        one = Replica([server.url])
+        async with running(one):
+            assert one.asked == (0, 1)
+            assert one.reasons[0].startswith(words)
+            assert (await one.receive(group(alert()))).status_code == 200
+        await web.generators_closed()
+
+
+async def test_a_replica_that_hangs_is_waited_for_within_a_bound() -> None:
+    async with web.HttpServer(web.hangs) as server:
+        one = Replica([server.url])
+        async with asyncio.timeout(30), running(one):
+            assert one.reasons == ["no answer within 2 s"]
+        await web.generators_closed()
+
+
+async def test_without_a_readable_token_nobody_is_asked() -> None:
+    class Unreadable(Replica):
+        def secret(self) -> str:
+            raise errors.SettingsError("the webhook's token file cannot be read: gone")
+
+    async with web.HttpServer(web.says('{"alerts": []}')) as server:
+        one = Unreadable([server.url])
+        async with running(one):
+            assert one.reasons == ["the webhook's token file cannot be read: gone"]
+        assert server.requests == []
+
+
+async def test_the_token_is_sent_and_no_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    async with web.HttpServer(web.says('{"alerts": []}')) as server:
+        one = Replica([server.url])
+        async with running(one):
+            await one.receive(group(alert()))
+        assert [(each.method, each.path) for each in server.requests] == [
+            ("GET", "/alerts"),
+            ("POST", "/alerts"),
+        ]
+        assert {each.headers["authorization"] for each in server.requests} == {
+            "Bearer s3cr3t-t0ken"
+        }
+
+
+async def test_many_messages_at_once_are_few_rounds() -> None:
+    known = web.says('{"alerts": []}')
+    async with web.HttpServer(known) as server:
+        one = Replica([server.url])
+        async with running(one):
+            messages = [group(alert(fingerprint=f"{number}")) for number in range(20)]
+            answers = await asyncio.gather(*map(one.receive, messages))
+        assert {answer.status_code for answer in answers} == {200}
+        told = [each for each in server.requests if each.method == "POST"]
+        assert len(told) < len(messages)
+        handed = [entry for each in told for entry in json.loads(each.body)["alerts"]]
+        assert len(handed) == len(messages)
+
+
+async def test_a_message_that_says_nothing_is_handed_to_nobody() -> None:
+    async with web.HttpServer(web.says('{"alerts": []}')) as server:
+        one = Replica([server.url])
+        async with running(one):
+            await one.receive(of_dashboard("no_data"), "/webhook/ml/bert")
+        assert [each.method for each in server.requests] == ["GET"]

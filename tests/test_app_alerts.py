@@ -1,0 +1,148 @@
+"""Alerts through the whole process: in by HTTP, out by gRPC, over several replicas."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import httpx
+from pydantic import SecretStr
+
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings, WebhookSettings
+from tests.notifications.messages import alert, group, of_dashboard
+from tests.processes import free_port
+from tests.test_app import LOCAL, NOBODY, channel, reference, running
+from tests.test_cli_serve import serving
+
+RARELY_SECONDS = 3600.0
+"""How often there can be something new, but for alerts."""
+TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
+
+
+def settings(port: int = 0, *peers: int) -> Settings:
+    source = ScrapeSettings(targets=(NOBODY,), interval_seconds=RARELY_SECONDS, timeout_seconds=1)
+    webhook = WebhookSettings(
+        token=SecretStr(TOKEN), peers=tuple(f"http://127.0.0.1:{each}" for each in peers)
+    )
+    return Settings(
+        grpc_address=LOCAL,
+        http_address=Address("127.0.0.1", port),
+        webhook=webhook,
+        sources={"default": source},
+    )
+
+
+async def sent(port: int, message: object, path: str = "/webhook", token: str = TOKEN) -> int:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        url, known = f"http://127.0.0.1:{port}{path}", {"authorization": f"Bearer {token}"}
+        return (await client.post(url, json=message, headers=known)).status_code
+
+
+@asynccontextmanager
+async def asking(port: int) -> AsyncIterator[externalscaler_pb2_grpc.ExternalScalerStub]:
+    async with channel(port) as opened:
+        yield externalscaler_pb2_grpc.ExternalScalerStub(opened)
+
+
+async def is_active(port: int) -> bool | None:
+    """Ask whether the object is active; None: nobody knows."""
+    async with asking(port) as stub:
+        call = stub.IsActive(reference())
+        if await call.code() is grpc.StatusCode.UNAVAILABLE:
+            return None
+        return bool((await call).result)
+
+
+async def test_an_alert_makes_its_object_active_until_it_is_resolved() -> None:
+    async with running(settings()) as scaler:
+        ports = await scaler.ports()
+        assert await is_active(ports.grpc_port) is None
+        assert await sent(ports.http_port, group(alert())) == 200
+        assert await is_active(ports.grpc_port) is True
+        assert await sent(ports.http_port, group(alert(fires=False))) == 200
+        assert await is_active(ports.grpc_port) is None
+
+
+async def test_an_open_stream_says_so_without_waiting_for_its_next_turn() -> None:
+    async with running(settings()) as scaler:
+        ports = await scaler.ports()
+        async with asking(ports.grpc_port) as stub:
+            stream = stub.StreamIsActive(reference())
+            await stub.GetMetricSpec(reference())  # answered after the stream was opened
+            assert await sent(ports.http_port, of_dashboard(), "/webhook/ml/bert") == 200
+            assert (await stream.read()).result is True
+
+
+async def test_two_replicas_say_the_same_whichever_of_them_hears_of_it() -> None:
+    first, second = free_port(), free_port()
+    async with (
+        running(settings(first, first, second)) as one,
+        running(settings(second, first, second)) as other,
+    ):
+        ports = [await one.ports(), await other.ports()]
+        assert await sent(second, group(alert())) == 200
+        assert [await is_active(each.grpc_port) for each in ports] == [True, True]
+        assert await sent(first, group(alert(fires=False))) == 200
+        assert [await is_active(each.grpc_port) for each in ports] == [None, None]
+
+
+async def test_a_replica_that_takes_over_knows_what_fires_before_it_is_ready() -> None:
+    first, second = free_port(), free_port()
+    async with running(settings(first, second)) as one:
+        await one.ports()
+        assert await sent(first, group(alert())) == 200
+        async with running(settings(second, first)) as other:
+            grpc_port, http_port = await other.ports()
+            one.stop.set()
+            await asyncio.wait({one.life})
+            assert await is_active(grpc_port) is True
+            assert await sent(http_port, group(alert(fires=False))) == 200
+            assert await is_active(grpc_port) is None
+
+
+async def test_without_a_token_there_is_no_webhook() -> None:
+    chosen = settings().model_copy(update={"webhook": WebhookSettings()})
+    async with running(chosen) as scaler:
+        _, http_port = await scaler.ports()
+        assert await sent(http_port, group(alert())) == 404
+
+
+async def test_three_processes_agree_and_none_writes_the_token(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    ports = [free_port() for _ in range(3)]
+    common = {
+        "WEBHOOK_TOKEN_FILE": str(token),
+        "WEBHOOK_PEERS": ",".join(f"http://127.0.0.1:{port}" for port in ports),
+        "LOG_LEVEL": "debug",
+    }
+    one, two, three = (serving(HTTP_ADDRESS=f"127.0.0.1:{port}", **common) for port in ports)
+    with one as (first, said), two as (second, also), three as (third, too):
+        grpc_ports = [each["grpc_port"] for each in (said, also, too)]
+        assert await sent(ports[0], group(alert())) == 200
+        assert [await is_active(port) for port in grpc_ports] == [True] * 3
+        token.write_text("another")
+        assert await sent(ports[1], group(alert(fires=False))) == 401
+        assert await sent(ports[1], group(alert(fires=False)), token="another") == 200  # noqa: S106 - no secret
+        assert [await is_active(port) for port in grpc_ports] == [None] * 3
+        for process in (first, second, third):
+            os.kill(process.pid, signal.SIGTERM)
+            written, _ = process.communicate(timeout=30)
+            assert process.returncode == 0
+            assert "alert.fires" in written
+            assert TOKEN not in written
+
+
+async def test_an_alert_is_shown_in_the_metrics() -> None:
+    async with running(settings()) as scaler:
+        _, port = await scaler.ports()
+        await sent(port, group(alert()))
+        async with httpx.AsyncClient(trust_env=False) as client:
+            shown = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
+    assert 'keda_gpu_scaler_alerts_firing{namespace="ml",scaled_object="bert"} 1.0' in shown
+    told = 'keda_gpu_scaler_webhook_notifications_total{code="200",sender="alertmanager"} 1.0'
+    assert told in shown

@@ -1,0 +1,104 @@
+"""What the page on alerts tells people to write is what the scaler takes."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from keda_gpu_scaler import durations, notifications, settings, trigger
+from keda_gpu_scaler.alerts import LIMIT, entry
+from keda_gpu_scaler.notifications import fields, grafana
+from keda_gpu_scaler.peers import peers
+from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.web import asking
+from tests.notifications.messages import alert, group
+from tests.test_docs import ROOT
+from tests.triggers import access
+
+PAGE = (ROOT / "docs" / "webhook.md").read_text()
+BLOCKS: list[dict[str, Any]] = [
+    yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+]
+
+
+def block(key: str) -> dict[str, Any]:
+    """Return the one piece of YAML with this key at its top."""
+    (found,) = [each for each in BLOCKS if key in each]
+    return found
+
+
+def kind(name: str) -> dict[str, Any]:
+    """Return the one piece of YAML that is an object of this kind."""
+    (found,) = [each for each in BLOCKS if each.get("kind") == name]
+    return found
+
+
+def test_the_deployment_s_environment_is_accepted(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret")
+    given = {each["name"]: each["value"] for each in block("env")["env"]}
+    given["KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE"] = str(token)
+    webhook = settings.load(given | {"KEDA_GPU_SCALER_PROMETHEUS_URL": "http://a:9090"}).webhook
+    service = kind("Service")
+    port = service["spec"]["ports"][0]["port"]
+    assert webhook.peers == (f"dns+http://{service['metadata']['name']}:{port}",)
+    assert service["spec"]["clusterIP"] == "None"
+
+
+def test_the_rule_names_its_object_and_is_routed_to_the_receiver() -> None:
+    (rule,) = block("groups")["groups"][0]["rules"]
+    labels = {"alertname": rule["alert"], **rule["labels"]}
+    (notice,) = notifications.read(group(alert(labels=labels)), None).notices
+    assert notice.key.scaled_object == ScaledObject("inference", "bert")
+
+    configured = block("receivers")
+    (route,) = configured["route"]["routes"]
+    ((name, value),) = re.findall(r'^(\w+)="(\w+)"$', route["matchers"][0])
+    assert rule["labels"][name] == value
+    (receiver,) = [one for one in configured["receivers"] if one["name"] == route["receiver"]]
+    (webhook,) = receiver["webhook_configs"]
+    assert webhook["url"].endswith(":8080/webhook")
+    assert webhook["send_resolved"] is True
+
+
+def test_the_route_repeats_itself_within_the_lifetime_of_an_alert() -> None:
+    (route,) = block("receivers")["route"]["routes"]
+    assert durations.parse(route["repeat_interval"]) < settings.WebhookSettings().lifetime_seconds
+
+
+def test_the_scaled_object_is_the_one_of_the_rule_and_says_nothing_of_alerts() -> None:
+    document = kind("ScaledObject")
+    (one,) = document["spec"]["triggers"]
+    assert one["type"] == "external-push"
+    named = ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
+    assert trigger.parse(named, one["metadata"], access()).warnings == ()
+    (rule,) = block("groups")["groups"][0]["rules"]
+    assert named == (rule["labels"]["namespace"], rule["labels"]["scaled_object"])
+
+
+def test_every_state_of_a_dashboard_is_on_the_page() -> None:
+    table = PAGE.partition("| state |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", table)) == set(grafana.STATES)
+
+
+def test_every_label_for_the_object_is_on_the_page() -> None:
+    table = PAGE.partition("| label |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", table)) == {"namespace", *fields.OBJECT_LABELS}
+
+
+def test_the_numbers_on_the_page_are_those_of_the_code() -> None:
+    round_seconds = peers.LOOKUP_SECONDS + peers.REQUEST_SECONDS
+    assert f"within {_word(2 * round_seconds)} seconds" in PAGE
+    assert f"ask each other every {peers.EXCHANGE_SECONDS:g} seconds" in PAGE
+    assert f"more than {_word(entry.LATE_SECONDS)} seconds after" in PAGE
+    assert f"knows {_word(LIMIT)} alerts at most" in " ".join(PAGE.split())
+    assert f"takes longer than {asking.BODY_SECONDS:g} s, is larger than 1 MiB" in PAGE
+    assert asking.BODY_BYTES == 2**20
+    assert (
+        f"The default of {_word(settings.WebhookSettings().lifetime_seconds / 3600)} hours" in PAGE
+    )
+
+
+def _word(number: float) -> str:
+    return {5: "five", 6: "six", 10: "ten", 10_000: "ten thousand"}[int(number)]

@@ -1,0 +1,53 @@
+"""What replicas tell each other, over HTTP."""
+
+import pytest
+
+from keda_gpu_scaler.alerts import LIMIT, Notice, wire
+from keda_gpu_scaler.alerts.entry import Key
+from tests.notifications.messages import BERT, alert, group
+from tests.web.hooks import Hook, serving
+
+
+async def test_one_tells_what_it_knows_and_another_learns_it() -> None:
+    one, other = Hook(), Hook()
+    async with serving(one) as client:
+        await client.post("/webhook", json=group(alert()))
+        known = (await client.get("/alerts")).json()
+    assert wire.read(known) == one.alerts.entries()
+    async with serving(other) as client:
+        answer = await client.post("/alerts", json=known)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert other.alerts.firing(BERT) == "Busy"
+
+
+async def test_what_comes_from_a_replica_goes_no_further_and_is_no_notification() -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        await client.post("/alerts", json={"alerts": []})
+    assert (hook.handed, hook.notified) == ([], [])
+
+
+@pytest.mark.parametrize("payload", [[], {"alerts": [1]}, group(alert())])
+async def test_what_no_replica_sends_is_refused(payload: object) -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        answer = await client.post("/alerts", json=payload)
+    assert answer.status_code == 400
+    assert answer.text.startswith("expected ")
+    assert hook.alerts.entries() == []
+
+
+async def test_what_is_known_is_for_those_who_know_the_token() -> None:
+    async with serving(Hook()) as client:
+        answer = await client.get("/alerts", headers={"authorization": "Bearer wrong"})
+    assert answer.status_code == 401
+
+
+async def test_as_many_alerts_are_told_at_once_as_a_book_holds() -> None:
+    one, other = Hook(limit=LIMIT), Hook(limit=LIMIT)
+    keys = (Key(BERT, f"{number:016x}") for number in range(LIMIT))
+    one.alerts.hear(Notice(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
+    async with serving(other) as client:
+        answer = await client.post("/alerts", json=wire.written(one.alerts.entries()))
+    assert answer.status_code == 204
+    assert other.alerts.entries() == one.alerts.entries()

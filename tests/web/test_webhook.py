@@ -1,0 +1,155 @@
+"""The webhook: what is taken, what is refused, and how that is said."""
+
+import pytest
+
+from tests.notifications.messages import BERT, alert, group, of_dashboard, of_grafana
+from tests.web.hooks import Hook, serving
+
+UNNAMED = alert(labels={"alertname": "Busy"})
+
+
+async def test_an_alert_fires_from_the_answer_on_and_is_handed_on_before_it() -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        answer = await client.post("/webhook", json=group(alert()))
+    assert (answer.status_code, answer.text) == (200, "taken: 1\n")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert hook.alerts.firing(BERT) == "Busy"
+    assert hook.handed == [hook.alerts.entries()]
+    assert hook.notified == [("alertmanager", 200)]
+
+
+async def test_it_ends_when_it_is_resolved() -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        await client.post("/webhook", json=group(alert()))
+        await client.post("/webhook", json=group(alert(fires=False)))
+    assert hook.alerts.firing(BERT) is None
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+async def test_grafana_sends_either_way_to_the_path_of_an_object(method: str) -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        answer = await client.request(method, "/webhook/ml/bert", json=of_dashboard())
+    assert answer.status_code == 200
+    assert hook.alerts.firing(BERT) == "GPU usage of the cluster"
+    assert hook.notified == [("grafana-dashboard", 200)]
+
+
+async def test_no_data_ends_nothing_and_begins_nothing() -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        before = await client.post("/webhook/ml/bert", json=of_dashboard("no_data"))
+        assert hook.alerts.firing(BERT) is None
+        await client.post("/webhook/ml/bert", json=of_dashboard())
+        await client.post("/webhook/ml/bert", json=of_dashboard("no_data"))
+    assert before.text == "taken: 0\npassed over, for they neither fire nor are resolved: 1\n"
+    assert hook.alerts.firing(BERT) == "GPU usage of the cluster"
+
+
+async def test_what_can_be_taken_is_taken_and_the_rest_is_named() -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        answer = await client.post("/webhook", json=of_grafana(UNNAMED, alert()))
+    assert answer.status_code == 422
+    assert answer.text.splitlines() == [
+        "taken: 1",
+        "not taken: 1",
+        (
+            "- alerts[0] (Busy): no label namespace and no label scaled_object; add namespace and "
+            "scaled_object, the ScaledObject's, to the labels of the rule, or send to "
+            "/webhook/NAMESPACE/NAME"
+        ),
+    ]
+    assert hook.alerts.firing(BERT) == "Busy"
+    assert len(hook.handed) == 1
+    assert hook.notified == [("grafana", 422)]
+
+
+async def test_of_many_that_are_not_taken_a_few_are_named() -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        answer = await client.post("/webhook", json=group(*[UNNAMED] * 12))
+    lines = answer.text.splitlines()
+    assert (len(lines), lines[0], lines[1], lines[-1]) == (
+        13,
+        "taken: 0",
+        "not taken: 12",
+        "- and 2 more",
+    )
+
+
+async def test_what_the_sender_left_out_is_said() -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        answer = await client.post("/webhook", json=group(alert(), truncatedAlerts=3))
+    left_out = "left out by the sender (max_alerts), and so not known: 3"
+    assert (answer.status_code, answer.text) == (200, f"taken: 1\n{left_out}\n")
+
+
+async def test_a_full_book_asks_to_send_again() -> None:
+    hook = Hook(limit=1)
+    alerts = [alert(fingerprint="a"), alert(fingerprint="b"), UNNAMED]
+    async with serving(hook) as client:
+        answer = await client.post("/webhook", json=group(*alerts))
+    assert answer.status_code == 503
+    lines = answer.text.splitlines()
+    assert (lines[0], lines[-1]) == ("taken: 1", "not taken: 1, since 1 alerts are known already")
+
+
+@pytest.mark.parametrize("path", ["/webhook", "/webhook/ml/bert", "/alerts"])
+async def test_without_a_token_there_is_no_webhook_and_it_is_said_how_to_have_one(
+    path: str,
+) -> None:
+    async with serving(None) as client:
+        answer = await client.post(path, json=group(alert()))
+    assert answer.status_code == 404
+    assert "set KEDA_GPU_SCALER_WEBHOOK_TOKEN or KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (
+            "/webhook/M%20L/bert",
+            "expected the names of a namespace and of a ScaledObject, found M L",
+        ),
+        ("/webhook/ml/Bert", "expected the names of a namespace and of a ScaledObject, found ml"),
+    ],
+)
+async def test_a_path_that_names_no_object_is_refused(path: str, words: str) -> None:
+    async with serving(Hook()) as client:
+        answer = await client.post(path, json=group(alert()))
+    assert answer.status_code == 400
+    assert answer.text.startswith(words)
+
+
+async def test_a_message_of_somebody_else_is_refused() -> None:
+    hook = Hook()
+    async with serving(hook) as client:
+        answer = await client.post("/webhook", json={"text": "hello"})
+    assert answer.status_code == 400
+    assert answer.text.startswith("expected a message of Alertmanager or of Grafana")
+    assert hook.notified == [("unknown", 400)]
+
+
+async def test_a_webhook_is_not_a_page() -> None:
+    async with serving(Hook()) as client:
+        answer = await client.get("/webhook")
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == {"POST", "PUT"}
+
+
+async def test_who_is_told_of_an_alert_need_not_wait_for_the_other_replicas() -> None:
+    heard: list[str | None] = []
+
+    class Slow(Hook):
+        async def hand_on(self, _entries: object) -> None:
+            heard.append("handed on")
+
+    hook = Slow()
+    with hook.alerts.listen(BERT, lambda: heard.append(hook.alerts.firing(BERT))):
+        async with serving(hook) as client:
+            await client.post("/webhook", json=group(alert()))
+    assert heard == ["Busy", "handed on"]
