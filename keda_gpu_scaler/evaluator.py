@@ -105,7 +105,12 @@ class Evaluator:
         return self._alerts.listen(scaled_object, call)
 
     async def evaluate(
-        self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
+        self,
+        scaled_object: ScaledObject,
+        spec: TriggerSpec,
+        timeout_seconds: float | None,
+        *,
+        patient: bool = False,
     ) -> Decision:
         """Return the decision for one trigger within the caller's time, and within 2.5 s.
 
@@ -113,6 +118,7 @@ class Evaluator:
             scaled_object: whose trigger it is.
             spec: the trigger.
             timeout_seconds: what is left of the caller's deadline; None: he set none.
+            patient: wait for what is on its way even where there is something usable.
         """
         deadline = self._clock() + _patience(timeout_seconds)
         try:
@@ -125,7 +131,7 @@ class Evaluator:
         if record is not None and self._is_of_this_poll(scaled_object, record):
             return record.decision
         last, before = (None, None) if record is None else (record.loaded, record.memory)
-        loaded = await self._loads.decide(spec, last, before, deadline)
+        loaded = await self._loads.decide(spec, last, before, deadline, patient=patient)
         return await self._concluded(scaled_object, spec, loaded, record, deadline)
 
     async def demand(

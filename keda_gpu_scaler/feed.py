@@ -1,9 +1,9 @@
 """One shared snapshot: kept fresh by whoever asks, fetched once for all of them.
 
 Fetching is separate from answering. Somebody who asks starts a fetch when a newer instant exists
-and none is on its way; he waits for it only where there is nothing usable, and never once the
-source is known to be down. So a thousand triggers cost one query per step, and none when nobody
-asks.
+and none is on its way; he waits for it only where there is nothing usable or he is patient, never
+once the source is known to be down. So a thousand triggers cost one query per step, and none when
+nobody asks.
 """
 
 import asyncio
@@ -64,19 +64,20 @@ class Feed:
         self._flight: asyncio.Task[None] | None = None
         self._launched_at = self._tried = float("-inf")
 
-    async def refresh(self, need: Need, deadline: float) -> None:
+    async def refresh(self, need: Need, deadline: float, *, patient: bool = False) -> None:
         """Bring the snapshot up to date for `need`, as far as can be done before `deadline`.
 
         Args:
             need: the namespaces and the span of one trigger.
             deadline: on this feed's clock.
+            patient: wait for a fetch on its way even where there is something usable.
         """
         self._needs.note(need)
         while True:
             self._collect()
             if self._flight is None and self._is_due(need):
                 self._launch()
-            if self._is_current(need) or self._is_down():
+            if self._is_down() or (self._is_current(need) and not (patient and self._flight)):
                 return
             if not await self._waited(deadline):
                 return
@@ -142,8 +143,7 @@ class Feed:
     async def _waited(self, deadline: float) -> bool:
         """Wait for what can be waited for; tell whether there was time for it."""
         left = max(0.0, deadline - self._clock())
-        flight = self._flight
-        if flight is None:
+        if (flight := self._flight) is None:
             pause = max(0.0, self._until_wider())
             await asyncio.sleep(min(left, pause))
             return left > pause

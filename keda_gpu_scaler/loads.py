@@ -45,7 +45,13 @@ class Loads:
         self._feeds, self._give_up_seconds = feeds, give_up_seconds
 
     async def decide(
-        self, spec: TriggerSpec, last: Loaded | None, before: Memory | None, deadline: float
+        self,
+        spec: TriggerSpec,
+        last: Loaded | None,
+        before: Memory | None,
+        deadline: float,
+        *,
+        patient: bool = False,
     ) -> Loaded:
         """Return what the GPUs say, as new as can be had before `deadline`.
 
@@ -54,10 +60,11 @@ class Loads:
             last: what they said the last time; it is returned again while nothing is newer.
             before: what is remembered of the trigger.
             deadline: on the feeds' clock.
+            patient: wait for what is on its way even where there is something usable.
         """
         need = _need(spec, self._feeds.step_seconds(spec.source))
         shared = self._feeds.of(spec, need)
-        await shared.refresh(need, deadline)
+        await shared.refresh(need, deadline, patient=patient)
         if last is not None and self._still_holds(last, spec, shared):
             return last
         decided, kept = self._decided(spec, shared, need, before)

@@ -126,6 +126,13 @@ async def test_nobody_waits_for_a_newer_snapshot_while_there_is_a_usable_one(ben
     assert len(bench.source.fetched) == 2
 
 
+async def test_who_is_patient_waits_for_the_newer_snapshot_on_its_way(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.world = World(tuple(replace(one, value=40.0) for one in PODS))
+    bench.clock.seconds += STEP
+    assert (await bench.evaluator.evaluate(BERT, spec(), None, patient=True)).value == 200
+
+
 async def test_there_is_at_most_one_fetch_per_step(bench: Bench) -> None:
     for _ in range(30):
         bench.clock.seconds += 1.5

@@ -17,6 +17,8 @@ class Evaluations(Protocol):
         trigger_spec: spec.TriggerSpec,
         timeout_seconds: float | None,
         /,
+        *,
+        patient: bool = False,
     ) -> decision.Decision:
         """Decide within the caller's remaining time; a faulty source becomes a decision too.
 
@@ -27,6 +29,8 @@ class Evaluations(Protocol):
             scaled_object: whose trigger it is.
             trigger_spec: the trigger, parsed.
             timeout_seconds: what is left of the caller's deadline; None when it set none.
+            patient: wait for what is on its way even where there is something usable. A stream
+                would otherwise see it only at its next look.
         """
 
     async def demand(

@@ -91,7 +91,7 @@ class Servicer:
     async def _attempt(self, asked: requests.Asked, context: Context) -> decision.Decision | None:
         """Evaluate without ending the stream: KEDA waits longer after each stream that failed."""
         try:
-            return await self._evaluate(asked, context)
+            return await self._evaluations.evaluate(*asked, context.time_remaining(), patient=True)
         except Exception:
             log.exception("stream.evaluation_failed", scaled_object=str(asked.scaled_object))
             return None

@@ -95,8 +95,14 @@ async def _ground(
         yield
     finally:
         await client.delete(Namespace, name)
-        for node in nodes:
+        for node in await _nodes(client, name):
             await client.delete(Node, node)
+
+
+async def _nodes(client: lightkube.AsyncClient, lab: str) -> list[str]:
+    """Return the nodes that a lab has by now: a scenario may have taken some away."""
+    left = [each async for each in client.list(Node, labels={manifests.NODE_LABEL: lab})]
+    return [each.metadata.name for each in left if each.metadata and each.metadata.name]
 
 
 def _scrape_configs(exporters: Mapping[str, Relay], simulator_port: int) -> list[dict[str, Any]]:

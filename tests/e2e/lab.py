@@ -21,7 +21,7 @@ from lightkube.resources.apps_v1 import Deployment, StatefulSet
 from lightkube.resources.core_v1 import ReplicationController
 from lightkube.types import PatchType
 
-from tests.e2e import manifests
+from tests.e2e import manifests, router
 from tests.e2e.product import Scaler, Simulator
 from tests.e2e.relay import Relay
 from tests.e2e.resources import ScaledObject
@@ -118,11 +118,8 @@ class Lab:
 
     def router(self, workload: str) -> manifests.Manifest:
         """Return KEDA's own prometheus trigger on what is offered to a workload: it wakes only."""
-        selector = f'namespace="{self.name}",workload="{workload}"'
         # A threshold this large never decides the number of replicas: the GPUs do.
-        return self.keda_prometheus(
-            f"simulator_router_offered_load_percent{{{selector}}}", threshold="1000000"
-        )
+        return self.keda_prometheus(router.offered(self.name, workload), threshold="1000000")
 
     def keda_prometheus(self, query: str, **metadata: str) -> manifests.Manifest:
         """Return KEDA's own prometheus trigger."""

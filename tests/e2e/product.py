@@ -93,6 +93,7 @@ class Scaler:
             "PROMETHEUS_STEP": "1s",
             # The simulator looks at the pods once a second, and the API answers in less than one.
             "PROMETHEUS_COLLECTION": "2s",
+            "DEMAND_INTERVAL": "1s",
             "LOG_LEVEL": "debug",
             "LOG_FORMAT": "json",
             **self.settings,

@@ -4,7 +4,7 @@ Where it is known how pods are, a pod says itself when it is Ready. By exporters
 stands in for that, and has to be longer than the loading: the same triggers serve for both.
 """
 
-from tests.e2e import evidences
+from tests.e2e import evidences, router, streams, waking
 from tests.e2e.lab import COOLDOWN_SECONDS, Lab
 from tests.e2e.under_load import goes_to_zero
 
@@ -59,9 +59,13 @@ async def wake_and_forget(lab: Lab) -> None:
 async def test_a_start_longer_than_the_cooldown_is_not_killed(lab: Lab) -> None:
     # Longer than other scenarios: a start of a minute is what is claimed, and cooldowns are long.
     await lab.deploy("bert", startup_seconds=60)
-    triggers = lab.gpu("bert", warmup="66s"), lab.router("bert")
-    await lab.autoscale("bert", *triggers, min_replicas=0, cooldown_seconds=20)
-    await wake_and_forget(lab)
+    demand = router.offered(lab.name, "bert")
+    trigger = streams.push(lab, "bert", warmup="66s", demandQuery=demand)
+    await waking.asleep(lab, "bert", trigger, cooldown_seconds=20)
+    await lab.offer("bert", 30)
+    await waking.wakes(lab, "bert")
+    await lab.offer("bert", 0)
+    await waking.poll_often(lab, "bert")
     await lab.reaches("bert", 1, within_seconds=90)
 
     await lab.reaches("bert", 0, within_seconds=60)

@@ -36,13 +36,13 @@ async def deploy_under_load(lab: Lab) -> None:
     await lab.prometheus.wait_for(seen, within_seconds=60)
 
 
-async def the_hpa_has_a_number(lab: Lab) -> None:
+async def the_hpa_has_a_number(lab: Lab, workload: str = "bert") -> None:
     """Wait until the HPA scales by what the scaler answers."""
 
     async def scaling() -> bool:
-        return lab.timeline.last("bert", "hpa ScalingActive") == "True ValidMetricFound"
+        return lab.timeline.last(workload, "hpa ScalingActive") == "True ValidMetricFound"
 
-    await lab.wait(scaling, 60, "the HPA has a number")
+    await lab.wait(scaling, 60, f"the HPA has a number for {workload}")
 
 
 async def follows_more_load(lab: Lab, *, within_seconds: float) -> None:

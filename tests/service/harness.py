@@ -62,6 +62,8 @@ class Script:
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked: list[tuple[spec.ScaledObject, spec.TriggerSpec, float | None]] = []
+        self.patience: list[bool] = []
+        """Whether who asked would wait for news, call by call."""
         self.demanded = Demand(None, "nobody was asked")
         self.listeners: list[Callable[[], None]] = []
         self._news = asyncio.Condition()
@@ -71,9 +73,12 @@ class Script:
         scaled_object: spec.ScaledObject,
         trigger_spec: spec.TriggerSpec,
         timeout_seconds: float | None,
+        *,
+        patient: bool = False,
     ) -> decision.Decision:
         """Write down what is asked, wait for the gate, and answer the next line."""
         self.asked.append((scaled_object, trigger_spec, timeout_seconds))
+        self.patience.append(patient)
         async with self._news:
             self._news.notify_all()
         await self.gate.wait()

@@ -222,10 +222,14 @@ class Stubborn(Script):
         scaled_object: spec.ScaledObject,
         trigger_spec: spec.TriggerSpec,
         timeout_seconds: float | None,
+        *,
+        patient: bool = False,
     ) -> Decision:
         """Answer at once when the caller leaves."""
         try:
-            return await super().evaluate(scaled_object, trigger_spec, timeout_seconds)
+            return await super().evaluate(
+                scaled_object, trigger_spec, timeout_seconds, patient=patient
+            )
         except asyncio.CancelledError:
             return SIGNAL
 

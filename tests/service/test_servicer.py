@@ -142,6 +142,16 @@ async def test_a_stream_evaluates_once_per_step() -> None:
         assert len(script.asked) == 1
 
 
+async def test_a_stream_waits_for_news_and_a_poll_does_not() -> None:
+    script = Script(SIGNAL, seconds_per_step=3600)
+    async with serving(script) as served:
+        await served.stub.GetMetrics(metrics_request())
+        await served.stub.IsActive(reference())
+        stream = served.stub.StreamIsActive(reference())
+        assert (await first(stream)).result
+        assert script.patience == [False, False, True]
+
+
 async def test_a_failing_evaluation_does_not_end_the_stream() -> None:
     script = Script(RuntimeError("a bug"), SIGNAL)
     async with serving(script) as served:

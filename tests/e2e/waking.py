@@ -1,0 +1,51 @@
+"""Workloads that sleep until a stream wakes them, and how soon it does."""
+
+import logging
+from typing import Any
+
+from tests.e2e.lab import POLLING_SECONDS, Lab
+from tests.e2e.manifests import Manifest
+
+RARELY_SECONDS = 300
+"""A pollingInterval after whose first poll only a stream can wake anything within a scenario."""
+WOKEN_WITHIN_SECONDS = 5
+"""From the moment there is work to the moment a replica is wanted: the promise at these settings.
+
+The scrape interval (1 s), the source's step (1 s), the 2 s by which the scaler looks into the past,
+and the time between two looks of a stream (1 s). A demand is asked about now, and is 2 s faster.
+"""
+_LOOKS = 3
+"""More decisions than the first poll makes: the stream is open and looks."""
+log = logging.getLogger(__name__)
+
+
+async def asleep(
+    lab: Lab,
+    workload: str,
+    *triggers: Manifest,
+    **fields: Any,  # noqa: ANN401 - any field of a ScaledObject's spec
+) -> None:
+    """Autoscale a workload at zero, which KEDA polls only once, and wait until its stream looks."""
+    spec = {"min_replicas": 0, "polling_seconds": RARELY_SECONDS} | fields
+    await lab.autoscale(workload, *triggers, **spec)
+
+    async def looked() -> bool:
+        return len(lab.decisions(workload)) > _LOOKS and lab.replicas(workload) == 0
+
+    await lab.wait(looked, 40, f"{workload} sleeps, and its stream looks")
+
+
+async def wakes(lab: Lab, workload: str, *, within_seconds: float = WOKEN_WITHIN_SECONDS) -> None:
+    """Wait until a workload is woken by what just happened, and write down how long it took."""
+    began = lab.timeline.now_seconds
+
+    async def woken() -> bool:
+        return lab.replicas(workload) == 1
+
+    await lab.wait(woken, within_seconds, f"{workload} is woken")
+    log.info("%s was woken after %.1f s", workload, lab.timeline.now_seconds - began)
+
+
+async def poll_often(lab: Lab, workload: str) -> None:
+    """Have KEDA poll again: only a poll lets a workload go."""
+    await lab.patch(workload, pollingInterval=POLLING_SECONDS)
