@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler.evidence import Basis
 from tests.e2e import keda
+from tests.e2e.alertmanager import Alertmanager
 from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
@@ -107,3 +108,14 @@ async def recorder() -> AsyncIterator[Recorder]:
     """A scaler that writes down what KEDA asks, for tests of KEDA itself."""
     async with recording() as opened:
         yield opened
+
+
+@pytest_asyncio.fixture
+async def alertmanager(tmp_path: Path) -> AsyncIterator[Alertmanager]:
+    """A running Alertmanager without alerts, which tells nobody."""
+    started = Alertmanager(tmp_path)
+    try:
+        await started.start()
+        yield started
+    finally:
+        started.stop()

@@ -32,7 +32,7 @@ class Scaler:
     """Further KEDA_GPU_SCALER_… settings, without that beginning."""
     kubeconfig: Path | None = None
     """How it finds the API server, where its settings make it ask one."""
-    _http_port: int = field(default_factory=free_port)
+    http_port: int = field(default_factory=free_port)
     _program: Program = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,8 +47,8 @@ class Scaler:
 
     @property
     def http_address(self) -> str:
-        """Where its own metrics are, as host:port."""
-        return f"{self.host}:{self._http_port}"
+        """Where its own metrics and its webhook are, as host:port."""
+        return f"{self.host}:{self.http_port}"
 
     async def start(self) -> None:
         """Start it and wait until it says that it is ready."""
@@ -76,6 +76,10 @@ class Scaler:
         written, _, _ = self._program.output().rpartition("\n")  # the last line may be half written
         lines = (line for line in written.splitlines() if line.startswith("{"))
         return [found for found in map(json.loads, lines) if found.get("event") == name]
+
+    def output(self) -> str:
+        """Return all that it has logged."""
+        return self._program.output()
 
     def tail(self) -> str:
         """Return the end of its log."""

@@ -1,12 +1,8 @@
 """What the documentation calls worth an alert becomes one, and Alertmanager has it."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest_asyncio
-
-from tests.e2e.alertmanager import Alertmanager
+from tests.e2e.alertmanager import Alertmanager, rule
 from tests.e2e.lab import Lab
 from tests.e2e.programs import ROOT
 from tests.e2e.relay import Door
@@ -17,17 +13,6 @@ UNKNOWN = 'keda_gpu_scaler_trigger_state{state="unknown"} == 1'
 PARTIAL = 'keda_gpu_scaler_trigger_state{state="partial"} == 1'
 
 
-@pytest_asyncio.fixture
-async def alertmanager(tmp_path: Path) -> AsyncIterator[Alertmanager]:
-    """A running Alertmanager without alerts."""
-    started = Alertmanager(tmp_path)
-    try:
-        await started.start()
-        yield started
-    finally:
-        started.stop()
-
-
 def _documented() -> list[str]:
     _, _, section = (ROOT / "docs" / "metrics.md").read_text().partition("## Worth an alert")
     return re.findall("^    (.+)$", section, re.MULTILINE)
@@ -35,7 +20,7 @@ def _documented() -> list[str]:
 
 async def _watch_the_scaler(lab: Lab, alertmanager: Alertmanager) -> None:
     """Let the lab's Prometheus scrape the scaler and judge it by the documented expressions."""
-    lab.prometheus.sections = alertmanager.sections(_documented())
+    lab.prometheus.sections = alertmanager.sections(rule(each, each) for each in _documented())
     scaler = {"job_name": "scaler", "static_configs": [{"targets": [lab.scaler.http_address]}]}
     await lab.prometheus.reload([*lab.prometheus.scrape_configs, scaler])
     await lab.prometheus.wait_for('keda_gpu_scaler_trigger_state{state="measured"} == 1')

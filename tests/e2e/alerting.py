@@ -1,0 +1,66 @@
+"""A scaler with a webhook, and alerts about its workloads."""
+
+import grpc
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from tests.e2e import alertmanager, router
+from tests.e2e.alertmanager import Alertmanager, Rule
+from tests.e2e.lab import Lab
+from tests.e2e.manifests import Manifest
+from tests.e2e.product import Scaler
+
+TOKEN = "of-the-webhook"  # noqa: S105 - of a scaler on loopback that lives for minutes
+REQUESTS = "requests"
+"""What is offered under this name raises alerts; no workload has it."""
+NOTIFIED_WITHIN_SECONDS = 4 + alertmanager.GROUP_WAIT_SECONDS
+"""From the moment there is a reason for an alert to the moment a workload is woken by it.
+
+The scrape interval (1 s), the interval of the rules (1 s), the group_wait, and 2 s for three
+programs that tell each other.
+"""
+ENDED_WITHIN_SECONDS = 20
+"""From the moment there is no reason any more to the moment a workload whose GPUs are idle is gone.
+
+The same, and Alertmanager's group_interval (1 s), the activationWindow (4 s), KEDA's cooldown (6 s)
+and poll (1 s), and 4 s for KEDA, the HPA and the Deployment.
+"""
+
+
+async def open_webhook(lab: Lab, **settings: str) -> None:
+    """Give the lab's scaler a webhook."""
+    await lab.scaler.restart(WEBHOOK_TOKEN=TOKEN, **settings)
+
+
+def url(scaler: Scaler) -> str:
+    """Return where a scaler is told of alerts."""
+    return f"http://{scaler.http_address}/webhook"
+
+
+def on_requests(lab: Lab, name: str, **labels: str) -> Rule:
+    """Return a rule that raises an alert while there are requests."""
+    return alertmanager.rule(name, f"{router.offered(lab.name, REQUESTS)} > 0", **labels)
+
+
+def about(workload: str) -> dict[str, str]:
+    """Return the labels by which an alert about the lab is about a workload there."""
+    return {"scaled_object": workload}
+
+
+async def judge(lab: Lab, told: Alertmanager, *rules: Rule) -> None:
+    """Have Prometheus judge by these rules and no others, and send the alerts."""
+    lab.prometheus.sections = told.sections(rules)
+    await lab.prometheus.reload(lab.prometheus.scrape_configs)
+
+
+async def is_active(lab: Lab, scaler: Scaler, workload: str, trigger: Manifest) -> bool | None:
+    """Ask a scaler by itself what KEDA asks any that has the trigger's address; None: an error."""
+    reference = pb.ScaledObjectRef(
+        namespace=lab.name, name=workload, scalerMetadata=trigger["metadata"]
+    )
+    async with grpc.aio.insecure_channel(scaler.address) as channel:
+        try:
+            answer = await externalscaler_pb2_grpc.ExternalScalerStub(channel).IsActive(reference)
+        except grpc.RpcError:
+            return None
+    return bool(answer.result)
