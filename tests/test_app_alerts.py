@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import grpc
 import httpx
 from pydantic import SecretStr
 
@@ -48,23 +47,20 @@ async def asking(port: int) -> AsyncIterator[externalscaler_pb2_grpc.ExternalSca
         yield externalscaler_pb2_grpc.ExternalScalerStub(opened)
 
 
-async def is_active(port: int) -> bool | None:
-    """Ask whether the object is active; None: nobody knows."""
+async def is_active(port: int) -> bool:
+    """Ask whether the object is active; nobody knows its load, which is to count as zero."""
     async with asking(port) as stub:
-        call = stub.IsActive(reference())
-        if await call.code() is grpc.StatusCode.UNAVAILABLE:
-            return None
-        return bool((await call).result)
+        return bool((await stub.IsActive(reference(onUnknown="zero"))).result)
 
 
 async def test_an_alert_makes_its_object_active_until_it_is_resolved() -> None:
     async with running(settings()) as scaler:
         ports = await scaler.ports()
-        assert await is_active(ports.grpc_port) is None
+        assert await is_active(ports.grpc_port) is False
         assert await sent(ports.http_port, group(alert())) == 200
         assert await is_active(ports.grpc_port) is True
         assert await sent(ports.http_port, group(alert(fires=False))) == 200
-        assert await is_active(ports.grpc_port) is None
+        assert await is_active(ports.grpc_port) is False
 
 
 async def test_an_open_stream_says_so_without_waiting_for_its_next_turn() -> None:
@@ -87,7 +83,7 @@ async def test_two_replicas_say_the_same_whichever_of_them_hears_of_it() -> None
         assert await sent(second, group(alert())) == 200
         assert [await is_active(each.grpc_port) for each in ports] == [True, True]
         assert await sent(first, group(alert(fires=False))) == 200
-        assert [await is_active(each.grpc_port) for each in ports] == [None, None]
+        assert [await is_active(each.grpc_port) for each in ports] == [False, False]
 
 
 async def test_a_replica_that_takes_over_knows_what_fires_before_it_is_ready() -> None:
@@ -101,7 +97,7 @@ async def test_a_replica_that_takes_over_knows_what_fires_before_it_is_ready() -
             await asyncio.wait({one.life})
             assert await is_active(grpc_port) is True
             assert await sent(http_port, group(alert(fires=False))) == 200
-            assert await is_active(grpc_port) is None
+            assert await is_active(grpc_port) is False
 
 
 async def test_without_a_token_there_is_no_webhook() -> None:
@@ -128,7 +124,7 @@ async def test_three_processes_agree_and_none_writes_the_token(tmp_path: Path) -
         token.write_text("another")
         assert await sent(ports[1], group(alert(fires=False))) == 401
         assert await sent(ports[1], group(alert(fires=False)), token="another") == 200  # noqa: S106 - no secret
-        assert [await is_active(port) for port in grpc_ports] == [None] * 3
+        assert [await is_active(port) for port in grpc_ports] == [False] * 3
         for process in (first, second, third):
             os.kill(process.pid, signal.SIGTERM)
             written, _ = process.communicate(timeout=30)

@@ -8,6 +8,7 @@ import orjson
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import Entry, wire
 from keda_gpu_scaler.sources import client
+from keda_gpu_scaler.sources.words import printable
 
 PATH = "/alerts"
 ANSWER_BYTES = 16 * 2**20
@@ -81,7 +82,5 @@ class _Token(httpx.Auth):
 
 def _require_ok(answer: client.Answer) -> None:
     if not httpx.codes.is_success(answer.status):
-        words = _STATUSES.get(answer.status) or client.printable(
-            answer.body.decode(errors="replace")
-        )
+        words = _STATUSES.get(answer.status) or printable(answer.body.decode(errors="replace"))
         raise errors.SourceRefusedError(f"{answer.status}: {words}")

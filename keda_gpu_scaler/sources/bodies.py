@@ -5,7 +5,8 @@ from typing import Any
 import orjson
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.sources.client import OK, Answer, printable
+from keda_gpu_scaler.sources.client import OK, Answer
+from keda_gpu_scaler.sources.words import printable
 
 
 def json_object(answer: Answer, expected: str) -> dict[str, Any]:

@@ -14,12 +14,11 @@ import httpx
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ApiSettings, endpoints
+from keda_gpu_scaler.sources import words
 
 USER_AGENT = "keda-gpu-scaler"
 OK = 200
 """The only status of a whole answer: 206 and its like carry a part."""
-WORDS_SHOWN = 256
-"""A server's own words are shown up to this length: enough to act on, too short to flood a log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +106,17 @@ class Client:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error
         except httpx.TimeoutException as error:
-            raise errors.SourceTimeoutError(f"no answer in time: {_words(error)}") from error
+            raise errors.SourceTimeoutError(f"no answer in time: {words.of(error)}") from error
         except httpx.DecodingError as error:
-            raise errors.SourceMalformedError(f"undecodable answer: {_words(error)}") from error
+            raise errors.SourceMalformedError(f"undecodable answer: {words.of(error)}") from error
         except httpx.LocalProtocolError:
             # Its words, and those of its causes, quote the header: that may be a secret.
             message = "the request is not valid HTTP; look at the headers in the settings"
             raise errors.SourceUnreachableError(message) from None
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise errors.SourceUnreachableError(f"no usable URL: {_words(error)}") from error
+            raise errors.SourceUnreachableError(f"no usable URL: {words.of(error)}") from error
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            raise errors.SourceUnreachableError(_words(error)) from error
+            raise errors.SourceUnreachableError(words.of(error)) from error
 
     async def _sent(self, request: httpx.Request) -> Answer:
         response = await self._client.send(request, stream=True)
@@ -187,18 +186,3 @@ def _tls(settings: ApiSettings) -> ssl.SSLContext:
     if settings.cert_file is not None:
         context.load_cert_chain(settings.cert_file, settings.key_file)
     return context
-
-
-def _words(error: BaseException) -> str:
-    """Say what went wrong; httpx often leaves that to the exception that caused its own."""
-    cause = error.__cause__ or error.__context__
-    if str(error) or cause is None:
-        return printable(str(error) or type(error).__name__)
-    return _words(cause)
-
-
-def printable(text: str) -> str:
-    """Return a server's words on one line, without control characters, cut to a bound."""
-    line = " ".join(text[: 4 * WORDS_SHOWN].split())
-    safe = "".join(char if char.isprintable() else "?" for char in line)
-    return safe if len(safe) <= WORDS_SHOWN else f"{safe[:WORDS_SHOWN]}…"

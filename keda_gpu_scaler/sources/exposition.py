@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from prometheus_client.parser import text_string_to_metric_families
 
 from keda_gpu_scaler import errors, profiles
-from keda_gpu_scaler.sources.client import OK, Answer, printable
+from keda_gpu_scaler.sources.client import OK, Answer
+from keda_gpu_scaler.sources.words import printable
 
 Sample = tuple[dict[str, str], float]
 """Labels, with `__name__` among them, and value."""

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from keda_gpu_scaler import demand, errors
 from keda_gpu_scaler.sources import bodies
-from keda_gpu_scaler.sources.client import OK, Answer, printable
+from keda_gpu_scaler.sources.client import OK, Answer
+from keda_gpu_scaler.sources.words import printable
 
 
 class Series(NamedTuple):

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from keda_gpu_scaler import demand, errors
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources import bodies
-from keda_gpu_scaler.sources.client import OK, Answer, printable
+from keda_gpu_scaler.sources.client import OK, Answer
+from keda_gpu_scaler.sources.words import printable
 
 WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
 """Asks Thanos, and VictoriaMetrics' cluster, to refuse rather than to answer in part.

@@ -542,29 +542,3 @@ async def test_plain_http_to_a_tls_port_is_unreachable(authority: trustme.CA) ->
         async with connected(plain) as made:
             with pytest.raises(errors.SourceUnreachableError):
                 await made.get(plain)
-
-
-# Words
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("as it is", "as it is"),
-        ("two\n  lines\tand tabs", "two lines and tabs"),
-        ("\x1b[31mred\x07", "?[31mred?"),
-        ("x" * 257, "x" * 256 + "…"),
-        ("x" * 256, "x" * 256),
-    ],
-)
-def test_a_servers_words_are_made_printable(text: str, expected: str) -> None:
-    assert client.printable(text) == expected
-
-
-@given(st.text())
-def test_printable_words_are_one_short_line(text: str) -> None:
-    words = client.printable(text)
-
-    assert words.isprintable()
-    assert len(words) <= client.WORDS_SHOWN + 1
-    assert client.printable(words) in {words, words[:-1] + "…"}

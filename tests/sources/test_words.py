@@ -1,0 +1,30 @@
+"""What servers say, on one short line."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.sources import words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("as it is", "as it is"),
+        ("two\n  lines\tand tabs", "two lines and tabs"),
+        ("\x1b[31mred\x07", "?[31mred?"),
+        ("x" * 257, "x" * 256 + "…"),
+        ("x" * 256, "x" * 256),
+    ],
+)
+def test_a_servers_words_are_made_printable(text: str, expected: str) -> None:
+    assert words.printable(text) == expected
+
+
+@given(st.text())
+def test_printable_words_are_one_short_line(text: str) -> None:
+    shown = words.printable(text)
+
+    assert shown.isprintable()
+    assert len(shown) <= words.WORDS_SHOWN + 1
+    assert words.printable(shown) in {shown, shown[:-1] + "…"}
