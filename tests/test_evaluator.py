@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler import errors, facts, trigger
 from keda_gpu_scaler.decision import State
+from keda_gpu_scaler.evaluator import Evaluator
 from keda_gpu_scaler.evidence import Basis, Evidence, Statement
 from keda_gpu_scaler.kinds import Kind
 from keda_gpu_scaler.observation import GpuReports, Target
@@ -335,6 +336,12 @@ async def test_lost_pods_are_looked_for_by_their_gpus(bench: Bench) -> None:
     decided = await bench.later(30)
     assert bench.source.located == [{"GPU-bert-7b6667bd9-ggggg"}]
     assert (decided.state, decided.value) == (State.MEASURED, 360)
+
+
+def test_who_waits_for_alerts_is_not_called_where_nobody_tells_of_any() -> None:
+    called: list[bool] = []
+    with Evaluator({}).listen(BERT, lambda: called.append(True)):
+        assert not called
 
 
 async def test_the_step_is_the_source_s(bench: Bench) -> None:
