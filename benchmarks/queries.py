@@ -23,8 +23,6 @@ from tests.prometheus import PrometheusServer
 
 AHEAD_SECONDS = 120.0
 """For what comes before and after the measured time."""
-RPCS_PER_ASK = 3
-"""GetMetricSpec, GetMetrics, IsActive."""
 _CLOSE_ENOUGH = 1e-6
 """A server's mean may differ in the 15th digit."""
 

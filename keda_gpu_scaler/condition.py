@@ -41,6 +41,7 @@ class Reporting(Enum):
 
 
 NOT_READY = (Reporting.STARTING, Reporting.STALLED)
+REPORTING = (Reporting.MEASURED, Reporting.WARMING)
 
 
 def of(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reporting:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler import errors, facts, feed, signals
+from keda_gpu_scaler import errors, facts, loads, signals
 from keda_gpu_scaler.alerting import Alerting, NoAlerts
 from keda_gpu_scaler.cluster import Cluster
 from keda_gpu_scaler.decision import Decision
@@ -19,17 +19,15 @@ from keda_gpu_scaler.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.demands import Demands
 from keda_gpu_scaler.feeds import Feeds
 from keda_gpu_scaler.loads import Loaded, Loads
-from keda_gpu_scaler.source import Source
+from keda_gpu_scaler.source import SLOW_SECONDS, Source
 from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 
-ANSWER_SECONDS = feed.SLOW_SECONDS
+ANSWER_SECONDS = SLOW_SECONDS
 """KEDA sets no deadline on its poll path: this one keeps its loops and the HPA's workers moving."""
 MARGIN_SECONDS = 0.1
 """Left of the caller's own deadline for the way back."""
 SAME_POLL_SECONDS = 1.0
 """KEDA asks GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
-REMEMBER_SECONDS = 600.0
-TRIGGERS_REMEMBERED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,7 @@ class Evaluator:
         )
         self._loads = Loads(self._feeds, give_up_seconds, clock)
         self._demands = Demands(sources, observe, pace=pace, clock=clock)
-        self._records: TTLCache[tuple[ScaledObject, TriggerSpec], _Record] = TTLCache(
-            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
-        )
+        self._records: TTLCache[loads.Key, _Record] = loads.remembering(clock)
 
     async def start(self) -> None:
         """Start every source, and to follow the cluster."""

@@ -16,14 +16,12 @@ from keda_gpu_scaler.collector import Collector
 from keda_gpu_scaler.needs import Needs
 from keda_gpu_scaler.observation import Need
 from keda_gpu_scaler.snapshot import Key, Snapshot
-from keda_gpu_scaler.source import Source
+from keda_gpu_scaler.source import SLOW_SECONDS, Source
 
 USABLE_STEPS = 2
 """A snapshot older than this is not answered from while a newer one can be had."""
 WIDEN_SECONDS = 1.0
 """A fetch only for namespaces that are new waits this long after the last, to gather more."""
-SLOW_SECONDS = 2.5
-"""A fetch that takes longer is no longer waited for by anybody; it may still succeed."""
 
 
 @dataclass(frozen=True, slots=True)

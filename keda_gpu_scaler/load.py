@@ -117,7 +117,7 @@ def workload(
     replicas = [_replica(name, group) for name, group in sorted(groups.items())]
     return Workload(
         replicas=tuple(one for one in replicas if one.reporting not in condition.NOT_READY),
-        reporting_pods=sum(one.reporting in _REPORTING for one in reported),
+        reporting_pods=sum(one.reporting in condition.REPORTING for one in reported),
         ended_pods=sum(pod.ended for pod in pods),
         starting=_named(replicas, Reporting.STARTING),
         stalled=_named(replicas, Reporting.STALLED),
@@ -126,9 +126,6 @@ def workload(
         last_listed=_last_listed(pods),
         last_alive=_last_listed(listed),
     )
-
-
-_REPORTING = (Reporting.MEASURED, Reporting.WARMING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from keda_gpu_scaler.spec import OnUnknown, PodSelector, ScaledObject, TriggerSp
 REMEMBER_SECONDS = 600.0
 TRIGGERS_REMEMBERED = 20_000
 
-_Key = tuple[ScaledObject, TriggerSpec]
+Key = tuple[ScaledObject, TriggerSpec]
+"""One trigger."""
 V = TypeVar("V")
 
 
@@ -63,8 +64,8 @@ class Loads:
             clock: seconds that never go back.
         """
         self._feeds, self._give_up_seconds = feeds, give_up_seconds
-        self._made: TTLCache[_Key, _Made] = _remembering(clock)
-        self._memories: TTLCache[_Key, Memory] = _remembering(clock)
+        self._made: TTLCache[Key, _Made] = remembering(clock)
+        self._memories: TTLCache[Key, Memory] = remembering(clock)
 
     async def decide(
         self,
@@ -128,7 +129,7 @@ class Loads:
         is_recent = 0 <= now - made.at < self._feeds.step_seconds(spec.source)
         return is_recent and made.snapshot is not None and made.snapshot() is taken
 
-    def _anew(self, key: _Key, shared: Feed, need: Need) -> _Made:
+    def _anew(self, key: Key, shared: Feed, need: Need) -> _Made:
         _, spec = key
         taken = shared.snapshot
         decided, kept = self._decided(spec, shared, need, self._memories.get(key))
@@ -177,7 +178,8 @@ class Loads:
         return decision.decide(theirs, shared.snapshot, context)
 
 
-def _remembering(clock: Callable[[], float]) -> TTLCache[_Key, V]:
+def remembering(clock: Callable[[], float]) -> TTLCache[Key, V]:
+    """Return what holds something about each trigger that was asked about lately."""
     return TTLCache(TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock)
 
 

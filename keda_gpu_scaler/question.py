@@ -10,10 +10,8 @@ from collections.abc import Callable
 
 from keda_gpu_scaler import demand, errors, facts
 from keda_gpu_scaler.demand import Demand
-from keda_gpu_scaler.source import Source
+from keda_gpu_scaler.source import SLOW_SECONDS, Source
 
-SLOW_SECONDS = 2.5
-"""An answer that takes longer is no longer waited for by anybody; it may still come."""
 NOTHING = "demandQuery gives nothing"
 
 

@@ -11,6 +11,14 @@ from dataclasses import replace
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.demand import Demand, DemandSpec, OnEmpty
 
+_IN_DOUBT = {
+    State.MEASURED: "samples do not cover activationWindow yet, or a pod is not Ready yet",
+    State.STARTING: "its pods are starting",
+    State.PARTIAL: "not all of its pods are seen",
+    State.UNKNOWN: "its load is unknown",
+}
+"""Why another workload may be in use although none of its GPUs is seen busy, by its state."""
+
 
 def before_demand(
     decided: Decision, name: str, neighbour: Decision | None, alert: str | None
@@ -54,7 +62,7 @@ def _with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decisi
         return _active(decided, f"GPUs of {name} are busy")
     if neighbour.active is False:
         return _said(decided, f"{name} {'has no pods' if neighbour.has_no_pods else 'is idle'}")
-    said = f"{name} is not known to be idle ({neighbour.state})"
+    said = f"{name} may be in use ({_IN_DOUBT[neighbour.state]})"
     return _unseen(decided, said, OnEmpty.INACTIVE)
 
 

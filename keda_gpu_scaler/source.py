@@ -13,6 +13,8 @@ from keda_gpu_scaler.observation import GpuReports, Need, Observation
 SETTLED_LAG_SECONDS = 2.0
 """How far behind its clock a source is asked: samples arrive late, and every replica of the scaler
 must see the same ones to give the same answer."""
+SLOW_SECONDS = 2.5
+"""An answer that takes longer is no longer waited for by anybody; it may still come."""
 
 
 class Source(Protocol):

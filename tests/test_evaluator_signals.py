@@ -81,14 +81,14 @@ async def test_another_workload_that_nobody_sees_blocks_the_last_step_and_wakes_
     bench.source.world = World((lost,), {NODE: EVER, OTHER_NODE: until(bench.clock())})
     decided = await bench.later(120, trigger)
     assert (decided.state, decided.active) == (State.ENDED, False)
-    assert "deployment/router is not known to be idle (unknown): inactive" in decided.reason
+    assert "deployment/router may be in use (its load is unknown): inactive" in decided.reason
 
 
 async def test_another_workload_is_as_unknown_as_its_source(bench: Bench) -> None:
     bench.source.trouble = REFUSED
     decided = await bench.ask(spec(activationWorkload="router"))
     assert (decided.active, decided.signal) == (None, False)
-    assert decided.reason.endswith("; deployment/router is not known to be idle (unknown)")
+    assert decided.reason.endswith("; deployment/router may be in use (its load is unknown)")
 
 
 async def test_a_demand_that_fails_costs_no_measurement(bench: Bench) -> None:

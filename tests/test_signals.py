@@ -226,3 +226,36 @@ def test_the_sentence_names_what_was_looked_at() -> None:
     }
     assert said_of["idle"] == f"{idle.reason}; deployment/router is idle"
     assert said_of["gone"] == f"{idle.reason}; deployment/router has no pods"
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "doubt"),
+    [
+        (
+            _own(snapshot(bert("b", [0.0] * 4))),
+            "samples do not cover activationWindow yet, or a pod is not Ready yet",
+        ),
+        (
+            _own(_listed(IDLE, unseen("z", said(never=True, created=NOW - 60)))),
+            "samples do not cover activationWindow yet, or a pod is not Ready yet",
+        ),
+        (
+            _own(_listed(unseen("z", said(never=True, created=NOW - 60)))),
+            "its pods are starting",
+        ),
+        (_own(snapshot(IDLE, bert("z", 0, last_seen=NOW - 90))), "not all of its pods are seen"),
+        (_own(LOST), "its load is unknown"),
+    ],
+    ids=["a short window", "one not Ready", "starting", "partial", "unknown"],
+)
+def test_the_sentence_says_why_another_workload_may_be_in_use(
+    neighbour: Decision, doubt: str
+) -> None:
+    own = _own(snapshot(IDLE))
+    reason = signals.before_demand(own, "deployment/router", neighbour, None).reason
+    assert reason == f"{own.reason}; deployment/router may be in use ({doubt}): not idle"
+
+
+def test_every_state_that_leaves_a_doubt_has_a_sentence() -> None:
+    doubtful = {each.state for each in ALL if not each.signal and each.active is not False}
+    assert doubtful == {state for state in State if not state.is_gone}

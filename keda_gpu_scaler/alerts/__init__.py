@@ -1,4 +1,6 @@
-"""Which alerts fire for which ScaledObject, as far as this process was told. Pure.
+"""Which alerts fire for which ScaledObject, as far as this process was told.
+
+Pure: no I/O, and the clock is an argument.
 
     entry   what is known of one alert, and how it merges with what another replica knows
     book    all of them: the alerts that fire now, and who wants to hear of a change

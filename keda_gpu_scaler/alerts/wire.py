@@ -11,6 +11,8 @@ from keda_gpu_scaler import errors, workload
 from keda_gpu_scaler.alerts.entry import NEVER, Entry, Key
 from keda_gpu_scaler.spec import ScaledObject
 
+LONGEST_BYTES = 16 * 2**20
+"""As many alerts as a book holds, several times over."""
 _TIMES = ("began_at", "heard_at", "ended_at", "told_at")
 
 

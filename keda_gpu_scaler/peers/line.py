@@ -1,18 +1,16 @@
 """One request to one replica: with the webhook's token, bounded in size and time."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 
 import httpx
 import orjson
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import Entry, wire
-from keda_gpu_scaler.sources import client
+from keda_gpu_scaler.sources import client, credentials
 from keda_gpu_scaler.sources.words import printable
 
 PATH = "/alerts"
-ANSWER_BYTES = 16 * 2**20
-"""As many alerts as a book holds, several times over."""
 _STATUSES = {401: "it has another token", 404: "it has no webhook"}
 
 
@@ -28,13 +26,13 @@ class Line:
         """
         # Nothing out of the environment: replicas are not behind a proxy.
         requests = httpx.AsyncClient(
-            auth=_Token(token),
+            auth=credentials.Bearer(token),
             headers={"User-Agent": client.USER_AGENT},
             timeout=timeout_seconds,
             trust_env=False,
         )
         self._client = client.Client(
-            requests, timeout_seconds=timeout_seconds, max_response_bytes=ANSWER_BYTES
+            requests, timeout_seconds=timeout_seconds, max_response_bytes=wire.LONGEST_BYTES
         )
 
     async def tell(self, peer: str, entries: Sequence[Entry]) -> None:
@@ -64,20 +62,6 @@ class Line:
     async def close(self) -> None:
         """Close every connection."""
         await self._client.close()
-
-
-class _Token(httpx.Auth):
-    """Sends the token of the moment of each request."""
-
-    def __init__(self, token: Callable[[], str]) -> None:
-        self._token = token
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        try:
-            request.headers["Authorization"] = f"Bearer {self._token()}"
-        except errors.SettingsError as error:
-            raise errors.SourceUnreachableError(str(error)) from error
-        yield request
 
 
 def _require_ok(answer: client.Answer) -> None:

@@ -2,6 +2,7 @@
 
     values     text → value: durations, sizes, addresses, files
     endpoints  text → value: URLs, targets, headers, tokens
+    tokens     tokens in files, read again whenever they are needed
     api        what every source behind an HTTP API has
     sources    where samples may come from: the settings of each kind of source
     webhook    who may say that alerts fire, and who else is told

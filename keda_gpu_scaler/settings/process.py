@@ -56,7 +56,7 @@ class Settings(BaseSettings):
     grpc_address: values.ListenAddress = values.Address("", 6000)
     """Where KEDA finds the scaler; port 0 takes a free one."""
     http_address: values.ListenAddress = values.Address("", 8080)
-    """Where /metrics, /healthz, /readyz and /webhook are."""
+    """Where /metrics, /healthz, /readyz, /webhook and /alerts are."""
     config: file.SettingsFile | None = None
     """YAML file with more settings, such as several named sources."""
     log_level: Annotated[LogLevel, _LOWER] = LogLevel.INFO

@@ -1,12 +1,11 @@
 """The settings of the webhook for alerts, and of the replicas that tell each other of them."""
 
-from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, model_validator
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.settings import endpoints, values
+from keda_gpu_scaler.settings import endpoints, tokens, values
 from keda_gpu_scaler.settings.api import CONFIG, conflict
 
 
@@ -38,7 +37,7 @@ class WebhookSettings(BaseModel):
             errors.SettingsError: there is none, or its file cannot be read.
         """
         if self.token_file is not None:
-            return _content(self.token_file)
+            return tokens.held_by(self.token_file, "the webhook's token file")
         if self.token is None:
             raise errors.SettingsError("the webhook has no token")
         return self.token.get_secret_value()
@@ -57,15 +56,3 @@ class WebhookSettings(BaseModel):
                     "a file that holds one token of visible ASCII", "token_file"
                 ) from error
         return self
-
-
-def _content(file: Path) -> str:
-    try:
-        return endpoints.token(file.read_text(encoding="utf-8").strip())
-    except OSError as error:
-        message = f"the webhook's token file cannot be read: {error.strerror}"
-        raise errors.SettingsError(message) from error
-    except ValueError:
-        # Not chained: the cause of a decoding error shows what is in the file.
-        message = "the webhook's token file does not hold one token of visible ASCII"
-        raise errors.SettingsError(message) from None

@@ -1,4 +1,4 @@
-"""Where samples come from: the only place that speaks HTTP to somebody else.
+"""Where samples come from, over HTTP. Other replicas are asked with the same client, by `peers/`.
 
 Every source implements the port in `keda_gpu_scaler/source.py`; none of them decides anything.
 """

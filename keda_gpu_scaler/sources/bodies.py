@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from keda_gpu_scaler import errors
+from keda_gpu_scaler import demand, errors
 from keda_gpu_scaler.sources.client import OK, Answer
 from keda_gpu_scaler.sources.words import printable
 
@@ -27,6 +27,18 @@ def json_object(answer: Answer, expected: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise _other(answer, expected)
     return content
+
+
+def countable(number: float) -> float:
+    """Return a number that KEDA and the HPA can count with.
+
+    Raises:
+        errors.SourceMalformedError: it is none.
+    """
+    if not demand.is_countable(number):
+        message = f"{number:g} instead of a number from 0 to below 2^53"
+        raise errors.SourceMalformedError(message)
+    return number
 
 
 def _other(answer: Answer, expected: str) -> errors.SourceError:

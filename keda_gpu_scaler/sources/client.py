@@ -5,16 +5,15 @@ One request in, one whole body out or a `SourceError`. Nothing here knows what t
 
 import asyncio
 import ssl
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.settings import ApiSettings, endpoints
-from keda_gpu_scaler.sources import words
+from keda_gpu_scaler.settings import ApiSettings
+from keda_gpu_scaler.sources import credentials, words
 
 USER_AGENT = "keda-gpu-scaler"
 OK = 200
@@ -30,34 +29,6 @@ class Answer:
     body: bytes
     date: str = ""
     """When the server wrote it, as HTTP says that: to the second."""
-
-
-class BearerFile(httpx.Auth):
-    """Sends the token in a file, read for every request: tokens rotate."""
-
-    def __init__(self, path: Path) -> None:
-        """Read nothing yet; the file may appear later than this process."""
-        self._path = path
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the token of this moment.
-
-        Raises:
-            errors.SourceUnreachableError: the file cannot be read, or holds no token.
-        """
-        request.headers["Authorization"] = f"Bearer {self._token()}"
-        yield request
-
-    def _token(self) -> str:
-        try:
-            return endpoints.token(self._path.read_text(encoding="utf-8").strip())
-        except OSError as error:
-            message = f"the bearer token file {self._path} cannot be read: {error.strerror}"
-            raise errors.SourceUnreachableError(message) from error
-        except ValueError:
-            # Not chained: the cause of a decoding error shows what is in the file.
-            message = f"the bearer token file {self._path} does not hold one visible ASCII token"
-            raise errors.SourceUnreachableError(message) from None
 
 
 class Client:
@@ -144,7 +115,7 @@ def _require_one_encoding(response: httpx.Response) -> None:
 def create(settings: ApiSettings) -> Client:
     """Return a client for an HTTP API, with its authentication and its certificates."""
     client = httpx.AsyncClient(
-        auth=_auth(settings),
+        auth=credentials.of(settings),
         verify=_tls(settings),
         headers={
             "User-Agent": USER_AGENT,
@@ -157,28 +128,6 @@ def create(settings: ApiSettings) -> Client:
         timeout_seconds=settings.timeout_seconds,
         max_response_bytes=settings.max_response_bytes,
     )
-
-
-def _auth(settings: ApiSettings) -> httpx.Auth | None:
-    if settings.bearer_token_file is not None:
-        return BearerFile(settings.bearer_token_file)
-    if settings.bearer_token is not None:
-        return _Bearer(settings.bearer_token.get_secret_value())
-    if settings.username is not None:
-        password = settings.password.get_secret_value() if settings.password is not None else ""
-        return httpx.BasicAuth(settings.username, password)
-    return None
-
-
-class _Bearer(httpx.Auth):
-    """Sends a token that never changes."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        request.headers["Authorization"] = f"Bearer {self._token}"
-        yield request
 
 
 def _tls(settings: ApiSettings) -> ssl.SSLContext:

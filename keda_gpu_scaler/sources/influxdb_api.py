@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from keda_gpu_scaler import demand, errors
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.sources import bodies
 from keda_gpu_scaler.sources.client import OK, Answer
 from keda_gpu_scaler.sources.words import printable
@@ -55,9 +55,7 @@ def number(answer: Answer) -> float | None:
             "group by no tag"
         )
     _, value = max(found[0].points)
-    if not demand.is_countable(value):
-        raise errors.SourceMalformedError(f"{value:g} instead of a number from 0 to below 2^53")
-    return value
+    return bodies.countable(value)
 
 
 def clock(answer: Answer) -> float:

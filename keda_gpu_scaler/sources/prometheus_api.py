@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from keda_gpu_scaler import demand, errors
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.observation import Row
 from keda_gpu_scaler.sources import bodies
 from keda_gpu_scaler.sources.client import OK, Answer
@@ -104,9 +104,7 @@ def number(answer: Answer) -> float | None:
         raise errors.SourceMalformedError(
             f"{len(values)} elements instead of one number; sum(...) or max(...) makes one of them"
         )
-    if not demand.is_countable(values[0]):
-        raise errors.SourceMalformedError(f"{values[0]:g} instead of a number from 0 to below 2^53")
-    return values[0]
+    return bodies.countable(values[0])
 
 
 def _labels(metric: Any) -> Mapping[str, str]:  # noqa: ANN401 - JSON is whatever came in

@@ -73,8 +73,8 @@ NOTIFICATIONS = Metric(
     "keda_gpu_scaler_webhook_notifications_total",
     "counter",
     ("sender", "code"),
-    "Messages to the webhook, by the HTTP status of the answer: alertmanager, grafana, "
-    "grafana-dashboard, or unknown for what was not read.",
+    "Messages to the webhook, by the HTTP status of the answer and by who sent them: alertmanager, "
+    "grafana, grafana-dashboard, or unknown for what was not read.",
 )
 ALERTS = Metric(
     "keda_gpu_scaler_alerts_firing",
@@ -86,8 +86,8 @@ PEERS = Metric(
     "keda_gpu_scaler_peers",
     "gauge",
     ("state",),
-    "Replicas of the scaler that could be told of alerts when they were last asked for theirs: "
-    "reachable or unreachable.",
+    "Addresses of replicas of the scaler, its own among them, when they were last told of alerts "
+    "or asked for theirs: reachable or unreachable.",
 )
 VALUE = Metric(
     "keda_gpu_scaler_trigger_value",

@@ -14,9 +14,6 @@ from keda_gpu_scaler.alerts import wire
 from keda_gpu_scaler.web import asking
 from keda_gpu_scaler.web.webhook import OFF, Webhook
 
-BODY_BYTES = 16 * 2**20
-"""As many alerts as a book holds, several times over."""
-
 
 def routes(hook: Webhook | None) -> list[Route]:
     """Return the routes for other replicas; without a webhook they say how to have one."""
@@ -27,7 +24,7 @@ def routes(hook: Webhook | None) -> list[Route]:
 
     async def learn(request: Request) -> Response:
         admitted = _admitted(hook, request)
-        payload = await asking.payload(request, admitted.body_seconds, BODY_BYTES)
+        payload = await asking.payload(request, admitted.body_seconds, wire.LONGEST_BYTES)
         try:
             admitted.alerts.merge(wire.read(payload))
         except errors.RequestError as error:

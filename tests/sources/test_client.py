@@ -386,9 +386,8 @@ async def test_a_file_without_a_token_is_named_and_not_shown(
         with pytest.raises(errors.SourceUnreachableError) as raised:
             await made.get(server.url)
 
-    assert (
-        str(raised.value) == f"the bearer token file {token} does not hold one visible ASCII token"
-    )
+    message = f"the bearer token file {token} does not hold one token of visible ASCII"
+    assert str(raised.value) == message
     assert SECRET not in shown(raised.value)
     assert not server.requests
 

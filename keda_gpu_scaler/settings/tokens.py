@@ -1,0 +1,26 @@
+"""Tokens in files, read again whenever they are needed: what rotates them writes the files anew."""
+
+from pathlib import Path
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.settings import endpoints
+
+
+def held_by(path: Path, name: str) -> str:
+    """Return the token that a file holds now.
+
+    Args:
+        path: the file.
+        name: what people call it, for the message.
+
+    Raises:
+        errors.SettingsError: it cannot be read, or holds no token.
+    """
+    try:
+        return endpoints.token(path.read_text(encoding="utf-8").strip())
+    except OSError as error:
+        raise errors.SettingsError(f"{name} cannot be read: {error.strerror}") from error
+    except ValueError:
+        # Not chained: the cause of a decoding error shows what is in the file.
+        message = f"{name} does not hold one token of visible ASCII"
+        raise errors.SettingsError(message) from None
