@@ -112,6 +112,8 @@ def test_a_selection_about_now_is_sent_as_it_is(given: str) -> None:
         pytest.param(MEAN.replace("FROM", 'iNtO"y" FROM'), "writes nothing", id="mixed case"),
         pytest.param(MEAN.replace(" FROM", 'πINTO "y" FROM'), "writes nothing", id="after a token"),
         pytest.param(MEAN.replace(" FROM", '/**/INTO "y" FROM'), "writes nothing", id="comments"),
+        pytest.param(MEAN.replace(" FROM", '*1.0into "y" FROM'), "writes nothing", id="a number"),
+        pytest.param(MEAN.replace(" FROM", '*.5INTO "y" FROM'), "writes nothing", id="a fraction"),
         pytest.param(MEAN.partition(" WHERE")[0], "a time range such as", id="no time"),
         pytest.param(f"{MEAN}\0", "without control characters", id="NUL"),
         pytest.param(f"{MEAN}\r", "without control characters", id="carriage return"),

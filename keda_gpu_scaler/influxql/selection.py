@@ -10,7 +10,8 @@ import re
 
 LONGEST_CHARACTERS = 4096
 _SELECT = re.compile(r"[ \t\n]*select\b", re.ASCII | re.IGNORECASE)
-_INTO = re.compile(r"\binto\b", re.ASCII | re.IGNORECASE)
+# A number ends where a letter begins: in `1.0into` InfluxDB reads two words.
+_INTO = re.compile(r"(?<![a-z_])into\b", re.ASCII | re.IGNORECASE)
 _NOW = re.compile(r"\bnow[ \t\n]*\(", re.ASCII | re.IGNORECASE)
 
 
