@@ -20,6 +20,8 @@ from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 FORGET_SECONDS = 600.0
 """What nobody wanted to know for this long no longer counts, and is forgotten."""
 LOOK_SECONDS = 60.0
+OVERDUE_SECONDS = 1.0
+"""Whoever wants to know asks when it is due, or a second later, where one poll got one decision."""
 
 
 class _Key(NamedTuple):
@@ -85,13 +87,19 @@ class Demands:
         return demand
 
     def due_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
-        """Return in how many seconds there can be a newer demand; infinite without one."""
+        """Return in how many seconds to look for a newer demand; infinite without one.
+
+        What was not asked for when it was due is wanted by nobody: something else says active. That
+        may end with any evaluation, and is looked for once per interval.
+        """
         if spec.demand is None:
             return math.inf
+        interval_seconds = self._interval_seconds(spec.source)
         question = self._questions.get(self._key(scaled_object, spec, spec.demand))
         if question is None:
-            return 0.0
-        return max(0.0, question.due_seconds(self._interval_seconds(spec.source)))
+            return interval_seconds
+        due_seconds = question.due_seconds(interval_seconds)
+        return interval_seconds if due_seconds < -OVERDUE_SECONDS else max(0.0, due_seconds)
 
     async def close(self) -> None:
         """End what is under way."""
