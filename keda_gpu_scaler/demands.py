@@ -20,6 +20,11 @@ from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
 FORGET_SECONDS = 600.0
 """What nobody wanted to know for this long no longer counts, and is forgotten."""
 LOOK_SECONDS = 60.0
+QUESTIONS_PER_SOURCE = 2000
+"""By the usual budget each has its turn every 200 s; more would silence those there are."""
+TOO_MANY = f"too many different demandQueries, more than {QUESTIONS_PER_SOURCE:,}"
+OVERDUE_SECONDS = 1.0
+"""Whoever wants to know asks when it is due, or a second later, where one poll got one decision."""
 
 
 class _Key(NamedTuple):
@@ -77,33 +82,50 @@ class Demands:
         """
         self._let_go()
         question = self._question(self._key(scaled_object, spec, wanted), scaled_object.namespace)
-        if question.due_seconds(self._interval_seconds(spec.source)) <= 0:
-            question.launch(self._turn_seconds(spec.source))
-        await question.waited(deadline)
-        demand = question.demand(spec.max_age_seconds)
+        if question is None:
+            demand = Demand(None, f"source {spec.source}: {TOO_MANY}")
+        else:
+            demand = await self._asked(question, spec, deadline)
         self._observe(facts.DemandKnown(scaled_object, spec, demand))
         return demand
 
     def due_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
-        """Return in how many seconds there can be a newer demand; infinite without one."""
+        """Return in how many seconds to look for a newer demand; infinite without one.
+
+        What was not asked for when it was due is wanted by nobody: something else says active. That
+        may end with any evaluation, and is looked for once per interval.
+        """
         if spec.demand is None:
             return math.inf
+        interval_seconds = self._interval_seconds(spec.source)
         question = self._questions.get(self._key(scaled_object, spec, spec.demand))
         if question is None:
-            return 0.0
-        return max(0.0, question.due_seconds(self._interval_seconds(spec.source)))
+            return interval_seconds
+        due_seconds = question.due_seconds(interval_seconds)
+        return interval_seconds if due_seconds < -OVERDUE_SECONDS else max(0.0, due_seconds)
 
     async def close(self) -> None:
         """End what is under way."""
         for question in self._questions.values():
             await question.close()
 
+    async def _asked(self, question: Question, spec: TriggerSpec, deadline: float) -> Demand:
+        """Return what a question gives; where turns are rare, its number counts for two of them."""
+        if question.due_seconds(self._interval_seconds(spec.source)) <= 0:
+            question.launch(self._turn_seconds(spec.source))
+        await question.waited(deadline)
+        usable_seconds = 2 * self._interval_seconds(spec.source)
+        return question.demand(max(spec.max_age_seconds, usable_seconds))
+
     def _key(self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec) -> _Key:
         alone = self._sources[spec.source].is_per_namespace
         return _Key(spec.source, scaled_object.namespace if alone else "", wanted.text)
 
-    def _question(self, key: _Key, namespace: str) -> Question:
+    def _question(self, key: _Key, namespace: str) -> Question | None:
+        """Return the question, which begins with this; None: its source has too many already."""
         if key not in self._questions:
+            if self._sharing[key.source] >= QUESTIONS_PER_SOURCE:
+                return None
             source = self._sources[key.source].within(namespace)
             self._questions[key] = Question(key.side, source, key.text, self._observe, self._clock)
             self._sharing[key.source] += 1
@@ -116,6 +138,7 @@ class Demands:
         self._looked_at = self._clock()
         for key, question in list(self._questions.items()):
             if question.is_idle(FORGET_SECONDS):
+                question.cancel()
                 del self._questions[key]
         self._sharing = Counter(key.source for key in self._questions)
 

@@ -88,7 +88,7 @@ class Evaluator:
         await self._feeds.close()
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
-        """Return how long it takes until there can be something new to say."""
+        """Return how long after an evaluation there can be something new to say."""
         due_seconds = self._demands.due_seconds(scaled_object, spec)
         return max(SAME_POLL_SECONDS, min(self._feeds.step_seconds(spec.source), due_seconds))
 

@@ -58,8 +58,9 @@ class Question:
         return interval_seconds if is_overdue else left + interval_seconds
 
     def is_idle(self, seconds: float) -> bool:
-        """Tell whether nobody has wanted to know for so long."""
-        return not self._is_under_way() and self._wanted_at < self._clock() - seconds
+        """Tell whether nobody has wanted to know for so long, and it is not being asked now."""
+        is_being_asked = self._is_under_way() and self._asked_at <= self._clock()
+        return not is_being_asked and self._wanted_at < self._clock() - seconds
 
     def launch(self, turn_seconds: float) -> None:
         """Ask when its turn comes; the answer comes by itself."""
@@ -70,9 +71,12 @@ class Question:
         )
 
     async def waited(self, deadline: float) -> None:
-        """Wait for the answer under way, where there is hope that it comes soon."""
+        """Wait for the answer under way, where there is hope that it comes soon.
+
+        There is none where it is not even asked before the deadline.
+        """
         self._wanted_at = self._clock()
-        if self._flight is not None and self._is_prompt:
+        if self._flight is not None and self._is_prompt and self._asked_at <= deadline:
             left = min(deadline, self._asked_at + SLOW_SECONDS) - self._clock()
             await asyncio.wait({self._flight}, timeout=max(0.0, left))
         self._collect()
@@ -84,10 +88,15 @@ class Question:
             return Demand(self._value)
         return Demand(None, self._trouble or f"source {self._source_name}: no newer answer")
 
-    async def close(self) -> None:
-        """End the asking under way, if there is one."""
+    def cancel(self) -> None:
+        """Let the asking under way end, if there is one."""
         if self._flight is not None:
             self._flight.cancel()
+
+    async def close(self) -> None:
+        """End the asking under way, if there is one."""
+        self.cancel()
+        if self._flight is not None:
             await asyncio.wait({self._flight})
 
     def _is_under_way(self) -> bool:

@@ -68,8 +68,10 @@ def _shifted(draw: st.DrawFn) -> str:
 def _ranges(draw: st.DrawFn, nested: _Nested) -> str:
     if draw(st.booleans()):
         return f"{draw(selectors())}[{draw(_DURATIONS)}]{draw(_SHIFTS)}"
-    step = draw(st.sampled_from(["", "15s", "30s"]))
-    return f"({draw(nested)})[{draw(_DURATIONS)}:{step}]{draw(_SHIFTS)}"
+    inner = draw(nested)
+    # Steps multiply, and those that are named by nobody are many: of them, the innermost alone.
+    step = draw(st.sampled_from(["30s", "1m"] if ":" in inner else ["", "30s", "1m"]))
+    return f"({inner})[{draw(_DURATIONS)}:{step}]{draw(_SHIFTS)}"
 
 
 @st.composite

@@ -4,12 +4,12 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import facts
+from keda_gpu_scaler import demands, facts
 from keda_gpu_scaler.demand import Demand, Pace
 from keda_gpu_scaler.demands import Demands
 from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
@@ -52,10 +52,14 @@ class Bench:
         self.clock.seconds += seconds
         return await self.ask()
 
+    @property
+    def flights(self) -> set["asyncio.Task[Any]"]:
+        """Return what is asked, or waits for its turn."""
+        return {task for task in asyncio.all_tasks() if task.get_name().startswith("demand-")}
+
     async def landed(self) -> None:
         """Wait until nothing is asked any more."""
-        flights = [task for task in asyncio.all_tasks() if task.get_name().startswith("demand-")]
-        if flights:
+        if flights := self.flights:
             await asyncio.wait(flights)
 
     def due(self, *texts: str) -> list[float]:
@@ -102,8 +106,13 @@ async def test_a_question_is_asked_again_when_its_interval_is_over(bench: Bench)
     assert len(bench.source.numbers_asked) == 2
 
 
-async def test_there_is_something_new_at_once_before_the_firstdemanding(bench: Bench) -> None:
+async def test_what_nobody_asks_for_is_looked_for_once_per_interval(bench: Bench) -> None:
+    assert bench.due(WAITING) == [5.0]
+    await bench.ask()
+    bench.clock.seconds += 6
     assert bench.due(WAITING) == [0.0]
+    bench.clock.seconds += 0.1
+    assert bench.due(WAITING) == [5.0]
     assert bench.demands.due_seconds(BERT, spec()) == math.inf
 
 
@@ -252,7 +261,57 @@ async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() 
     for _ in range(11):
         bench.clock.seconds += 60
         await bench.ask(demanding(first))
-    assert bench.due(first, others[0]) == [0.05, 0.0]
+    assert bench.due(first) == [0.05]
+
+
+async def test_more_expressions_than_a_source_takes_silence_none_of_those_there_are() -> None:
+    bench = Bench()
+    texts = _texts(demands.QUESTIONS_PER_SOURCE)
+    bench.source.numbers[texts[0]] = 1.0
+    for text in texts:
+        await bench.ask(demanding(text), patience=0)
+    assert await bench.ask(demanding(texts[0])) == Demand(1.0)
+    refused = await bench.ask()
+    assert refused == Demand(
+        None, "source default: too many different demandQueries, more than 2,000"
+    )
+    assert bench.of(facts.DemandKnown)[-1].demand == refused
+    await bench.demands.close()
+
+
+async def test_nobody_waits_for_a_turn_that_comes_after_his_time() -> None:
+    bench = Bench(Pace(queries_per_second=0.01))
+    await bench.ask(demanding("first"), patience=0)
+    async with asyncio.timeout(1):
+        assert (await bench.ask()).value is None
+    assert bench.due(WAITING) == [100.0]
+    await bench.demands.close()
+
+
+async def test_a_number_counts_until_it_can_be_asked_for_twice_however_rarely_that_is() -> None:
+    bench = Bench(Pace(queries_per_second=0.01))
+    bench.source.numbers[WAITING] = 7.0
+    assert await bench.ask() == Demand(7.0)
+    bench.source.number_gate = asyncio.Event()
+    bench.clock.seconds += 200
+    assert await bench.ask(patience=0) == Demand(7.0)
+    bench.clock.seconds += 1
+    assert (await bench.ask(patience=0)).value is None
+    await bench.demands.close()
+
+
+async def test_what_waits_for_its_turn_and_nobody_wants_any_more_is_never_asked() -> None:
+    bench = Bench(Pace(queries_per_second=0.001))
+    for text in ("first", "second"):
+        await bench.ask(demanding(text))
+    (waiting,) = bench.flights
+    bench.clock.seconds += demands.FORGET_SECONDS + 1
+    await bench.ask(patience=0)
+    async with asyncio.timeout(1):
+        await asyncio.wait({waiting})
+    assert waiting.cancelled()
+    assert bench.source.numbers_asked == ["first"]
+    await bench.demands.close()
 
 
 async def test_a_source_per_namespace_is_asked_for_each_of_them(bench: Bench) -> None:

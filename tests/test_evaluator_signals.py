@@ -145,12 +145,32 @@ async def test_the_demand_alone_needs_no_gpu_to_be_known(bench: Bench) -> None:
 
 
 async def test_there_is_news_when_the_demand_can_be_asked_again(bench: Bench) -> None:
-    assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 1.0
     await bench.ask(DEMAND)
     assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 5.0
     bench.clock.seconds += 4.9
     assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 1.0
     assert bench.evaluator.until_news_seconds(BERT, spec()) == STEP
+
+
+async def test_a_demand_that_nobody_asks_for_is_not_looked_for_each_second(bench: Bench) -> None:
+    """A busy workload's is overdue for as long as it is busy."""
+    bench.source.world = World(PODS)
+    looks, ends_at = 0, bench.clock.seconds + 60
+    while bench.clock.seconds < ends_at:
+        assert (await bench.ask(DEMAND)).signal
+        bench.clock.seconds += bench.evaluator.until_news_seconds(BERT, DEMAND)
+        looks += 1
+    assert (looks, bench.source.numbers_asked) == (12, [])
+
+
+async def test_a_demand_that_was_asked_for_before_is_not_looked_for_each_second_either(
+    bench: Bench,
+) -> None:
+    await bench.ask(DEMAND)
+    bench.alerts.alert = "GpuBusy"
+    bench.clock.seconds += 7
+    assert (await bench.ask(DEMAND)).signal
+    assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 5.0
 
 
 async def test_nothing_is_decided_anew_within_a_step_except_that_the_demand_says_so(

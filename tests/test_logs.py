@@ -332,18 +332,15 @@ def test_a_users_own_query_is_told_of_when_it_changes(
 
 def test_a_demand_is_told_by_its_short_name_once_at_debug(lines: LogCapture) -> None:
     observe = logs.LogObserver()
-    trigger = triggers.demanding("sum(waiting)")
+    trigger = triggers.demanding('sum(waiting{token="hunter2"})')
     wanted = trigger.demand
     assert wanted is not None
     for _ in range(2):
         observe(replace(evaluated(), spec=trigger))
     (line,) = named(lines, "trigger.demand")
-    assert (line["log_level"], line["query"], line["promql"]) == (
-        "debug",
-        wanted.name,
-        "sum(waiting)",
-    )
-    assert line["scaled_object"] == "bert"
+    assert (line["log_level"], line["query"]) == ("debug", wanted.name)
+    assert (line["namespace"], line["scaled_object"]) == ("ml", "bert")
+    assert "hunter2" not in str(lines.entries)
 
 
 def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:

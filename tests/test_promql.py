@@ -364,3 +364,35 @@ def test_what_is_no_number_is_refused_with_its_place(text: str, expected: str) -
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the words are what is looked at
         promql.number(text, Policy.NAMESPACED, "ml")
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("policy", [Policy.NAMESPACED, Policy.ALLOW])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sum_over_time(sum_over_time(vector(1)[30m:1ms])[30m:1ms])",
+        "max_over_time(load[10001ms:1ms])",
+        "max_over_time(vector(1)[10001s:])",
+        "1 + -(max_over_time(max_over_time(load[101s:])[100s:]))",
+        "quantile_over_time(0.5, rate(load[1m])[2d:15s])",
+    ],
+)
+def test_subqueries_of_too_many_steps_are_refused(text: str, policy: Policy) -> None:
+    with pytest.raises(ValueError, match="subqueries take at most 10,000 steps, multiplied"):
+        promql.number(text, policy, "ml")
+    assert "10,000 steps" in refusal(text, policy)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_over_time(load[10s:1ms])",
+        "max_over_time(rate(load[5m])[50m:])",
+        "max_over_time(max_over_time(load[100s:])[100s:])",
+        "max_over_time(load[50m:1s]) + max_over_time(load[40m:1s]) + max_over_time(load[1h:1s])",
+        "max_over_time(max_over_time(load[1m:2m])[50m:300ms])",
+    ],
+)
+def test_subqueries_as_people_write_them_are_not(text: str) -> None:
+    assert promql.number(text, Policy.ALLOW, "ml") == text
+    assert own(text, Policy.ALLOW).text == text

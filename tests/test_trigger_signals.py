@@ -211,11 +211,12 @@ def test_a_demand_that_scales_needs_the_sum_for_the_load() -> None:
     assert "expected a number" in mistake(average | {"demandThreshold": "0"})
 
 
-def test_the_load_cannot_have_the_name_of_the_demand() -> None:
+@pytest.mark.parametrize("name", [demand.METRIC_NAME, "GPU-Demand"])
+def test_the_load_cannot_have_the_name_of_the_demand(name: str) -> None:
     for given_ones in (MINIMAL, DEMAND):
-        line = mistake(given_ones | {"metricName": demand.METRIC_NAME})
+        line = mistake(given_ones | {"metricName": name})
         assert line == (
-            '- metricName: "gpu-demand"; expected another name: this one is that of the demand'
+            f'- metricName: "{name}"; expected another name: this one is that of the demand'
         )
     assert parse(DEMAND | {"metricName": "gpu-demand-2"}).metric_name == "gpu-demand-2"
 

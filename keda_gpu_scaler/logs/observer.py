@@ -108,12 +108,11 @@ class LogObserver:
     def _explain(self, fact: facts.Evaluated) -> None:
         """Write what to ask a Prometheus by hand, which knows names and owners alone.
 
-        A query of the user's own is known to whoever wrote it, and not what became of it.
+        A query of the user's own is known to whoever wrote it, and may have come out of a Secret.
         """
         demand = fact.spec.demand
         if demand is not None:
-            named = {"query": demand.name, "promql": demand.text}
-            self._logger.debug("trigger.demand", **described.whose(fact), **named)
+            self._logger.debug("trigger.demand", **described.whose(fact), query=demand.name)
         if fact.spec.query is not None or isinstance(fact.spec.pods, Selected | ScaleTarget):
             return
         owned = fact.decision.evidence is Basis.KUBE_STATE_METRICS

@@ -16,6 +16,10 @@ from keda_gpu_scaler.promql import confinement, reading, tree, writing
 LARGEST_REACH_SECONDS = 3600.0
 """Whatever a query asks for is asked for again and again."""
 _SELECTORS = 20
+_STEPS = 10_000
+"""An hour in steps of a second, with room; nested subqueries multiply theirs."""
+_USUAL_STEP_SECONDS = 1.0
+"""Of a subquery that names no step: its server's own, which is hardly ever shorter."""
 _UNCONFINED = frozenset({"info"})
 """Functions that read series which no selector names."""
 
@@ -53,6 +57,7 @@ def allowed(text: str, read: Callable[[str], Expr], policy: Policy, namespace: s
     """
     _check_not_denied(policy)
     root = read(text)
+    _check_affordable(root)
     if policy is Policy.ALLOW:
         return Allowed(root, text, writing.nothing)
     _check_confinable(root)
@@ -100,6 +105,16 @@ def _check_not_denied(policy: Policy) -> None:
         raise ValueError(
             "none: own PromQL is denied here; whoever runs the scaler can allow it with "
             "KEDA_GPU_SCALER_OWN_PROMQL"
+        )
+
+
+def _check_affordable(root: Expr) -> None:
+    """Refuse what a server would work on for minutes, and be asked again meanwhile."""
+    if tree.most_steps(root, _USUAL_STEP_SECONDS) > _STEPS:
+        raise ValueError(
+            f"a PromQL expression whose subqueries take at most {_STEPS:,} steps, multiplied where "
+            f"they are nested; one that names no step counts as if it were "
+            f"{_USUAL_STEP_SECONDS:g}s"
         )
 
 

@@ -119,6 +119,20 @@ def reaches(node: Expr, outer_seconds: float = 0.0) -> Iterator[Reach]:
         yield from reaches(child, outer_seconds)
 
 
+def most_steps(node: Expr, step_seconds: float) -> float:
+    """Return how often the innermost expression of nested subqueries is evaluated, at most.
+
+    Args:
+        node: the expression.
+        step_seconds: that of a subquery which names none.
+    """
+    below = max((most_steps(child, step_seconds) for child in children(node)), default=1.0)
+    if not isinstance(node, SubqueryExpr) or node.range is None:
+        return below
+    step = node.step.total_seconds() if node.step is not None else step_seconds
+    return below * max(1.0, node.range.total_seconds() / step)
+
+
 def is_faithful(root: Expr) -> bool:
     """Tell whether a series that exists always shows as an element: then absence means something.
 

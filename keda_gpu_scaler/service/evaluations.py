@@ -45,7 +45,7 @@ class Evaluations(Protocol):
     def until_news_seconds(
         self, scaled_object: spec.ScaledObject, trigger_spec: spec.TriggerSpec, /
     ) -> float:
-        """Tell how long it takes until there can be something new to say."""
+        """Tell how long after an evaluation there can be something new to say."""
 
     def listen(
         self, scaled_object: spec.ScaledObject, call: Callable[[], None], /

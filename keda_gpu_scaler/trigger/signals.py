@@ -63,9 +63,12 @@ def demand(
 
 
 def metric_name(reader: Reader, usual: str) -> str:
-    """Return the name of the load's metric, which is never that of the demand's."""
+    """Return the name of the load's metric, which is never that of the demand's.
+
+    KEDA compares the names of a trigger's metrics without regard to case.
+    """
     name = reader.read("metricName", values.metric_name, usual)
-    if name == METRIC_NAME:
+    if name.lower() == METRIC_NAME:
         reader.refuse("metricName", "expected another name: this one is that of the demand")
     return name
 
