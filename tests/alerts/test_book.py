@@ -154,12 +154,28 @@ def test_an_alert_that_only_timed_out_fires_again_with_its_old_beginning(bench: 
     assert bench.firing is None
 
 
-def test_an_end_that_is_sent_again_is_no_later_one(bench: Bench) -> None:
+def test_an_end_that_is_sent_again_ends_what_a_late_message_revived(bench: Bench) -> None:
+    bench.fires(9_990)
+    bench.clock.now = 10_110
+    bench.ends(9_990, 10_100)
+    bench.clock.now = 10_125
+    bench.fires(9_990)
+    assert bench.firing == "Alert a"
+    for now in (10_140, 10_500):
+        bench.clock.now = now
+        bench.ends(9_990, 10_100)
+        assert bench.firing is None
+    bench.clock.now += LATE_SECONDS
+    bench.fires(9_990)
+    assert bench.firing == "Alert a"
+
+
+def test_the_end_of_an_earlier_time_that_is_sent_again_ends_nothing(bench: Bench) -> None:
     bench.fires(9_000)
-    bench.ends(9_000, 9_999)
-    bench.clock.now += LATE_SECONDS + 1
-    bench.fires(9_000)
-    bench.ends(9_000, 9_999)
+    bench.ends(9_000, 9_500)
+    bench.fires(9_600)
+    bench.clock.now += 60
+    bench.ends(9_000, 9_500)
     assert bench.firing == "Alert a"
 
 
