@@ -13,6 +13,9 @@ from keda_gpu_scaler.spec import ScaledObject
 
 LIMIT = 10_000
 """Far more than any cluster has ScaledObjects that alerts wake; a few MB."""
+AHEAD_SECONDS = 60.0
+"""No replica's clock is further ahead. What one claims to have heard later than that would stay in
+the book for ever, and above all that is heard here."""
 
 
 class Alerts:
@@ -72,11 +75,12 @@ class Alerts:
         return [self._entries[entry.key] for entry in said if self._learn(entry, now)]
 
     def merge(self, entries: Iterable[Entry]) -> None:
-        """Take what another replica knows."""
+        """Take what another replica knows; pass over what it cannot have heard yet."""
         self.expire()
         now = self._clock()
         for entry in entries:
-            self._learn(entry, now)
+            if entry.newest_at <= now + AHEAD_SECONDS:
+                self._learn(entry, now)
 
     def entries(self) -> list[Entry]:
         """Return all that is known, for other replicas."""

@@ -3,8 +3,9 @@
 import pytest
 
 from keda_gpu_scaler import facts
-from keda_gpu_scaler.alerts import Alerts, Notice
-from keda_gpu_scaler.alerts.entry import LATE_SECONDS, Key
+from keda_gpu_scaler.alerts import Alerts, Entry, Notice
+from keda_gpu_scaler.alerts.book import AHEAD_SECONDS
+from keda_gpu_scaler.alerts.entry import LATE_SECONDS, NEVER, Key
 from keda_gpu_scaler.spec import ScaledObject
 from tests.clocks import Clock
 
@@ -274,3 +275,16 @@ def test_the_other_replica_learns_all_of_it(bench: Bench) -> None:
     assert other.alerts.entries() == bench.alerts.entries()
     assert other.firing == "Alert a"
     assert other.told == [("Alert a", True)]
+
+
+@pytest.mark.parametrize(
+    ("heard", "told"), [(AHEAD_SECONDS + 1, NEVER), (NEVER, AHEAD_SECONDS + 1), (0, 1e300)]
+)
+def test_what_another_replica_cannot_have_heard_yet_is_passed_over(
+    bench: Bench, heard: float, told: float
+) -> None:
+    now, key = bench.clock.now, Key(BERT, "a")
+    ahead = Entry(key, "Ahead", now, heard_at=now + heard, ended_at=now, told_at=now + told)
+    allowed = Entry(Key(BERT, "b"), "Alert b", began_at=now, heard_at=now + AHEAD_SECONDS)
+    bench.alerts.merge([ahead, allowed])
+    assert bench.alerts.entries() == [allowed]
