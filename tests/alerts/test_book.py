@@ -47,6 +47,11 @@ class Bench:
         return self.alerts.firing(BERT)
 
     @property
+    def reasons(self) -> list[str]:
+        """Why they changed."""
+        return [fact.reason for fact in self.facts if isinstance(fact, facts.AlertChanged)]
+
+    @property
     def told(self) -> list[tuple[str, bool]]:
         """The changes that were told, in order."""
         return [
@@ -288,3 +293,16 @@ def test_what_another_replica_cannot_have_heard_yet_is_passed_over(
     allowed = Entry(Key(BERT, "b"), "Alert b", began_at=now, heard_at=now + AHEAD_SECONDS)
     bench.alerts.merge([ahead, allowed])
     assert bench.alerts.entries() == [allowed]
+
+
+def test_the_reason_of_a_change_is_who_said_so(bench: Bench) -> None:
+    other = Bench()
+    bench.fires(9_990)
+    other.alerts.merge(bench.alerts.entries())
+    bench.ends(9_990, 9_999)
+    other.alerts.merge(bench.alerts.entries())
+    assert bench.reasons == ["a message says that it fires", "a message says that it is resolved"]
+    assert other.reasons == [
+        "another replica says that it fires",
+        "another replica says that it is resolved",
+    ]
