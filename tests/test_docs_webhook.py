@@ -67,6 +67,11 @@ def test_the_route_repeats_itself_within_the_lifetime_of_an_alert() -> None:
     assert durations.parse(route["repeat_interval"]) < settings.WebhookSettings().lifetime_seconds
 
 
+def test_what_the_route_says_next_of_an_alert_is_not_taken_for_a_late_message() -> None:
+    (route,) = block("receivers")["route"]["routes"]
+    assert durations.parse(route["group_interval"]) > entry.LATE_SECONDS
+
+
 def test_the_scaled_object_is_the_one_of_the_rule_and_says_nothing_of_alerts() -> None:
     document = kind("ScaledObject")
     (one,) = document["spec"]["triggers"]

@@ -33,12 +33,14 @@ def test_an_alert_that_begins_and_one_that_ends_are_lines_with_their_reason(
     lines: LogCapture,
 ) -> None:
     observe = logs.LogObserver()
-    observe(facts.AlertChanged(BERT, "Busy", fires=True, reason="it fires"))
-    observe(facts.AlertChanged(BERT, "Busy", fires=False, reason="it is resolved"))
+    observe(facts.AlertChanged(BERT, "Busy", fires=True, reason="a message says that it fires"))
+    observe(
+        facts.AlertChanged(BERT, "Busy", fires=False, reason="a message says that it is resolved")
+    )
     whose = {"namespace": "ml", "scaled_object": "bert", "alert": "Busy", "log_level": "info"}
     assert [dict(line) for line in lines.entries] == [
-        {"event": "alert.fires", "reason": "it fires", **whose},
-        {"event": "alert.ended", "reason": "it is resolved", **whose},
+        {"event": "alert.fires", "reason": "a message says that it fires", **whose},
+        {"event": "alert.ended", "reason": "a message says that it is resolved", **whose},
     ]
 
 

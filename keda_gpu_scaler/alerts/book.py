@@ -13,6 +13,9 @@ from keda_gpu_scaler.spec import ScaledObject
 
 LIMIT = 10_000
 """Far more than any cluster has ScaledObjects that alerts wake; a few MB."""
+AHEAD_SECONDS = 60.0
+"""No replica's clock is further ahead. What one claims to have heard later than that would stay in
+the book for ever, and above all that is heard here."""
 
 
 class Alerts:
@@ -69,14 +72,16 @@ class Alerts:
         self.expire()
         now = self._clock()
         said = [noted(notice, self._entries.get(notice.key), now) for notice in notices]
-        return [self._entries[entry.key] for entry in said if self._learn(entry, now)]
+        learnt = [entry for entry in said if self._learn(entry, now, "a message")]
+        return [self._entries[entry.key] for entry in learnt]
 
     def merge(self, entries: Iterable[Entry]) -> None:
-        """Take what another replica knows."""
+        """Take what another replica knows; pass over what it cannot have heard yet."""
         self.expire()
         now = self._clock()
         for entry in entries:
-            self._learn(entry, now)
+            if entry.newest_at <= now + AHEAD_SECONDS:
+                self._learn(entry, now, "another replica")
 
     def entries(self) -> list[Entry]:
         """Return all that is known, for other replicas."""
@@ -88,12 +93,12 @@ class Alerts:
         for entry in [each for each in self._entries.values() if each.newest_at <= since]:
             self._forget(entry)
 
-    def _learn(self, entry: Entry, now: float) -> bool:
+    def _learn(self, entry: Entry, now: float, speaker: str) -> bool:
         """Merge an entry with what is known; tell whether it is in the book now."""
         known = self._entries.get(entry.key)
         if entry.newest_at <= now - self.lifetime_seconds or not (known or self._has_room()):
             return False
-        self._put(entry if known is None else merged(known, entry))
+        self._put(entry if known is None else merged(known, entry), speaker)
         return True
 
     def _has_room(self) -> bool:
@@ -101,7 +106,7 @@ class Alerts:
             self._forget(self._entries[next(iter(self._ended))])
         return len(self._entries) < self.limit
 
-    def _put(self, entry: Entry) -> None:
+    def _put(self, entry: Entry, speaker: str) -> None:
         firing = self._firing.get(entry.key.scaled_object, {})
         fired = entry.key in firing
         self._entries[entry.key] = entry
@@ -112,7 +117,8 @@ class Alerts:
             self._drop_firing(entry)
             self._ended.setdefault(entry.key)
         if entry.fires != fired:
-            self._tell(entry, "it fires" if entry.fires else "it is resolved", fires=entry.fires)
+            state = "it fires" if entry.fires else "it is resolved"
+            self._tell(entry, f"{speaker} says that {state}", fires=entry.fires)
 
     def _forget(self, entry: Entry) -> None:
         del self._entries[entry.key]

@@ -13,9 +13,9 @@ from keda_gpu_scaler.spec import ScaledObject
 NEVER = float("-inf")
 LATE_SECONDS = 10.0
 """A message can be this late: on its way, or sent anew after an answer that was lost. An alert that
-is said to fire later than this after it was said to have ended does fire again, even if it claims
-to have begun before: so says Alertmanager of one that it took for resolved because nobody mentioned
-it for a while."""
+is said to fire later than this after it was last said to have ended does fire again, even if it
+claims to have begun before: so says Alertmanager of one that it took for resolved because nobody
+mentioned it for a while."""
 TICK_SECONDS = 0.001
 """What is heard after something else is newer than that, whatever the clocks of replicas say."""
 
@@ -54,7 +54,7 @@ class Entry:
     ended_at: float = NEVER
     """Its newest end, by the sender's clock if it gave one."""
     told_at: float = NEVER
-    """When that end was first told."""
+    """When that end was last told."""
 
     @property
     def fires(self) -> bool:
@@ -92,13 +92,14 @@ def merged(one: Entry, other: Entry) -> Entry:
 
     The order of the two does not matter, nor how often and in which groups entries are merged.
     """
-    # An end that is told again is no news of a later one: it counts from the first time.
-    ended_at, negative_told_at = max((one.ended_at, -one.told_at), (other.ended_at, -other.told_at))
+    # An end that is told again holds against all that came before: what a late message revived
+    # ends with it.
+    ended_at, told_at = max((one.ended_at, one.told_at), (other.ended_at, other.told_at))
     return Entry(
         one.key,
         max(one.name, other.name),
         began_at=max(one.began_at, other.began_at),
         heard_at=max(one.heard_at, other.heard_at),
         ended_at=ended_at,
-        told_at=-negative_told_at,
+        told_at=told_at,
     )

@@ -3,7 +3,6 @@
 A replica may be of another version: fields that are new to it are passed over.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +12,10 @@ from keda_gpu_scaler.spec import ScaledObject
 
 LONGEST_BYTES = 16 * 2**20
 """As many alerts as a book holds, several times over."""
+LONGEST_TEXT = 256
+"""Of an alert's mark and of its name, in characters; what senders write is cut to less."""
+FARTHEST_SECONDS = 253_402_300_800.0
+"""The end of the year 9999, and of all times that a sender can write."""
 _TIMES = ("began_at", "heard_at", "ended_at", "told_at")
 
 
@@ -47,6 +50,8 @@ def _read(alert: object) -> Entry:
     if not all(isinstance(text, str) for text in texts):
         raise errors.RequestError("expected texts: namespace, scaled_object, alert, name")
     namespace, name, mark, shown = (str(text) for text in texts)
+    if max(len(mark), len(shown)) > LONGEST_TEXT:
+        raise errors.RequestError(f"expected alert and name of at most {LONGEST_TEXT} characters")
     if not (workload.is_namespace(namespace) and workload.is_name(name)):
         raise errors.RequestError("expected the names of a namespace and of a ScaledObject")
     times = {field: _time(alert, field) for field in _TIMES}
@@ -59,6 +64,6 @@ def _time(alert: Mapping[str, Any], field: str) -> float:
     at = alert.get(field)
     if at is None:
         return NEVER
-    if not isinstance(at, int | float) or not math.isfinite(at):
+    if not isinstance(at, int | float) or not abs(at) <= FARTHEST_SECONDS:
         raise errors.RequestError(f"expected {field} to be a number of seconds")
     return float(at)

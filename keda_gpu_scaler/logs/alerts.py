@@ -21,7 +21,8 @@ class AlertLog:
     """Writes a line where an alert begins or ends, a message is refused, a replica is lost."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._logger: FilteringBoundLogger = structlog.get_logger()
+        # Bound, because a logger that is not yet builds itself anew for each line.
+        self._logger: FilteringBoundLogger = structlog.get_logger().bind()
         self._refused: TTLCache[facts.Notified, bool] = TTLCache(
             WORDS_REMEMBERED, REPEAT_SECONDS, timer=clock
         )

@@ -45,7 +45,7 @@ def _notice(alert: object, scaled_object: ScaledObject | None) -> Notice:
         raise errors.RequestError("expected an object")
     labels, status = fields.labels(alert.get("labels")), alert.get("status")
     if status not in ("firing", "resolved"):
-        message = f"expected the status firing or resolved, found {fields.shown(str(status))}"
+        message = f"expected the status firing or resolved, found {fields.shown(status)}"
         raise errors.RequestError(message)
     return Notice(
         Key(scaled_object or fields.whose(labels), _mark(alert, labels)),
@@ -68,4 +68,4 @@ def _called(alert: object) -> str:
     """Return the name of an alert in brackets, as far as it has one."""
     labels = alert.get("labels") if isinstance(alert, dict) else None
     name = labels.get("alertname") if isinstance(labels, dict) else None
-    return "" if name is None else f" ({fields.shown(str(name))})"
+    return "" if name is None else f" ({fields.shown(name)})"

@@ -20,6 +20,8 @@ OBJECT_LABELS = ("scaled_object", "scaledObject", "scaledobject")
 NAME_CHARACTERS = 100
 """Of an alert's name that is shown in reasons and logs."""
 
+_CALLED: Mapping[type, str] = {list: "a list", dict: "an object"}
+
 
 class Sender(StrEnum):
     """Who wrote a message."""
@@ -97,11 +99,11 @@ def time(value: object, field: str) -> float | None:
     if value is None:
         return None
     try:
-        at = datetime.fromisoformat(str(value))
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         at = None
     if at is None or at.tzinfo is None:
-        raise errors.RequestError(f"expected {field} to be a time, found {shown(str(value))}")
+        raise errors.RequestError(f"expected {field} to be a time, found {shown(value)}")
     return None if at.year == 1 else at.timestamp()
 
 
@@ -110,7 +112,11 @@ def mark(found: object) -> str:
     return hashlib.sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
-def shown(text: str) -> str:
-    """Return a sender's words on one line, without control characters, cut to a bound."""
+def shown(value: object) -> str:
+    """Return a sender's words on one line, without control characters, cut to a bound.
+
+    Lists and objects are only called so: what is in them can be nested too deeply to be written.
+    """
+    text = _CALLED.get(type(value)) or str(value)
     safe = "".join(char if char.isprintable() else "?" for char in text)
     return safe if len(safe) <= NAME_CHARACTERS else f"{safe[:NAME_CHARACTERS]}…"

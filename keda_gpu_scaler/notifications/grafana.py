@@ -30,15 +30,15 @@ def read(payload: Json, scaled_object: ScaledObject | None) -> Notification:
     Raises:
         errors.RequestError: it has no state that Grafana knows.
     """
-    state = str(payload["state"])
-    if state not in STATES:
+    state = payload["state"]
+    if not isinstance(state, str) or state not in STATES:
         raise errors.RequestError(
             f"expected one of Grafana's states ({', '.join(STATES)}), found {fields.shown(state)}"
         )
     fires = STATES[state]
     if fires is None:
         return Notification(Sender.GRAFANA_DASHBOARD, (), passed_over=1)
-    name = fields.shown(str(payload.get("ruleName") or "a rule without a name"))
+    name = fields.shown(payload.get("ruleName") or "a rule without a name")
     try:
         whose = scaled_object or fields.whose(fields.labels(payload.get("tags") or {}))
     except errors.RequestError as error:
@@ -53,10 +53,9 @@ def _rule(payload: Json) -> list[str]:
     Its name is not a part of that: whoever renames a rule while it fires wants it to end all the
     same.
     """
+    number, url = fields.shown(payload.get("ruleId")), payload.get("ruleUrl")
     try:
-        grafana = urlsplit(str(payload.get("ruleUrl") or ""))._replace(
-            path="", query="", fragment=""
-        )
+        grafana = urlsplit(url if isinstance(url, str) else "")
     except ValueError:
-        return [str(payload.get("ruleId"))]
-    return [str(payload.get("ruleId")), grafana.geturl()]
+        return [number]
+    return [number, grafana._replace(path="", query="", fragment="").geturl()]

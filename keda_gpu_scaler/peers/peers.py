@@ -15,8 +15,6 @@ sender of the alert is waiting."""
 EXCHANGE_SECONDS = 30.0
 """A replica that missed something knows it after this time."""
 
-Resolve = Callable[[Sequence[str], float], Awaitable[addresses.Found]]
-
 
 class Peers:
     """The other replicas of the scaler, and the care of what all of them know."""
@@ -29,7 +27,7 @@ class Peers:
         observe: facts.Observer = facts.ignore,
         *,
         exchange_seconds: float = EXCHANGE_SECONDS,
-        resolve: Resolve = addresses.resolve,
+        look_up: addresses.LookUp = addresses.look_up,
     ) -> None:
         """Ask nobody yet.
 
@@ -39,10 +37,11 @@ class Peers:
             token: returns the token of this moment, or raises SettingsError.
             observe: is told of replicas that come and go.
             exchange_seconds: how often the others are asked.
-            resolve: finds the addresses of the targets, within some seconds.
+            look_up: finds the addresses of one name.
         """
         self._targets, self._alerts, self._observe = targets, alerts, observe
-        self._exchange_seconds, self._resolve = exchange_seconds, resolve
+        self._exchange_seconds = exchange_seconds
+        self._resolver = addresses.Resolver(look_up)
         self._line = Line(token, REQUEST_SECONDS)
         self._troubles: dict[str, str | None] = {}
         self._untold: list[Entry] = []
@@ -66,6 +65,7 @@ class Peers:
         if self._upkeep is not None:
             self._upkeep.cancel()
             await self.ended()
+        await self._resolver.close()
         await self._line.close()
 
     async def hand_on(self, entries: Sequence[Entry]) -> None:
@@ -96,8 +96,9 @@ class Peers:
         """Call every replica at the same time, and note who cannot be reached."""
         if not self._targets:
             return
-        found = await self._resolve(self._targets, LOOKUP_SECONDS)
-        peers = sorted(found.urls)
+        found = await self._resolver.resolve(self._targets, LOOKUP_SECONDS)
+        # Where names cannot be looked up, the replicas are where they were.
+        peers = sorted(found.urls | found.before)
         came = await asyncio.gather(*(_trouble(call(peer)) for peer in peers))
         self._note({**found.troubles, **dict(zip(peers, came, strict=True))})
 

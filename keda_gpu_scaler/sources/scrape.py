@@ -54,6 +54,7 @@ class ScrapeSource:
             timeout_seconds=settings.timeout_seconds,
             max_response_bytes=settings.max_response_bytes,
         )
+        self._resolver = addresses.Resolver()
         self._history = History(KEEP_SECONDS)
         self._trouble: str | None = None
         self._first_round = asyncio.Event()
@@ -73,6 +74,7 @@ class ScrapeSource:
         if self._rounds is not None:
             self._rounds.cancel()
             await asyncio.wait({self._rounds})
+        await self._resolver.close()
         await self._client.close()
 
     async def synchronize(self) -> None:
@@ -138,7 +140,7 @@ class ScrapeSource:
     async def _round(self, at: float) -> None:
         """Scrape every exporter once; a name that is not resolved is one that does not answer."""
         began = self._clock()
-        found = await addresses.resolve(self._settings.targets, self._settings.timeout_seconds)
+        found = await self._resolver.resolve(self._settings.targets, self._settings.timeout_seconds)
         shown: dict[str, list[Sample] | str] = {}
         for target, words in found.troubles.items():
             shown[target] = self._stated(target, began, words)

@@ -3,8 +3,9 @@
 import pytest
 
 from keda_gpu_scaler import facts
-from keda_gpu_scaler.alerts import Alerts, Notice
-from keda_gpu_scaler.alerts.entry import LATE_SECONDS, Key
+from keda_gpu_scaler.alerts import Alerts, Entry, Notice
+from keda_gpu_scaler.alerts.book import AHEAD_SECONDS
+from keda_gpu_scaler.alerts.entry import LATE_SECONDS, NEVER, Key
 from keda_gpu_scaler.spec import ScaledObject
 from tests.clocks import Clock
 
@@ -44,6 +45,11 @@ class Bench:
     def firing(self) -> str | None:
         """What fires for one object."""
         return self.alerts.firing(BERT)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why they changed."""
+        return [fact.reason for fact in self.facts if isinstance(fact, facts.AlertChanged)]
 
     @property
     def told(self) -> list[tuple[str, bool]]:
@@ -154,12 +160,28 @@ def test_an_alert_that_only_timed_out_fires_again_with_its_old_beginning(bench: 
     assert bench.firing is None
 
 
-def test_an_end_that_is_sent_again_is_no_later_one(bench: Bench) -> None:
+def test_an_end_that_is_sent_again_ends_what_a_late_message_revived(bench: Bench) -> None:
+    bench.fires(9_990)
+    bench.clock.now = 10_110
+    bench.ends(9_990, 10_100)
+    bench.clock.now = 10_125
+    bench.fires(9_990)
+    assert bench.firing == "Alert a"
+    for now in (10_140, 10_500):
+        bench.clock.now = now
+        bench.ends(9_990, 10_100)
+        assert bench.firing is None
+    bench.clock.now += LATE_SECONDS
+    bench.fires(9_990)
+    assert bench.firing == "Alert a"
+
+
+def test_the_end_of_an_earlier_time_that_is_sent_again_ends_nothing(bench: Bench) -> None:
     bench.fires(9_000)
-    bench.ends(9_000, 9_999)
-    bench.clock.now += LATE_SECONDS + 1
-    bench.fires(9_000)
-    bench.ends(9_000, 9_999)
+    bench.ends(9_000, 9_500)
+    bench.fires(9_600)
+    bench.clock.now += 60
+    bench.ends(9_000, 9_500)
     assert bench.firing == "Alert a"
 
 
@@ -258,3 +280,29 @@ def test_the_other_replica_learns_all_of_it(bench: Bench) -> None:
     assert other.alerts.entries() == bench.alerts.entries()
     assert other.firing == "Alert a"
     assert other.told == [("Alert a", True)]
+
+
+@pytest.mark.parametrize(
+    ("heard", "told"), [(AHEAD_SECONDS + 1, NEVER), (NEVER, AHEAD_SECONDS + 1), (0, 1e300)]
+)
+def test_what_another_replica_cannot_have_heard_yet_is_passed_over(
+    bench: Bench, heard: float, told: float
+) -> None:
+    now, key = bench.clock.now, Key(BERT, "a")
+    ahead = Entry(key, "Ahead", now, heard_at=now + heard, ended_at=now, told_at=now + told)
+    allowed = Entry(Key(BERT, "b"), "Alert b", began_at=now, heard_at=now + AHEAD_SECONDS)
+    bench.alerts.merge([ahead, allowed])
+    assert bench.alerts.entries() == [allowed]
+
+
+def test_the_reason_of_a_change_is_who_said_so(bench: Bench) -> None:
+    other = Bench()
+    bench.fires(9_990)
+    other.alerts.merge(bench.alerts.entries())
+    bench.ends(9_990, 9_999)
+    other.alerts.merge(bench.alerts.entries())
+    assert bench.reasons == ["a message says that it fires", "a message says that it is resolved"]
+    assert other.reasons == [
+        "another replica says that it fires",
+        "another replica says that it is resolved",
+    ]

@@ -113,6 +113,33 @@ def test_any_order_and_repetition_of_what_is_handed_on_gives_the_same_book(
     assert one.firing(BERT) == two.firing(BERT)
 
 
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 30), st.integers(0, REPLICAS - 1), st.booleans()),
+        min_size=1,
+        max_size=12,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_an_end_that_is_told_again_holds_whoever_hears_it(
+    said: list[tuple[int, int, bool]], random: Random
+) -> None:
+    clock = Clock(100_000.0)
+    replicas = [Alerts(LIFETIME, clock) for _ in range(REPLICAS)]
+    fires = Notice(KEY, "A", fires=True, starts_at=clock.now)
+    ends = Notice(KEY, "A", fires=False, starts_at=clock.now, ends_at=clock.now + 1)
+    last = {True: clock.now, False: clock.now}
+    replicas[0].hear([ends])
+    for seconds, replica, is_end in said:
+        clock.now += seconds
+        replicas[replica].hear([ends if is_end else fires])
+        last[is_end] = clock.now
+    _exchange(replicas, random)
+
+    truth = "A" if last[False] >= last[True] + LATE_SECONDS else None
+    assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
+
+
 def _exchange(replicas: list[Alerts], random: Random) -> None:
     """Have everybody ask everybody, in any order."""
     pairs = [(asking, asked) for asking in replicas for asked in replicas]

@@ -21,7 +21,7 @@ WRITTEN = {
     "ended_at": None,
     "told_at": None,
 }
-seconds = st.floats(allow_nan=False, allow_infinity=False)
+seconds = st.floats(-wire.FARTHEST_SECONDS, wire.FARTHEST_SECONDS)
 
 
 def test_an_entry_is_written_as_names_texts_and_seconds() -> None:
@@ -51,6 +51,11 @@ def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
         ({"alerts": [WRITTEN | {"scaled_object": ""}]}, "expected the names of a namespace"),
         ({"alerts": [WRITTEN | {"began_at": "1"}]}, "expected began_at to be a number"),
         ({"alerts": [WRITTEN | {"heard_at": float("inf")}]}, "expected heard_at to be a number"),
+        ({"alerts": [WRITTEN | {"heard_at": float("nan")}]}, "expected heard_at to be a number"),
+        ({"alerts": [WRITTEN | {"began_at": 1e300}]}, "expected began_at to be a number"),
+        ({"alerts": [WRITTEN | {"ended_at": -1e300}]}, "expected ended_at to be a number"),
+        ({"alerts": [WRITTEN | {"alert": "a" * 257}]}, "of at most 256 characters"),
+        ({"alerts": [WRITTEN | {"name": "a" * 257}]}, "of at most 256 characters"),
         ({"alerts": [WRITTEN | {"heard_at": None}]}, "expected heard_at or told_at"),
     ],
 )

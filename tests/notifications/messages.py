@@ -12,6 +12,14 @@ ENDED = "2026-11-21T11:30:00+01:00"
 ENDED_AT = 1_795_257_000.0
 
 
+def nested() -> list[Any]:
+    """Return a list in a list and so on, as deep as a message can have it and none is written."""
+    lists: list[Any] = []
+    for _ in range(1_000):
+        lists = [lists]
+    return lists
+
+
 def alert(*, fires: bool = True, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
     """Return one alert of Alertmanager."""
     labels = {"alertname": "Busy", "namespace": "ml", "scaled_object": "bert", "severity": "info"}

@@ -16,6 +16,7 @@ from tests.notifications.messages import (
     NONE,
     alert,
     group,
+    nested,
     of_dashboard,
     of_grafana,
 )
@@ -108,6 +109,16 @@ def test_what_would_help_is_said() -> None:
         ),
         (alert(startsAt="noon"), "alerts[0] (Busy): expected startsAt to be a time, found noon"),
         (alert(startsAt="2026-11-21T10:00:00"), "alerts[0] (Busy): expected startsAt to be a time"),
+        (alert(status=nested()), "alerts[0] (Busy): expected the status firing or resolved, found"),
+        (
+            alert(startsAt=nested()),
+            "alerts[0] (Busy): expected startsAt to be a time, found a list",
+        ),
+        (
+            alert(labels={"alertname": nested()}),
+            "alerts[0] (a list): expected labels that are an object of texts",
+        ),
+        (alert(startsAt={}), "alerts[0] (Busy): expected startsAt to be a time, found an object"),
         (alert(fires=False, endsAt=7), "alerts[0] (Busy): expected endsAt to be a time, found 7"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from keda_gpu_scaler import errors, notifications
 from keda_gpu_scaler.notifications import Notification, Sender
-from tests.notifications.messages import BERT, of_dashboard
+from tests.notifications.messages import BERT, nested, of_dashboard
 
 NAME = "GPU usage of the cluster"
 
@@ -32,10 +32,10 @@ def test_a_state_that_does_not_say_changes_nothing(state: str) -> None:
     assert read(state) == Notification(Sender.GRAFANA_DASHBOARD, (), passed_over=1)
 
 
-@pytest.mark.parametrize("state", ["firing", "", None])
-def test_a_state_that_grafana_does_not_have_is_refused(state: str) -> None:
+@pytest.mark.parametrize("state", ["firing", "", None, 7, nested()])
+def test_a_state_that_grafana_does_not_have_is_refused(state: object) -> None:
     with pytest.raises(errors.RequestError, match="expected one of Grafana's states"):
-        read(state)
+        notifications.read(of_dashboard() | {"state": state}, BERT)
 
 
 def test_a_rule_stays_the_same_when_it_is_renamed_or_its_panel_moves() -> None:
@@ -71,3 +71,8 @@ def test_older_versions_need_the_path() -> None:
 def test_a_rule_may_have_no_name() -> None:
     (notice,) = read(ruleName="").notices
     assert notice.name == "a rule without a name"
+
+
+def test_what_is_no_text_where_one_belongs_is_not_written() -> None:
+    (notice,) = read(ruleName=nested(), ruleId=nested(), ruleUrl=nested()).notices
+    assert notice.name == "a list"

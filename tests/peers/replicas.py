@@ -10,7 +10,6 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import facts, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.peers import Peers
-from keda_gpu_scaler.peers.peers import Resolve
 from keda_gpu_scaler.sources import addresses
 from tests.clocks import Clock
 from tests.processes import free_port
@@ -30,7 +29,7 @@ class Replica:
     port: int = field(default_factory=free_port)
     token: str = TOKEN
     exchange_seconds: float = RARELY_SECONDS
-    resolve: Resolve = addresses.resolve
+    look_up: addresses.LookUp = addresses.look_up
 
     def __post_init__(self) -> None:
         """Open the book."""
@@ -82,7 +81,7 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
                 replica.secret,
                 replica.facts.append,
                 exchange_seconds=replica.exchange_seconds,
-                resolve=replica.resolve,
+                look_up=replica.look_up,
             )
             stack.push_async_callback(peers.close)
             hook = web.Webhook(replica.alerts, replica.secret, peers.hand_on, replica.facts.append)

@@ -3,20 +3,21 @@
 import asyncio
 import json
 import socket
-from collections.abc import Sequence
 
+import httpx
 import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import Notice
 from keda_gpu_scaler.alerts.entry import Key
 from keda_gpu_scaler.peers import Peers
-from keda_gpu_scaler.sources.addresses import Found
+from keda_gpu_scaler.sources import addresses
 from tests.notifications.messages import BERT, alert, group, of_dashboard
 from tests.peers.replicas import Replica, running
 from tests.processes import free_port, until
 from tests.sources import web
 
+NOWHERE = socket.gaierror(socket.EAI_NONAME, "no such name")
 FIRES = Notice(Key(BERT, "a"), "Busy", fires=True)
 
 
@@ -26,6 +27,18 @@ def three() -> list[Replica]:
     for replica in replicas:
         replica.targets = [each.url for each in replicas]
     return replicas
+
+
+def answering(answers: list[frozenset[str] | OSError]) -> addresses.LookUp:
+    """Return what looks a name up and is answered this, in turn."""
+
+    async def look_up(_url: httpx.URL) -> frozenset[str]:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    return look_up
 
 
 def firing(replicas: list[Replica]) -> list[str | None]:
@@ -130,21 +143,24 @@ async def test_a_name_that_stands_for_nothing_is_a_replica_that_cannot_be_reache
 async def test_a_name_that_is_found_later_is_back_and_an_address_it_loses_is_no_loss() -> None:
     name, gone = "dns+http://replicas:8080", f"http://127.0.0.1:{free_port()}"
     other = Replica()
-    answers = [
-        Found(frozenset(), {name: "no such name"}),
-        Found(frozenset({other.url, gone}), {}),
-        Found(frozenset({other.url}), {}),
-    ]
-
-    async def resolve(_targets: Sequence[str], _seconds: float) -> Found:
-        return answers.pop(0)
-
-    one = Replica([name], resolve=resolve)
+    found = [frozenset({other.url, gone}), frozenset({other.url})]
+    one = Replica([name], look_up=answering([NOWHERE, *found]))
     async with running(other, one):
         await one.receive(group(alert()))
         await one.receive(group(alert()))
     assert one.peers_changed == [(name, False), (name, True), (gone, False)]
     assert one.asked == (1, 0)
+
+
+async def test_while_nobody_looks_names_up_the_replicas_are_where_they_were() -> None:
+    name, other = "dns+http://replicas:8080", Replica()
+    later = socket.gaierror(socket.EAI_AGAIN, "try again")
+    one = Replica([name], look_up=answering([frozenset({other.url}), later]))
+    async with running(other, one):
+        await one.receive(group(alert()))
+        assert other.alerts.firing(BERT) == "Busy"
+    assert one.peers_changed == [(name, False)]
+    assert one.asked == (1, 1)
 
 
 async def test_every_address_of_a_name_is_a_replica() -> None:

@@ -1,7 +1,9 @@
 """Targets → URLs, by the resolver of this machine."""
 
+import asyncio
 import socket
 
+import httpx
 import pytest
 
 from keda_gpu_scaler.sources import addresses
@@ -17,21 +19,21 @@ def local_urls(scheme: str = "http", path: str = "/metrics") -> set[str]:
 async def test_a_plain_target_is_one_url_whatever_its_name() -> None:
     targets = ("http://10.0.0.1:9400/metrics", "https://no-such-name.invalid/metrics")
 
-    found = await addresses.resolve(targets, 5)
+    found = await addresses.Resolver().resolve(targets, 5)
 
     assert found == addresses.Found(frozenset(targets), {})
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_name_is_every_address_it_has(scheme: str) -> None:
-    found = await addresses.resolve([f"dns+{scheme}://localhost:9400/a/path?x=1"], 5)
+    found = await addresses.Resolver().resolve([f"dns+{scheme}://localhost:9400/a/path?x=1"], 5)
 
     assert found == addresses.Found(frozenset(local_urls(scheme, "/a/path?x=1")), {})
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
 async def test_an_address_is_its_own_name(host: str) -> None:
-    found = await addresses.resolve([f"dns+http://{host}:9400/metrics"], 5)
+    found = await addresses.Resolver().resolve([f"dns+http://{host}:9400/metrics"], 5)
 
     assert found.urls == {f"http://{host}:9400/metrics"}
 
@@ -39,7 +41,7 @@ async def test_an_address_is_its_own_name(host: str) -> None:
 async def test_two_names_of_one_address_are_one_exporter() -> None:
     targets = ["dns+http://localhost:9400/metrics", *local_urls()]
 
-    assert (await addresses.resolve(targets, 5)).urls == local_urls()
+    assert (await addresses.Resolver().resolve(targets, 5)).urls == local_urls()
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ async def test_a_name_without_an_address_is_a_trouble_beside_the_others(
 ) -> None:
     target = f"dns+http://{name}:9400/metrics"
 
-    found = await addresses.resolve([target, "http://10.0.0.1:9400/metrics"], 5)
+    found = await addresses.Resolver().resolve([target, "http://10.0.0.1:9400/metrics"], 5)
 
     assert found.urls == {"http://10.0.0.1:9400/metrics"}
     assert found.troubles.keys() == {target}
@@ -65,9 +67,63 @@ async def test_a_name_without_an_address_is_a_trouble_beside_the_others(
     assert found.troubles[target]
 
 
+NAMED = "dns+http://replicas:8080"
+THERE = frozenset({"http://10.0.0.1:8080"})
+
+
+class Lookups:
+    """Lookups that end when a test says so."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.answer: frozenset[str] | OSError = THERE
+        self.may_end = asyncio.Event()
+
+    async def __call__(self, _url: httpx.URL) -> frozenset[str]:
+        """Wait, and answer."""
+        self.begun += 1
+        await self.may_end.wait()
+        if isinstance(self.answer, OSError):
+            raise self.answer
+        return self.answer
+
+
+async def test_a_name_is_looked_up_once_at_a_time_whoever_gives_up_waiting() -> None:
+    lookups = Lookups()
+    resolver = addresses.Resolver(lookups)
+
+    for _ in range(10):
+        assert (await resolver.resolve([NAMED], 0)).urls == frozenset()
+    assert lookups.begun == 1
+    lookups.may_end.set()
+    assert (await resolver.resolve([NAMED], 30)).urls == THERE
+
+    begun = lookups.begun
+    assert (await resolver.resolve([NAMED], 30)).urls == THERE
+    assert lookups.begun == begun + 1
+
+
 async def test_a_name_that_is_not_resolved_in_time_is_a_trouble() -> None:
-    target = "dns+http://localhost:9400/metrics"
+    resolver = addresses.Resolver(Lookups())
 
-    found = await addresses.resolve([target], 0)
+    found = await resolver.resolve([NAMED], 0)
 
-    assert found == addresses.Found(frozenset(), {target: "the name was not resolved within 0 s"})
+    assert found == addresses.Found(frozenset(), {NAMED: "the name was not resolved within 0 s"})
+    await resolver.close()
+
+
+async def test_what_a_name_stood_for_is_known_until_somebody_says_that_it_is_gone() -> None:
+    lookups = Lookups()
+    lookups.may_end.set()
+    resolver = addresses.Resolver(lookups)
+    assert (await resolver.resolve([NAMED], 30)).before == frozenset()
+
+    lookups.answer = socket.gaierror(socket.EAI_AGAIN, "try again")
+    assert (await resolver.resolve([NAMED], 30)).before == THERE
+    assert (await resolver.resolve([NAMED], 0)).before == THERE
+    lookups.answer = socket.gaierror(socket.EAI_NONAME, "no such name")
+    found = await resolver.resolve([NAMED], 30)
+
+    assert found == addresses.Found(
+        frozenset(), {NAMED: f"[Errno {socket.EAI_NONAME}] no such name"}
+    )
