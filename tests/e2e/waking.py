@@ -3,8 +3,10 @@
 import logging
 from typing import Any
 
+from tests.e2e import streams
 from tests.e2e.lab import POLLING_SECONDS, Lab
 from tests.e2e.manifests import Manifest
+from tests.e2e.resources import ScaledObject
 
 RARELY_SECONDS = 300
 """A pollingInterval after whose first poll only a stream can wake anything within a scenario."""
@@ -47,5 +49,13 @@ async def wakes(lab: Lab, workload: str, *, within_seconds: float = WOKEN_WITHIN
 
 
 async def poll_often(lab: Lab, workload: str) -> None:
-    """Have KEDA poll again: only a poll lets a workload go."""
-    await lab.patch(workload, pollingInterval=POLLING_SECONDS)
+    """Have KEDA poll an active workload again: only a poll lets one go.
+
+    KEDA 2.20 can take the poll that meets a changed ScaledObject for an idle one. A workload that
+    it has not polled for longer than its cooldown would then be ended.
+    """
+    found: Any = await lab.client.get(ScaledObject, workload, namespace=lab.name)
+    known = await streams.last_activity(lab, workload)
+    await lab.patch(workload, pollingInterval=POLLING_SECONDS, cooldownPeriod=RARELY_SECONDS)
+    await streams.is_told(lab, workload, known, "it is polled again")
+    await lab.patch(workload, cooldownPeriod=found.spec["cooldownPeriod"])
