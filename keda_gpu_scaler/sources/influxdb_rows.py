@@ -10,12 +10,13 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from keda_gpu_scaler import profiles, readings
+from keda_gpu_scaler import readings
 from keda_gpu_scaler.influxql import Schema
 from keda_gpu_scaler.observation import GpuReports, Need, Observation, Row
 from keda_gpu_scaler.profiles import Way
 from keda_gpu_scaler.sources import instants
 from keda_gpu_scaler.sources.influxdb_api import Series
+from keda_gpu_scaler.sources.reports import ages
 
 _INTERVALS = 2
 """Points come a little late, and one that was lost is no reason to miss a pod."""
@@ -101,10 +102,4 @@ def reports(
 
 def _ages(raw: Iterable[Row], at: float) -> dict[tuple[str, str], float]:
     """Return how old the newest point of each pod is."""
-    found: dict[tuple[str, str], float] = {}
-    for row in raw:
-        pod = profiles.pod_of(row.labels)
-        if pod is not None:
-            age = at - row.points[-1][0]
-            found[pod] = min(age, found.get(pod, age))
-    return found
+    return ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in raw])
