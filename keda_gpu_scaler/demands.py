@@ -111,11 +111,11 @@ class Demands:
 
     async def _asked(self, question: Question, spec: TriggerSpec, deadline: float) -> Demand:
         """Return what a question gives; where turns are rare, its number counts for two of them."""
-        if question.due_seconds(self._interval_seconds(spec.source)) <= 0:
+        interval_seconds = self._interval_seconds(spec.source)
+        if question.due_seconds(interval_seconds) <= 0:
             question.launch(self._turn_seconds(spec.source))
         await question.waited(deadline)
-        usable_seconds = 2 * self._interval_seconds(spec.source)
-        return question.demand(max(spec.max_age_seconds, usable_seconds))
+        return question.demand(max(spec.max_age_seconds, 2 * interval_seconds))
 
     def _key(self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec) -> _Key:
         alone = self._sources[spec.source].is_per_namespace
