@@ -25,13 +25,9 @@ from keda_gpu_scaler.sources import client, influxdb_api, influxdb_rows, instant
 from keda_gpu_scaler.sources.client import Answer, Client
 from keda_gpu_scaler.sources.influxdb_api import Series
 from keda_gpu_scaler.sources.questions import Questions
+from keda_gpu_scaler.sources.server_clock import ServerClock
 from keda_gpu_scaler.spec import Signal
 
-SYNCHRONIZED_SECONDS = 300.0
-"""Clocks drift by milliseconds in this time."""
-HISTORY_SECONDS = 3600.0
-HISTORY_STEP_SECONDS = 120.0
-"""Existence does not need the samples' resolution, and 30 instants an hour are cheap."""
 LONGEST_BYTES = 4096
 """Longer texts are asked in parts: they are part of a URL, and proxies bound those at 8 KiB."""
 
@@ -73,8 +69,7 @@ class InfluxdbSource:
         self._settings, self._schema, self._clock = settings, settings.layout, clock
         self._client = client.create(settings)
         self._questions = Questions(name, _Endpoint(settings, self._client), observe, clock)
-        self._offset = time.time() - clock()
-        self._synchronized_at = float("-inf")
+        self._server_clock = ServerClock(clock)
 
     def within(self, namespace: str) -> "InfluxdbSource":  # noqa: ARG002 - it holds them all
         """Return itself: one question is for every namespace."""
@@ -93,15 +88,15 @@ class InfluxdbSource:
         InfluxQL cannot say what time it is, and what can (SHOW DIAGNOSTICS) only administrators may
         ask: so it is the time at which the server dates an answer.
         """
-        if self._clock() - self._synchronized_at < SYNCHRONIZED_SECONDS:
+        if self._server_clock.is_synchronized:
             return
         text = questions.policies(self._settings.database)
         there = await self._questions.asked("clock", text, None, influxdb_api.clock)
-        self._offset, self._synchronized_at = there - self._clock(), self._clock()
+        self._server_clock.set(there)
 
     def now(self) -> float:
         """The time on the server's clock, or up to a second before."""
-        return self._clock() + self._offset
+        return self._server_clock.now()
 
     def instant(self) -> float:
         """The newest multiple of the step of which the points are written by now."""
@@ -114,7 +109,7 @@ class InfluxdbSource:
         They reach back into what `history` covers, so that the two can be read as one story.
         """
         need = self._meant(need)
-        reach = max(need.span_seconds, 2 * HISTORY_STEP_SECONDS)
+        reach = max(need.span_seconds, 2 * instants.HISTORY_STEP_SECONDS)
         wide = replace(need, span_seconds=instants.whole_steps(reach, self.step_seconds))
         before = at - wide.span_seconds - influxdb_rows.lookback_seconds(self.step_seconds)
         ask = functools.partial(questions.points, span=_span(before, at))
@@ -124,16 +119,16 @@ class InfluxdbSource:
 
     async def history(self, need: Need, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
-        hour = replace(self._meant(need), span_seconds=HISTORY_SECONDS)
-        last = instants.floored(at - self.step_seconds, HISTORY_STEP_SECONDS)
-        each = instants.milliseconds(HISTORY_STEP_SECONDS)
-        since, until = _span(last - HISTORY_SECONDS, last)
+        hour = replace(self._meant(need), span_seconds=instants.HISTORY_SECONDS)
+        last = instants.floored(at - self.step_seconds, instants.HISTORY_STEP_SECONDS)
+        each = instants.milliseconds(instants.HISTORY_STEP_SECONDS)
+        since, until = _span(last - instants.HISTORY_SECONDS, last)
         # A point at an instant belongs to the step that begins there.
         span = Span(since - 1, until - 1)
         ask = functools.partial(questions.newest, span=span, each_ms=each)
         rows = await self._rows("history", hour, ask, last)
         observed = await asyncio.to_thread(
-            influxdb_rows.record, rows, hour, last, HISTORY_STEP_SECONDS
+            influxdb_rows.record, rows, hour, last, instants.HISTORY_STEP_SECONDS
         )
         return replace(observed, collection_seconds=self._settings.collection_seconds)
 

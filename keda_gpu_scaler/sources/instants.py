@@ -9,6 +9,10 @@ from collections.abc import Iterable
 
 from keda_gpu_scaler.observation import Row
 
+HISTORY_SECONDS = 3600.0
+HISTORY_STEP_SECONDS = 120.0
+"""Existence does not need the samples' resolution, and 30 instants an hour are cheap."""
+
 
 def floored(seconds: float, step: float) -> float:
     """Return the last multiple of the step."""

@@ -22,13 +22,9 @@ from keda_gpu_scaler.sources.detection import Detection
 from keda_gpu_scaler.sources.endpoint import Endpoint
 from keda_gpu_scaler.sources.own_queries import OwnQueries
 from keda_gpu_scaler.sources.questions import Questions
+from keda_gpu_scaler.sources.server_clock import ServerClock
 from keda_gpu_scaler.sources.state_metrics import StateMetrics
 
-SYNCHRONIZED_SECONDS = 300.0
-"""Clocks drift by milliseconds in this time."""
-HISTORY_SECONDS = 3600.0
-HISTORY_STEP_SECONDS = 120.0
-"""Existence does not need the samples' resolution, and 30 instants an hour are cheap."""
 GPUS_PER_QUERY = 500
 
 
@@ -64,8 +60,7 @@ class PrometheusSource:
         self._own = OwnQueries(
             self._questions.matrix, self._questions.vector, settings.collection_seconds
         )
-        self._offset = time.time() - clock()
-        self._synchronized_at = float("-inf")
+        self._server_clock = ServerClock(clock)
         self._takes_long_queries = False
         self._detection = Detection(name, observe, clock)
 
@@ -95,15 +90,15 @@ class PrometheusSource:
         for any younger time it would repeat what it knew then: so its clock is what it says here,
         and no instant is younger.
         """
-        if self._clock() - self._synchronized_at < SYNCHRONIZED_SECONDS:
+        if self._server_clock.is_synchronized:
             return
         there = await self._questions.asked("clock", "time()", None, prometheus_api.clock)
-        self._offset, self._synchronized_at = there.seconds - self._clock(), self._clock()
+        self._server_clock.set(there.seconds)
         self._takes_long_queries = there.takes_long_queries
 
     def now(self) -> float:
         """The time on the server's clock."""
-        return self._clock() + self._offset
+        return self._server_clock.now()
 
     def instant(self) -> float:
         """The newest multiple of the step that is two seconds past."""
@@ -115,7 +110,7 @@ class PrometheusSource:
         They reach back into what `history` covers, so that the two can be read as one story. Asked
         about one namespace, a server does not show how its exporters are: absence is then unknown.
         """
-        reach = max(need.span_seconds, 2 * HISTORY_STEP_SECONDS)
+        reach = max(need.span_seconds, 2 * instants.HISTORY_STEP_SECONDS)
         wide = replace(need, span_seconds=instants.whole_steps(reach, self.step_seconds))
         if need.query is not None:
             return await self._own.fetch(need.query, wide, at, self.step_seconds)
@@ -130,12 +125,12 @@ class PrometheusSource:
 
     async def history(self, need: Need, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
-        hour = replace(need, span_seconds=HISTORY_SECONDS)
-        before = instants.floored(at - self.step_seconds, HISTORY_STEP_SECONDS)
+        hour = replace(need, span_seconds=instants.HISTORY_SECONDS)
+        before = instants.floored(at - self.step_seconds, instants.HISTORY_STEP_SECONDS)
         if need.query is not None:
-            own, step = need.query, HISTORY_STEP_SECONDS
+            own, step = need.query, instants.HISTORY_STEP_SECONDS
             return await self._own.observed("own-history", own, hour, before, step)
-        return await self._observed("history", hour, before, HISTORY_STEP_SECONDS)
+        return await self._observed("history", hour, before, instants.HISTORY_STEP_SECONDS)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return where these GPUs are now; a few hundred at a time."""

@@ -18,7 +18,8 @@ from keda_gpu_scaler.facts import Fact, Queried
 from keda_gpu_scaler.influxql import METRIC
 from keda_gpu_scaler.observation import GpuReports, Need, Observation
 from keda_gpu_scaler.settings import InfluxdbSettings
-from keda_gpu_scaler.sources.influxdb import SYNCHRONIZED_SECONDS, InfluxdbSource
+from keda_gpu_scaler.sources.influxdb import InfluxdbSource
+from keda_gpu_scaler.sources.server_clock import SYNCHRONIZED_SECONDS
 from keda_gpu_scaler.spec import Signal
 from keda_gpu_scaler.witness import Witness
 from tests.clocks import Clock

@@ -14,7 +14,8 @@ from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.facts import Fact, Queried
 from keda_gpu_scaler.observation import GpuReports, Need
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import SYNCHRONIZED_SECONDS, PrometheusSource
+from keda_gpu_scaler.sources.prometheus import PrometheusSource
+from keda_gpu_scaler.sources.server_clock import SYNCHRONIZED_SECONDS
 from keda_gpu_scaler.spec import Signal
 from tests.processes import free_port
 from tests.sources import web
