@@ -28,7 +28,12 @@ export PROMETHEUS ?= $(CURDIR)/.cache/bin/prometheus
 export GRPCURL ?= $(CURDIR)/.cache/bin/grpcurl
 export GHZ ?= $(CURDIR)/.cache/bin/ghz
 export PROM_LABEL_PROXY ?= $(CURDIR)/.cache/bin/prom-label-proxy
-GO_TOOLS := $(filter $(CURDIR)/.cache/bin/%,$(PROMETHEUS) $(GRPCURL) $(GHZ) $(PROM_LABEL_PROXY))
+export PROMTOOL ?= $(CURDIR)/.cache/bin/promtool
+export HELM ?= $(CURDIR)/.cache/bin/helm
+export KUBECTL ?= $(CURDIR)/.cache/bin/kubectl
+export ACTIONLINT ?= $(CURDIR)/.cache/bin/actionlint
+GO_TOOLS := $(filter $(CURDIR)/.cache/bin/%,$(PROMETHEUS) $(GRPCURL) $(GHZ) $(PROM_LABEL_PROXY) \
+	$(PROMTOOL) $(HELM) $(KUBECTL) $(ACTIONLINT))
 
 # Other servers that samples can be in, from the packages of Debian and its kin. Without apt, name
 # programs of your own, or leave these servers out: make test SERVERS=prometheus
@@ -48,9 +53,12 @@ OLD_KEDA := $(addprefix .cache/e2e/keda-2.16/,keda-operator keda-adapter keda-cr
 ready = $(strip $($(shell echo $1 | tr a-z- A-Z_)) $(wildcard $(KUBEBUILDER_ASSETS:%=%/$1)))
 E2E_TOOLS := $(foreach program,etcd $(KUBERNETES) $(KEDA) kwok alertmanager, \
 	$(if $(call ready,$(program)),,.cache/e2e/$(program))) .cache/e2e/keda-crds.yaml $(OLD_KEDA)
+# What the chart's objects for other operators are checked against.
+FOREIGN_CRDS := $(addprefix .cache/e2e/,cert-manager-crds.yaml prometheus-operator-crds.yaml)
+E2E_TOOLS += $(FOREIGN_CRDS)
 
 # One resolution for every platform and every Python from the oldest supported one.
-COMPILE := pip compile pyproject.toml --group dev --universal --python-version 3.11 \
+COMPILE := pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
 	--quiet --no-header --no-annotate --no-emit-index-url
 PROTOC := -m grpc_tools.protoc -I $(PB)=proto proto/externalscaler.proto
 
@@ -67,11 +75,15 @@ test: $(VENV) $(GO_TOOLS) $(PACKAGED) ## Run all tests with branch coverage, or 
 	@$(BIN)/pytest $(or $(ARGS),-n auto --cov --cov-report=term)
 
 .PHONY: e2e
-e2e: $(VENV) $(filter %/prometheus,$(GO_TOOLS)) $(E2E_TOOLS) ## Run the scenarios on the real KEDA and Kubernetes, or some (ARGS='tests/e2e/test_x.py')
+e2e: $(VENV) $(filter %/prometheus %/helm %/kubectl %/grpcurl,$(GO_TOOLS)) $(E2E_TOOLS) ## Run the scenarios on the real KEDA and Kubernetes, or some (ARGS='tests/e2e/test_x.py')
 	@$(BIN)/pytest $(or $(ARGS),-n 5 tests/e2e)
 
 .PHONY: check
-check: check-style check-types check-imports check-proto check-lock ## Lint, format, types, import rules, generated code, lock
+check: check-style check-types check-imports check-proto check-lock check-docs ## Lint, format, types, import rules, generated code, lock, documentation
+
+.PHONY: docs
+docs: $(VENV) ## Build the documentation's site into build/site, or serve it (ARGS=serve)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict --quiet)
 
 .PHONY: proto
 proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto
@@ -119,6 +131,9 @@ check-types: $(VENV)
 check-imports: $(VENV)
 	@$(BIN)/lint-imports --no-logo
 
+.PHONY: check-docs
+check-docs: docs
+
 .PHONY: check-proto
 check-proto: $(VENV)
 	@rm -rf .cache/proto && mkdir -p .cache/proto
@@ -156,11 +171,17 @@ $(VENV): requirements.lock pyproject.toml | $(UV)
 %/ghz: MODULE := github.com/bojand/ghz
 %/prometheus: MODULE := github.com/prometheus/prometheus
 %/prom-label-proxy: MODULE := github.com/prometheus-community/prom-label-proxy
+%/promtool: MODULE := github.com/prometheus/prometheus
+%/actionlint: MODULE := github.com/rhysd/actionlint
+%/helm: MODULE := helm.sh/helm/v4
+%/kubectl: MODULE := k8s.io/kubernetes
 %/alertmanager: MODULE := github.com/prometheus/alertmanager
 %/etcd: MODULE := go.etcd.io/etcd/server/v3
 %/kwok: MODULE := sigs.k8s.io/kwok
 .cache/e2e/kube-%: MODULE := k8s.io/kubernetes
 .cache/e2e/keda-%: MODULE := github.com/kedacore/keda/v2
+%/cert-manager-crds.yaml: MODULE := github.com/cert-manager/cert-manager
+%/prometheus-operator-crds.yaml: MODULE := github.com/prometheus-operator/prometheus-operator
 
 PACKAGE = $(MODULE)/cmd/$(@F)
 %/etcd %/prom-label-proxy: PACKAGE = $(MODULE)
@@ -171,10 +192,11 @@ MODULE_VERSION = $(patsubst v%,%,$(shell cd $(<D) && go list -m -f '{{.Version}}
 %/prometheus: GO_LINK = -X github.com/prometheus/common/version.Version=$(MODULE_VERSION:0.3%=3.%)
 %/alertmanager: GO_LINK = -X github.com/prometheus/common/version.Version=$(MODULE_VERSION)
 .cache/e2e/keda-%: GO_LINK = -X $(MODULE)/version.Version=$(MODULE_VERSION)
-.cache/e2e/kube-%: GO_LINK = $(addprefix -X k8s.io/component-base/version.,gitVersion=v$(MODULE_VERSION) \
+%/helm: GO_LINK = -X $(MODULE)/internal/version.version=v$(MODULE_VERSION)
+%/kubectl .cache/e2e/kube-%: GO_LINK = $(addprefix -X k8s.io/component-base/version.,gitVersion=v$(MODULE_VERSION) \
 	$(join gitMajor= gitMinor=,$(wordlist 1,2,$(subst ., ,$(MODULE_VERSION)))) gitCommit=unknown gitTreeState=archive)
 # Service discovery and the web interface are most of Prometheus' size, and no test needs them.
-%/prometheus: GO_BUILD := -tags netgo,remove_all_sd
+%/prometheus %/promtool: GO_BUILD := -tags netgo,remove_all_sd
 
 define GO_START
 @command -v go >/dev/null \
@@ -204,10 +226,13 @@ $(PACKAGED):
 	@rm -rf $@.apt
 
 module = $(addprefix tests/e2e/tools/$1/go.,mod sum)
-$(filter-out %/prom-label-proxy,$(GO_TOOLS)): tools/go.mod tools/go.sum
-# It does not compile with the libraries of the Prometheus above.
-$(CURDIR)/.cache/bin/prom-label-proxy: tools/prom-label-proxy/go.mod tools/prom-label-proxy/go.sum
+# These do not go together with the libraries of the Prometheus in tools/go.mod.
+ALONE := $(addprefix $(CURDIR)/.cache/bin/,prom-label-proxy helm actionlint)
+$(ALONE): $(CURDIR)/.cache/bin/%: tools/%/go.mod tools/%/go.sum
+$(filter-out $(ALONE) %/kubectl,$(GO_TOOLS)): tools/go.mod tools/go.sum
 $(addprefix .cache/e2e/,etcd $(KUBERNETES) $(KEDA) keda-crds.yaml): $(call module,kube)
+$(CURDIR)/.cache/bin/kubectl: $(call module,kube)
+$(FOREIGN_CRDS): $(call module,crds)
 $(OLD_KEDA): $(call module,keda-2.16)
 .cache/e2e/kwok: $(call module,kwok)
 .cache/e2e/alertmanager: $(call module,alertmanager)
@@ -217,9 +242,12 @@ $(GO_TOOLS) $(filter-out %.yaml %/alertmanager,$(E2E_TOOLS)):
 	@cd $(<D) && $(GO_COMPILE)
 	@touch $@
 
+CRDS := config/crd/bases
+%/cert-manager-crds.yaml: CRDS := deploy/crds
+%/prometheus-operator-crds.yaml: CRDS := example/prometheus-operator-crd
 $(filter %.yaml,$(E2E_TOOLS)):
 	$(GO_START)
-	@source=$$($(GO_SOURCE)); cat "$$source"/config/crd/bases/*.yaml > $@
+	@source=$$($(GO_SOURCE)); for file in "$$source"/$(CRDS)/*.yaml; do echo ---; cat "$$file"; done > $@
 
 # The module lacks the web interface that the program embeds: a copy with an empty page is built,
 # from the versions and checksums in the copy's own go.mod and go.sum.
