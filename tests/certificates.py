@@ -5,6 +5,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.x509.oid import NameOID
+
+from keda_gpu_scaler.certificates.pem import Key
 
 HOST = "localhost"
 DAY = timedelta(days=1)
@@ -39,3 +46,23 @@ def expired(authority: trustme.CA, *names: str) -> trustme.LeafCert:
 def key_of(issued: trustme.LeafCert) -> bytes:
     """Return the key alone."""
     return issued.private_key_pem.bytes()
+
+
+def self_signed(key: Key) -> bytes:
+    """Return a certificate of this key, signed by itself."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now - DAY, now + DAY)
+    digest = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
+    return made.sign(key, digest).public_bytes(serialization.Encoding.PEM)
+
+
+def pem(key: PrivateKeyTypes, password: bytes = b"") -> bytes:
+    """Return a key as files hold it, encrypted where there is a password."""
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(password)
+        if password
+        else serialization.NoEncryption(),
+    )

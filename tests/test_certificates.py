@@ -7,17 +7,21 @@ from pathlib import Path
 
 import pytest
 import trustme
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed448
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.certificates import CertificateFiles, judge, read
-from tests.certificates import DAY, HOST, Pair, chain, key_of, write
+from keda_gpu_scaler.certificates.pem import Key
+from tests.certificates import DAY, HOST, Pair, chain, key_of, pem, self_signed, write
 from tests.clocks import Clock
 
 AUTHORITY = trustme.CA()
+KEYS = (
+    "a PEM file with a key that can be served with: RSA of 2048 bits or more, ECDSA on P-256, "
+    "P-384 or P-521, or Ed25519"
+)
 FIRST, SECOND = AUTHORITY.issue_cert(HOST), AUTHORITY.issue_cert(HOST)
 
 
@@ -149,23 +153,6 @@ def test_one_file_can_hold_the_certificate_and_its_key(tmp_path: Path) -> None:
     assert files.current().client_ca is None
 
 
-def _encrypted() -> bytes:
-    key = serialization.load_pem_private_key(key_of(FIRST), None)
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(b"secret"),
-    )
-
-
-def _unusual() -> bytes:
-    return ed448.Ed448PrivateKey.generate().private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-
-
 @pytest.mark.parametrize(
     ("file", "content", "expected"),
     [
@@ -174,8 +161,14 @@ def _unusual() -> bytes:
         ("tls.crt", chain(FIRST)[:-40], "a PEM file with certificates"),
         ("ca.crt", b"none", "a PEM file with certificates"),
         ("tls.key", chain(FIRST), "a PEM file with an unencrypted private key"),
-        ("tls.key", _encrypted(), "a PEM file with an unencrypted private key"),
-        ("tls.key", _unusual(), "a PEM file with an RSA, ECDSA or Ed25519 key"),
+        (
+            "tls.key",
+            pem(ed25519.Ed25519PrivateKey.generate(), b"secret"),
+            "a PEM file with an unencrypted private key",
+        ),
+        ("tls.key", pem(ed448.Ed448PrivateKey.generate()), KEYS),
+        ("tls.key", pem(ec.generate_private_key(ec.SECP256K1())), KEYS),
+        ("tls.key", pem(rsa.generate_private_key(65537, 1024)), KEYS),  # noqa: S505 - refused
         ("tls.key", key_of(SECOND), "the key of the first certificate in the certificate's file"),
     ],
 )
@@ -220,6 +213,16 @@ def test_the_context_of_an_http_server_takes_tls_1_2_and_newer(followed: Followe
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_rsa_keys_serve_as_well(tmp_path: Path) -> None:
-    issued = AUTHORITY.issue_cert(HOST, key_type=trustme.KeyType.RSA)
-    CertificateFiles("http", *write(tmp_path, issued), None, facts.ignore).current().context()
+@pytest.mark.parametrize(
+    "key",
+    [
+        rsa.generate_private_key(65537, 2048),
+        ec.generate_private_key(ec.SECP521R1()),
+        ed25519.Ed25519PrivateKey.generate(),
+    ],
+    ids=["RSA", "ECDSA", "Ed25519"],
+)
+def test_keys_of_every_usual_kind_serve(tmp_path: Path, key: Key) -> None:
+    file = tmp_path / "both.pem"
+    file.write_bytes(self_signed(key) + pem(key))
+    CertificateFiles("http", file, None, None, facts.ignore).current().context()

@@ -9,13 +9,14 @@ other, so that for a moment the key is not that of the certificate. Only `pem` k
 """
 
 from keda_gpu_scaler.certificates.certificate import Certificate
-from keda_gpu_scaler.certificates.files import CertificateFiles
+from keda_gpu_scaler.certificates.files import CertificateFiles, Server
 from keda_gpu_scaler.certificates.pem import PemFile, chain, judge, private_key, read
 
 __all__ = [
     "Certificate",
     "CertificateFiles",
     "PemFile",
+    "Server",
     "chain",
     "judge",
     "private_key",

@@ -7,17 +7,22 @@ shows what is in a file.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from keda_gpu_scaler.certificates.certificate import Certificate
 
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
-"""What both gRPC's library and OpenSSL can serve with."""
+
+# What both gRPC's library and OpenSSL serve with, and no less than either of them takes.
+_KEYS = "RSA of 2048 bits or more, ECDSA on P-256, P-384 or P-521, or Ed25519"
+_RSA_BITS = 2048
+_CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 
 
 class PemFile(NamedTuple):
@@ -96,11 +101,21 @@ def private_key(file: PemFile, certificate: x509.Certificate) -> Key:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         # Not chained: causes may show what is in the file.
         raise ValueError("a PEM file with an unencrypted private key") from None
-    if not isinstance(found, Key):
-        raise ValueError("a PEM file with an RSA, ECDSA or Ed25519 key")  # noqa: TRY004 - the file's
+    if not _serves(found):
+        raise ValueError(f"a PEM file with a key that can be served with: {_KEYS}")
     if found.public_key() != certificate.public_key():
         raise ValueError("the key of the first certificate in the certificate's file")
     return found
+
+
+def _serves(key: PrivateKeyTypes) -> TypeGuard[Key]:
+    match key:
+        case rsa.RSAPrivateKey():
+            return key.key_size >= _RSA_BITS
+        case ec.EllipticCurvePrivateKey():
+            return isinstance(key.curve, _CURVES)
+        case _:
+            return isinstance(key, ed25519.Ed25519PrivateKey)
 
 
 def _content(file: PemFile) -> bytes:
