@@ -92,3 +92,24 @@ capabilities:
 {{- define "keda-gpu-scaler.httpScheme" -}}
 {{- ternary "HTTPS" "HTTP" (not (empty .Values.http.tls.existingSecret)) -}}
 {{- end -}}
+
+{{- /* How grpcurl is let in through a forwarded port, whose name is not the certificate's. */ -}}
+{{- define "keda-gpu-scaler.grpcurlFlags" -}}
+{{- if not .Values.tls.enabled -}}
+-plaintext
+{{- else -}}
+-authority {{ include "keda-gpu-scaler.fullname" . }}.{{ .Release.Namespace }}.svc -cacert ca.crt{{ if .Values.tls.clientCertificates }} -cert tls.crt -key tls.key{{ end }}
+{{- end -}}
+{{- end -}}
+
+{{- /* What both certificates have in common. */ -}}
+{{- define "keda-gpu-scaler.certificate" -}}
+duration: {{ .Values.tls.certManager.duration }}
+renewBefore: {{ .Values.tls.certManager.renewBefore }}
+privateKey:
+  algorithm: ECDSA
+  size: 256
+  rotationPolicy: Always
+issuerRef:
+  {{- toYaml .Values.tls.certManager.issuerRef | nindent 2 }}
+{{- end }}
