@@ -20,13 +20,13 @@ from lightkube.resources.core_v1 import Namespace
 from lightkube.types import PatchType
 
 from keda_gpu_scaler import errors, spec, trigger
-from tests.chart.rendering import render
+from tests.chart import charts
+from tests.e2e import manifests
 from tests.e2e.resources import ScaledObject
 from tests.processes import until
 from tests.test_examples import ADDRESS, EXAMPLES, read
 from tests.triggers import access
 
-RELEASE = "keda-gpu-scaler"
 SOUND = {"workload": "bert", "threshold": "70"}
 
 
@@ -39,11 +39,9 @@ class Gate(NamedTuple):
     @property
     def address(self) -> str:
         """Where the release's Service is."""
-        return f"{RELEASE}.{self.namespace}.svc:6000"
+        return f"{charts.RELEASE}.{self.namespace}.svc:6000"
 
-    def scaled_object(
-        self, *metadata: dict[str, str], advanced: dict[str, Any] | None = None, **fields: str
-    ) -> dict[str, Any]:
+    def scaled_object(self, *metadata: dict[str, str], **fields: str) -> dict[str, Any]:
         """Return a ScaledObject with a trigger for each of these metadata."""
         triggers = [
             {"type": "external", "metadata": {"scalerAddress": self.address} | one} | fields
@@ -53,8 +51,7 @@ class Gate(NamedTuple):
             "apiVersion": "keda.sh/v1alpha1",
             "kind": "ScaledObject",
             "metadata": {"namespace": self.namespace, "name": f"so-{uuid.uuid4().hex[:8]}"},
-            "spec": {"scaleTargetRef": {"name": "bert"}, "triggers": triggers}
-            | ({"advanced": advanced} if advanced else {}),
+            "spec": {"scaleTargetRef": {"name": "bert"}, "triggers": triggers},
         }
 
     async def refusal(self, document: dict[str, Any]) -> str | None:
@@ -72,14 +69,9 @@ async def open_gate(kubeconfig: Path, namespace: str, **values: str) -> AsyncIte
     configuration = lightkube.KubeConfig.from_file(kubeconfig)
     client = lightkube.AsyncClient(configuration, field_manager="e2e", trust_env=False)
     gate = Gate(client, namespace)
-    policy = [
-        each
-        for each in render(RELEASE, namespace, {"admissionPolicy.enabled": "true", **values})
-        if each["kind"].startswith("ValidatingAdmissionPolicy")
-    ]
-    assert len(policy) == 2
+    policy = _policy(namespace, {"admissionPolicy.enabled": "true", **values})
     try:
-        await client.apply(Namespace.from_dict({"metadata": {"name": namespace}}))
+        await client.apply(codecs.from_dict(manifests.namespace(namespace)))
         for each in policy:
             await client.apply(codecs.from_dict(each), force=True)
         await _until_it_refuses(gate)
@@ -89,6 +81,15 @@ async def open_gate(kubeconfig: Path, namespace: str, **values: str) -> AsyncIte
             await client.delete(type(codecs.from_dict(each)), each["metadata"]["name"])
         await client.delete(Namespace, namespace)
         await client.close()
+
+
+def _policy(namespace: str, values: dict[str, str]) -> list[charts.Object]:
+    """Return the policy and its binding, as the chart makes them."""
+    flags = [f"--set={key}={value}" for key, value in values.items()]
+    found = charts.objects(charts.template(*flags, namespace=namespace))
+    policy = [one for one in found if one["kind"].startswith("ValidatingAdmissionPolicy")]
+    assert len(policy) == 2
+    return policy
 
 
 async def _until_it_refuses(gate: Gate) -> None:
@@ -247,9 +248,7 @@ async def test_one_that_was_wrong_before_can_be_labelled_and_deleted(
     configuration = lightkube.KubeConfig.from_file(kubeconfig)
     wrong = {"workload": "bert", "threshold": "seventy"}
     async with lightkube.AsyncClient(configuration, trust_env=False) as client:
-        await client.apply(
-            Namespace.from_dict({"metadata": {"name": lab_name}}), field_manager="e2e"
-        )
+        await client.apply(codecs.from_dict(manifests.namespace(lab_name)), field_manager="e2e")
         document = Gate(client, lab_name).scaled_object(wrong)
         await client.create(codecs.from_dict(document))
         name = document["metadata"]["name"]
