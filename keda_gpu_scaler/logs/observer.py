@@ -81,7 +81,9 @@ class LogObserver:
                 self._watch_changed(fact)
             case facts.AlertChanged() | facts.Notified() | facts.PeerChanged():
                 self._alerts(fact)
-            case facts.SnapshotTaken() | facts.PeersAsked() | facts.Called() | facts.DemandKnown():
+            case facts.SnapshotTaken() | facts.PeersAsked() | facts.DemandKnown():
+                pass
+            case facts.CallBegan() | facts.CallDecided() | facts.Called():
                 pass
             case _:
                 self._queried(fact)
