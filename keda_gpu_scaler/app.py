@@ -1,7 +1,7 @@
 """The life of the process: start in order, stop in mirror order.
 
-    observers → evaluator and its sources → HTTP → what other replicas know → gRPC → ready
-                              … wait for the event …
+    observers, certificates → evaluator and its sources → HTTP → what other replicas know → gRPC
+                          → ready … wait for the event …
     not ready → gRPC drains → HTTP → other replicas → evaluator and its sources
 
 This is where the parts meet; each of them gets what it needs as an argument. Signals are the
@@ -19,9 +19,10 @@ from starlette.applications import Starlette
 
 from keda_gpu_scaler import errors, evaluator, facts, logs, service, sources, telemetry, web
 from keda_gpu_scaler.alerts import Alerts
+from keda_gpu_scaler.certificates import CertificateFiles, Server
 from keda_gpu_scaler.cluster import Cluster
 from keda_gpu_scaler.peers import Peers
-from keda_gpu_scaler.settings import Settings
+from keda_gpu_scaler.settings import Settings, TlsFiles
 
 
 class Listening(NamedTuple):
@@ -48,7 +49,8 @@ async def run(
         on_listening: is told the ports once calls are answered.
 
     Raises:
-        errors.SettingsError: a port cannot be had, or there is no cluster to ask.
+        errors.SettingsError: a port or its certificate cannot be had, or there is no cluster to
+            ask.
         RuntimeError: a part ended by surprise.
     """
     logger = structlog.get_logger()
@@ -56,6 +58,7 @@ async def run(
     async with AsyncExitStack() as stack:
         counted = telemetry.Telemetry()
         observe = _each(counted, logs.LogObserver())
+        grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
         evaluations = await _start_evaluator(stack, settings, observe, alerts)
         peers = Peers(settings.webhook.peers, alerts, settings.webhook.secret, observe)
@@ -67,7 +70,7 @@ async def run(
         )
         http, http_port = await _start_http(stack, settings, pages)
         await peers.start()
-        grpc_port = await _start_grpc(stack, settings, evaluations, observe)
+        grpc_port = await _start_grpc(stack, settings, evaluations, grpc_certificate, observe)
         ready.set()
         stack.callback(ready.clear)
         listening = Listening(grpc_port, http_port)
@@ -84,6 +87,20 @@ def _each(*observers: facts.Observer) -> facts.Observer:
             observer(fact)
 
     return observe
+
+
+def _certificate(
+    server: Server,
+    files: TlsFiles | None,
+    counted: telemetry.Telemetry,
+    observe: facts.Observer,
+) -> CertificateFiles | None:
+    """Follow the files of a port that speaks TLS, and show when its certificate expires."""
+    if files is None:
+        return None
+    followed = CertificateFiles(server, *files, observe)
+    counted.certificates.follow(server, followed.expires_at)
+    return followed
 
 
 async def _start_evaluator(
@@ -127,6 +144,7 @@ async def _start_grpc(
     stack: AsyncExitStack,
     settings: Settings,
     evaluations: service.Evaluations,
+    certificate: CertificateFiles | None,
     observe: facts.Observer,
 ) -> int:
     server = service.create_server(
@@ -137,6 +155,7 @@ async def _start_grpc(
         draining=asyncio.Event(),
         max_concurrent_rpcs=settings.max_concurrent_rpcs,
         connection_max_age_seconds=settings.connection_max_age_seconds,
+        certificate=certificate,
     )
     try:
         port = await server.start()

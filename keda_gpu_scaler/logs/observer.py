@@ -16,6 +16,7 @@ from keda_gpu_scaler.decision import State
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.logs import described
 from keda_gpu_scaler.logs.alerts import AlertLog
+from keda_gpu_scaler.logs.certificates import CertificateLog
 from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
 
@@ -53,7 +54,7 @@ class LogObserver:
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
-        self._alerts = AlertLog(clock)
+        self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
         self._bases: dict[str, Basis] = {}
         self._reachable: dict[str, bool] = {}
@@ -81,6 +82,8 @@ class LogObserver:
                 self._watch_changed(fact)
             case facts.AlertChanged() | facts.Notified() | facts.PeerChanged():
                 self._alerts(fact)
+            case facts.CertificateLoaded() | facts.CertificateRefused() | facts.CertificateLapsed():
+                self._certificates(fact)
             case facts.SnapshotTaken() | facts.PeersAsked() | facts.Called() | facts.DemandKnown():
                 pass
             case _:

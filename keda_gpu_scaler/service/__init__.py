@@ -1,6 +1,7 @@
 """The gRPC service KEDA talks to: proto in, proto out, errors → status codes, nothing else.
 
     server    ports, options, health, reflection, start and stop
+    credentials  TLS: which certificate each handshake shows
     calls     around every call: bytes → request, errors → status, one fact
     health    the standard health service: serving, or draining
     requests  what a request asks for: which ScaledObject, which spec

@@ -4,6 +4,7 @@ It knows nothing of triggers and loads; `create_server` puts the parts together.
 """
 
 import asyncio
+from typing import NamedTuple
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -11,8 +12,9 @@ from grpc_reflection.v1alpha import reflection
 
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.access import Access
+from keda_gpu_scaler.certificates import CertificateFiles
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from keda_gpu_scaler.service import calls, health, servicer
+from keda_gpu_scaler.service import calls, credentials, health, servicer
 from keda_gpu_scaler.service.evaluations import Evaluations
 
 SERVICE_NAME = externalscaler_pb2.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
@@ -36,6 +38,7 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
     draining: asyncio.Event,
     max_concurrent_rpcs: int,
     connection_max_age_seconds: float,
+    certificate: CertificateFiles | None = None,
 ) -> "GrpcServer":
     """Put the service together; nothing listens before `start`.
 
@@ -49,6 +52,7 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
             for each ScaledObject with an `external-push` trigger.
         connection_max_age_seconds: after this a client is asked to connect anew, and a stream ends
             with OK, so that new replicas get their share of both.
+        certificate: what to show clients, and whose certificates to ask of them; None: no TLS.
     """
     guard = calls.Calls(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
     answers = servicer.Servicer(
@@ -58,8 +62,21 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
         stream_seconds=connection_max_age_seconds,
     )
     return GrpcServer(
-        answers, guard, address, draining, channel_options(connection_max_age_seconds)
+        answers,
+        guard,
+        Listener(address, None if certificate is None else credentials.following(certificate)),
+        draining,
+        channel_options(connection_max_age_seconds),
     )
+
+
+class Listener(NamedTuple):
+    """Where to listen, and how to be sure of whoever connects."""
+
+    address: str
+    """host:port; port 0 takes a free one."""
+    credentials: grpc.ServerCredentials | None
+    """None: in plaintext."""
 
 
 class GrpcServer:
@@ -69,13 +86,13 @@ class GrpcServer:
         self,
         answers: servicer.Servicer,
         guard: calls.Calls,
-        address: str,
+        listener: Listener,
         draining: asyncio.Event,
         options: list[tuple[str, int]],
     ) -> None:
         self._answers = answers
         self._guard = guard
-        self._address = address
+        self._listener = listener
         self._draining = draining
         self._options = options
         self._server: grpc.aio.Server | None = None
@@ -92,7 +109,7 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(served, server)
         names = (SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
-        port = _bind(server, self._address)
+        port = _bind(server, self._listener)
         await server.start()
         self._server = server
         return port
@@ -109,9 +126,13 @@ class GrpcServer:
             self._server = None
 
 
-def _bind(server: grpc.aio.Server, address: str) -> int:
+def _bind(server: grpc.aio.Server, listener: Listener) -> int:
+    address, secure = listener
     try:
-        port = server.add_insecure_port(address)
+        if secure is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, secure)
     except RuntimeError as error:
         raise errors.SettingsError(
             f"cannot listen on {address!r}: expected host:port with an address of this host "

@@ -5,6 +5,7 @@
     tokens     tokens in files, read again whenever they are needed
     api        what every source behind an HTTP API has
     sources    where samples may come from: the settings of each kind of source
+    ports      where to listen, and the certificates to show
     webhook    who may say that alerts fire, and who else is told
     names      how each setting is called, as rows that the documentation shows
     file       the YAML file, as a source of pydantic-settings
@@ -18,6 +19,7 @@ A trigger never carries any of this, and nothing in here opens a connection.
 from keda_gpu_scaler.settings.api import ApiSettings
 from keda_gpu_scaler.settings.loading import describe, load
 from keda_gpu_scaler.settings.names import Row
+from keda_gpu_scaler.settings.ports import TlsFiles
 from keda_gpu_scaler.settings.process import LogFormat, LogLevel, Settings
 from keda_gpu_scaler.settings.sources import InfluxdbSettings, PrometheusSettings, ScrapeSettings
 from keda_gpu_scaler.settings.values import Address
@@ -33,6 +35,7 @@ __all__ = [
     "Row",
     "ScrapeSettings",
     "Settings",
+    "TlsFiles",
     "WebhookSettings",
     "describe",
     "load",

@@ -13,6 +13,7 @@ from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import file, names, values
 from keda_gpu_scaler.settings import sources as kinds
 from keda_gpu_scaler.settings.api import CONFIG, conflict
+from keda_gpu_scaler.settings.ports import PortSettings
 from keda_gpu_scaler.settings.webhook import WebhookSettings
 
 
@@ -36,7 +37,7 @@ class LogFormat(StrEnum):
 _LOWER = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
 
-class Settings(BaseSettings):
+class Settings(PortSettings, BaseSettings):
     """What the operator decided, checked.
 
     One that is made by hand is what it was given, with what the file says that `config` names; only
@@ -53,10 +54,6 @@ class Settings(BaseSettings):
         env_nested_max_split=1,
     )
 
-    grpc_address: values.ListenAddress = values.Address("", 6000)
-    """Where KEDA finds the scaler; port 0 takes a free one."""
-    http_address: values.ListenAddress = values.Address("", 8080)
-    """Where /metrics, /healthz, /readyz, /webhook and /alerts are."""
     config: file.SettingsFile | None = None
     """YAML file with more settings, such as several named sources."""
     log_level: Annotated[LogLevel, _LOWER] = LogLevel.INFO

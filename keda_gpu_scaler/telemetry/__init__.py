@@ -4,6 +4,7 @@
     triggers  what was decided, for each trigger asked for lately
     snapshots what is known of each source's data
     alerts    which alerts fire, and who says so
+    certificates  when those that this process shows expire
 
 The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.
 """
@@ -17,6 +18,7 @@ from prometheus_client import Counter, Histogram
 from keda_gpu_scaler import facts
 from keda_gpu_scaler.telemetry import metrics
 from keda_gpu_scaler.telemetry.alerts import Alerts
+from keda_gpu_scaler.telemetry.certificates import Certificates
 from keda_gpu_scaler.telemetry.metrics import METRICS, Metric
 from keda_gpu_scaler.telemetry.snapshots import Snapshots
 from keda_gpu_scaler.telemetry.triggers import Triggers
@@ -46,9 +48,12 @@ class Telemetry:
         self._query_seconds = _histogram(metrics.QUERY_SECONDS, _QUERY_BUCKETS, self.registry)
         self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
         self._alerts = Alerts()
+        self.certificates = Certificates()
+        """Asked whenever metrics are."""
         self.registry.register(self._triggers)
         self.registry.register(self._snapshots)
         self.registry.register(self._alerts)
+        self.registry.register(self.certificates)
 
     def __call__(self, fact: facts.Fact) -> None:
         """Count it."""
@@ -70,7 +75,13 @@ class Telemetry:
                 self._queried(fact)
             case facts.AlertChanged() | facts.Notified() | facts.PeerChanged() | facts.PeersAsked():
                 self._alerts(fact)
-            case facts.ExportersFound() | facts.OwnQueryChanged():
+            case (
+                facts.ExportersFound()
+                | facts.OwnQueryChanged()
+                | facts.CertificateLoaded()
+                | facts.CertificateRefused()
+                | facts.CertificateLapsed()
+            ):
                 pass
             case _:
                 self._called(fact)

@@ -89,6 +89,13 @@ PEERS = Metric(
     "Addresses of replicas of the scaler, its own among them, when they were last told of alerts "
     "or asked for theirs: reachable or unreachable.",
 )
+CERTIFICATE_EXPIRY = Metric(
+    "keda_gpu_scaler_certificate_expiry_timestamp_seconds",
+    "gauge",
+    ("server",),
+    "When the certificate that new clients are shown expires, in Unix seconds: of the grpc or of "
+    "the http port; absent where a port has no TLS.",
+)
 VALUE = Metric(
     "keda_gpu_scaler_trigger_value",
     "gauge",
@@ -168,6 +175,7 @@ METRICS = (
     NOTIFICATIONS,
     ALERTS,
     PEERS,
+    CERTIFICATE_EXPIRY,
     VALUE,
     AVERAGE,
     THRESHOLD,

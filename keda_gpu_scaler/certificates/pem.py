@@ -1,0 +1,128 @@
+"""Files in PEM → a certificate that can be served, or the reason why not.
+
+Each reason says what was expected, so that it can follow "expected" and "is not" alike. No reason
+shows what is in a file.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TypeGuard
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+from keda_gpu_scaler.certificates.certificate import Certificate
+
+Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+
+# What both gRPC's library and OpenSSL serve with, and no less than either of them takes.
+_KEYS = "RSA of 2048 bits or more, ECDSA on P-256, P-384 or P-521, or Ed25519"
+_RSA_BITS = 2048
+_CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+
+
+class PemFile(NamedTuple):
+    """A file as it was read."""
+
+    path: Path
+    content: bytes
+    problem: str = ""
+    """Why it could not be read."""
+
+
+def read(path: Path) -> PemFile:
+    """Return the content of a file, or why there is none."""
+    try:
+        return PemFile(path, path.read_bytes())
+    except OSError as error:
+        return PemFile(path, b"", error.strerror or str(error))
+
+
+def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Certificate:
+    """Make a certificate out of its files.
+
+    Raises:
+        ValueError: it cannot be used; the message names the file and what it is not.
+    """
+    with _named(cert):
+        own = chain(cert)
+    with _named(key):
+        private = private_key(key, own[0])
+    if client_ca is not None:
+        with _named(client_ca):
+            authorities = chain(client_ca)
+    return Certificate(
+        chain=_pem(own),
+        key=private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+        client_ca=None if client_ca is None else _pem(authorities),
+        begins_at=max(each.not_valid_before_utc for each in own).timestamp(),
+        expires_at=min(each.not_valid_after_utc for each in own).timestamp(),
+    )
+
+
+@contextmanager
+def _named(file: PemFile) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{file.path} is not {error}") from None
+
+
+def chain(file: PemFile) -> list[x509.Certificate]:
+    """Return the certificates in a file.
+
+    Raises:
+        ValueError: there is none; the message says what was expected.
+    """
+    content = _content(file)
+    try:
+        return x509.load_pem_x509_certificates(content)
+    except ValueError:
+        raise ValueError("a PEM file with certificates") from None
+
+
+def private_key(file: PemFile, certificate: x509.Certificate) -> Key:
+    """Return the key in a file, which has to be that of the certificate.
+
+    Raises:
+        ValueError: it is not; the message says what was expected.
+    """
+    content = _content(file)
+    try:
+        found = serialization.load_pem_private_key(content, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        # Not chained: causes may show what is in the file.
+        raise ValueError("a PEM file with an unencrypted private key") from None
+    if not _serves(found):
+        raise ValueError(f"a PEM file with a key that can be served with: {_KEYS}")
+    if found.public_key() != certificate.public_key():
+        raise ValueError("the key of the first certificate in the certificate's file")
+    return found
+
+
+def _serves(key: PrivateKeyTypes) -> TypeGuard[Key]:
+    match key:
+        case rsa.RSAPrivateKey():
+            return key.key_size >= _RSA_BITS
+        case ec.EllipticCurvePrivateKey():
+            return isinstance(key.curve, _CURVES)
+        case _:
+            return isinstance(key, ed25519.Ed25519PrivateKey)
+
+
+def _content(file: PemFile) -> bytes:
+    if file.problem:
+        raise ValueError(f"a file this process can read ({file.problem})")
+    return file.content
+
+
+def _pem(certificates: list[x509.Certificate]) -> bytes:
+    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)

@@ -1,0 +1,95 @@
+"""The settings of the two ports: where they are, and the certificates that they show.
+
+Each mistake in a certificate is that of one file, so that its message names the setting to change.
+"""
+
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, BaseModel, ValidationInfo, field_validator
+from pydantic_core import PydanticKnownError
+
+from keda_gpu_scaler import certificates
+from keda_gpu_scaler.settings import values
+from keda_gpu_scaler.settings.api import CONFIG
+
+
+class TlsFiles(NamedTuple):
+    """The files of a port that speaks TLS."""
+
+    cert: Path
+    key: Path | None
+    client_ca: Path | None = None
+
+
+def _with_certificates(path: Path) -> Path:
+    certificates.chain(certificates.read(path))
+    return path
+
+
+CertificateFile = Annotated[values.ReadableFile, AfterValidator(_with_certificates)]
+
+
+class PortSettings(BaseModel):
+    """Where to listen, and what to show whoever connects."""
+
+    model_config = CONFIG
+
+    grpc_address: values.ListenAddress = values.Address("", 6000)
+    """Where KEDA finds the scaler; port 0 takes a free one."""
+    grpc_cert_file: CertificateFile | None = None
+    """PEM file with the certificate of the gRPC port, its own first, then those that lead to its
+    CA; without one the port has no TLS. Read again when it changes, as are its key and the CAs."""
+    grpc_key_file: values.ReadableFile | None = None
+    """PEM file with its key, unless the certificate's file holds it."""
+    grpc_client_ca_file: CertificateFile | None = None
+    """PEM file with CAs: clients of the gRPC port have to show a certificate of one of them."""
+    http_address: values.ListenAddress = values.Address("", 8080)
+    """Where /metrics, /healthz, /readyz, /webhook and /alerts are."""
+    http_cert_file: CertificateFile | None = None
+    """PEM file with the certificate of the HTTP port, which then speaks HTTPS alone; read again
+    when it changes, as is its key."""
+    http_key_file: values.ReadableFile | None = None
+    """PEM file with its key, unless the certificate's file holds it."""
+
+    @property
+    def grpc_tls(self) -> TlsFiles | None:
+        """The files of the gRPC port, where it speaks TLS."""
+        if self.grpc_cert_file is None:
+            return None
+        return TlsFiles(self.grpc_cert_file, self.grpc_key_file, self.grpc_client_ca_file)
+
+    @property
+    def http_tls(self) -> TlsFiles | None:
+        """The files of the HTTP port, where it speaks TLS."""
+        if self.http_cert_file is None:
+            return None
+        return TlsFiles(self.http_cert_file, self.http_key_file)
+
+    @field_validator("grpc_key_file", "http_key_file", "grpc_client_ca_file")
+    @classmethod
+    def _beside_a_certificate(cls, file: Path | None, info: ValidationInfo) -> Path | None:
+        cert = _cert_setting(info)
+        if file is not None and cert in info.data and info.data[cert] is None:
+            raise ValueError(f"{cert} with it")
+        return file
+
+    @field_validator("grpc_key_file", "http_key_file")
+    @classmethod
+    def _key_of_the_certificate(cls, key: Path | None, info: ValidationInfo) -> Path | None:
+        cert = info.data.get(_cert_setting(info))
+        if cert is not None:
+            own, *_ = certificates.chain(certificates.read(cert))
+            try:
+                certificates.private_key(certificates.read(key or cert), own)
+            except ValueError:
+                if key is None:
+                    raise PydanticKnownError("missing") from None
+                raise
+        return key
+
+
+def _cert_setting(info: ValidationInfo) -> str:
+    """Name the setting with the certificate of the same port."""
+    port, *_ = str(info.field_name).partition("_")
+    return f"{port}_cert_file"

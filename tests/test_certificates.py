@@ -1,0 +1,228 @@
+"""What this process shows over TLS: files that rotate, are half written, or expire."""
+
+import ssl
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import errors, facts
+from keda_gpu_scaler.certificates import CertificateFiles, judge, read
+from keda_gpu_scaler.certificates.pem import Key
+from tests.certificates import DAY, HOST, Pair, chain, key_of, pem, self_signed, write
+from tests.clocks import Clock
+
+AUTHORITY = trustme.CA()
+KEYS = (
+    "a PEM file with a key that can be served with: RSA of 2048 bits or more, ECDSA on P-256, "
+    "P-384 or P-521, or Ed25519"
+)
+FIRST, SECOND = AUTHORITY.issue_cert(HOST), AUTHORITY.issue_cert(HOST)
+
+
+class Followed:
+    """The files of a certificate, what was told of them, and a clock."""
+
+    def __init__(self, directory: Path, issued: trustme.LeafCert = FIRST) -> None:
+        self.told: list[facts.Fact] = []
+        self.clock = Clock(datetime.now(UTC).timestamp())
+        self.pair = write(directory, issued)
+        self.ca = directory / "ca.crt"
+        AUTHORITY.cert_pem.write_to_path(str(self.ca))
+        self.files = CertificateFiles("grpc", *self.pair, self.ca, self.told.append, self.clock)
+
+    def shown(self) -> bytes:
+        """Return the chain that is shown now."""
+        return self.files.current().chain
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Followed:
+    return Followed(tmp_path)
+
+
+def test_the_certificate_of_the_files_is_loaded_at_once_and_said(followed: Followed) -> None:
+    current = followed.files.current()
+    assert current.chain == chain(FIRST)
+    assert current.client_ca == AUTHORITY.cert_pem.bytes()
+    assert followed.told == [facts.CertificateLoaded("grpc", current.expires_at)]
+    assert followed.files.expires_at() == current.expires_at
+
+
+def test_nothing_shows_the_key(followed: Followed) -> None:
+    current = followed.files.current()
+    assert current.key.decode() not in repr(current)
+    assert "key=" not in repr(current)
+
+
+def test_new_files_are_shown_from_the_next_look_on(followed: Followed, tmp_path: Path) -> None:
+    write(tmp_path, SECOND)
+    assert followed.shown() == chain(SECOND)
+    assert followed.shown() == chain(SECOND)
+    assert [type(fact) for fact in followed.told] == [facts.CertificateLoaded] * 2
+
+
+def test_new_cas_of_clients_count_from_the_next_look_on(followed: Followed) -> None:
+    other = trustme.CA().cert_pem.bytes()
+    followed.ca.write_bytes(followed.ca.read_bytes() + other)
+    assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes() + other
+
+
+def test_a_pair_that_is_half_written_changes_nothing_and_is_said_once(followed: Followed) -> None:
+    before = followed.files.current()
+    followed.pair.cert.write_bytes(chain(SECOND))
+    assert followed.files.current() is before
+    assert followed.files.current() is before
+    (refused,) = followed.told[1:]
+    assert refused == facts.CertificateRefused(
+        "grpc",
+        f"{followed.pair.key} is not the key of the first certificate in the certificate's file",
+    )
+    followed.pair.key.write_bytes(key_of(SECOND))
+    assert followed.shown() == chain(SECOND)
+    assert isinstance(followed.told[-1], facts.CertificateLoaded)
+
+
+def test_files_that_return_as_they_were_are_said_to_be_loaded_again(followed: Followed) -> None:
+    content = followed.pair.key.read_bytes()
+    followed.pair.key.unlink()
+    assert followed.shown() == chain(FIRST)
+    followed.pair.key.write_bytes(content)
+    assert followed.shown() == chain(FIRST)
+    assert [type(fact) for fact in followed.told] == [
+        facts.CertificateLoaded,
+        facts.CertificateRefused,
+        facts.CertificateLoaded,
+    ]
+
+
+@given(cut=st.data())
+def test_no_part_of_new_files_is_ever_shown(
+    tmp_path_factory: pytest.TempPathFactory, cut: st.DataObject
+) -> None:
+    followed = Followed(tmp_path_factory.mktemp("cut"))
+    names = st.sampled_from([followed.pair.cert, followed.pair.key])
+    for path, content in zip(followed.pair, (chain(SECOND), key_of(SECOND)), strict=True):
+        written = cut.draw(st.integers(0, len(content)))
+        path.write_bytes(content[:written])
+        if cut.draw(st.booleans()):
+            cut.draw(names).write_bytes(b"")
+        shown = followed.files.current()
+        assert shown.chain in (chain(FIRST), chain(SECOND))
+        shown.context()  # OpenSSL refuses a key that is not the certificate's
+
+
+def test_a_certificate_is_served_after_it_expired_and_that_is_said_once(
+    followed: Followed,
+) -> None:
+    current = followed.files.current()
+    followed.clock.now = current.expires_at
+    assert followed.files.current() is current
+    assert followed.files.current() is current
+    expired = datetime.fromtimestamp(current.expires_at, UTC).isoformat()
+    assert followed.told[1:] == [facts.CertificateLapsed("grpc", f"expired at {expired}")]
+
+
+def test_a_certificate_whose_time_has_not_come_is_said_at_the_start(tmp_path: Path) -> None:
+    tomorrow = (datetime.now(UTC) + DAY).replace(microsecond=0)
+    late = AUTHORITY.issue_cert(HOST, not_before=tomorrow)
+    lapsed = facts.CertificateLapsed("grpc", f"not valid before {tomorrow.isoformat()}")
+    assert Followed(tmp_path, late).told[1:] == [lapsed]
+
+
+def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> None:
+    soon = datetime.now(UTC).replace(microsecond=0) + DAY
+    own = AUTHORITY.issue_cert(HOST)
+    between = AUTHORITY.issue_cert("between", not_after=soon)
+    file = tmp_path / "tls.crt"
+    file.write_bytes(chain(own) + chain(between))
+    pair = write(tmp_path, own, "own")
+    assert judge(read(file), read(pair.key)).expires_at == soon.timestamp()
+
+
+def test_one_file_can_hold_the_certificate_and_its_key(tmp_path: Path) -> None:
+    both = tmp_path / "both.pem"
+    both.write_bytes(FIRST.private_key_and_cert_chain_pem.bytes())
+    files = CertificateFiles("http", both, None, None, facts.ignore)
+    assert files.current().chain == chain(FIRST)
+    assert files.current().client_ca is None
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "expected"),
+    [
+        ("tls.crt", b"", "a PEM file with certificates"),
+        ("tls.crt", key_of(FIRST), "a PEM file with certificates"),
+        ("tls.crt", chain(FIRST)[:-40], "a PEM file with certificates"),
+        ("ca.crt", b"none", "a PEM file with certificates"),
+        ("tls.key", chain(FIRST), "a PEM file with an unencrypted private key"),
+        (
+            "tls.key",
+            pem(ed25519.Ed25519PrivateKey.generate(), b"secret"),
+            "a PEM file with an unencrypted private key",
+        ),
+        ("tls.key", pem(ed448.Ed448PrivateKey.generate()), KEYS),
+        ("tls.key", pem(ec.generate_private_key(ec.SECP256K1())), KEYS),
+        ("tls.key", pem(rsa.generate_private_key(65537, 1024)), KEYS),  # noqa: S505 - refused
+        ("tls.key", key_of(SECOND), "the key of the first certificate in the certificate's file"),
+    ],
+)
+def test_without_a_certificate_there_is_no_start(
+    tmp_path: Path, file: str, content: bytes, expected: str
+) -> None:
+    pair = write(tmp_path, FIRST)
+    authorities = tmp_path / "ca.crt"
+    AUTHORITY.cert_pem.write_to_path(str(authorities))
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(errors.SettingsError) as caught:
+        CertificateFiles("grpc", *pair, authorities, facts.ignore)
+    reason = f"{tmp_path / file} is not {expected}"
+    assert str(caught.value) == f"no certificate to serve with: {reason}"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    pair = Pair(tmp_path / "none.crt", tmp_path / "none.key")
+    with pytest.raises(errors.SettingsError, match=r"none.crt is not a file this process can read"):
+        CertificateFiles("grpc", *pair, None, facts.ignore)
+
+
+def test_many_threads_look_while_the_files_rotate(followed: Followed, tmp_path: Path) -> None:
+    shown: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: shown.extend(followed.shown() for _ in range(20)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for issued in (SECOND, FIRST) * 5:
+        write(tmp_path, issued)
+    for thread in threads:
+        thread.join()
+    assert set(shown) <= {chain(FIRST), chain(SECOND)}
+    assert len(shown) == 80
+    assert followed.shown() == chain(FIRST)
+
+
+def test_the_context_of_an_http_server_takes_tls_1_2_and_newer(followed: Followed) -> None:
+    context = followed.files.current().context()
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        rsa.generate_private_key(65537, 2048),
+        ec.generate_private_key(ec.SECP521R1()),
+        ed25519.Ed25519PrivateKey.generate(),
+    ],
+    ids=["RSA", "ECDSA", "Ed25519"],
+)
+def test_keys_of_every_usual_kind_serve(tmp_path: Path, key: Key) -> None:
+    file = tmp_path / "both.pem"
+    file.write_bytes(self_signed(key) + pem(key))
+    CertificateFiles("http", file, None, None, facts.ignore).current().context()
