@@ -1,0 +1,98 @@
+"""Helm and kubectl, what they make of the chart and the base, and the cases that are looked at."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "deploy" / "helm" / "keda-gpu-scaler"
+BASE = ROOT / "deploy" / "kustomize"
+GOLDEN = Path(__file__).parent / "golden"
+RELEASE, NAMESPACE = "keda-gpu-scaler", "keda"
+KUBE_VERSION = "1.35.4"
+"""Of no cluster: nothing here asks one. The programs say the newest they know otherwise."""
+_VALUES = "-values.yaml"
+_SECONDS = 60
+
+Object = dict[str, Any]
+
+
+def cases() -> list[str]:
+    """Name the cases: the files of values that lie with the chart."""
+    return sorted(path.name.removesuffix(_VALUES) for path in (CHART / "ci").iterdir())
+
+
+def values(case: str) -> Path:
+    """Return the file with the values of a case."""
+    return CHART / "ci" / f"{case}{_VALUES}"
+
+
+def template(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
+    """Return the manifests of a release, as `helm template` writes them.
+
+    Raises:
+        subprocess.CalledProcessError: Helm refuses; `stderr` says why.
+    """
+    words = ("template", release, str(CHART), "--namespace", namespace)
+    return run("helm", *words, "--kube-version", KUBE_VERSION, *flags)
+
+
+def rendered(case: str) -> str:
+    """Return the manifests of a case."""
+    return template("--values", str(values(case)))
+
+
+def notes(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
+    """Return what Helm tells people after an install."""
+    words = ("install", release, str(CHART), "--namespace", namespace, "--dry-run=client")
+    return run("helm", *words, *flags).partition("\nNOTES:\n")[2]
+
+
+def kustomized(directory: Path = BASE) -> str:
+    """Return the manifests that `kubectl kustomize` makes of a directory."""
+    return run("kubectl", "kustomize", str(directory))
+
+
+def objects(manifests: str) -> list[Object]:
+    """Return the objects of manifests, in their order."""
+    return [one for one in yaml.safe_load_all(manifests) if one is not None]
+
+
+def refusal(*flags: str) -> str:
+    """Return why Helm refuses values; fail if it does not."""
+    try:
+        template(*flags)
+    except subprocess.CalledProcessError as error:
+        return str(error.stderr)
+    message = f"Helm takes {' '.join(flags)}"
+    raise AssertionError(message)
+
+
+def run(program: str, *words: str) -> str:
+    """Run a program to its end, with no cluster in reach, and return its output."""
+    finished = subprocess.run(
+        [_program(program), *words],
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=_SECONDS,
+        env=dict(_environment()),
+    )
+    return finished.stdout
+
+
+def _environment() -> Iterator[tuple[str, str]]:
+    kept: Mapping[str, str] = os.environ
+    yield from ((name, text) for name, text in kept.items() if name != "KUBECONFIG")
+
+
+def _program(name: str) -> str:
+    """Return the one that the environment names in capitals, else what `make tools` made."""
+    found = shutil.which(os.environ.get(name.upper()) or ROOT / ".cache" / "bin" / name)
+    assert found, f"tests need {name}: run `make tools`, or name one in {name.upper()}"
+    return found
