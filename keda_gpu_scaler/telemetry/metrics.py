@@ -123,6 +123,12 @@ ACTIVE = Metric(
     _TRIGGER,
     "1 while IsActive says active, 0 while not; absent while it fails.",
 )
+DECISION_AGE = Metric(
+    "keda_gpu_scaler_trigger_decision_age_seconds",
+    "gauge",
+    _TRIGGER,
+    "Time since this replica was last asked about the trigger.",
+)
 STATE = Metric(
     "keda_gpu_scaler_trigger_state",
     "gauge",
@@ -175,6 +181,7 @@ METRICS = (
     THRESHOLD,
     DEMAND,
     ACTIVE,
+    DECISION_AGE,
     STATE,
     TRIGGER_EVIDENCE,
     EXPECTED,

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from keda_gpu_scaler import facts
 from keda_gpu_scaler.evidence import Basis
 from keda_gpu_scaler.telemetry import metrics
+from keda_gpu_scaler.telemetry.families import gauge
 from keda_gpu_scaler.telemetry.lately import Lately
 
 LIMIT = 1_000
@@ -73,26 +74,16 @@ class Snapshots(Collector):
         """Yield one family per metric."""
         now, shown = self._clock(), self._shown.items()
         ages = [(key, None if each.born is None else now - each.born) for key, each in shown]
-        yield _family(metrics.SNAPSHOT_AGE, ages)
-        yield _family(metrics.SNAPSHOT_PODS, [(key, each.pods) for key, each in shown])
+        yield gauge(metrics.SNAPSHOT_AGE, ages)
+        yield gauge(metrics.SNAPSHOT_PODS, [(key, each.pods) for key, each in shown])
         refused = [(key, each.refused_samples) for key, each in shown]
-        yield _family(metrics.REFUSED_SAMPLES, refused)
+        yield gauge(metrics.REFUSED_SAMPLES, refused)
         said = [
             ((name, basis), basis is current)
             for name, current in self._evidence.items()
             for basis in Basis
         ]
-        yield _family(metrics.EVIDENCE, said)
+        yield gauge(metrics.EVIDENCE, said)
         watches = [((name,), works) for name, works in list(self._watches.items())]
-        yield _family(metrics.WATCH_UP, watches)
-        yield _family(metrics.SOURCE_UP, [((name,), up) for name, up in self._up.items()])
-
-
-def _family(
-    metric: metrics.Metric, samples: Iterable[tuple[tuple[str, ...], float | None]]
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
-    for labels, value in samples:
-        if value is not None:
-            family.add_metric(labels, value)
-    return family
+        yield gauge(metrics.WATCH_UP, watches)
+        yield gauge(metrics.SOURCE_UP, [((name,), up) for name, up in self._up.items()])

@@ -189,6 +189,14 @@ def test_series_nobody_asks_for_end_after_ten_minutes(counted: Telemetry, clock:
     assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
 
 
+def test_how_long_ago_a_trigger_was_decided_is_shown(counted: Telemetry, clock: Clock) -> None:
+    counted(evaluated())
+    clock.now += 40
+    assert value(counted, "trigger_decision_age_seconds", **TRIGGER) == 40
+    counted(evaluated())
+    assert value(counted, "trigger_decision_age_seconds", **TRIGGER) == 0
+
+
 def test_two_triggers_with_the_same_names_share_their_series(counted: Telemetry) -> None:
     counted(evaluated())
     other = replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50"))
