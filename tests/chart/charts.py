@@ -42,9 +42,9 @@ def template(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) ->
     return run("helm", *words, "--kube-version", KUBE_VERSION, *flags)
 
 
-def rendered(case: str) -> str:
+def rendered(case: str, *flags: str) -> str:
     """Return the manifests of a case."""
-    return template("--values", str(values(case)))
+    return template("--values", str(values(case)), *flags)
 
 
 def notes(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
