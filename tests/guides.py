@@ -13,7 +13,7 @@ LANGUAGES = ("", ".zh", ".ja")
 """What stands between a page's name and `.md`: English, Simplified Chinese, Japanese."""
 TRANSLATED = ("quickstart", "quickstart-dcgm")
 _PIECE = re.compile(
-    r"^<!-- (?P<remark>[^\n]*?) -->$|^```(?P<language>\w+)\n(?P<text>.*?)^```$|^## (?P<heading>.*)$",
+    r"^<!-- (?P<remark>[^\n]*?) -->$|^```(?P<language>\w+)\n(?P<text>.*?)^```$|^## (?P<heading>[^\n]*)$",
     re.MULTILINE | re.DOTALL,
 )
 NOT_RUN = "not run"
