@@ -1,11 +1,11 @@
-"""What is generated is what the rest says now; `python -m tests.chart.regenerate` writes it."""
+"""What is generated is what the rest says now; `make chart` writes it anew."""
 
 import pytest
 
 from tests.chart import charts, comments, kustomized, regenerate, schema
 from tests.test_docs import section
 
-ANEW = "run .venv/bin/python -m tests.chart.regenerate, and look at what changes"
+ANEW = "run make chart, and look at what changes"
 
 
 @pytest.mark.parametrize("case", charts.cases())
