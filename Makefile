@@ -83,7 +83,8 @@ check: check-style check-types check-imports check-proto check-lock check-docs #
 
 .PHONY: docs
 docs: $(VENV) ## Build the documentation's site into build/site, or serve it (ARGS=serve)
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict --quiet)
+	@# Not --quiet: it silences the warnings that --strict counts.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)
 
 .PHONY: proto
 proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto

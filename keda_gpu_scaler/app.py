@@ -2,7 +2,7 @@
 
     observers, certificates → evaluator and its sources → HTTP → what other replicas know → gRPC
                           → ready … wait for the event …
-    not ready → gRPC drains → HTTP → other replicas → evaluator and its sources
+    not ready → gRPC drains → HTTP → other replicas → evaluator and its sources → the last spans
 
 This is where the parts meet; each of them gets what it needs as an argument. Signals are the
 caller's: it sets an event.
@@ -10,7 +10,7 @@ caller's: it sets an event.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import NamedTuple, Protocol
 
@@ -57,7 +57,8 @@ async def run(
     logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
     async with AsyncExitStack() as stack:
         counted = telemetry.Telemetry()
-        observe = _each(counted, logs.LogObserver())
+        traced = _start_traces(stack, settings)
+        observe = _each(counted, logs.LogObserver(), *traced)
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
         evaluations = await _start_evaluator(stack, settings, observe, alerts)
@@ -101,6 +102,17 @@ def _certificate(
     followed = CertificateFiles(server, *files, observe)
     counted.certificates.follow(server, followed.expires_at)
     return followed
+
+
+def _start_traces(stack: AsyncExitStack, settings: Settings) -> Sequence[facts.Observer]:
+    """Return who makes spans of facts, if the settings ask for traces; stop it last."""
+    if not settings.traces:
+        return ()
+    from keda_gpu_scaler import tracing  # noqa: PLC0415 - it loads an extra that few install
+
+    export = tracing.Export()
+    stack.push_async_callback(export.stop, settings.shutdown_grace_seconds)
+    return (tracing.SpanObserver(export.tracer),)
 
 
 async def _start_evaluator(

@@ -1,7 +1,8 @@
-"""What happened, as typed facts. Logs and metrics are small subscribers to these.
+"""What happened, as typed facts. Logs, metrics and traces are small subscribers to these.
 
 The core never logs and never counts: it states a fact once, and whoever observes turns it into a
-log line (`logs/`) or a metric (`telemetry/`). Either may be deleted without touching the core.
+log line (`logs/`), a metric (`telemetry/`) or a span (`tracing/`). Each may be deleted without
+touching the core.
 """
 
 from collections.abc import Callable
@@ -110,6 +111,24 @@ class WatchChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class CallBegan:
+    """A call was read and is about to be answered. What comes of it is stated in the same task."""
+
+    method: str
+    scaled_object: ScaledObject
+    """As the caller names it; nobody has checked that yet."""
+    traceparent: str
+    """The caller's place in a trace, as W3C writes it; empty where it sent none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallDecided:
+    """The call that this task answers is answered from this decision, new or not."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """One RPC ended."""
 
@@ -205,6 +224,8 @@ Fact = (
     | CertificateLoaded
     | CertificateRefused
     | CertificateLapsed
+    | CallBegan
+    | CallDecided
     | Called
 )
 Observer = Callable[[Fact], None]

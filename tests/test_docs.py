@@ -185,16 +185,6 @@ def _pinned(module: Path, name: str) -> str:
     return found[1]
 
 
-def test_links_between_the_pages_lead_somewhere() -> None:
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-    links = [
-        (page, target)
-        for page in pages
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
-    ]
-    assert not [(page.name, to) for page, to in links if not (page.parent / to).exists()]
-
-
 def test_the_example_on_the_page_on_influxdb_is_accepted() -> None:
     page = (ROOT / "docs" / "influxdb.md").read_text()
     (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)

@@ -84,10 +84,10 @@ class LogObserver:
                 self._alerts(fact)
             case facts.CertificateLoaded() | facts.CertificateRefused() | facts.CertificateLapsed():
                 self._certificates(fact)
-            case facts.SnapshotTaken() | facts.PeersAsked() | facts.Called() | facts.DemandKnown():
-                pass
-            case _:
+            case facts.Queried():
                 self._queried(fact)
+            case _:
+                pass
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
         key, now = (fact.scaled_object, fact.spec), (fact.decision.state, fact.decision.active)

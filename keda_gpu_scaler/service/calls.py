@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.service import status
+from keda_gpu_scaler.spec import ScaledObject
 
 log = structlog.get_logger()
 
@@ -57,7 +58,9 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         )
 
         async def from_bytes(data: bytes, context: Context) -> object:
-            return await behaviour(_decoded(handler.request_deserializer, data), context)
+            request = _decoded(handler.request_deserializer, data)
+            self._observe(_began(method, request, context))
+            return await behaviour(request, context)
 
         async def call(data: bytes, context: Context) -> object:
             return await self._call(method, from_bytes, data, context)
@@ -94,6 +97,13 @@ def _decoded(deserializer: Callable[[bytes], object], data: bytes) -> object:
             "the request is not a message of externalscaler.proto: a field is cut off, "
             "of another type, or not UTF-8"
         ) from error
+
+
+def _began(method: str, request: Any, context: Context) -> facts.CallBegan:  # noqa: ANN401 - one of two messages
+    reference = getattr(request, "scaledObjectRef", request)
+    sent = dict(context.invocation_metadata() or ())
+    whose = ScaledObject(reference.namespace, reference.name)
+    return facts.CallBegan(method, whose, str(sent.get("traceparent", "")))
 
 
 def _abandoned(context: Context) -> status.Status:

@@ -58,6 +58,7 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
     answers = servicer.Servicer(
         evaluations,
         access=access,
+        observe=observe,
         draining=draining,
         stream_seconds=connection_max_age_seconds,
     )

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import grpc
 import structlog
 
-from keda_gpu_scaler import decision
+from keda_gpu_scaler import decision, facts
 from keda_gpu_scaler.access import Access
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import answers, requests, streams
@@ -32,11 +32,13 @@ class Servicer:
         evaluations: Evaluations,
         *,
         access: Access,
+        observe: facts.Observer,
         draining: asyncio.Event,
         stream_seconds: float,
     ) -> None:
         self._evaluations = evaluations
         self._triggers = requests.Triggers(access)
+        self._observe = observe
         self._awake = Awake()
         self._draining = draining
         self._stream_seconds = stream_seconds
@@ -85,13 +87,19 @@ class Servicer:
         await context.write(answers.metric_spec(asked.spec))
         await streams.Life(self._draining, self._stream_seconds).is_over()
 
-    async def _evaluate(self, asked: requests.Asked, context: Context) -> decision.Decision:
-        return await self._evaluations.evaluate(*asked, context.time_remaining())
+    async def _evaluate(
+        self, asked: requests.Asked, context: Context, *, patient: bool = False
+    ) -> decision.Decision:
+        decided = await self._evaluations.evaluate(
+            *asked, context.time_remaining(), patient=patient
+        )
+        self._observe(facts.CallDecided(decided))
+        return decided
 
     async def _attempt(self, asked: requests.Asked, context: Context) -> decision.Decision | None:
         """Evaluate without ending the stream: KEDA waits longer after each stream that failed."""
         try:
-            return await self._evaluations.evaluate(*asked, context.time_remaining(), patient=True)
+            return await self._evaluate(asked, context, patient=True)
         except Exception:
             log.exception("stream.evaluation_failed", scaled_object=str(asked.scaled_object))
             return None

@@ -66,6 +66,9 @@ class Settings(PortSettings, BaseSettings):
     kubernetes: values.Flag = False
     """true: ask the Kubernetes API which pods there are; it needs the role in
     deploy/kubernetes-evidence.yaml."""
+    traces: values.Traces = False
+    """true: send traces by OTLP, to where the standard OTEL_… variables say; it needs the extra
+    otel."""
     give_up_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 3600.0
     """How long a pod that vanished together with its exporter still counts as missing."""
     shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0

@@ -5,6 +5,7 @@ was expected; `report.py` puts the name of the setting in front. Files are read 
 that they can be read.
 """
 
+import importlib.util
 import math
 import re
 from collections.abc import Callable
@@ -96,6 +97,21 @@ def flag(value: object) -> bool:
     return text == "true"
 
 
+def traces(value: object) -> bool:
+    """Read whether there are to be traces, which takes libraries that not everybody installs."""
+    is_wanted = flag(value)
+    if is_wanted and not _is_installed("opentelemetry.sdk", "opentelemetry.exporter.otlp"):
+        raise ValueError("false, or the extra otel: pip install 'keda-gpu-scaler[otel]'")
+    return is_wanted
+
+
+def _is_installed(*modules: str) -> bool:
+    try:
+        return all(importlib.util.find_spec(name) for name in modules)
+    except ModuleNotFoundError:  # not even what they are in
+        return False
+
+
 def readable_file(value: object) -> Path:
     """Read the path of a file that this process can read."""
     path = Path(str(value))
@@ -139,6 +155,7 @@ Seconds = Annotated[float, BeforeValidator(seconds(0.0))]
 PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
 Bytes = Annotated[int, BeforeValidator(size)]
 Count = Annotated[int, BeforeValidator(count)]
+Traces = Annotated[bool, BeforeValidator(traces)]
 Flag = Annotated[bool, BeforeValidator(flag)]
 ReadableFile = Annotated[Path, BeforeValidator(readable_file)]
 Namespaces = Annotated[access.Namespaces, BeforeValidator(namespaces), PlainSerializer(str)]

@@ -75,16 +75,10 @@ class Telemetry:
                 self._queried(fact)
             case facts.AlertChanged() | facts.Notified() | facts.PeerChanged() | facts.PeersAsked():
                 self._alerts(fact)
-            case (
-                facts.ExportersFound()
-                | facts.OwnQueryChanged()
-                | facts.CertificateLoaded()
-                | facts.CertificateRefused()
-                | facts.CertificateLapsed()
-            ):
-                pass
-            case _:
+            case facts.Called():
                 self._called(fact)
+            case _:
+                pass
 
     def _queried(self, fact: facts.Queried) -> None:
         outcome = "ok" if fact.error is None else "error"

@@ -22,7 +22,7 @@ _IDLE_PERCENT = 2.0
 """Idle cards show blips of 1 and 2 %."""
 _UP_WHILE_IDLE = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Signal.TEMPERATURE})
 """A loaded model keeps these up without work: from where on it works only its owner knows."""
-_NO_USUAL_LEVEL = _UP_WHILE_IDLE | {Signal.NUMBER}
+NO_USUAL_LEVEL = _UP_WHILE_IDLE | {Signal.NUMBER}
 _NO_WORKLOAD = (
     "expected [kind/]name such as deployment/bert, or podPattern; with "
     "KEDA_GPU_SCALER_KUBERNETES=true it is the ScaledObject's scaleTargetRef, in its own namespace"
@@ -128,7 +128,7 @@ def threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -
 
 def activation_threshold(reader: Reader, signal: Signal) -> float:
     """Return the level above which a GPU works; some signals have none that fits everybody."""
-    needs_one = signal in _NO_USUAL_LEVEL and reader.is_sound("signal")
+    needs_one = signal in NO_USUAL_LEVEL and reader.is_sound("signal")
     if needs_one and not reader.has("activationThreshold"):
         why = "which a loaded model keeps up while it is idle"
         if signal is Signal.NUMBER:

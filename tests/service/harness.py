@@ -155,8 +155,9 @@ async def serving(
     calls: asyncio.Queue[facts.Called] = asyncio.Queue()
 
     def observe(fact: facts.Fact) -> None:
-        assert isinstance(fact, facts.Called)
-        calls.put_nowait(fact)
+        assert isinstance(fact, facts.CallBegan | facts.CallDecided | facts.Called)
+        if isinstance(fact, facts.Called):
+            calls.put_nowait(fact)
 
     server = service.create_server(
         evaluations,

@@ -1,0 +1,129 @@
+"""Facts → spans: one for each call of KEDA, one for each query to a source.
+
+A call's span is kept in a context variable from its first fact to its last one. What a call sets
+off runs in tasks that inherit the variable, so its queries become its children, also those that go
+on after it was answered.
+
+Names of attributes for calls are OpenTelemetry's own where it has one. No trigger is in a span: its
+metadata may have come out of a Secret.
+"""
+
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import AttributeValue
+
+from keda_gpu_scaler import facts
+
+SERVICE = "externalscaler.ExternalScaler"
+OWN = "keda_gpu_scaler."
+FAULTS = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE"})
+"""Codes that are errors of a server, as OpenTelemetry's conventions for gRPC list them, of those
+that this one answers with. A refused trigger is an error of whoever wrote it."""
+_NANOSECONDS = 1_000_000_000
+
+_call: ContextVar[Span | None] = ContextVar("keda_gpu_scaler_call", default=None)
+_propagator = TraceContextTextMapPropagator()
+
+
+class SpanObserver:
+    """Makes spans of facts."""
+
+    def __init__(self, tracer: trace.Tracer, clock: Callable[[], int] = time.time_ns) -> None:
+        """Begin with no span.
+
+        Args:
+            tracer: begins spans.
+            clock: nanoseconds since 1970; facts say how long something took, not when.
+        """
+        self._tracer, self._clock = tracer, clock
+
+    def __call__(self, fact: facts.Fact) -> None:
+        """Begin, describe or end a span."""
+        match fact:
+            case facts.CallBegan():
+                self._began(fact)
+            case facts.CallDecided():
+                _decided(fact)
+            case facts.DemandKnown():
+                _demanded(fact)
+            case facts.Called():
+                self._called(fact)
+            case facts.Queried():
+                self._queried(fact)
+            case _:
+                pass
+
+    def _began(self, fact: facts.CallBegan) -> None:
+        namespace, name = fact.scaled_object
+        span = self._call_span(fact.method, self._clock(), fact.traceparent)
+        span.set_attribute("k8s.namespace.name", namespace)
+        span.set_attribute(OWN + "scaled_object", name)
+        _call.set(span)
+
+    def _called(self, fact: facts.Called) -> None:
+        now, span = self._clock(), _call.get()
+        if span is None:  # refused before it was read
+            span = self._call_span(fact.method, _start(now, fact.seconds))
+        _call.set(None)
+        span.set_attribute("rpc.response.status_code", fact.code)
+        if fact.code in FAULTS:
+            span.set_status(StatusCode.ERROR)
+        span.end(now)
+
+    def _call_span(self, method: str, began: int, traceparent: str = "") -> Span:
+        return self._tracer.start_span(
+            f"{SERVICE}/{method}",
+            context=_propagator.extract({"traceparent": traceparent}, Context()),
+            kind=SpanKind.SERVER,
+            attributes={"rpc.system.name": "grpc", "rpc.method": f"{SERVICE}/{method}"},
+            start_time=began,
+        )
+
+    def _queried(self, fact: facts.Queried) -> None:
+        now, call = self._clock(), _call.get()
+        attributes: dict[str, AttributeValue] = {
+            OWN + "source": fact.source,
+            OWN + "query": fact.query,
+            OWN + "outcome": "ok" if fact.error is None else "error",
+        }
+        span = self._tracer.start_span(
+            f"query {fact.query}",
+            context=Context() if call is None else trace.set_span_in_context(call, Context()),
+            kind=SpanKind.CLIENT,
+            attributes=attributes,
+            start_time=_start(now, fact.seconds),
+        )
+        if fact.error is not None:
+            span.set_status(StatusCode.ERROR, fact.error)
+        span.end(now)
+
+
+def _decided(fact: facts.CallDecided) -> None:
+    decided = fact.decision
+    _describe(state=str(decided.state), reason=decided.reason)
+    if decided.active is not None:
+        _describe(active=decided.active)
+
+
+def _demanded(fact: facts.DemandKnown) -> None:
+    if fact.demand.value is None:
+        _describe(reason=fact.demand.trouble or "")
+    else:
+        _describe(demand=fact.demand.value)
+
+
+def _describe(**said: AttributeValue) -> None:
+    """Add to the span of the call that this belongs to; a stream keeps what was said last."""
+    span = _call.get()
+    if span is not None:
+        span.set_attributes({OWN + key: value for key, value in said.items()})
+
+
+def _start(end: int, seconds: float) -> int:
+    return end - round(seconds * _NANOSECONDS)

@@ -1,0 +1,274 @@
+"""The chart's admission policy: a ScaledObject that is wrong is refused when it is applied.
+
+The API server itself evaluates the policy. What the scaler accepts has to pass: a policy that
+refuses too much would keep people from scaling at all.
+"""
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lightkube
+import pytest
+import pytest_asyncio
+from lightkube import ApiError, codecs
+from lightkube.resources.core_v1 import Namespace
+from lightkube.types import PatchType
+
+from keda_gpu_scaler import errors, spec, trigger
+from tests.chart import charts
+from tests.e2e import manifests
+from tests.e2e.resources import ScaledObject
+from tests.processes import until
+from tests.test_examples import ADDRESS, EXAMPLES, read
+from tests.triggers import access
+
+SOUND = {"workload": "bert", "threshold": "70"}
+
+
+class Gate(NamedTuple):
+    """A namespace whose scaler has the policy."""
+
+    client: lightkube.AsyncClient
+    namespace: str
+
+    @property
+    def address(self) -> str:
+        """Where the release's Service is."""
+        return f"{charts.RELEASE}.{self.namespace}.svc:6000"
+
+    def scaled_object(self, *metadata: dict[str, str], **fields: str) -> dict[str, Any]:
+        """Return a ScaledObject with a trigger for each of these metadata."""
+        triggers = [
+            {"type": "external", "metadata": {"scalerAddress": self.address} | one} | fields
+            for one in metadata
+        ]
+        return {
+            "apiVersion": "keda.sh/v1alpha1",
+            "kind": "ScaledObject",
+            "metadata": {"namespace": self.namespace, "name": f"so-{uuid.uuid4().hex[:8]}"},
+            "spec": {"scaleTargetRef": {"name": "bert"}, "triggers": triggers},
+        }
+
+    async def refusal(self, document: dict[str, Any]) -> str | None:
+        """Return what the API server says against an object; None when it would take it."""
+        try:
+            await self.client.create(codecs.from_dict(document), dry_run=True)
+        except ApiError as error:
+            return str(error.status.message)
+        return None
+
+
+@asynccontextmanager
+async def open_gate(kubeconfig: Path, namespace: str, **values: str) -> AsyncIterator[Gate]:
+    """Install the policy for a release in a namespace of its own, until the block ends."""
+    configuration = lightkube.KubeConfig.from_file(kubeconfig)
+    client = lightkube.AsyncClient(configuration, field_manager="e2e", trust_env=False)
+    gate = Gate(client, namespace)
+    policy = _policy(namespace, {"admissionPolicy.enabled": "true", **values})
+    try:
+        await client.apply(codecs.from_dict(manifests.namespace(namespace)))
+        for each in policy:
+            await client.apply(codecs.from_dict(each), force=True)
+        await _until_it_refuses(gate)
+        yield gate
+    finally:
+        for each in policy:
+            await client.delete(type(codecs.from_dict(each)), each["metadata"]["name"])
+        await client.delete(Namespace, namespace)
+        await client.close()
+
+
+def _policy(namespace: str, values: dict[str, str]) -> list[charts.Object]:
+    """Return the policy and its binding, as the chart makes them."""
+    flags = [f"--set={key}={value}" for key, value in values.items()]
+    found = charts.objects(charts.template(*flags, namespace=namespace))
+    policy = [one for one in found if one["kind"].startswith("ValidatingAdmissionPolicy")]
+    assert len(policy) == 2
+    return policy
+
+
+async def _until_it_refuses(gate: Gate) -> None:
+    """Wait until the API server has read the policy, which it does some time after it took it."""
+
+    async def refuses() -> bool:
+        return "keda-gpu-scaler: " in str(await gate.refusal(gate.scaled_object({})))
+
+    await until(refuses, 30, "the policy is enforced")
+
+
+@pytest_asyncio.fixture
+async def gate(kubeconfig: Path, lab_name: str) -> AsyncIterator[Gate]:
+    """A namespace whose scaler has the policy."""
+    async with open_gate(kubeconfig, lab_name) as opened:
+        yield opened
+
+
+WRONG: dict[str, tuple[dict[str, str], str]] = {
+    "unknown key": (
+        {**SOUND, "activationTreshold": "5"},
+        '"activationTreshold": unknown key; known are workload, namespace,',
+    ),
+    "unknown key from the environment": (
+        {**SOUND, "tresholdFromEnv": "X"},
+        '"tresholdFromEnv": unknown key',
+    ),
+    "no workload": (
+        {"threshold": "70"},
+        "workload: not given; expected [kind/]name such as deployment/bert",
+    ),
+    "no threshold": (
+        {"workload": "bert"},
+        "threshold: not given; expected the target per replica, such as 70",
+    ),
+    "a word for a number": (
+        {**SOUND, "threshold": "seventy"},
+        'threshold: "seventy"; expected a number above 0 without a unit, such as 70',
+    ),
+    "a unit": ({**SOUND, "threshold": "70%"}, 'threshold: "70%"; expected a number'),
+    "not above zero": ({**SOUND, "threshold": "0"}, 'threshold: "0"; expected a number above 0'),
+    "a level below zero": (
+        {**SOUND, "activationThreshold": "-1"},
+        'activationThreshold: "-1"; expected a number from 0',
+    ),
+    "a duration without a unit": (
+        {**SOUND, "window": "120"},
+        'window: "120"; expected a duration such as 30s, 2m or 1h30m',
+    ),
+    "an empty duration": ({**SOUND, "warmup": " "}, 'warmup: " "; expected a duration'),
+    "an unknown signal": (
+        {**SOUND, "signal": "utilisation"},
+        'signal: "utilisation"; expected one of utilization, memory,',
+    ),
+    "an unknown answer": (
+        {**SOUND, "onUnknown": "0"},
+        'onUnknown: "0"; expected one of hold, error, zero',
+    ),
+    "a percentage that nothing exceeds": (
+        {**SOUND, "threshold": "95"},
+        'threshold: "95"; expected at most 90 for a percentage',
+    ),
+    "no level for memory": (
+        {**SOUND, "signal": "memory"},
+        "activationThreshold: not given; required for this signal",
+    ),
+    "no level for a query": (
+        {"query": "x", "threshold": "7"},
+        "activationThreshold: not given; required for this signal",
+    ),
+    "a demand without a query": (
+        {**SOUND, "demandThreshold": "5"},
+        "demandQuery: not given; expected it beside the other keys of a demand",
+    ),
+}
+
+
+async def test_each_mistake_is_refused_in_words_that_name_key_value_and_what_was_expected(
+    gate: Gate,
+) -> None:
+    for case, (metadata, said) in WRONG.items():
+        refusal = await gate.refusal(gate.scaled_object(metadata))
+        assert refusal is not None, case
+        assert said in refusal, case
+        with pytest.raises(errors.SpecError):  # the scaler says so too
+            trigger.parse(spec.ScaledObject("ml", "bert"), metadata, access())
+
+
+async def test_all_mistakes_of_all_triggers_are_told_at_once(gate: Gate) -> None:
+    first, second = {"workload": "a", "threshold": "x"}, {**SOUND, "window": "5", "treshold": "1"}
+    refusal = await gate.refusal(gate.scaled_object(first, second))
+    assert refusal is not None
+    for said in ('threshold: "x"', 'window: "5"', '"treshold": unknown key'):
+        assert said in refusal
+
+
+async def test_a_metric_type_that_does_not_fit_is_refused(gate: Gate) -> None:
+    """KEDA does not tell the scaler of it: nobody else can."""
+    average = {**SOUND, "aggregation": "average"}
+    runs_away = await gate.refusal(gate.scaled_object(SOUND, metricType="Value"))
+    assert runs_away is not None
+    assert "metricType: Value multiplies a sum by the number of pods" in runs_away
+    for fields in ({}, {"metricType": "AverageValue"}):
+        sticks = await gate.refusal(gate.scaled_object(average, **fields))
+        assert sticks is not None
+        assert "aggregation: average needs metricType: Value" in sticks
+
+    assert await gate.refusal(gate.scaled_object(average, metricType="Value")) is None
+    formula = gate.scaled_object(average, name="gpu")
+    formula["spec"]["advanced"] = {"scalingModifiers": {"formula": "gpu", "target": "70"}}
+    assert await gate.refusal(formula) is None
+
+
+def _sound() -> Iterator[dict[str, str]]:
+    yield SOUND
+    yield {**SOUND, "threshold": " 70 ", "window": "1h30m", "warmup": "0s", "maxAge": "90s"}
+    yield {**SOUND, "thresholdFromEnv": "TARGET"} | {"threshold": "7e1"}
+    yield {"workloadFromEnv": "NAME", "thresholdFromEnv": "TARGET", "signalFromEnv": "SIGNAL"}
+    yield {"podPattern": "bert-.*", "threshold": ".5", "enableTLS": "true", "caCertFromEnv": "CA"}
+    yield {**SOUND, "threshold": "150", "gpuAggregation": "sum"}
+    yield {**SOUND, "threshold": "500", "signal": "power", "activationThreshold": "90"}
+    yield {"query": "x", "threshold": "500", "activationThreshold": "0"}
+    yield {**SOUND, "demandQuery": "sum(x)", "demandThreshold": "5", "demandOnEmpty": "inactive"}
+
+
+async def test_what_is_right_or_cannot_be_known_yet_passes(gate: Gate) -> None:
+    for metadata in _sound():
+        assert await gate.refusal(gate.scaled_object(metadata)) is None, metadata
+
+
+async def test_every_example_passes(gate: Gate) -> None:
+    for path in EXAMPLES:
+        document = json.loads(json.dumps(read(path)).replace(ADDRESS, gate.address))
+        document["metadata"]["namespace"] = gate.namespace
+        assert gate.address in json.dumps(document)
+        assert await gate.refusal(document) is None, path.name
+
+
+async def test_triggers_of_other_scalers_are_none_of_its_business(gate: Gate) -> None:
+    document = gate.scaled_object({"scalerAddress": f"other.{gate.namespace}.svc:6000", "x": "y"})
+    assert await gate.refusal(document) is None
+    document["spec"]["triggers"] = [
+        {"type": "cpu", "metadata": {"value": "50"}, "metricType": "Utilization"},
+        {
+            "type": "cron",
+            "metadata": {"timezone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *"}
+            | {"desiredReplicas": "2"},
+        },
+    ]
+    assert await gate.refusal(document) is None
+
+
+async def test_one_that_was_wrong_before_can_be_labelled_and_deleted(
+    kubeconfig: Path, lab_name: str
+) -> None:
+    configuration = lightkube.KubeConfig.from_file(kubeconfig)
+    wrong = {"workload": "bert", "threshold": "seventy"}
+    async with lightkube.AsyncClient(configuration, trust_env=False) as client:
+        await client.apply(codecs.from_dict(manifests.namespace(lab_name)), field_manager="e2e")
+        document = Gate(client, lab_name).scaled_object(wrong)
+        await client.create(codecs.from_dict(document))
+        name = document["metadata"]["name"]
+        async with open_gate(kubeconfig, lab_name) as gate:
+            merge = partial(
+                gate.client.patch,
+                ScaledObject,
+                name,
+                namespace=lab_name,
+                patch_type=PatchType.MERGE,
+            )
+            await merge({"metadata": {"labels": {"seen": "true"}, "finalizers": []}})
+            with pytest.raises(ApiError, match="seventy"):
+                await merge({"spec": {"maxReplicaCount": 3}})
+            await gate.client.delete(ScaledObject, name, namespace=lab_name)
+
+
+async def test_with_evidence_of_kubernetes_the_workload_may_be_left_out(
+    kubeconfig: Path, lab_name: str
+) -> None:
+    values = {"kubernetesEvidence.enabled": "true"}
+    async with open_gate(kubeconfig, lab_name, **values) as gate:
+        assert await gate.refusal(gate.scaled_object({"threshold": "70"})) is None

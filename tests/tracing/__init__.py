@@ -1,0 +1,1 @@
+"""Traces: what becomes of facts, and what a real collector receives."""

@@ -1,0 +1,104 @@
+"""`serve` with traces on: what a real collector receives, and what a dead one does not hold up."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from keda_gpu_scaler import __version__
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from tests import test_cli_serve as serve
+from tests.prometheus import PrometheusServer
+from tests.service.harness import metrics_request
+from tests.tracing.collector import collecting, words
+
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+NEVER = str(3_600_000)
+"""Milliseconds: so long no batch is due, and spans leave when the process ends."""
+
+
+def environment(port: int, **settings: str) -> dict[str, str]:
+    return serve.environment(TRACES="true", **settings) | {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
+        "OTEL_BSP_SCHEDULE_DELAY": NEVER,
+        "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=lab",
+    }
+
+
+@contextmanager
+def serving(environ: dict[str, str]) -> Iterator[tuple[Any, Any]]:
+    """Give a process with these variables, and a stub for it."""
+    with serve.started(environ) as process:
+        port = serve.said(process, "serve.listening")["grpc_port"]
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield process, externalscaler_pb2_grpc.ExternalScalerStub(channel)
+
+
+async def test_a_collector_receives_the_call_and_the_queries_it_set_off(
+    prometheus: PrometheusServer,
+) -> None:
+    with collecting() as collector:
+        environ = environment(collector.port, PROMETHEUS_URL=prometheus.url, SCRAPE_TARGETS="")
+        with serving(environ) as (process, stub):
+            parent = ("traceparent", f"00-{TRACE}-{PARENT}-01")
+            stub.GetMetrics(metrics_request(), metadata=[parent])
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(serve.PATIENCE_SECONDS) == 0
+    assert collector.resource == {
+        "service.name": "keda-gpu-scaler",
+        "service.version": __version__,
+        "deployment.environment.name": "lab",
+    }
+    (call,) = (span for span in collector.spans if span.name.endswith("/GetMetrics"))
+    assert (call.trace_id.hex(), call.parent_span_id.hex()) == (TRACE, PARENT)
+    assert words(call)["k8s.namespace.name"] == "ml"
+    assert words(call)["keda_gpu_scaler.reason"]
+    queries = [span for span in collector.spans if span.name.startswith("query ")]
+    assert {"query clock", "query snapshot"} <= {span.name for span in queries}
+    assert {span.parent_span_id for span in queries} == {call.span_id}
+    assert {words(span)["keda_gpu_scaler.outcome"] for span in queries} == {"ok"}
+    assert all(call.start_time_unix_nano < span.start_time_unix_nano for span in queries)
+    assert all(span.start_time_unix_nano < span.end_time_unix_nano for span in queries)
+
+
+def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end() -> None:
+    with collecting(answers=False) as collector:
+        # The SDK would wait for half a minute, and so would this process.
+        environ = environment(collector.port) | {"OTEL_EXPORTER_OTLP_TIMEOUT": "600"}
+        with serving(environ) as (process, stub):
+            assert stub.GetMetricSpec(serve.reference()).metricSpecs
+            process.send_signal(signal.SIGTERM)
+            assert collector.asked.wait(serve.PATIENCE_SECONDS)
+            assert process.wait(serve.PATIENCE_SECONDS / 2) == 0
+
+
+def test_a_protocol_that_is_not_spoken_here_ends_with_1_and_a_message() -> None:
+    wrong = {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
+    done = serve.ended(environment(1) | wrong)
+    assert done.returncode == 1
+    assert "OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf'; expected grpc" in done.stderr
+
+
+def test_the_protocol_that_is_spoken_here_may_be_named() -> None:
+    with serving(environment(1) | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}) as (process, _stub):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(serve.PATIENCE_SECONDS) == 0
+
+
+def test_traces_without_the_extra_are_a_wrong_setting(tmp_path: Path) -> None:
+    (tmp_path / "opentelemetry.py").touch()  # stands in front of the libraries, and is none of them
+    done = serve.ended(serve.environment(TRACES="true") | {"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (2, "")
+    expected = "false, or the extra otel: pip install 'keda-gpu-scaler[otel]'"
+    assert f'KEDA_GPU_SCALER_TRACES: "true"; expected {expected}' in done.stderr
+
+
+def test_without_traces_nothing_of_opentelemetry_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "opentelemetry.py").write_text("raise SystemExit(70)")
+    with serve.started(serve.environment() | {"PYTHONPATH": str(tmp_path)}) as process:
+        serve.said(process, "serve.listening")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(serve.PATIENCE_SECONDS) == 0
