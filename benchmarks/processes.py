@@ -9,14 +9,26 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
 _PREFIX = "KEDA_GPU_SCALER_"
 _LONGEST_LINE_BYTES = 1024 * 1024
+_KIB = 1024
 _USER, _SYSTEM = 11, 12
 """Where /proc/PID/stat has the clock ticks, counted behind the name in parentheses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a process has in memory, as Linux counts it."""
+
+    resident_bytes: int
+    """Now."""
+    peak_bytes: int
+    """The most so far."""
 
 
 class ServerError(Exception):
@@ -38,12 +50,22 @@ class Server:
         """Return the processor time it has used so far, as Linux counts it."""
         return cpu_seconds(Path(f"/proc/{self._process.pid}/stat").read_text())
 
+    def memory(self) -> Memory:
+        """Return what it has in memory."""
+        return memory(Path(f"/proc/{self._process.pid}/status").read_text())
+
 
 def cpu_seconds(stat: str) -> float:
     """Return the processor time in the text of a /proc/PID/stat."""
     fields = stat.rpartition(")")[2].split()
     ticks = int(fields[_USER]) + int(fields[_SYSTEM])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def memory(status: str) -> Memory:
+    """Return what the text of a /proc/PID/status says of memory."""
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return Memory(*(int(lines[name].split()[0]) * _KIB for name in ("VmRSS", "VmHWM")))
 
 
 @contextlib.asynccontextmanager

@@ -17,10 +17,12 @@ from benchmarks import ghz, schedule, throughput, waking
 from benchmarks.comparison import Ratio
 from benchmarks.evidence import Asked
 from benchmarks.ghz import Run
+from benchmarks.processes import Memory
 from benchmarks.queries import Cost
 from benchmarks.streams import Held
 from benchmarks.waking import Woken
 
+_MIB = 1024 * 1024
 DIRECTORY = Path(__file__).parents[1] / ".cache" / "bench"
 
 
@@ -43,6 +45,7 @@ def show(results: Results, console: Console) -> None:
     console.print(_throughput(results.runs))
     console.print(_queries(results.costs))
     console.print(_processors(results))
+    console.print(_sizes(results.costs))
     console.print(_evidence(results.evidence))
     console.print(_streams(results.held, results.costs))
 
@@ -140,6 +143,26 @@ def _processors(results: Results) -> Table:
         scaler = "-" if used is None else f"{used:.2f}"
         shown = (f"{cost.seconds:.0f}", f"{cost.prometheus_cpu_seconds:.2f}", scaler)
         table.add_row(f"{cost.triggers}", who, *shown)
+    return table
+
+
+def _sizes(costs: Sequence[Cost]) -> Table:
+    table = Table(
+        *(
+            "triggers",
+            "percent of one core",
+            "MiB resident",
+            "MiB at most",
+            "core seconds to start",
+        ),
+        title="What one scaler needs",
+    )
+    for cost in costs:
+        percent = 100 * (cost.scaler_cpu_seconds or 0) / cost.seconds
+        memory = cost.memory or Memory(0, 0)
+        sizes = (f"{size / _MIB:.0f}" for size in (memory.resident_bytes, memory.peak_bytes))
+        start = f"{cost.start_cpu_seconds or 0:.1f}"
+        table.add_row(f"{cost.triggers}", f"{percent:.1f}", *sizes, start)
     return table
 
 

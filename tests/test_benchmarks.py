@@ -4,6 +4,7 @@ import io
 import json
 import os
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,11 @@ def test_processor_time_is_read_behind_a_name_with_parentheses() -> None:
     assert processes.cpu_seconds(f"42 (a (b) c) {' '.join(fields)}") == 5
 
 
+def test_memory_is_read_in_bytes() -> None:
+    status = "Name:\tpython\nVmPeak:\t  900 kB\nVmHWM:\t  200 kB\nVmRSS:\t  100 kB\nThreads:\t3\n"
+    assert processes.memory(status) == processes.Memory(102_400, 204_800)
+
+
 @pytest.mark.parametrize(
     ("line", "port"),
     [
@@ -261,11 +267,14 @@ def test_a_pod_that_is_missing_in_an_answer_fails_the_benchmark() -> None:
 def test_the_tables_show_ratios_and_what_was_counted() -> None:
     shown = io.StringIO()
     cost = Cost(1000, 60.0, 6000, 9, prometheus_cpu_seconds=1.25, scaler_cpu_seconds=7.5)
+    sized = replace(cost, start_cpu_seconds=1.75, memory=processes.Memory(90 * 2**20, 99 * 2**20))
     runs = {"echo": [Run(10, 100, 0.01)], "100 triggers": [Run(10, 80, 0.02)]}
     asked = Asked(10, Spent(3, 2), [Round(Spent(1, 0.5), Spent(1.5, 0.75))])
     idle = Used(60, 0.15)
     held = Held(1000, Used(30, 1.5, queries=72), idle, idle)
-    report.show(report.Results(runs, [cost], cost, asked, held), Console(file=shown, width=100))
+    report.show(report.Results(runs, [sized], cost, asked, held), Console(file=shown, width=100))
     ratios = ("0.80  (0.80 to 0.80)", "2.00  (2.00 to 2.00)", "1.50  (1.50 to 1.50)")
     for text in (*ratios, "0.0015", "1.25", "7.50", "0.75", "3.00", "5.00", "144", "0.25"):
+        assert text in shown.getvalue()
+    for text in ("12.5", "90", "99", "1.8"):
         assert text in shown.getvalue()

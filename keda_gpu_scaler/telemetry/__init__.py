@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 
 import prometheus_client
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
-from keda_gpu_scaler import facts
+from keda_gpu_scaler import __version__, facts
 from keda_gpu_scaler.telemetry import metrics
 from keda_gpu_scaler.telemetry.alerts import Alerts
 from keda_gpu_scaler.telemetry.certificates import Certificates
@@ -42,6 +42,7 @@ class Telemetry:
         self.registry = prometheus_client.CollectorRegistry()
         prometheus_client.PlatformCollector(self.registry)
         prometheus_client.ProcessCollector(registry=self.registry)
+        _state_version(self.registry)
         self._rpcs = _counter(metrics.RPCS, self.registry)
         self._rpc_seconds = _histogram(metrics.RPC_SECONDS, _RPC_BUCKETS, self.registry)
         self._queries = _counter(metrics.QUERIES, self.registry)
@@ -88,6 +89,12 @@ class Telemetry:
     def _called(self, fact: facts.Called) -> None:
         self._rpcs.labels(fact.method, fact.code).inc()
         self._rpc_seconds.labels(fact.method).observe(fact.seconds)
+
+
+def _state_version(registry: prometheus_client.CollectorRegistry) -> None:
+    metric = metrics.BUILD_INFO
+    gauge = Gauge(metric.name, metric.meaning, metric.labels, registry=registry)
+    gauge.labels(__version__).set(1)
 
 
 def _counter(metric: Metric, registry: prometheus_client.CollectorRegistry) -> Counter:

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from keda_gpu_scaler import facts, telemetry
+from keda_gpu_scaler import __version__, facts, telemetry
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.evidence import Basis
@@ -228,6 +228,10 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
         metric.name: (metric.kind, set(metric.labels), metric.meaning)
         for metric in telemetry.METRICS
     }
+
+
+def test_the_version_that_runs_is_shown(counted: Telemetry) -> None:
+    assert value(counted, "build_info", version=__version__) == 1
 
 
 def test_process_and_platform_are_shown_too(counted: Telemetry) -> None:
