@@ -103,6 +103,10 @@ docs: $(VENV) ## Build the documentation's site into build/site, or serve it (AR
 proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 
+.PHONY: chart
+chart: $(VENV) $(filter %/helm %/kubectl,$(GO_TOOLS)) ## Regenerate what follows from the Helm chart and the settings
+	@$(BIN)/python -m tests.chart.regenerate
+
 .PHONY: lock
 lock: $(UV) ## Regenerate both locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@mkdir -p .cache

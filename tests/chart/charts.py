@@ -42,9 +42,9 @@ def template(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) ->
     return run("helm", *words, "--kube-version", KUBE_VERSION, *flags)
 
 
-def rendered(case: str) -> str:
+def rendered(case: str, *flags: str) -> str:
     """Return the manifests of a case."""
-    return template("--values", str(values(case)))
+    return template("--values", str(values(case)), *flags)
 
 
 def notes(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
@@ -63,10 +63,10 @@ def objects(manifests: str) -> list[Object]:
     return [one for one in yaml.safe_load_all(manifests) if one is not None]
 
 
-def refusal(*flags: str) -> str:
+def refusal(*flags: str, release: str = RELEASE) -> str:
     """Return why Helm refuses values; fail if it does not."""
     try:
-        template(*flags)
+        template(*flags, release=release)
     except subprocess.CalledProcessError as error:
         return str(error.stderr)
     message = f"Helm takes {' '.join(flags)}"

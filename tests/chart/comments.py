@@ -27,8 +27,9 @@ class Value(NamedTuple):
 def values() -> list[Value]:
     """Return every value, in the order of the file; a map with a comment is one value."""
     text = VALUES.read_text()
-    lines = text.splitlines()
-    return list(_below(yaml.compose(text), lines, ""))
+    root = yaml.compose(text)
+    assert isinstance(root, yaml.MappingNode)
+    return list(_below(root, text.splitlines(), ""))
 
 
 def table() -> list[str]:

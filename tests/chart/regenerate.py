@@ -1,4 +1,4 @@
-"""`python -m tests.chart.regenerate`: write everything about the chart that follows from the rest.
+"""`make chart`: write everything about the chart that follows from the rest.
 
 The schema's settings, the golden manifests, the Kustomize base, and the documentation's table of
 values. Look at what changed before you commit it.

@@ -107,6 +107,9 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- if and .Values.kubernetesEvidence.enabled (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- $wrong = append $wrong "kubernetesEvidence.enabled would give its role to the service account `default`: set serviceAccount.name, or serviceAccount.create to true" -}}
 {{- end -}}
+{{- if and .Values.test.clientSecret (not .Values.tls.enabled) -}}
+{{- $wrong = append $wrong "test.clientSecret is set, and tls.enabled is false: set it to true, or leave the name out" -}}
+{{- end -}}
 {{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.enabled) -}}
 {{- $wrong = append $wrong "networkPolicy.egress.enabled is true, and networkPolicy.enabled is false: set both, or none" -}}
 {{- end -}}

@@ -80,8 +80,8 @@ capabilities:
 
 {{- /* In the release's namespace, unlike KEDA's own. */ -}}
 {{- define "keda-gpu-scaler.testSecret" -}}
-{{- if .Values.tls.client.testSecret -}}
-{{- .Values.tls.client.testSecret -}}
+{{- if .Values.test.clientSecret -}}
+{{- .Values.test.clientSecret -}}
 {{- else if eq .Release.Namespace .Values.keda.namespace -}}
 {{- include "keda-gpu-scaler.clientSecret" . -}}
 {{- else -}}
