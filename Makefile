@@ -89,7 +89,7 @@ test: $(VENV) $(GO_TOOLS) $(PACKAGED) ## Run all tests with branch coverage, or 
 
 .PHONY: e2e
 e2e: $(VENV) $(filter %/prometheus %/helm %/kubectl %/grpcurl,$(GO_TOOLS)) $(E2E_TOOLS) ## Run the scenarios on the real KEDA and Kubernetes, or some (ARGS='tests/e2e/test_x.py')
-	@$(BIN)/pytest $(or $(ARGS),-n 5 tests/e2e)
+	@$(BIN)/pytest $(or $(ARGS),-n 5 --dist loadgroup tests/e2e)
 
 .PHONY: check
 check: check-style check-types check-imports check-proto check-lock check-version check-docs ## Lint, format, types, import rules, generated code, locks, version, documentation
