@@ -161,6 +161,15 @@ def test_a_changed_setting_rolls_the_pods_out_and_another_value_does_not() -> No
     assert checksum() != checksum("--set", "settings.log_level=debug")
 
 
+def test_a_label_of_keda_s_operator_can_be_taken_away() -> None:
+    (policy,) = (
+        one
+        for one in charts.objects(charts.template("--set", "keda.podSelector.app=null"))
+        if one["kind"] == "NetworkPolicy"
+    )
+    assert policy["spec"]["ingress"][0]["from"][0].keys() == {"namespaceSelector"}
+
+
 def test_names_stay_short_enough_for_services() -> None:
     found = charts.objects(charts.template(release="r" * 53))
     names = [one["metadata"]["name"] for one in found]

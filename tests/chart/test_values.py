@@ -25,6 +25,7 @@ def _set(*values: str) -> list[str]:
         ("networkPolicy.egres.enabled=true", "additional properties 'egres' not allowed"),
         ("prometheusUrl=prometheus:9090", "at '/prometheusUrl': 'prometheus:9090' does not match"),
         ("settings.log_levl=debug", "at '/settings': additional properties 'log_levl' not allowed"),
+        ("settings.log_level=loud", "must be one of 'debug', 'info', 'warning', 'error'"),
         ("settings.sources.edge.url=http://a", "'/settings/sources/edge': missing property 'type'"),
         ("settings.sources.edge.type=thanos", "one of 'prometheus', 'scrape', 'influxdb'"),
         ("settings.sources.edge.type=prometheus", "missing property 'url'"),
@@ -66,7 +67,8 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             "its role to the service account `default`: set serviceAccount.name",
         ),
         (["settings.log_level=debug", "settingsSecret.name=a"], "there is one settings file"),
-        (["env[0].name=KEDA_GPU_SCALER_CONFIG"], "the chart sets it; use settings, or"),
+        (["env[0].name=KEDA_GPU_SCALER_CONFIG"], "itself: leave it out, and set settings,"),
+        (["env[0].name=KEDA_GPU_SCALER_SHUTDOWN_GRACE"], "itself: set shutdownGraceSeconds, which"),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_what_to_do(

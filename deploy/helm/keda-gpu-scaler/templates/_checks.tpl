@@ -51,9 +51,15 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- if and .Values.settingsSecret.name .Values.settings -}}
 {{- $wrong = append $wrong "settings and settingsSecret.name: there is one settings file; move the settings into the Secret, or leave settingsSecret.name empty" -}}
 {{- end -}}
+{{- $own := dict -}}
+{{- range include "keda-gpu-scaler.ownEnv" . | fromYamlArray -}}
+{{- $_ := set $own .name true -}}
+{{- end -}}
 {{- range .Values.env -}}
-{{- if eq .name "KEDA_GPU_SCALER_CONFIG" -}}
-{{- $wrong = append $wrong "env KEDA_GPU_SCALER_CONFIG: the chart sets it; use settings, or settingsSecret.name" -}}
+{{- if hasKey $own .name -}}
+{{- $setting := trimPrefix "KEDA_GPU_SCALER_" .name | lower -}}
+{{- $advice := get $decided $setting | default "leave it out, and set settings, settingsSecret or traces" -}}
+{{- $wrong = append $wrong (printf "env has %s, which the chart sets itself: %s" .name $advice) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $wrong -}}
