@@ -73,14 +73,15 @@ async def run(
         http_certificate = _certificate("http", settings.http_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
         evaluations = await _start_evaluator(stack, settings, observe, alerts)
-        peers = Peers(settings.webhook.peers, alerts, settings.webhook.secret, observe)
+        webhook = settings.webhook
+        peers = Peers(webhook.peers, alerts, webhook.secret, observe, ca_file=webhook.ca_file)
         stack.push_async_callback(peers.close)
-        hook = web.Webhook(alerts, settings.webhook.secret, peers.hand_on, observe)
+        hook = web.Webhook(alerts, webhook.secret, peers.hand_on, observe)
         ready = asyncio.Event()
         pages = web.create_app(
             counted.registry,
             ready.is_set,
-            hook if settings.webhook.is_on else None,
+            hook if webhook.is_on else None,
             settings.http_secret,
         )
         http, http_port = await _start_http(stack, settings, pages, http_certificate)
