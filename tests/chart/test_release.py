@@ -4,8 +4,10 @@ import re
 import tomllib
 
 import pytest
+import typer
 from prometheus_client import CollectorRegistry
 from starlette.routing import Route
+from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import cli, settings, web
 from keda_gpu_scaler.kubernetes import following
@@ -73,6 +75,17 @@ def test_commands_are_the_scaler_s(case: str) -> None:
         assert [name for name in container["command"] if name not in scripts] == []
         assert container["args"][0] == command
         assert command in cli.COMMANDS
+    known = {name for parameter in _command("probe").params for name in parameter.opts}
+    flags = {word.partition("=")[0] for word in prober["args"] if word.startswith("--")}
+    assert flags <= known
+
+
+def _command(name: str) -> TyperCommand:
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    found = group.get_command(typer.Context(group), name)
+    assert isinstance(found, TyperCommand)
+    return found
 
 
 @EACH_CASE
