@@ -6,6 +6,7 @@ import yaml
 from tests.chart import charts, comments
 
 TLS = ["tls.enabled=true", "tls.existingSecret=a", "tls.client.existingSecret=b"]
+A = "settings.sources.a"
 MANAGED = ["tls.enabled=true", "tls.certManager.enabled=true"]
 
 
@@ -65,6 +66,18 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
         (
             ["kubernetesEvidence.enabled=true", "serviceAccount.create=false"],
             "its role to the service account `default`: set serviceAccount.name",
+        ),
+        (
+            ["settings.prometheus_headers=Authorization=Basic eA=="],
+            "settings.prometheus_headers is a secret, and a ConfigMap shows it to many: give the",
+        ),
+        (
+            [
+                "settings.sources.a.type=prometheus",
+                "settings.sources.a.url=http://a",
+                "settings.sources.a.headers.authorization=x",
+            ],
+            "settings.sources.a.headers is a secret, and a ConfigMap shows it to many: name a file",
         ),
         (["settings.log_level=debug", "settingsSecret.name=a"], "there is one settings file"),
         (["env[0].name=KEDA_GPU_SCALER_CONFIG"], "itself: leave it out, and set settings,"),

@@ -35,15 +35,15 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- $wrong = append $wrong (printf "settings.%s: %s" $name $advice) -}}
 {{- end -}}
 {{- end -}}
-{{- range $name, $_ := .Values.settings -}}
-{{- if and (regexMatch "(token|password)$" $name) (not (hasKey $decided $name)) -}}
+{{- range $name, $value := .Values.settings -}}
+{{- if and (include "keda-gpu-scaler.isSecret" (list $name $value)) (not (hasKey $decided $name)) -}}
 {{- $variable := printf "KEDA_GPU_SCALER_%s" (upper $name) -}}
 {{- $wrong = append $wrong (printf "settings.%s is a secret, and a ConfigMap shows it to many: give the variable %s in `env`, with valueFrom.secretKeyRef" $name $variable) -}}
 {{- end -}}
 {{- end -}}
 {{- range $source, $content := .Values.settings.sources -}}
-{{- range $name, $_ := $content -}}
-{{- if regexMatch "(token|password)$" $name -}}
+{{- range $name, $value := $content -}}
+{{- if include "keda-gpu-scaler.isSecret" (list $name $value) -}}
 {{- $wrong = append $wrong (printf "settings.sources.%s.%s is a secret, and a ConfigMap shows it to many: name a file of a mounted Secret (bearer_token_file with extraVolumes), or keep the whole settings file in a Secret (settingsSecret.name)" $source $name) -}}
 {{- end -}}
 {{- end -}}
@@ -63,6 +63,15 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $wrong -}}
+{{- end -}}
+
+{{- /* Takes a setting's name and its value. */ -}}
+{{- define "keda-gpu-scaler.isSecret" -}}
+{{- $name := index . 0 -}}
+{{- $text := index . 1 | toString | lower -}}
+{{- if or (regexMatch "(token|password)$" $name) (and (hasSuffix "headers" $name) (contains "authorization" $text)) -}}
+true
+{{- end -}}
 {{- end -}}
 
 {{- define "keda-gpu-scaler.wrongTls" -}}
