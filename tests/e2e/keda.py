@@ -81,7 +81,8 @@ class Keda:
             "WATCH_NAMESPACE": "",
         }
         # gRPC hands a proxy the name as it is; nothing on loopback is asked through one.
-        return deployment | ({"HTTPS_PROXY": self.proxy} if self.proxy else {})
+        proxies = ("HTTPS_PROXY", "HTTP_PROXY") if self.proxy else ()
+        return deployment | dict.fromkeys(proxies, self.proxy or "")
 
     def operator(self) -> list[str]:
         """Ask the scalers, scale from and to zero, keep the HPAs."""
