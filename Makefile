@@ -89,7 +89,7 @@ test: $(VENV) $(GO_TOOLS) $(PACKAGED) ## Run all tests with branch coverage, or 
 
 .PHONY: e2e
 e2e: $(VENV) $(filter %/prometheus %/helm %/kubectl %/grpcurl,$(GO_TOOLS)) $(E2E_TOOLS) ## Run the scenarios on the real KEDA and Kubernetes, or some (ARGS='tests/e2e/test_x.py')
-	@$(BIN)/pytest $(or $(ARGS),-n 5 tests/e2e)
+	@$(BIN)/pytest $(or $(ARGS),-n 5 --dist loadgroup tests/e2e)
 
 .PHONY: check
 check: check-style check-types check-imports check-proto check-lock check-version check-docs ## Lint, format, types, import rules, generated code, locks, version, documentation
@@ -126,10 +126,35 @@ version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and 
 	@mkdir -p .cache
 	@for file in $(VERSIONED); do $(STATE_VERSION) $$file > .cache/versioned; cp .cache/versioned $$file; done
 
+.PHONY: release-notes
+release-notes: # Print what CHANGELOG.md says of this version, if TAG is its tag
+	@[ "$(TAG)" = "v$(VERSION)" ] \
+		|| { echo "the tag is '$(TAG)', and keda_gpu_scaler/__init__.py says v$(VERSION)" >&2; exit 1; }
+	@awk '/^## / { found = index($$0, "## [$(VERSION)]") == 1; next } found' CHANGELOG.md | grep . \
+		|| { echo "CHANGELOG.md has no section [$(VERSION)]" >&2; exit 1; }
+
+DIST ?= dist
 .PHONY: wheel
 wheel: $(VENV) ## Build the wheel and the source archive into dist, from what is locked
-	@rm -rf dist
-	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build -d dist >/dev/null
+	@rm -f $(DIST)/*.whl $(DIST)/*.tar.gz
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
+		$(BIN)/python -m hatchling build -d $(DIST) >/dev/null
+
+CHART := deploy/helm/keda-gpu-scaler
+.PHONY: chart-archive
+chart-archive: $(filter %/helm,$(GO_TOOLS)) ## Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names the image it installs)
+	@$(HELM) lint --strict --quiet $(CHART)
+	@rm -rf $(DIST)/chart && mkdir -p $(DIST)/chart && cp -R $(CHART) $(DIST)/chart/
+	@if [ -n "$(IMAGE)" ]; then sed 's|^\(  repository: \)keda-gpu-scaler$$|\1$(IMAGE)|' $(CHART)/values.yaml \
+		> $(DIST)/$(CHART:deploy/helm/%=chart/%)/values.yaml; fi
+	@$(HELM) package --destination $(DIST) $(DIST)/chart/keda-gpu-scaler >/dev/null
+	@rm -rf $(DIST)/chart
+
+DOCKER ?= docker
+.PHONY: image
+image: ## Build the image keda-gpu-scaler for this machine, where there is a container engine (DOCKER=podman)
+	@$(DOCKER) build --file deploy/Dockerfile --tag keda-gpu-scaler:$(VERSION) --build-arg VERSION=$(VERSION) \
+		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) .
 
 .PHONY: tools
 tools: $(GO_TOOLS) $(PACKAGED) ## Build or unpack what tests talk to into .cache (minutes, once)

@@ -3,9 +3,11 @@
 import re
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from keda_gpu_scaler import __version__
 from tests.test_docs import ROOT
@@ -43,8 +45,8 @@ def write(root: Path, version: str) -> None:
         path.write_text(text.format(version=version))
 
 
-def make(root: Path, target: str) -> subprocess.CompletedProcess[str]:
-    command = [shutil.which("make") or "make", "-s", target]
+def make(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [shutil.which("make") or "make", "-s", *words]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
 
@@ -73,5 +75,52 @@ def test_it_is_written_wherever_it_is_named_and_nothing_else_changes(project: Pa
     assert make(project, "check-version").returncode == 0
 
 
+CHANGELOG = """\
+# Changelog
+
+## [Unreleased]
+
+Later.
+
+## [9.8.7] - 2026-12-24
+
+Notes.
+
+## [9.8.6] - 2026-11-01
+
+Before.
+"""
+
+
+def test_the_notes_of_a_release_are_its_section_of_the_changelog(project: Path) -> None:
+    (project / "CHANGELOG.md").write_text(CHANGELOG)
+    assert make(project, "release-notes", "TAG=v9.8.7").stdout == "Notes.\n"
+
+
+def test_a_tag_of_another_version_is_refused(project: Path) -> None:
+    (project / "CHANGELOG.md").write_text(CHANGELOG)
+    done = make(project, "release-notes", "TAG=v9.8.6")
+    assert (done.returncode != 0, done.stdout) == (True, "")
+    assert "the tag is 'v9.8.6', and keda_gpu_scaler/__init__.py says v9.8.7" in done.stderr
+
+
+def test_a_release_that_the_changelog_does_not_know_is_refused(project: Path) -> None:
+    (project / "CHANGELOG.md").write_text("## [9.8.6]\n\nBefore.\n")
+    done = make(project, "release-notes", "TAG=v9.8.7")
+    assert done.returncode != 0
+    assert "CHANGELOG.md has no section [9.8.7]" in done.stderr
+
+
 def test_it_is_one_that_python_and_helm_both_understand() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", __version__)
+
+
+def test_the_chart_is_packed_with_the_image_that_a_release_has_pushed(tmp_path: Path) -> None:
+    image = "registry.example/team/keda-gpu-scaler"
+    done = make(ROOT, "chart-archive", f"DIST={tmp_path}", f"IMAGE={image}")
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(tmp_path / f"keda-gpu-scaler-{__version__}.tgz") as archive:
+        text = archive.extractfile("keda-gpu-scaler/values.yaml")
+        assert text is not None
+        assert yaml.safe_load(text)["image"]["repository"] == image
+    assert [path.name for path in tmp_path.iterdir()] == [f"keda-gpu-scaler-{__version__}.tgz"]

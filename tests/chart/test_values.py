@@ -6,6 +6,7 @@ import yaml
 from tests.chart import charts, comments
 
 TLS = ["tls.enabled=true", "tls.existingSecret=a", "tls.client.existingSecret=b"]
+A = "settings.sources.a"
 MANAGED = ["tls.enabled=true", "tls.certManager.enabled=true"]
 
 
@@ -25,6 +26,7 @@ def _set(*values: str) -> list[str]:
         ("networkPolicy.egres.enabled=true", "additional properties 'egres' not allowed"),
         ("prometheusUrl=prometheus:9090", "at '/prometheusUrl': 'prometheus:9090' does not match"),
         ("settings.log_levl=debug", "at '/settings': additional properties 'log_levl' not allowed"),
+        ("settings.log_level=loud", "must be one of 'debug', 'info', 'warning', 'error'"),
         ("settings.sources.edge.url=http://a", "'/settings/sources/edge': missing property 'type'"),
         ("settings.sources.edge.type=thanos", "one of 'prometheus', 'scrape', 'influxdb'"),
         ("settings.sources.edge.type=prometheus", "missing property 'url'"),
@@ -65,8 +67,21 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             ["kubernetesEvidence.enabled=true", "serviceAccount.create=false"],
             "its role to the service account `default`: set serviceAccount.name",
         ),
+        (
+            ["settings.prometheus_headers=Authorization=Basic eA=="],
+            "settings.prometheus_headers is a secret, and a ConfigMap shows it to many: give the",
+        ),
+        (
+            [
+                "settings.sources.a.type=prometheus",
+                "settings.sources.a.url=http://a",
+                "settings.sources.a.headers.authorization=x",
+            ],
+            "settings.sources.a.headers is a secret, and a ConfigMap shows it to many: name a file",
+        ),
         (["settings.log_level=debug", "settingsSecret.name=a"], "there is one settings file"),
-        (["env[0].name=KEDA_GPU_SCALER_CONFIG"], "the chart sets it; use settings, or"),
+        (["env[0].name=KEDA_GPU_SCALER_CONFIG"], "itself: leave it out, and set settings,"),
+        (["env[0].name=KEDA_GPU_SCALER_SHUTDOWN_GRACE"], "itself: set shutdownGraceSeconds, which"),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_what_to_do(

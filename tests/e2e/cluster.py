@@ -6,7 +6,9 @@
     cluster.stop()
 
 It knows nothing of GPUs, of Prometheus or of the scaler. Nodes are objects that KWOK keeps alive,
-pods have no containers. Every process writes to a log of its own in the cluster's directory.
+pods have no containers; with `runs_pods` there are nodes as well whose pods are processes where
+they are of our image, and a network that leads to Services by their names, for KEDA too. Every
+process writes to a log of its own in the cluster's directory.
 """
 
 import contextlib
@@ -27,6 +29,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.control_plane import Ports as ControlPlanePorts
 from tests.e2e.keda import Keda, Release
 from tests.e2e.keda import Ports as KedaPorts
+from tests.e2e.pods import Pods
 from tests.e2e.programs import Program
 from tests.e2e.resources import ScaledObject
 from tests.processes import free_port
@@ -44,16 +47,25 @@ class Cluster:
     directory: Path
     keda: Keda
     _plane: ControlPlane
+    pods: Pods | None = None
+    """What runs pods here, if anything does."""
     programs: dict[str, Program] = field(default_factory=dict)
 
     @classmethod
-    def create(cls, directory: Path, release: Release) -> "Cluster":
+    def create(cls, directory: Path, release: Release, *, runs_pods: bool = False) -> "Cluster":
         """Plan a cluster with its data and logs in a directory that exists."""
         certificates = Certificates(directory / "certificates")
         ports = ControlPlanePorts(*(free_port() for _ in range(4)))
         plane = ControlPlane(directory, certificates, ports)
         keda_ports = KedaPorts(*(free_port() for _ in range(8)))
-        return cls(directory, Keda(release, keda_ports, certificates, plane.kubeconfig), plane)
+        pods = (
+            Pods(directory / "pods", plane.kubeconfig, certificates, free_port(), free_port())
+            if runs_pods
+            else None
+        )
+        proxy = pods.network_url if pods else None
+        keda = Keda(release, keda_ports, certificates, plane.kubeconfig, proxy)
+        return cls(directory, keda, plane, pods)
 
     @property
     def kubeconfig(self) -> Path:
@@ -87,6 +99,9 @@ class Cluster:
         self._run("kube-controller-manager", self._plane.controller_manager())
         self._run("kube-scheduler", self._plane.scheduler())
         self._run("kwok", self._plane.kwok())
+        if self.pods:
+            self._run("network", self.pods.network(), self.pods.environment())
+            self._run("kubelet", self.pods.kubelet(), self.pods.environment())
 
     def _start_keda(self) -> None:
         self._apply(self.keda.release.resource_definitions.read_text())

@@ -8,7 +8,7 @@ import itertools
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder, recording
+from tests.e2e.shell import Shell, open_shell
 
 _CLUSTER = pytest.StashKey[Cluster]()
 _KUBECONFIG = "e2e_kubeconfig"
@@ -100,6 +101,28 @@ async def lab(
     """A lab in the cluster of this run; `evidences.each` opens one with each evidence."""
     evidence = getattr(request, "param", Basis.KUBE_STATE_METRICS)
     async with open_lab(lab_name, kubeconfig, tmp_path, evidence) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A second cluster, whose pods of our image run: for what is installed as users install it.
+
+    Each worker that needs it has one; tests that share one belong to the same xdist_group, and
+    leave nothing behind.
+    """
+    cluster = Cluster.create(tmp_path_factory.mktemp("live"), keda.current(), runs_pods=True)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest_asyncio.fixture
+async def shell(live: Cluster, tmp_path: Path) -> AsyncIterator[Shell]:
+    """A terminal on that cluster."""
+    home = tmp_path / "home"
+    home.mkdir()
+    async with open_shell(live, home) as opened:
         yield opened
 
 

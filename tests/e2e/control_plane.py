@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e.certificates import Certificates
+from tests.e2e.kubelet.nodes import LABEL as PROCESSES
 from tests.e2e.programs import binary
 
 HPA_SYNC_SECONDS = 2
@@ -21,6 +22,9 @@ CONTROLLERS = (
     "garbage-collector-controller",
     "namespace-controller",
     "node-lifecycle-controller",
+    "endpointslice-controller",
+    "disruption-controller",
+    "serviceaccount-controller",
 )
 
 
@@ -81,6 +85,8 @@ class ControlPlane:
             "--authorization-mode=RBAC",
             # Pods here have no service account tokens: nothing runs in them.
             "--disable-admission-plugins=ServiceAccount",
+            # Pods that ask for GPUs tolerate the taint of the nodes that have them, and no others.
+            "--enable-admission-plugins=ExtendedResourceToleration",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={trust.key}",
             f"--service-account-signing-key-file={trust.key}",
@@ -127,6 +133,6 @@ class ControlPlane:
             binary("kwok"),
             f"--kubeconfig={self.kubeconfig}",
             f"--config={Path(__file__).with_name('stages.yaml')}",
-            "--manage-all-nodes=true",
+            f"--manage-nodes-with-label-selector=!{PROCESSES}",
             f"--server-address=127.0.0.1:{self.ports.kwok}",
         ]

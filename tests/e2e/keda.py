@@ -64,6 +64,8 @@ class Keda:
     ports: Ports
     certificates: Certificates
     kubeconfig: Path
+    proxy: str | None = None
+    """The URL of what leads to Services by their names, where pods run."""
 
     @property
     def metrics_url(self) -> str:
@@ -72,12 +74,15 @@ class Keda:
 
     def environment(self) -> dict[str, str]:
         """Return what KEDA's Deployment would set."""
-        return {
+        deployment = {
             "KUBECONFIG": str(self.kubeconfig),
             "POD_NAMESPACE": NAMESPACE,
             "KEDA_CLUSTER_OBJECT_NAMESPACE": NAMESPACE,
             "WATCH_NAMESPACE": "",
         }
+        # gRPC hands a proxy the name as it is; nothing on loopback is asked through one.
+        proxies = ("HTTPS_PROXY", "HTTP_PROXY") if self.proxy else ()
+        return deployment | dict.fromkeys(proxies, self.proxy or "")
 
     def operator(self) -> list[str]:
         """Ask the scalers, scale from and to zero, keep the HPAs."""

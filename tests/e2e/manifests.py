@@ -20,6 +20,8 @@ def node(name: str, lab: str, gpus: int) -> Manifest:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {NODE_LABEL: lab, "kubernetes.io/hostname": name}},
+        # As GPU nodes usually are: what asks for no GPU goes elsewhere.
+        "spec": {"taints": [{"key": GPU, "effect": "NoSchedule"}]},
         "status": {"allocatable": capacity, "capacity": capacity},
     }
 

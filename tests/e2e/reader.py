@@ -1,0 +1,68 @@
+"""A reader who follows a page: types every command, and compares what it prints with the page."""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests import guides, printed
+from tests.e2e.shell import Done, Shell
+from tests.e2e.terminal import Terminal, terminal
+
+COMMAND_WITHIN_SECONDS = 90.0
+"""The pages give more time themselves where a cluster needs it; nobody wants to wait here."""
+Scene = Callable[[Terminal], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Reader:
+    """Somebody in front of a page and two terminals."""
+
+    shell: Shell
+    terminal: Terminal
+    scenes: Mapping[str, Scene] = field(default_factory=dict)
+    """What the page says that happens meanwhile, by its words."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What things are called here, and what the page calls them."""
+    typed: list[str] = field(default_factory=list)
+    """Everything so far, with what it printed: the failure message of a page."""
+
+    async def follow(self, path: Path) -> None:
+        """Do all that a page says, in its order."""
+        for step in guides.steps(path):
+            for scene in step.scenes:
+                await self.scenes[scene](self.terminal)
+            if not step.is_(guides.NOT_RUN):
+                await self._take(step)
+
+    async def _take(self, step: guides.Step) -> None:
+        done = await (self._leave_open(step) if step.is_(guides.STAYS_OPEN) else self._type(step))
+        self.typed.append(str(done))
+        story = "\n".join(self.typed)
+        assert done.status == 0, f"a command of {step.section!r} failed:\n{story}"
+        if step.output is not None:
+            expected = f"a page shows in {step.section!r}\n{step.output}\nand not\n{done.output}"
+            assert printed.is_shown_by(self._as_on_the_page(done.output), step.output), (
+                f"{expected}\n{story}"
+            )
+
+    async def _type(self, step: guides.Step) -> Done:
+        return await self.terminal.type(step.commands, COMMAND_WITHIN_SECONDS)
+
+    async def _leave_open(self, step: guides.Step) -> Done:
+        return Done(step.commands, 0, await self.shell.keep(step.commands.strip()))
+
+    def _as_on_the_page(self, text: str) -> str:
+        for here, there in self.names.items():
+            text = text.replace(here, there)
+        return text
+
+
+@contextlib.asynccontextmanager
+async def reader(
+    shell: Shell,
+    scenes: Mapping[str, Scene] | None = None,
+) -> AsyncIterator[Reader]:
+    """Sit down in front of a cluster."""
+    async with terminal(shell) as opened:
+        yield Reader(shell, opened, scenes or {})
