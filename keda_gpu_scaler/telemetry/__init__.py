@@ -1,10 +1,12 @@
 """The scaler's own metrics, counted from facts.
 
-    metrics   the table: every metric with its type, labels and meaning
-    triggers  what was decided, for each trigger asked for lately
-    snapshots what is known of each source's data
-    alerts    which alerts fire, and who says so
+    metrics       the table: every metric with its type, labels and meaning
+    triggers      what was decided, for each trigger asked for lately
+    snapshots     what is known of each source's data
+    alerts        which alerts fire, and who says so
     certificates  when those that this process shows expire
+    lately        values that end when nobody has mentioned them for a while
+    families      samples, as /metrics has them
 
 The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.
 """
