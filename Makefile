@@ -57,9 +57,22 @@ E2E_TOOLS := $(foreach program,etcd $(KUBERNETES) $(KEDA) kwok alertmanager, \
 FOREIGN_CRDS := $(addprefix .cache/e2e/,cert-manager-crds.yaml prometheus-operator-crds.yaml)
 E2E_TOOLS += $(FOREIGN_CRDS)
 
-# One resolution for every platform and every Python from the oldest supported one.
-COMPILE := pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
-	--quiet --no-header --no-annotate --no-emit-index-url
+# One resolution for every platform and every Python from the oldest supported one; and what of it an
+# installation needs that only runs.
+RESOLVE := pip compile pyproject.toml --all-extras --quiet --no-header --no-annotate --no-emit-index-url
+COMPILE := $(RESOLVE) --universal --python-version 3.11 --group dev
+COMPILE_RUNTIME := $(RESOLVE) --universal --python-version 3.11 --constraints requirements.lock
+PYTHONS := 3.11 3.12 3.13 3.14
+MACHINES := x86_64 aarch64
+
+# The one place that says the version; what else has to name it is written from here.
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' keda_gpu_scaler/__init__.py)
+STATE_VERSION = sed -e 's/^\(version: "\{0,1\}\)[^"]*/\1$(VERSION)/' \
+	-e 's/^\(appVersion: "\{0,1\}\)[^"]*/\1$(VERSION)/' \
+	-e 's/\(app\.kubernetes\.io\/version: "\{0,1\}\)[^"]*/\1$(VERSION)/' \
+	-e 's/\(helm\.sh\/chart: keda-gpu-scaler-\)[^"]*/\1$(VERSION)/' \
+	-e 's/\(image: "\{0,1\}keda-gpu-scaler:\)[^"]*/\1$(VERSION)/'
+VERSIONED = $(wildcard deploy/helm/keda-gpu-scaler/Chart.yaml deploy/kustomize/*.yaml deploy/kustomize/*/*.yaml)
 PROTOC := -m grpc_tools.protoc -I $(PB)=proto proto/externalscaler.proto
 
 .PHONY: help
@@ -79,7 +92,7 @@ e2e: $(VENV) $(filter %/prometheus %/helm %/kubectl %/grpcurl,$(GO_TOOLS)) $(E2E
 	@$(BIN)/pytest $(or $(ARGS),-n 5 --dist loadgroup tests/e2e)
 
 .PHONY: check
-check: check-style check-types check-imports check-proto check-lock check-docs ## Lint, format, types, import rules, generated code, lock, documentation
+check: check-style check-types check-imports check-proto check-lock check-version check-docs ## Lint, format, types, import rules, generated code, locks, version, documentation
 
 .PHONY: docs
 docs: $(VENV) ## Build the documentation's site into build/site, or serve it (ARGS=serve)
@@ -90,8 +103,12 @@ docs: $(VENV) ## Build the documentation's site into build/site, or serve it (AR
 proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 
+.PHONY: chart
+chart: $(VENV) $(filter %/helm %/kubectl,$(GO_TOOLS)) ## Regenerate what follows from the Helm chart and the settings
+	@$(BIN)/python -m tests.chart.regenerate
+
 .PHONY: lock
-lock: $(UV) ## Regenerate requirements.lock from pyproject.toml (ARGS=--upgrade for newer versions)
+lock: $(UV) ## Regenerate both locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@mkdir -p .cache
 	@cp requirements.lock .cache/requirements.lock 2>/dev/null || true
 	@# A week of age: most poisoned releases are found and withdrawn sooner.
@@ -99,6 +116,45 @@ lock: $(UV) ## Regenerate requirements.lock from pyproject.toml (ARGS=--upgrade 
 	@{ echo "# Every dependency and development tool, pinned with its hashes."; \
 	   echo "# Made by \`make lock\` from pyproject.toml; do not edit."; \
 	   sed '/^#/d' .cache/requirements.lock; } > requirements.lock
+	@$(UV) $(COMPILE_RUNTIME) --generate-hashes -o .cache/requirements-runtime.lock >/dev/null
+	@{ echo "# What runs the scaler and its extras, out of requirements.lock: what an image installs."; \
+	   echo "# Made by \`make lock\` from pyproject.toml; do not edit."; \
+	   sed '/^#/d' .cache/requirements-runtime.lock; } > requirements-runtime.lock
+
+.PHONY: version
+version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
+	@mkdir -p .cache
+	@for file in $(VERSIONED); do $(STATE_VERSION) $$file > .cache/versioned; cp .cache/versioned $$file; done
+
+.PHONY: release-notes
+release-notes: # Print what CHANGELOG.md says of this version, if TAG is its tag
+	@[ "$(TAG)" = "v$(VERSION)" ] \
+		|| { echo "the tag is '$(TAG)', and keda_gpu_scaler/__init__.py says v$(VERSION)" >&2; exit 1; }
+	@awk '/^## / { found = index($$0, "## [$(VERSION)]") == 1; next } found' CHANGELOG.md | grep . \
+		|| { echo "CHANGELOG.md has no section [$(VERSION)]" >&2; exit 1; }
+
+DIST ?= dist
+.PHONY: wheel
+wheel: $(VENV) ## Build the wheel and the source archive into dist, from what is locked
+	@rm -f $(DIST)/*.whl $(DIST)/*.tar.gz
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
+		$(BIN)/python -m hatchling build -d $(DIST) >/dev/null
+
+CHART := deploy/helm/keda-gpu-scaler
+.PHONY: chart-archive
+chart-archive: $(filter %/helm,$(GO_TOOLS)) ## Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names the image it installs)
+	@$(HELM) lint --strict --quiet $(CHART)
+	@rm -rf $(DIST)/chart && mkdir -p $(DIST)/chart && cp -R $(CHART) $(DIST)/chart/
+	@if [ -n "$(IMAGE)" ]; then sed 's|^\(  repository: \)keda-gpu-scaler$$|\1$(IMAGE)|' $(CHART)/values.yaml \
+		> $(DIST)/$(CHART:deploy/helm/%=chart/%)/values.yaml; fi
+	@$(HELM) package --destination $(DIST) $(DIST)/chart/keda-gpu-scaler >/dev/null
+	@rm -rf $(DIST)/chart
+
+DOCKER ?= docker
+.PHONY: image
+image: ## Build the image keda-gpu-scaler for this machine, where there is a container engine (DOCKER=podman)
+	@$(DOCKER) build --file deploy/Dockerfile --tag keda-gpu-scaler:$(VERSION) --build-arg VERSION=$(VERSION) \
+		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) .
 
 .PHONY: tools
 tools: $(GO_TOOLS) $(PACKAGED) ## Build or unpack what tests talk to into .cache (minutes, once)
@@ -151,6 +207,26 @@ check-lock: $(UV)
 	@$(UV) $(COMPILE) -o .cache/resolved >/dev/null
 	@diff .cache/locked .cache/resolved \
 		|| { echo "requirements.lock does not fit pyproject.toml: run make lock" >&2; exit 1; }
+
+	@sed -e '/^[ #]/d' -e 's/ *\\$$//' requirements-runtime.lock > .cache/locked
+	@cp .cache/locked .cache/resolved
+	@$(UV) $(COMPILE_RUNTIME) -o .cache/resolved >/dev/null
+	@diff .cache/locked .cache/resolved \
+		|| { echo "requirements-runtime.lock does not fit requirements.lock: run make lock" >&2; exit 1; }
+
+.PHONY: check-version
+check-version:
+	@for file in $(VERSIONED); do $(STATE_VERSION) $$file | diff $$file - \
+		|| { echo "$$file names another version than $(VERSION): run make version" >&2; exit 1; }; done
+
+# That nothing has to be compiled, on any Python and machine that the image or a user may have.
+.PHONY: check-wheels
+check-wheels: $(UV)
+	@mkdir -p .cache
+	@for python in $(PYTHONS); do for machine in $(MACHINES); do \
+		$(UV) $(RESOLVE) --constraints requirements.lock --only-binary :all: --python-version $$python \
+			--python-platform $$machine-manylinux_2_28 -o .cache/wheels.txt >/dev/null; \
+		echo "Python $$python on $$machine: $$(grep -c == .cache/wheels.txt) wheels"; done; done
 
 $(UV): tools/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

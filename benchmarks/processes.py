@@ -9,14 +9,27 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
 _PREFIX = "KEDA_GPU_SCALER_"
 _LONGEST_LINE_BYTES = 1024 * 1024
+_KIB = 1024
 _USER, _SYSTEM = 11, 12
 """Where /proc/PID/stat has the clock ticks, counted behind the name in parentheses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a process has in memory, as Linux counts it."""
+
+    resident_bytes: int
+    """Now."""
+    peak_bytes: int
+    """The most so far."""
 
 
 class ServerError(Exception):
@@ -38,6 +51,10 @@ class Server:
         """Return the processor time it has used so far, as Linux counts it."""
         return cpu_seconds(Path(f"/proc/{self._process.pid}/stat").read_text())
 
+    def memory(self) -> Memory:
+        """Return what it has in memory."""
+        return memory(Path(f"/proc/{self._process.pid}/status").read_text())
+
 
 def cpu_seconds(stat: str) -> float:
     """Return the processor time in the text of a /proc/PID/stat."""
@@ -46,13 +63,22 @@ def cpu_seconds(stat: str) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def memory(status: str) -> Memory:
+    """Return what the text of a /proc/PID/status says of memory."""
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return Memory(*(int(lines[name].split()[0]) * _KIB for name in ("VmRSS", "VmHWM")))
+
+
 @contextlib.asynccontextmanager
-async def scaler(prometheus_url: str) -> AsyncIterator[Server]:
-    """Run `keda-gpu-scaler serve` with its defaults on this Prometheus."""
+async def scaler(
+    prometheus_url: str, more: Mapping[str, str] = MappingProxyType({})
+) -> AsyncIterator[Server]:
+    """Run `keda-gpu-scaler serve` with its defaults, and more settings, on this Prometheus."""
     settings = {
         "GRPC_ADDRESS": "127.0.0.1:0",
         "HTTP_ADDRESS": "127.0.0.1:0",
         "PROMETHEUS_URL": prometheus_url,
+        **more,
     }
     chosen = {_PREFIX + name: value for name, value in settings.items()}
     async with _running("keda_gpu_scaler", "serve", settings=chosen) as server:

@@ -8,7 +8,7 @@ triggers also sent, because one query for everybody is a larger one.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import grpc
@@ -16,7 +16,7 @@ import httpx
 
 from benchmarks import asking, counters, processes, schedule, world
 from benchmarks.counters import Counters
-from benchmarks.processes import Server, ServerError
+from benchmarks.processes import Memory, Server, ServerError
 from benchmarks.world import Trigger
 from keda_gpu_scaler.workload import Kind, Workload
 from tests.prometheus import PrometheusServer
@@ -38,6 +38,10 @@ class Cost:
     prometheus_cpu_seconds: float
     scaler_cpu_seconds: float | None = None
     """None: the scaler was not asked."""
+    start_cpu_seconds: float | None = None
+    """What the scaler used until it listened."""
+    memory: Memory | None = None
+    """What the scaler has in memory at the end."""
 
     @property
     def queries_per_second(self) -> float:
@@ -58,9 +62,11 @@ async def measure(directory: Path, triggers: int, seconds: float) -> Cost:
             processes.scaler(prometheus.url) as scaler,
             grpc.aio.insecure_channel(scaler.address) as channel,
         ):
+            start_cpu_seconds = scaler.cpu_seconds()
             client = asking.Client(channel)
             await client.first(world.Trigger(0))
-            return await _cost(prometheus, client.poll, triggers, seconds, scaler)
+            cost = await _cost(prometheus, client.poll, triggers, seconds, scaler)
+            return replace(cost, start_cpu_seconds=start_cpu_seconds, memory=scaler.memory())
 
 
 async def measure_own_trigger(directory: Path, triggers: int, seconds: float) -> Cost:

@@ -17,10 +17,13 @@ from benchmarks import ghz, schedule, throughput, waking
 from benchmarks.comparison import Ratio
 from benchmarks.evidence import Asked
 from benchmarks.ghz import Run
+from benchmarks.processes import Memory
 from benchmarks.queries import Cost
 from benchmarks.streams import Held
+from benchmarks.tls import Secured
 from benchmarks.waking import Woken
 
+_MIB = 1024 * 1024
 DIRECTORY = Path(__file__).parents[1] / ".cache" / "bench"
 
 
@@ -29,6 +32,7 @@ class Results:
     """Everything that was measured in one run of the benchmarks."""
 
     runs: dict[str, list[Run]]
+    secured: Secured
     costs: list[Cost]
     """Of the scaler, one for each number of triggers."""
     own_trigger: Cost
@@ -41,8 +45,10 @@ def show(results: Results, console: Console) -> None:
     """Print the tables."""
     console.print(_machine_text())
     console.print(_throughput(results.runs))
+    console.print(_tls(results.secured))
     console.print(_queries(results.costs))
     console.print(_processors(results))
+    console.print(_sizes(results.costs))
     console.print(_evidence(results.evidence))
     console.print(_streams(results.held, results.costs))
 
@@ -77,6 +83,11 @@ def _everything(results: Results) -> dict[str, Any]:
     return {
         "get_metrics": {name: asdict(one) for name, one in compared.items()},
         "runs": {name: [asdict(run) for run in runs] for name, runs in results.runs.items()},
+        "tls": {
+            **asdict(results.secured),
+            **asdict(results.secured.compared),
+            "cpu_ratio": results.secured.cpu_ratio,
+        },
         "queries": [_cost(one) for one in results.costs],
         "own_trigger": _cost(results.own_trigger),
         "evidence": {
@@ -117,6 +128,15 @@ def _throughput(runs: dict[str, list[Run]]) -> Table:
     return table
 
 
+def _tls(secured: Secured) -> Table:
+    title = "GetMetrics, mutual TLS ÷ plaintext"
+    table = Table("requests per second", "p99", "the scaler's processor time", title=title)
+    found = secured.compared
+    rates = _text(found.requests_per_second), _text(found.p99)
+    table.add_row(*rates, f"{secured.cpu_ratio:.2f}")
+    return table
+
+
 def _queries(costs: Sequence[Cost]) -> Table:
     table = Table(
         *("triggers", "polls", "queries", "per second", "KEDA's own trigger", "ratio"),
@@ -140,6 +160,26 @@ def _processors(results: Results) -> Table:
         scaler = "-" if used is None else f"{used:.2f}"
         shown = (f"{cost.seconds:.0f}", f"{cost.prometheus_cpu_seconds:.2f}", scaler)
         table.add_row(f"{cost.triggers}", who, *shown)
+    return table
+
+
+def _sizes(costs: Sequence[Cost]) -> Table:
+    table = Table(
+        *(
+            "triggers",
+            "percent of one core",
+            "MiB resident",
+            "MiB at most",
+            "core seconds to start",
+        ),
+        title="What one scaler needs",
+    )
+    for cost in costs:
+        percent = 100 * (cost.scaler_cpu_seconds or 0) / cost.seconds
+        memory = cost.memory or Memory(0, 0)
+        sizes = (f"{size / _MIB:.0f}" for size in (memory.resident_bytes, memory.peak_bytes))
+        start = f"{cost.start_cpu_seconds or 0:.1f}"
+        table.add_row(f"{cost.triggers}", f"{percent:.1f}", *sizes, start)
     return table
 
 

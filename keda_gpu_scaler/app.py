@@ -10,14 +10,24 @@ caller's: it sets an event.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 from starlette.applications import Starlette
 
-from keda_gpu_scaler import errors, evaluator, facts, logs, service, sources, telemetry, web
+from keda_gpu_scaler import (
+    errors,
+    evaluator,
+    facts,
+    logs,
+    parts,
+    service,
+    sources,
+    telemetry,
+    web,
+)
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.certificates import CertificateFiles, Server
 from keda_gpu_scaler.cluster import Cluster
@@ -60,16 +70,21 @@ async def run(
         traced = _start_traces(stack, settings)
         observe = _each(counted, logs.LogObserver(), *traced)
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
+        http_certificate = _certificate("http", settings.http_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
         evaluations = await _start_evaluator(stack, settings, observe, alerts)
-        peers = Peers(settings.webhook.peers, alerts, settings.webhook.secret, observe)
+        webhook = settings.webhook
+        peers = Peers(webhook.peers, alerts, webhook.secret, observe, ca_file=webhook.ca_file)
         stack.push_async_callback(peers.close)
-        hook = web.Webhook(alerts, settings.webhook.secret, peers.hand_on, observe)
+        hook = web.Webhook(alerts, webhook.secret, peers.hand_on, observe)
         ready = asyncio.Event()
         pages = web.create_app(
-            counted.registry, ready.is_set, hook if settings.webhook.is_on else None
+            counted.registry,
+            ready.is_set,
+            hook if webhook.is_on else None,
+            settings.http_secret,
         )
-        http, http_port = await _start_http(stack, settings, pages)
+        http, http_port = await _start_http(stack, settings, pages, http_certificate)
         await peers.start()
         grpc_port = await _start_grpc(stack, settings, evaluations, grpc_certificate, observe)
         ready.set()
@@ -77,7 +92,7 @@ async def run(
         listening = Listening(grpc_port, http_port)
         logger.info("serve.listening", **listening._asdict())
         on_listening(listening)
-        await _stopped(stop, {"the HTTP server": http, "the exchange of alerts": peers})
+        await parts.watched(stop, {"the HTTP server": http, "the exchange of alerts": peers})
         logger.info("serve.stopping")
     logger.info("serve.stopped")
 
@@ -141,9 +156,13 @@ def _cluster(observe: facts.Observer) -> Cluster:
 
 
 async def _start_http(
-    stack: AsyncExitStack, settings: Settings, pages: Starlette
+    stack: AsyncExitStack,
+    settings: Settings,
+    pages: Starlette,
+    certificate: CertificateFiles | None,
 ) -> tuple[web.HttpServer, int]:
-    server = web.HttpServer(pages, *settings.http_address)
+    current = certificate.current if certificate else None
+    server = web.HttpServer(pages, *settings.http_address, current)
     try:
         port = await server.start()
     except errors.SettingsError as error:
@@ -175,27 +194,3 @@ async def _start_grpc(
         raise errors.SettingsError(f"KEDA_GPU_SCALER_GRPC_ADDRESS: {error}") from error
     stack.push_async_callback(server.stop, settings.shutdown_grace_seconds)
     return port
-
-
-class _Part(Protocol):
-    """A part of the process that goes on until it is stopped."""
-
-    async def ended(self) -> BaseException | None:
-        """Wait until it has ended; return the error that ended it, if one did."""
-
-
-async def _stopped(stop: asyncio.Event, parts: Mapping[str, _Part]) -> None:
-    """Wait for `stop`; a part that ends before it was asked to takes the process with it."""
-    asked = asyncio.create_task(stop.wait(), name="stop")
-    ended = {
-        asyncio.create_task(part.ended(), name=f"{name} ended"): name
-        for name, part in parts.items()
-    }
-    try:
-        await asyncio.wait({asked, *ended}, return_when=asyncio.FIRST_COMPLETED)
-        for task, name in ended.items():
-            if task.done():
-                raise RuntimeError(f"{name} ended by surprise") from task.result()
-    finally:
-        for waiting in (asked, *ended):
-            waiting.cancel()

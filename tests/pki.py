@@ -1,12 +1,15 @@
-"""Certificates of two CAs that know nothing of each other, as files."""
+"""Two CAs that know nothing of each other, and files of what they issue."""
 
 from pathlib import Path
 
 import trustme
 
+from tests import certificates
+from tests.certificates import Pair
+
 
 class Pki:
-    """Two CAs, one of them trusted, and files of what they issue."""
+    """Two CAs, the first of them trusted."""
 
     def __init__(self, directory: Path) -> None:
         """Keep the files in this directory."""
@@ -16,15 +19,14 @@ class Pki:
     @property
     def ca_file(self) -> Path:
         """The first CA's certificate."""
-        return self.file("ca.crt", self.ca.cert_pem)
+        return self.file("ca.crt", self.ca.cert_pem.bytes())
 
-    def file(self, name: str, *blobs: trustme.Blob) -> Path:
-        """Write a file of these PEM blocks, or write it anew."""
+    def file(self, name: str, content: bytes = b"") -> Path:
+        """Write a file, or write it anew."""
         path = self._directory / name
-        path.write_bytes(b"".join(blob.bytes() for blob in blobs))
+        path.write_bytes(content)
         return path
 
-    def pair(self, leaf: trustme.LeafCert, name: str = "tls") -> tuple[Path, Path]:
-        """Write a certificate and its key, or write them anew; return the files."""
-        chain = self.file(f"{name}.crt", *leaf.cert_chain_pems)
-        return chain, self.file(f"{name}.key", leaf.private_key_pem)
+    def pair(self, leaf: trustme.LeafCert) -> Pair:
+        """Write a certificate and its key, over what was there."""
+        return certificates.write(self._directory, leaf)

@@ -13,6 +13,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from tests import certificates
 
 _HEALTH = health_pb2.HealthCheckResponse
 ANSWER = pb.MetricSpec(metricName="gpu-utilization", targetSize=70, targetSizeFloat=70)
@@ -46,8 +47,7 @@ def credentials(
     leaf: trustme.LeafCert, client_ca: trustme.CA | None = None
 ) -> grpc.ServerCredentials:
     """Return what a server shows, and which CA its clients have to be of."""
-    chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems)
-    pair = (leaf.private_key_pem.bytes(), chain)
+    pair = (certificates.key_of(leaf), certificates.chain(leaf))
     roots = None if client_ca is None else client_ca.cert_pem.bytes()
     return grpc.ssl_server_credentials([pair], roots, client_ca is not None)
 

@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import logging
+import re
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import grpc
 import httpx
 import pytest
 import structlog
+import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import LogCapture
 
@@ -20,7 +23,7 @@ from keda_gpu_scaler import app, errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.settings import Address, PrometheusSettings, ScrapeSettings, Settings
-from tests import api_server
+from tests import api_server, certificates
 from tests.api_server import ApiServer
 
 HANG_SECONDS = 30
@@ -266,3 +269,43 @@ async def test_what_the_settings_say_of_own_promql_holds(
                 await stub.GetMetricSpec(reference(query="load", activationThreshold="5"))
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert words in (caught.value.details() or "")
+
+
+async def test_with_a_certificate_grpc_speaks_tls_and_shows_when_it_expires(
+    tmp_path: Path,
+) -> None:
+    authority = trustme.CA()
+    pair = certificates.write(tmp_path, authority.issue_cert("127.0.0.1"))
+    changed = {"grpc_cert_file": pair.cert, "grpc_key_file": pair.key}
+    async with running(settings().model_copy(update=changed)) as scaler:
+        ports = await scaler.ports()
+        trusted = grpc.ssl_channel_credentials(authority.cert_pem.bytes())
+        address = f"127.0.0.1:{ports.grpc_port}"
+        async with (
+            grpc.aio.secure_channel(address, trusted) as opened,
+            browser(ports.http_port) as client,
+        ):
+            check = health_pb2_grpc.HealthStub(opened).Check
+            answer = await check(health_pb2.HealthCheckRequest())
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+            before = await _expiry(client)
+            tomorrow = datetime.now(UTC) + certificates.DAY
+            renewed = authority.issue_cert("127.0.0.1", not_after=tomorrow)
+            certificates.write(tmp_path, renewed)
+            assert await _expiry(client) == int(tomorrow.timestamp()) < before
+
+
+async def _expiry(client: httpx.AsyncClient) -> float:
+    page = (await client.get("/metrics")).text
+    (value,) = re.findall(r'_expiry_timestamp_seconds{server="grpc"} (\S+)', page)
+    return float(value)
+
+
+async def test_a_certificate_that_broke_since_the_settings_were_read_is_a_wrong_setting(
+    tmp_path: Path,
+) -> None:
+    pair = certificates.write(tmp_path, trustme.CA().issue_cert("127.0.0.1"))
+    changed = {"grpc_cert_file": pair.cert, "grpc_key_file": pair.key}
+    pair.key.unlink()
+    with pytest.raises(errors.SettingsError, match=r"no certificate to serve with: .*tls\.key"):
+        await app.run(settings().model_copy(update=changed), asyncio.Event())

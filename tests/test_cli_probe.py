@@ -1,7 +1,6 @@
 """`keda-gpu-scaler probe`: what it asks, and what it says to people, over real connections."""
 
 import asyncio
-import datetime as dt
 import http.server
 import os
 import socket
@@ -18,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from tests import scalers
+from tests import certificates, scalers
 from tests.pki import Pki
 from tests.processes import free_port
 from tests.scalers import Scaler, credentials
@@ -135,8 +134,7 @@ def test_a_certificate_of_another_ca_is_named(pki: Pki) -> None:
 
 
 def test_an_expired_certificate_is_named(pki: Pki) -> None:
-    gone = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
-    leaf = pki.ca.issue_cert("127.0.0.1", not_after=gone)
+    leaf = certificates.expired(pki.ca, "127.0.0.1")
     with scalers.serving(Scaler(), credentials(leaf)) as port:
         assert "health: the server's certificate has expired (" in failed(
             probing(port, *trusting(pki))

@@ -412,3 +412,30 @@ def test_a_traceback_does_not_show_the_values_of_variables(form: LogFormat) -> N
 
 def _fail_with(secret: str) -> None:
     raise RuntimeError(len(secret))
+
+
+def test_what_becomes_of_certificates_is_told(lines: LogCapture) -> None:
+    observe = logs.LogObserver()
+    observe(facts.CertificateLoaded("grpc", 1_800_000_000.0))
+    observe(facts.CertificateRefused("http", "/tls.key is not a key"))
+    observe(facts.CertificateLapsed("grpc", "expired at 2026-01-01T00:00:00+00:00"))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "certificate.loaded",
+            "log_level": "info",
+            "server": "grpc",
+            "expires": "2027-01-15T08:00:00+00:00",
+        },
+        {
+            "event": "certificate.refused",
+            "log_level": "warning",
+            "server": "http",
+            "reason": "/tls.key is not a key",
+        },
+        {
+            "event": "certificate.lapsed",
+            "log_level": "error",
+            "server": "grpc",
+            "reason": "expired at 2026-01-01T00:00:00+00:00",
+        },
+    ]

@@ -25,5 +25,5 @@ class CertificateLog:
                 self._logger.info("certificate.loaded", server=server, expires=expires)
             case facts.CertificateRefused(server, reason):
                 self._logger.warning("certificate.refused", server=server, reason=reason)
-            case facts.CertificateLapsed(server, reason):
-                self._logger.error("certificate.lapsed", server=server, reason=reason)
+            case _:
+                self._logger.error("certificate.lapsed", server=fact.server, reason=fact.reason)

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
 
 from keda_gpu_scaler import errors, facts
 from keda_gpu_scaler.alerts import Alerts, Entry
@@ -15,6 +17,9 @@ sender of the alert is waiting."""
 EXCHANGE_SECONDS = 30.0
 """A replica that missed something knows it after this time."""
 
+_Call: TypeAlias = Callable[[str, str | None], Awaitable[None]]
+"""What is done with one replica: its URL, and the name of its certificate if that is another."""
+
 
 class Peers:
     """The other replicas of the scaler, and the care of what all of them know."""
@@ -26,6 +31,7 @@ class Peers:
         token: Callable[[], str],
         observe: facts.Observer = facts.ignore,
         *,
+        ca_file: Path | None = None,
         exchange_seconds: float = EXCHANGE_SECONDS,
         look_up: addresses.LookUp = addresses.look_up,
     ) -> None:
@@ -36,13 +42,14 @@ class Peers:
             alerts: the book that they tell each other of.
             token: returns the token of this moment, or raises SettingsError.
             observe: is told of replicas that come and go.
+            ca_file: PEM file with the CAs to trust instead of the system's, for `https`.
             exchange_seconds: how often the others are asked.
             look_up: finds the addresses of one name.
         """
         self._targets, self._alerts, self._observe = targets, alerts, observe
         self._exchange_seconds = exchange_seconds
         self._resolver = addresses.Resolver(look_up)
-        self._line = Line(token, REQUEST_SECONDS)
+        self._line = Line(token, REQUEST_SECONDS, ca_file)
         self._troubles: dict[str, str | None] = {}
         self._untold: list[Entry] = []
         self._telling = asyncio.Lock()
@@ -78,7 +85,7 @@ class Peers:
         async with self._telling:
             told, self._untold = self._untold, []
             if told:
-                await self._everybody(lambda peer: self._line.tell(peer, told))
+                await self._everybody(lambda peer, name: self._line.tell(peer, name, told))
 
     async def _keep(self) -> None:
         while True:
@@ -87,19 +94,22 @@ class Peers:
             await self._exchange()
 
     async def _exchange(self) -> None:
-        async def ask(peer: str) -> None:
-            self._alerts.merge(await self._line.ask(peer))
+        async def ask(peer: str, name: str | None) -> None:
+            self._alerts.merge(await self._line.ask(peer, name))
 
+        self._line.trust_anew()
         await self._everybody(ask)
 
-    async def _everybody(self, call: Callable[[str], Awaitable[None]]) -> None:
+    async def _everybody(self, call: _Call) -> None:
         """Call every replica at the same time, and note who cannot be reached."""
         if not self._targets:
             return
         found = await self._resolver.resolve(self._targets, LOOKUP_SECONDS)
         # Where names cannot be looked up, the replicas are where they were.
         peers = sorted(found.urls | found.before)
-        came = await asyncio.gather(*(_trouble(call(peer)) for peer in peers))
+        came = await asyncio.gather(
+            *(_trouble(call(peer, found.names.get(peer))) for peer in peers)
+        )
         self._note({**found.troubles, **dict(zip(peers, came, strict=True))})
 
     def _note(self, troubles: dict[str, str | None]) -> None:

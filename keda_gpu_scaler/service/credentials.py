@@ -14,15 +14,16 @@ def following(files: CertificateFiles) -> grpc.ServerCredentials:
     shown = files.current()
     return grpc.dynamic_ssl_server_credentials(
         _configuration(shown),
-        _Rotation(files, shown),  # type: ignore[arg-type] # None is allowed, and keeps what there is
+        Rotation(files, shown),  # type: ignore[arg-type] # None is allowed, and keeps what there is
         require_client_authentication=shown.client_ca is not None,
     )
 
 
-class _Rotation:
+class Rotation:
     """Answers each handshake; the library asks in a thread of its own, one handshake at a time."""
 
     def __init__(self, files: CertificateFiles, shown: Certificate) -> None:
+        """Begin with what is shown already."""
         self._files, self._shown = files, shown
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:

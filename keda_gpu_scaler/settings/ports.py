@@ -3,15 +3,18 @@
 Each mistake in a certificate is that of one file, so that its message names the setting to change.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
 
-from keda_gpu_scaler import certificates
-from keda_gpu_scaler.settings import values
+from keda_gpu_scaler import certificates, errors
+from keda_gpu_scaler.settings import endpoints, tokens, values
 from keda_gpu_scaler.settings.api import CONFIG
+
+_TOKEN_FILE = "the HTTP port's token file"  # noqa: S105 - what it is called
 
 
 class TlsFiles(NamedTuple):
@@ -52,6 +55,12 @@ class PortSettings(BaseModel):
     http_key_file: values.ReadableFile | None = None
     """PEM file with its key, unless the certificate's file holds it."""
 
+    http_token: endpoints.Token | None = None
+    """Token of whoever reads /metrics and every other page but /healthz, /readyz and those of the
+    webhook, which has its own; without one everybody may who reaches the port."""
+    http_token_file: values.ReadableFile | None = None
+    """File with the token; read again when it changes."""
+
     @property
     def grpc_tls(self) -> TlsFiles | None:
         """The files of the gRPC port, where it speaks TLS."""
@@ -65,6 +74,23 @@ class PortSettings(BaseModel):
         if self.http_cert_file is None:
             return None
         return TlsFiles(self.http_cert_file, self.http_key_file)
+
+    @property
+    def http_secret(self) -> Callable[[], str] | None:
+        """What returns the token of the HTTP port at the moment, where it has one."""
+        return tokens.of(self.http_token, self.http_token_file, _TOKEN_FILE)
+
+    @field_validator("http_token_file")
+    @classmethod
+    def _one_token(cls, file: Path | None, info: ValidationInfo) -> Path | None:
+        if file is not None:
+            if info.data.get("http_token") is not None:
+                raise ValueError("no http_token beside it")
+            try:
+                tokens.held_by(file, _TOKEN_FILE)
+            except errors.SettingsError as error:
+                raise ValueError("a file that holds one token of visible ASCII") from error
+        return file
 
     @field_validator("grpc_key_file", "http_key_file", "grpc_client_ca_file")
     @classmethod

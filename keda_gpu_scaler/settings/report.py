@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from keda_gpu_scaler.settings import names
 from keda_gpu_scaler.settings.sources import KINDS
 
-_SECRETS = frozenset({"bearer_token", "password", "headers", "token"})
+_SECRETS = frozenset({"bearer_token", "password", "headers", "token", "http_token"})
 _SHOWN_CHARACTERS = 100
 _BEFORE_AT = re.compile(r"[^/]*@")
 

@@ -1,9 +1,25 @@
 """Tokens in files, read again whenever they are needed: what rotates them writes the files anew."""
 
+from collections.abc import Callable
 from pathlib import Path
+
+from pydantic import SecretStr
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import endpoints
+
+
+def of(token: SecretStr | None, path: Path | None, name: str) -> Callable[[], str] | None:
+    """Return what returns the token of the moment, or raises SettingsError; None: there is none.
+
+    Args:
+        token: one that stands in the settings.
+        path: a file that holds one.
+        name: what people call the file.
+    """
+    if path is not None:
+        return lambda: held_by(path, name)
+    return None if token is None else token.get_secret_value
 
 
 def held_by(path: Path, name: str) -> str:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, model_validator
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import endpoints, tokens, values
 from keda_gpu_scaler.settings.api import CONFIG, conflict
+from keda_gpu_scaler.settings.ports import CertificateFile
 
 
 class WebhookSettings(BaseModel):
@@ -23,7 +24,11 @@ class WebhookSettings(BaseModel):
     by default 4h in Alertmanager and Grafana."""
     peers: endpoints.Peers = ()
     """The other replicas of the scaler, separated by commas: http://host:port, or
-    dns+http://name:port for every address of a headless Service."""
+    dns+http://name:port for every address of a headless Service; https and dns+https for those
+    whose HTTP port has a certificate."""
+    ca_file: CertificateFile | None = None
+    """PEM file with the CAs of those certificates instead of the system's; read again when it
+    changes."""
 
     @property
     def is_on(self) -> bool:

@@ -4,24 +4,13 @@ Signals are the caller's: it sets the event. So the tests need none, and the com
 """
 
 import asyncio
-import contextlib
 import socket
-from collections.abc import Iterator
 
-import uvicorn
 from starlette.applications import Starlette
 
-_SHUTDOWN_SECONDS = 2
-"""Answers take milliseconds; what is not done by then is a client that does not read."""
+from keda_gpu_scaler import http_server
 
-
-class _Server(uvicorn.Server):
-    """Uvicorn without its own signal handlers, which would end the process by the signal."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
+_BOUNDS = http_server.Bounds(shutdown_seconds=2)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -32,21 +21,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) -> None:
     """Serve until `stop` is set, then let answers in progress finish."""
-    server = _Server(_config(app))
+    server = http_server.create(app, _BOUNDS)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(server.serve(sockets=[listener]), name="simulator-http")
         serving.add_done_callback(lambda _: stop.set())
         await stop.wait()
         server.should_exit = True
-
-
-def _config(app: Starlette) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-    )

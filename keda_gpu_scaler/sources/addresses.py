@@ -10,7 +10,7 @@ which takes far longer than anybody here waits. So there is one at a time for ea
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpx
 
@@ -25,6 +25,8 @@ class Found:
     troubles: Mapping[str, str]
     before: frozenset[str] = frozenset()
     """What names stood for that cannot be looked up now, as long as nobody says they do no more."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """For each URL of an address, the name that it was found by: certificates are for names."""
 
 
 LookUp = Callable[[httpx.URL], Awaitable[frozenset[str]]]
@@ -64,6 +66,7 @@ class Resolver:
             urls=frozenset().union(*(urls for urls in answers if not isinstance(urls, str))),
             troubles=troubles,
             before=frozenset().union(*(self._known.get(target, ()) for target in troubles)),
+            names={url: _name(target) for target in asked for url in self._known.get(target, ())},
         )
 
     async def close(self) -> None:
@@ -97,3 +100,7 @@ class Resolver:
             del self._lookups[target]
         self._known[target] = found
         return found
+
+
+def _name(target: str) -> str:
+    return httpx.URL(target.removeprefix(DNS_PREFIX)).host

@@ -47,31 +47,31 @@ class Client:
         self._client = client
         self._timeout_seconds, self._max_response_bytes = timeout_seconds, max_response_bytes
 
-    async def get(self, url: str) -> Answer:
-        """Return what is at `url`."""
-        return await self._bounded("GET", url)
+    async def get(self, url: str, server_name: str | None = None) -> Answer:
+        """Return what is at `url`, on a server whose certificate has to be for this name."""
+        return await self._bounded("GET", url, extensions=_expecting(server_name))
 
     async def post(
-        self, url: str, body: Mapping[str, str] | bytes, headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        body: Mapping[str, str] | bytes,
+        headers: Mapping[str, str] | None = None,
+        server_name: str | None = None,
     ) -> Answer:
         """Return the answer to a form or to a text, with headers of its own: both outgrow URLs."""
-        return await self._bounded("POST", url, body, headers)
+        given: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
+        return await self._bounded(
+            "POST", url, headers=headers, extensions=_expecting(server_name), **given
+        )
 
     async def close(self) -> None:
         """Close every connection."""
         await self._client.aclose()
 
-    async def _bounded(
-        self,
-        method: str,
-        url: str,
-        body: Mapping[str, str] | bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        given: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
+    async def _bounded(self, method: str, url: str, **given: Any) -> Answer:  # noqa: ANN401 - httpx's
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                request = self._client.build_request(method, url, headers=headers, **given)
+                request = self._client.build_request(method, url, **given)
                 return await self._sent(request)
         except TimeoutError as error:
             message = f"no answer within {self._timeout_seconds:g} s"
@@ -104,6 +104,11 @@ class Client:
         headers = response.headers
         content_type, date = headers.get("content-type", "no content type"), headers.get("date", "")
         return Answer(response.status_code, content_type, bytes(body), date)
+
+
+def _expecting(server_name: str | None) -> dict[str, str]:
+    """Return what lets TLS expect this name, where it is not that of the URL."""
+    return {} if server_name is None else {"sni_hostname": server_name}
 
 
 def _require_one_encoding(response: httpx.Response) -> None:

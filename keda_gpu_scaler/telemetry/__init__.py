@@ -1,10 +1,12 @@
 """The scaler's own metrics, counted from facts.
 
-    metrics   the table: every metric with its type, labels and meaning
-    triggers  what was decided, for each trigger asked for lately
-    snapshots what is known of each source's data
-    alerts    which alerts fire, and who says so
+    metrics       the table: every metric with its type, labels and meaning
+    triggers      what was decided, for each trigger asked for lately
+    snapshots     what is known of each source's data
+    alerts        which alerts fire, and who says so
     certificates  when those that this process shows expire
+    lately        values that end when nobody has mentioned them for a while
+    families      samples, as /metrics has them
 
 The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.
 """
@@ -13,9 +15,9 @@ import time
 from collections.abc import Callable
 
 import prometheus_client
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
-from keda_gpu_scaler import facts
+from keda_gpu_scaler import __version__, facts
 from keda_gpu_scaler.telemetry import metrics
 from keda_gpu_scaler.telemetry.alerts import Alerts
 from keda_gpu_scaler.telemetry.certificates import Certificates
@@ -42,6 +44,7 @@ class Telemetry:
         self.registry = prometheus_client.CollectorRegistry()
         prometheus_client.PlatformCollector(self.registry)
         prometheus_client.ProcessCollector(registry=self.registry)
+        _state_version(self.registry)
         self._rpcs = _counter(metrics.RPCS, self.registry)
         self._rpc_seconds = _histogram(metrics.RPC_SECONDS, _RPC_BUCKETS, self.registry)
         self._queries = _counter(metrics.QUERIES, self.registry)
@@ -88,6 +91,12 @@ class Telemetry:
     def _called(self, fact: facts.Called) -> None:
         self._rpcs.labels(fact.method, fact.code).inc()
         self._rpc_seconds.labels(fact.method).observe(fact.seconds)
+
+
+def _state_version(registry: prometheus_client.CollectorRegistry) -> None:
+    metric = metrics.BUILD_INFO
+    gauge = Gauge(metric.name, metric.meaning, metric.labels, registry=registry)
+    gauge.labels(__version__).set(1)
 
 
 def _counter(metric: Metric, registry: prometheus_client.CollectorRegistry) -> Counter:

@@ -20,6 +20,9 @@ class Metric(NamedTuple):
 _TRIGGER = ("namespace", "scaled_object", "metric")
 _SNAPSHOT = ("source", "signal", "profile")
 
+BUILD_INFO = Metric(
+    "keda_gpu_scaler_build_info", "gauge", ("version",), "1, for the version that runs."
+)
 RPCS = Metric(
     "keda_gpu_scaler_rpcs_total", "counter", ("method", "code"), "Calls from KEDA that ended."
 )
@@ -162,6 +165,7 @@ REPORTING = Metric(
 )
 
 METRICS = (
+    BUILD_INFO,
     RPCS,
     RPC_SECONDS,
     QUERIES,

@@ -5,17 +5,19 @@
     webhook  /webhook, for senders of alerts
     replicas /alerts, for the other replicas of the scaler
     asking   who may ask, and what he sent, both bounded
+    guard    the token of every other page, where there is one
 
 Health tells about this process only: it is alive while the event loop answers, and ready from its
 start until it drains. A source that is down changes neither, because a restart cannot mend it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Mount
 
-from keda_gpu_scaler.web import pages, replicas, webhook
+from keda_gpu_scaler.web import guard, pages, replicas, webhook
 from keda_gpu_scaler.web.server import HttpServer
 from keda_gpu_scaler.web.webhook import Webhook
 
@@ -23,7 +25,10 @@ __all__ = ["HttpServer", "Webhook", "create_app"]
 
 
 def create_app(
-    registry: CollectorRegistry, is_ready: Callable[[], bool], hook: Webhook | None = None
+    registry: CollectorRegistry,
+    is_ready: Callable[[], bool],
+    hook: Webhook | None = None,
+    token: Callable[[], str] | None = None,
 ) -> Starlette:
     """Return the HTTP application.
 
@@ -31,6 +36,12 @@ def create_app(
         registry: the metrics to show.
         is_ready: whether this process takes calls now.
         hook: where alerts go; None: it is switched off.
+        token: returns the token of this moment, or raises SettingsError. It is for everything but
+            health, which the kubelet asks for without one, and the webhook, which has its own.
+            None: whoever reaches the port may read.
     """
-    routes = [*pages.routes(registry, is_ready), *webhook.routes(hook), *replicas.routes(hook)]
-    return Starlette(routes=routes)
+    open_to_all = [*pages.health(is_ready), *webhook.routes(hook), *replicas.routes(hook)]
+    shown: Sequence[BaseRoute] = pages.metrics(registry)
+    if token is not None:
+        shown = [Mount("/", guard.Guard(Starlette(routes=shown), token))]
+    return Starlette(routes=[*open_to_all, *shown])

@@ -22,8 +22,13 @@ BODY_SECONDS = 10.0
 _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="keda-gpu-scaler", charset="UTF-8"'}
 
 
-def admit(request: Request, token: Callable[[], str]) -> None:
+def admit(request: Request, token: Callable[[], str], name: str) -> None:
     """Let through whoever knows the token: as a bearer token, or as a password of any user.
+
+    Args:
+        request: whose it is does not matter.
+        token: returns the token of this moment, or raises SettingsError.
+        name: what people call the token.
 
     Raises:
         HTTPException: he does not (401), or nobody can because the token cannot be read (503).
@@ -34,7 +39,7 @@ def admit(request: Request, token: Callable[[], str]) -> None:
         raise HTTPException(503, str(error)) from error
     offered = _offered(request.headers.get("authorization", ""))
     if not hmac.compare_digest(offered, expected.encode()):
-        message = "expected the webhook's token: Authorization: Bearer …, or as a Basic password"
+        message = f"expected {name}: Authorization: Bearer …, or as a Basic password"
         raise HTTPException(401, message, headers=_CHALLENGE)
 
 

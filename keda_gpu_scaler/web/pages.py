@@ -9,13 +9,19 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 
-def routes(registry: CollectorRegistry, is_ready: Callable[[], bool]) -> list[Route]:
-    """Return the routes of metrics and health."""
+def metrics(registry: CollectorRegistry) -> list[Route]:
+    """Return the route of the metrics."""
 
-    def metrics(request: Request) -> Response:
+    def show(request: Request) -> Response:
         """Show the metrics; in a thread, since thousands of triggers take a while to write."""
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
+
+    return [Route("/metrics", show)]
+
+
+def health(is_ready: Callable[[], bool]) -> list[Route]:
+    """Return the routes of health."""
 
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -25,4 +31,4 @@ def routes(registry: CollectorRegistry, is_ready: Callable[[], bool]) -> list[Ro
             return PlainTextResponse("ready\n")
         return PlainTextResponse("starting or draining\n", status_code=503)
 
-    return [Route("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import wire
 from keda_gpu_scaler.web import asking
-from keda_gpu_scaler.web.webhook import OFF, Webhook
+from keda_gpu_scaler.web.webhook import OFF, TOKEN, Webhook
 
 
 def routes(hook: Webhook | None) -> list[Route]:
@@ -37,5 +37,5 @@ def routes(hook: Webhook | None) -> list[Route]:
 def _admitted(hook: Webhook | None, request: Request) -> Webhook:
     if hook is None:
         raise HTTPException(404, OFF)
-    asking.admit(request, hook.token)
+    asking.admit(request, hook.token, TOKEN)
     return hook

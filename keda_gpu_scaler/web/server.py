@@ -1,55 +1,41 @@
 """The HTTP server: it listens, serves one application, and stops in order."""
 
 import asyncio
-import contextlib
+import functools
 import socket
-from collections.abc import Iterator
+import ssl
+from collections.abc import Callable
 
-import uvicorn
 from starlette.applications import Starlette
 
-from keda_gpu_scaler import errors
-
-_CONNECTIONS = 512
-"""Prometheus, the kubelet and senders of alerts need a handful; the rest bounds what somebody else
-can take."""
-_SHUTDOWN_SECONDS = 5
-"""Answers take milliseconds; what is not done by then is a client that does not read."""
-
-
-class _Uvicorn(uvicorn.Server):
-    """Uvicorn without its own signal handlers: the process has its own."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
+from keda_gpu_scaler import errors, http_server
+from keda_gpu_scaler.certificates import Certificate
+from keda_gpu_scaler.http_server import Bounds
 
 
 class HttpServer:
     """An HTTP server that starts once and stops once."""
 
-    def __init__(self, app: Starlette, host: str, port: int) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        host: str,
+        port: int,
+        certificate: Callable[[], Certificate] | None = None,
+        bounds: Bounds = Bounds(),  # noqa: B008 - a value that nobody can change
+    ) -> None:
         """Listen to nothing yet.
 
         Args:
             app: what to serve.
             host: one of this machine's addresses or names; empty for every address.
             port: 0 takes a free one.
+            certificate: returns the one of this moment, to speak TLS and nothing else; it is asked
+                at each handshake. None: no TLS.
+            bounds: what clients may take.
         """
-        self._server = _Uvicorn(
-            uvicorn.Config(
-                app,
-                http="h11",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                limit_concurrency=_CONNECTIONS,
-                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-            )
-        )
+        tls = None if certificate is None else _contexts(certificate)
+        self._server = http_server.create(app, bounds, tls)
         self._host, self._port = host, port
         self._listener: socket.socket | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -78,6 +64,12 @@ class HttpServer:
         await self.ended()
         if self._listener is not None:
             self._listener.close()
+
+
+def _contexts(certificate: Callable[[], Certificate]) -> Callable[[], ssl.SSLContext]:
+    """Return what makes a context of each certificate, and of one that stays the same only once."""
+    made = functools.lru_cache(maxsize=1)(Certificate.context)
+    return lambda: made(certificate())
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +62,10 @@ def objects(manifests: str) -> list[Object]:
     return [one for one in yaml.safe_load_all(manifests) if one is not None]
 
 
-def refusal(*flags: str) -> str:
+def refusal(*flags: str, release: str = RELEASE) -> str:
     """Return why Helm refuses values; fail if it does not."""
     try:
-        template(*flags)
+        template(*flags, release=release)
     except subprocess.CalledProcessError as error:
         return str(error.stderr)
     message = f"Helm takes {' '.join(flags)}"
@@ -81,14 +80,9 @@ def run(program: str, *words: str) -> str:
         check=True,
         text=True,
         timeout=_SECONDS,
-        env=dict(_environment()),
+        env={name: text for name, text in os.environ.items() if name != "KUBECONFIG"},
     )
     return finished.stdout
-
-
-def _environment() -> Iterator[tuple[str, str]]:
-    kept: Mapping[str, str] = os.environ
-    yield from ((name, text) for name, text in kept.items() if name != "KUBECONFIG")
 
 
 def _program(name: str) -> str:

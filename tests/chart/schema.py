@@ -5,6 +5,7 @@ Only names and forms are in it; whether a value is right, the scaler itself says
 
 import json
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 from keda_gpu_scaler.settings import names, process, sources
@@ -40,7 +41,17 @@ def text() -> str:
 def _settings() -> Part:
     rows = (row for row in names.rows(process.Settings) if row.key != "config")
     named = {"type": "object", "additionalProperties": {"allOf": list(_by_kind())}}
-    return _strict({**_properties(rows), "sources": named})
+    properties = _properties(rows)
+    for name, choices in _choices():
+        properties[name] = {"description": properties[name]["description"], "enum": choices}
+    return _strict({**properties, "sources": named})
+
+
+def _choices() -> Iterator[tuple[str, list[str]]]:
+    """Yield the settings that are one word of a few."""
+    for field in process.Settings.model_fields.values():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Enum):
+            yield str(field.validation_alias), [str(choice.value) for choice in field.annotation]
 
 
 def _by_kind() -> Iterator[Part]:

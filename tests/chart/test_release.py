@@ -4,8 +4,10 @@ import re
 import tomllib
 
 import pytest
+import typer
 from prometheus_client import CollectorRegistry
 from starlette.routing import Route
+from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import cli, settings, web
 from keda_gpu_scaler.kubernetes import following
@@ -73,6 +75,17 @@ def test_commands_are_the_scaler_s(case: str) -> None:
         assert [name for name in container["command"] if name not in scripts] == []
         assert container["args"][0] == command
         assert command in cli.COMMANDS
+    known = {name for parameter in _command("probe").params for name in parameter.opts}
+    flags = {word.partition("=")[0] for word in prober["args"] if word.startswith("--")}
+    assert flags <= known
+
+
+def _command(name: str) -> TyperCommand:
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    found = group.get_command(typer.Context(group), name)
+    assert isinstance(found, TyperCommand)
+    return found
 
 
 @EACH_CASE
@@ -159,6 +172,15 @@ def test_a_changed_setting_rolls_the_pods_out_and_another_value_does_not() -> No
 
     assert checksum() == checksum("--set", "service.annotations.a=b")
     assert checksum() != checksum("--set", "settings.log_level=debug")
+
+
+def test_a_label_of_keda_s_operator_can_be_taken_away() -> None:
+    (policy,) = (
+        one
+        for one in charts.objects(charts.template("--set", "keda.podSelector.app=null"))
+        if one["kind"] == "NetworkPolicy"
+    )
+    assert policy["spec"]["ingress"][0]["from"][0].keys() == {"namespaceSelector"}
 
 
 def test_names_stay_short_enough_for_services() -> None:

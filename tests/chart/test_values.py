@@ -1,11 +1,14 @@
 """Values that do not work are refused, by a message that names them and says what to do."""
 
+import json
+
 import pytest
 import yaml
 
-from tests.chart import charts, comments
+from tests.chart import charts, comments, schema
 
 TLS = ["tls.enabled=true", "tls.existingSecret=a", "tls.client.existingSecret=b"]
+A = "settings.sources.a"
 MANAGED = ["tls.enabled=true", "tls.certManager.enabled=true"]
 
 
@@ -25,6 +28,7 @@ def _set(*values: str) -> list[str]:
         ("networkPolicy.egres.enabled=true", "additional properties 'egres' not allowed"),
         ("prometheusUrl=prometheus:9090", "at '/prometheusUrl': 'prometheus:9090' does not match"),
         ("settings.log_levl=debug", "at '/settings': additional properties 'log_levl' not allowed"),
+        ("settings.log_level=loud", "must be one of 'debug', 'info', 'warning', 'error'"),
         ("settings.sources.edge.url=http://a", "'/settings/sources/edge': missing property 'type'"),
         ("settings.sources.edge.type=thanos", "one of 'prometheus', 'scrape', 'influxdb'"),
         ("settings.sources.edge.type=prometheus", "missing property 'url'"),
@@ -65,8 +69,21 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             ["kubernetesEvidence.enabled=true", "serviceAccount.create=false"],
             "its role to the service account `default`: set serviceAccount.name",
         ),
+        (
+            ["settings.prometheus_headers=Authorization=Basic eA=="],
+            "settings.prometheus_headers is a secret, and a ConfigMap shows it to many: give the",
+        ),
+        (
+            [
+                "settings.sources.a.type=prometheus",
+                "settings.sources.a.url=http://a",
+                "settings.sources.a.headers.authorization=x",
+            ],
+            "settings.sources.a.headers is a secret, and a ConfigMap shows it to many: name a file",
+        ),
         (["settings.log_level=debug", "settingsSecret.name=a"], "there is one settings file"),
-        (["env[0].name=KEDA_GPU_SCALER_CONFIG"], "the chart sets it; use settings, or"),
+        (["env[0].name=KEDA_GPU_SCALER_CONFIG"], "itself: leave it out, and set settings,"),
+        (["env[0].name=KEDA_GPU_SCALER_SHUTDOWN_GRACE"], "itself: set shutdownGraceSeconds, which"),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_what_to_do(
@@ -117,3 +134,23 @@ def test_what_can_be_left_out_is_left_out() -> None:
     assert spec["volumes"][0]["secret"]["secretName"] == "file"
     config, *_ = spec["containers"][0]["env"]
     assert config["value"] == "/etc/keda-gpu-scaler/settings/all.yaml"
+
+
+def _open(part: object, path: str = "") -> list[str]:
+    """Name the maps of a schema that know some of their names and take any other as well."""
+    if isinstance(part, list):
+        return [name for one in part for name in _open(one, path)]
+    if not isinstance(part, dict):
+        return []
+    is_open = part.get("type") == "object" and "properties" in part
+    found = [path] if is_open and "additionalProperties" not in part else []
+    return found + [name for key, one in part.items() for name in _open(one, f"{path}/{key}")]
+
+
+def test_no_map_with_known_names_takes_others() -> None:
+    """Variables are Kubernetes' own form, and a source's names are judged by its kind."""
+    left = _open(json.loads(schema.SCHEMA.read_text()))
+    assert sorted(left) == [
+        "/$defs/settings/properties/sources/additionalProperties/allOf",
+        "/properties/env/items",
+    ]

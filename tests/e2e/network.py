@@ -4,9 +4,10 @@
 
 A program that is told of it by HTTP_PROXY and HTTPS_PROXY reaches `name.namespace.svc:port` as a
 pod would, unchanged: by `CONNECT` for gRPC and TLS, and as an ordinary proxy for plain HTTP. The
-addresses are those of the EndpointSlices, ready ones only, each in its turn; those of pods are
-played by loopback addresses (`tests.e2e.kubelet.addresses`). It is TCP: nobody's certificate is
-touched, and a server's name is the Service's own.
+addresses are those of the EndpointSlices, ready ones only, each in its turn, and the next one where
+nobody listens any more, as gRPC does with the addresses of a name. Those of pods are played by
+loopback addresses (`tests.e2e.kubelet.addresses`). It is TCP: nobody's certificate is touched, and
+a server's name is the Service's own.
 
 A pod that another process plays says where that is in its annotation `e2e/address`.
 """
@@ -15,7 +16,7 @@ import argparse
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ ADDRESS = "e2e/address"
 _CHUNK_BYTES = 65536
 _HEAD_BYTES = 65536
 Manifest = dict[str, Any]
+Place = tuple[str, int]
+"""A host and a port."""
 
 
 class UnreachableError(Exception):
@@ -45,24 +48,24 @@ class Network:
     client: lightkube.AsyncClient
     _turns: Iterator[int] = field(default_factory=itertools.count)
 
-    async def locate(self, host: str, port: int) -> tuple[str, int]:
-        """Return where on loopback a connection to a host of the cluster has to go.
+    async def locate(self, host: str, port: int) -> Sequence[Place]:
+        """Return where on loopback a connection to a host of the cluster may go, the best first.
 
         Raises:
             UnreachableError: there is no such Service, or nobody behind it is ready.
         """
         if addresses.is_of_a_pod(host):
-            return addresses.loopback(host), port
+            return [(addresses.loopback(host), port)]
         name, namespace, kind, *_ = [*host.split("."), "", "", ""]
         if kind != "svc":
             message = f"{host} is not in this cluster"
             raise UnreachableError(message)
         return await self._behind(name, namespace, port)
 
-    async def _behind(self, name: str, namespace: str, port: int) -> tuple[str, int]:
+    async def _behind(self, name: str, namespace: str, port: int) -> Sequence[Place]:
         service = await self._service(name, namespace)
         if service["spec"].get("type") == "ExternalName":
-            return service["spec"]["externalName"], port
+            return [(service["spec"]["externalName"], port)]
         headless = service["spec"].get("clusterIP") == "None"
         wanted = [each for each in service["spec"].get("ports", []) if each["port"] == port]
         if not wanted and not headless:
@@ -72,9 +75,13 @@ class Network:
         if not ready:
             message = f"nobody behind Service {namespace}/{name} is ready"
             raise UnreachableError(message)
-        endpoint, ports = ready[next(self._turns) % len(ready)]
-        number = port if headless else ports[wanted[0].get("name", "")]
-        return await self._played(endpoint, namespace, number)
+        turn = next(self._turns) % len(ready)
+        return [
+            await self._played(
+                endpoint, namespace, port if headless else ports[wanted[0].get("name", "")]
+            )
+            for endpoint, ports in ready[turn:] + ready[:turn]
+        ]
 
     async def _service(self, name: str, namespace: str) -> Manifest:
         try:
@@ -95,7 +102,7 @@ class Network:
             if endpoint.get("conditions", {}).get("ready", True)
         ]
 
-    async def _played(self, endpoint: Manifest, namespace: str, port: int) -> tuple[str, int]:
+    async def _played(self, endpoint: Manifest, namespace: str, port: int) -> Place:
         """Return where the process is that plays an endpoint's pod."""
         if target := endpoint.get("targetRef"):
             pod = await self.client.get(Pod, target["name"], namespace=namespace)
@@ -122,9 +129,8 @@ class Proxy:
             head = await reader.readuntil(b"\r\n\r\n")
             try:
                 method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
-                host, port = _place(method, target)
-                where = await self.network.locate(host, port)
-                far_reader, far_writer = await asyncio.open_connection(*where)
+                places = await self.network.locate(*_wanted(method, target))
+                far_reader, far_writer = await _connected(places)
             except (UnreachableError, OSError) as error:
                 body = f"{error}\n".encode()
                 length = f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
@@ -139,7 +145,18 @@ class Proxy:
         writer.close()
 
 
-def _place(method: str, target: str) -> tuple[str, int]:
+async def _connected(
+    places: Sequence[Place],
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first place where somebody listens."""
+    *others, last = places
+    for place in others:
+        with contextlib.suppress(OSError):
+            return await asyncio.open_connection(*place)
+    return await asyncio.open_connection(*last)
+
+
+def _wanted(method: str, target: str) -> Place:
     """Return whom a request is for."""
     url = urlsplit(f"//{target}" if method == "CONNECT" else target)
     if url.hostname is None:

@@ -5,6 +5,7 @@ Whatever happens, replicas that serve are not taken away: nobody knows that they
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.e2e.lab import Lab
 from tests.e2e.relay import Door
 from tests.e2e.under_load import (
     LESS_LOAD,
+    LOAD,
     LONGER_THAN_THE_COOLDOWN,
     MORE_LOAD,
     REPLICAS,
@@ -24,6 +26,8 @@ from tests.e2e.under_load import (
     run_under_load,
     the_hpa_has_a_number,
 )
+from tests.test_docs import ROOT
+from tests.test_docs_snippets import pieces
 
 RESTART_SECONDS = 10
 
@@ -124,11 +128,13 @@ async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_
 async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
     lab: Lab, keda_counts: Counts
 ) -> None:
+    await lab.deploy("gpt", replicas=REPLICAS, load=LOAD)
     await deploy_under_load(lab)
-    trigger = lab.gpu("bert", onUnknown="error", **SHORT_MAX_AGE)
-    fallback = {"failureThreshold": 3, "replicas": 6}
-    await lab.autoscale("bert", trigger, fallback=fallback)
-    await the_hpa_has_a_number(lab)
+    for workload, replicas in (("bert", 6), ("gpt", 2)):
+        trigger = lab.gpu(workload, onUnknown="error", **SHORT_MAX_AGE)
+        fallback = recommended_fallback() | {"failureThreshold": 3, "replicas": replicas}
+        await lab.autoscale(workload, trigger, fallback=fallback)
+        await the_hpa_has_a_number(lab, workload)
     errors, began = await keda_counts.errors(lab.name, "bert"), lab.timeline.now_seconds
     lab.timeline.note("Prometheus stopped")
     await lab.prometheus.stop()
@@ -142,3 +148,14 @@ async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
     assert (before, replaced, after[-1]) == (REPLICAS, 6, REPLICAS), lab.story()
     # What Prometheus stored before it stopped is looked at once more: the way back may have steps.
     assert after == sorted(after, reverse=True), lab.story()
+    assert lab.path("gpt") == [REPLICAS], lab.story()
+
+
+def recommended_fallback() -> dict[str, Any]:
+    """Return the `fallback` of the page about concepts."""
+    (found,) = [
+        piece.document["spec"]["fallback"]
+        for piece in pieces(ROOT / "docs" / "concepts.md")
+        if "fallback" in piece.document["spec"]
+    ]
+    return dict(found)

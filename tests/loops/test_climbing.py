@@ -12,6 +12,9 @@ from keda_gpu_scaler.snapshot import Pod
 from tests.loops.loop import Loop, each
 from tests.triggers import spec
 
+CLIMBED_SECONDS = {30.0: 470, 120.0: 920, 300.0: 1820}
+"""How long utilization may take from one full replica to twelve that work, by start-up time."""
+
 
 @each
 async def test_130_percent_of_work_becomes_two_replicas_and_never_three(evidence: Basis) -> None:
@@ -20,7 +23,7 @@ async def test_130_percent_of_work_becomes_two_replicas_and_never_three(evidence
     assert loop.grown == [2]
 
 
-@pytest.mark.parametrize(("start_seconds", "within"), [(30.0, 470), (120.0, 920), (300.0, 1820)])
+@pytest.mark.parametrize(("start_seconds", "within"), CLIMBED_SECONDS.items())
 async def test_a_saturated_climb_waits_for_starts_and_for_the_exporter_and_no_more(
     start_seconds: float, within: float
 ) -> None:

@@ -1,14 +1,16 @@
 """Replicas of the scaler's webhook: each a real server, a book, and a line to the others."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import facts, web
 from keda_gpu_scaler.alerts import Alerts
+from keda_gpu_scaler.certificates import Certificate
 from keda_gpu_scaler.peers import Peers
 from keda_gpu_scaler.sources import addresses
 from tests.clocks import Clock
@@ -30,6 +32,8 @@ class Replica:
     token: str = TOKEN
     exchange_seconds: float = RARELY_SECONDS
     look_up: addresses.LookUp = addresses.look_up
+    ca_file: Path | None = None
+    certificate: Callable[[], Certificate] | None = None
 
     def __post_init__(self) -> None:
         """Open the book."""
@@ -39,7 +43,7 @@ class Replica:
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.port}"
 
     def secret(self) -> str:
         """Return the token."""
@@ -80,13 +84,14 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
                 replica.alerts,
                 replica.secret,
                 replica.facts.append,
+                ca_file=replica.ca_file,
                 exchange_seconds=replica.exchange_seconds,
                 look_up=replica.look_up,
             )
             stack.push_async_callback(peers.close)
             hook = web.Webhook(replica.alerts, replica.secret, peers.hand_on, replica.facts.append)
             app = web.create_app(CollectorRegistry(), bool, hook)
-            server = web.HttpServer(app, "127.0.0.1", replica.port)
+            server = web.HttpServer(app, "127.0.0.1", replica.port, replica.certificate)
             await server.start()
             stack.push_async_callback(server.stop)
             await peers.start()

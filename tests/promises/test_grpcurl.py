@@ -19,7 +19,8 @@ LIFE_SECONDS = 60
 PAST_SECONDS = 600
 
 
-def _grpcurl() -> str:
+def grpcurl() -> str:
+    """Return the grpcurl to run."""
     built = Path(__file__).parents[2] / ".cache" / "bin" / "grpcurl"
     found = shutil.which(os.environ.get("GRPCURL", built)) or shutil.which("grpcurl")
     assert found is not None, "tests need grpcurl: run `make tools`, or name one in GRPCURL"
@@ -102,7 +103,7 @@ async def test_the_readme_s_commands_answer_what_the_readme_shows(
             port = json.loads(await _line(scaler, b"serve.listening"))["grpc_port"]
             for command in commands:
                 here = command.text.replace("localhost:6000", f"localhost:{port}")
-                status, output = await _run(here.replace("grpcurl", _grpcurl(), 1))
+                status, output = await _run(here.replace("grpcurl", grpcurl(), 1))
                 assert status == 0, output
                 if command.output is not None:
                     assert json.loads(output) == json.loads(command.output)

@@ -10,6 +10,7 @@ import grpc
 
 from keda_gpu_scaler import decision, facts, service, spec
 from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
+from keda_gpu_scaler.certificates import CertificateFiles
 from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
@@ -145,6 +146,7 @@ async def serving(
     max_concurrent_rpcs: int = 1000,
     connection_max_age_seconds: float = 3600,
     hang_seconds: float = HANG_SECONDS,
+    certificate: CertificateFiles | None = None,
 ) -> AsyncIterator[Served]:
     """Serve these evaluations on a free port; the whole test is bounded in time.
 
@@ -167,6 +169,7 @@ async def serving(
         draining=draining,
         max_concurrent_rpcs=max_concurrent_rpcs,
         connection_max_age_seconds=connection_max_age_seconds,
+        certificate=certificate,
     )
     async with asyncio.timeout(hang_seconds):
         port = await server.start()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import trustme
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import WebhookSettings
@@ -53,6 +54,20 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path, file: Path) -> Non
     webhook = load(str(yaml)).webhook
     assert (webhook.secret(), webhook.lifetime_seconds) == (WORD, 3600)
     assert webhook.peers == ("http://a:8080", "http://b:8080")
+
+
+def test_replicas_can_be_asked_over_tls(tmp_path: Path) -> None:
+    peers = "https://10.0.0.1:8080,dns+https://keda-gpu-scaler.keda.svc:8080"
+    given = {"WEBHOOK_TOKEN": WORD, "WEBHOOK_PEERS": peers}
+    ca_file = tmp_path / "ca.crt"
+    trustme.CA().cert_pem.write_to_path(str(ca_file))
+    webhook = load(**SOURCE, **given, WEBHOOK_CA_FILE=str(ca_file)).webhook
+    assert (webhook.peers, webhook.ca_file) == (tuple(peers.split(",")), ca_file)
+    ca_file.write_text("no certificate")
+    (mistake,) = refusal(**SOURCE, **given, WEBHOOK_CA_FILE=str(ca_file))
+    assert mistake == (
+        f'- KEDA_GPU_SCALER_WEBHOOK_CA_FILE: "{ca_file}"; expected a PEM file with certificates'
+    )
 
 
 def test_the_token_in_a_file_is_the_one_of_this_moment(file: Path) -> None:

@@ -28,7 +28,8 @@ async def test_a_plain_target_is_one_url_whatever_its_name() -> None:
 async def test_a_name_is_every_address_it_has(scheme: str) -> None:
     found = await addresses.Resolver().resolve([f"dns+{scheme}://localhost:9400/a/path?x=1"], 5)
 
-    assert found == addresses.Found(frozenset(local_urls(scheme, "/a/path?x=1")), {})
+    urls = local_urls(scheme, "/a/path?x=1")
+    assert found == addresses.Found(frozenset(urls), {}, names=dict.fromkeys(urls, "localhost"))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
@@ -119,7 +120,8 @@ async def test_what_a_name_stood_for_is_known_until_somebody_says_that_it_is_gon
     assert (await resolver.resolve([NAMED], 30)).before == frozenset()
 
     lookups.answer = socket.gaierror(socket.EAI_AGAIN, "try again")
-    assert (await resolver.resolve([NAMED], 30)).before == THERE
+    unknown = await resolver.resolve([NAMED], 30)
+    assert (unknown.before, frozenset(unknown.names)) == (THERE, THERE)
     assert (await resolver.resolve([NAMED], 0)).before == THERE
     lookups.answer = socket.gaierror(socket.EAI_NONAME, "no such name")
     found = await resolver.resolve([NAMED], 30)

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from keda_gpu_scaler import facts, telemetry
+from keda_gpu_scaler import __version__, facts, telemetry
 from keda_gpu_scaler.decision import Decision, State
 from keda_gpu_scaler.demand import Demand
 from keda_gpu_scaler.evidence import Basis
@@ -218,6 +218,7 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(facts.Notified("alertmanager", 200, "taken: 1"))
     counted(facts.AlertChanged(triggers.BERT, "Busy", fires=True, reason="it fires"))
     counted(facts.PeersAsked(1, 0))
+    counted.certificates.follow("grpc", Clock())
     own = {}
     for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
         if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):
@@ -228,6 +229,10 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
         metric.name: (metric.kind, set(metric.labels), metric.meaning)
         for metric in telemetry.METRICS
     }
+
+
+def test_the_version_that_runs_is_shown(counted: Telemetry) -> None:
+    assert value(counted, "build_info", version=__version__) == 1
 
 
 def test_process_and_platform_are_shown_too(counted: Telemetry) -> None:
@@ -276,3 +281,30 @@ def test_a_watch_of_the_kubernetes_api_is_up_or_not(counted: Telemetry) -> None:
     assert value(counted, "kubernetes_watch_up", resource="pods") == 1
     counted(facts.WatchChanged("pods", works=False, reason="HTTP 403"))
     assert value(counted, "kubernetes_watch_up", resource="pods") == 0
+
+
+def test_the_expiry_of_a_certificate_is_that_of_the_moment(counted: Telemetry) -> None:
+    name = "certificate_expiry_timestamp_seconds"
+    assert value(counted, name, server="grpc") is None
+    expiry = Clock(1000)
+    counted.certificates.follow("grpc", expiry)
+    assert value(counted, name, server="grpc") == 1000
+    expiry.now = 2000
+    assert value(counted, name, server="grpc") == 2000
+    assert value(counted, name, server="http") is None
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        facts.CertificateLoaded("grpc", 1000.0),
+        facts.CertificateRefused("grpc", "half written"),
+        facts.CertificateLapsed("grpc", "expired"),
+    ],
+)
+def test_what_happened_to_a_certificate_is_in_the_log_alone(
+    counted: Telemetry, fact: facts.Fact
+) -> None:
+    before = generate_latest(counted.registry).count(b"keda_gpu_scaler_")
+    counted(fact)
+    assert generate_latest(counted.registry).count(b"keda_gpu_scaler_") == before

@@ -37,6 +37,12 @@ def serving(environ: dict[str, str]) -> Iterator[tuple[Any, Any]]:
             yield process, externalscaler_pb2_grpc.ExternalScalerStub(channel)
 
 
+def other_request() -> Any:  # noqa: ANN401 - a message
+    request = metrics_request()
+    request.scaledObjectRef.name = "other"
+    return request
+
+
 async def test_a_collector_receives_the_call_and_the_queries_it_set_off(
     prometheus: PrometheusServer,
 ) -> None:
@@ -62,6 +68,30 @@ async def test_a_collector_receives_the_call_and_the_queries_it_set_off(
     assert {words(span)["keda_gpu_scaler.outcome"] for span in queries} == {"ok"}
     assert all(call.start_time_unix_nano < span.start_time_unix_nano for span in queries)
     assert all(span.start_time_unix_nano < span.end_time_unix_nano for span in queries)
+
+
+async def test_calls_at_the_same_time_are_told_apart(prometheus: PrometheusServer) -> None:
+    traces = {"bert-scaler": "a" * 32, "other": "b" * 32}
+    with collecting() as collector:
+        environ = environment(collector.port, PROMETHEUS_URL=prometheus.url, SCRAPE_TARGETS="")
+        with serving(environ) as (process, stub):
+            calls = [
+                stub.GetMetrics.future(
+                    request, metadata=[("traceparent", f"00-{trace}-{PARENT}-01")]
+                )
+                for request, trace in zip(
+                    (metrics_request(), other_request()), traces.values(), strict=True
+                )
+            ]
+            assert all(call.code() is grpc.StatusCode.OK for call in calls)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(serve.PATIENCE_SECONDS) == 0
+    found = [span for span in collector.spans if span.name.endswith("/GetMetrics")]
+    named = {words(span)["keda_gpu_scaler.scaled_object"]: span.trace_id.hex() for span in found}
+    assert named == traces
+    queries = [span for span in collector.spans if span.name.startswith("query ")]
+    assert {span.parent_span_id for span in queries} <= {span.span_id for span in found}
+    assert {span.trace_id.hex() for span in queries} <= set(traces.values())
 
 
 def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end() -> None:

@@ -98,6 +98,7 @@ class Life:
                     await asyncio.wait_for(self._deleted.wait(), _LOOK_EVERY_SECONDS)
             else:
                 self._report.problem = None
+                self._forget_the_last_one()
                 self._write_down(commands)
                 return commands
         return None
@@ -139,6 +140,12 @@ class Life:
 
     def _logs(self, container: str) -> Callable[[int], Path]:
         return lambda restarts: log_path(self.house.directory, *self.name, container, restarts)
+
+    def _forget_the_last_one(self) -> None:
+        """Take away the output of an earlier pod of the same name."""
+        first = log_path(self.house.directory, *self.name, "*", 0)
+        for file in first.parent.glob(first.stem.removesuffix("0") + "*.log"):
+            file.unlink()
 
     def _write_down(self, commands: Sequence[Command | None]) -> None:
         """Say how each container runs, for `kubectl exec` and `port-forward`."""

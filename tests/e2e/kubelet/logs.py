@@ -32,6 +32,7 @@ class Logs:
             ssl_certfile=certificate,
             ssl_keyfile=key,
             log_level="warning",
+            lifespan="off",
         )
         await uvicorn.Server(config).serve()
 

@@ -35,15 +35,15 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- $wrong = append $wrong (printf "settings.%s: %s" $name $advice) -}}
 {{- end -}}
 {{- end -}}
-{{- range $name, $_ := .Values.settings -}}
-{{- if and (regexMatch "(token|password)$" $name) (not (hasKey $decided $name)) -}}
+{{- range $name, $value := .Values.settings -}}
+{{- if and (include "keda-gpu-scaler.isSecret" (list $name $value)) (not (hasKey $decided $name)) -}}
 {{- $variable := printf "KEDA_GPU_SCALER_%s" (upper $name) -}}
 {{- $wrong = append $wrong (printf "settings.%s is a secret, and a ConfigMap shows it to many: give the variable %s in `env`, with valueFrom.secretKeyRef" $name $variable) -}}
 {{- end -}}
 {{- end -}}
 {{- range $source, $content := .Values.settings.sources -}}
-{{- range $name, $_ := $content -}}
-{{- if regexMatch "(token|password)$" $name -}}
+{{- range $name, $value := $content -}}
+{{- if include "keda-gpu-scaler.isSecret" (list $name $value) -}}
 {{- $wrong = append $wrong (printf "settings.sources.%s.%s is a secret, and a ConfigMap shows it to many: name a file of a mounted Secret (bearer_token_file with extraVolumes), or keep the whole settings file in a Secret (settingsSecret.name)" $source $name) -}}
 {{- end -}}
 {{- end -}}
@@ -51,12 +51,27 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- if and .Values.settingsSecret.name .Values.settings -}}
 {{- $wrong = append $wrong "settings and settingsSecret.name: there is one settings file; move the settings into the Secret, or leave settingsSecret.name empty" -}}
 {{- end -}}
+{{- $own := dict -}}
+{{- range include "keda-gpu-scaler.ownEnv" . | fromYamlArray -}}
+{{- $_ := set $own .name true -}}
+{{- end -}}
 {{- range .Values.env -}}
-{{- if eq .name "KEDA_GPU_SCALER_CONFIG" -}}
-{{- $wrong = append $wrong "env KEDA_GPU_SCALER_CONFIG: the chart sets it; use settings, or settingsSecret.name" -}}
+{{- if hasKey $own .name -}}
+{{- $setting := trimPrefix "KEDA_GPU_SCALER_" .name | lower -}}
+{{- $advice := get $decided $setting | default "leave it out, and set settings, settingsSecret or traces" -}}
+{{- $wrong = append $wrong (printf "env has %s, which the chart sets itself: %s" .name $advice) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $wrong -}}
+{{- end -}}
+
+{{- /* Takes a setting's name and its value. */ -}}
+{{- define "keda-gpu-scaler.isSecret" -}}
+{{- $name := index . 0 -}}
+{{- $text := index . 1 | toString | lower -}}
+{{- if or (regexMatch "(token|password)$" $name) (and (hasSuffix "headers" $name) (contains "authorization" $text)) -}}
+true
+{{- end -}}
 {{- end -}}
 
 {{- define "keda-gpu-scaler.wrongTls" -}}

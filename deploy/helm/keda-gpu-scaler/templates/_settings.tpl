@@ -22,7 +22,7 @@ true
 {{- end -}}
 
 {{- /* What other values of the chart decide; the environment wins over the file. */ -}}
-{{- define "keda-gpu-scaler.env" -}}
+{{- define "keda-gpu-scaler.ownEnv" -}}
 {{- $etc := "/etc/keda-gpu-scaler" -}}
 - name: KEDA_GPU_SCALER_CONFIG
   value: {{ $etc }}/settings/{{ ternary .Values.settingsSecret.key "settings.yaml" (not (empty .Values.settingsSecret.name)) }}
@@ -67,9 +67,6 @@ true
   value: "true"
 - name: OTEL_EXPORTER_OTLP_ENDPOINT
   value: {{ .Values.traces.endpoint | quote }}
-{{- end }}
-{{- with .Values.env }}
-{{ toYaml . }}
 {{- end }}
 {{- end -}}
 

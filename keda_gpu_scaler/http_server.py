@@ -1,0 +1,118 @@
+"""Uvicorn as this program runs it: without signals of its own, and with bounds on connections.
+
+Uvicorn waits for ever for a request whose first line does not come, and counts whoever sends none
+among its connections: five hundred that are silent would keep everybody else out.
+"""
+
+import asyncio
+import contextlib
+import functools
+import ssl
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+class Bounds(NamedTuple):
+    """What one server gives its clients."""
+
+    connections: int = 512
+    """Prometheus, the kubelet and senders of alerts need a handful; the rest bounds what somebody
+    else can take. One more gets a 503."""
+    head_seconds: float = 10.0
+    """From the connection to the end of the first request's head; clients send it at once."""
+    next_head_seconds: float = 60.0
+    """From one request's head to the next one's, so that it bounds the answer as well. Answers
+    take milliseconds, and a sender's body may take ten seconds. A client that takes longer between
+    two requests connects anew, which uvicorn asks of it much earlier."""
+    shutdown_seconds: int = 5
+    """Answers take milliseconds; what is not done by then is a client that does not read."""
+
+
+class Server(uvicorn.Server):
+    """Uvicorn without its own signal handlers: the process has its own."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+def create(
+    app: Starlette,
+    bounds: Bounds,
+    tls: Callable[[], ssl.SSLContext] | None = None,
+) -> Server:
+    """Return a server that listens to nothing yet.
+
+    Args:
+        app: what to serve.
+        bounds: what clients may take.
+        tls: returns the context of this moment, and is asked at each handshake; None: no TLS.
+    """
+    protocol = functools.partial(_Protocol, bounds)
+    return Server(
+        uvicorn.Config(
+            app,
+            http=cast("type[asyncio.Protocol]", protocol),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            # Uvicorn refuses whoever makes the number full.
+            limit_concurrency=bounds.connections + 1,
+            timeout_graceful_shutdown=bounds.shutdown_seconds,
+            ssl_context_factory=None if tls is None else lambda *_: _following(tls),
+        )
+    )
+
+
+def _following(tls: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+    """Return a context that hands each handshake over to the one of that moment."""
+
+    def switch(connection: ssl.SSLObject, _name: str | None, _listening: ssl.SSLContext) -> None:
+        connection.context = tls()
+
+    listening = tls()
+    listening.sni_callback = switch
+    return listening
+
+
+class _Protocol(H11Protocol):
+    """HTTP/1.1 that gives up a connection which brings no request for too long."""
+
+    def __init__(self, bounds: Bounds, *given: Any, **named: Any) -> None:  # noqa: ANN401 - uvicorn's own
+        super().__init__(*given, **named)
+        self._bounds = bounds
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._wait(self._bounds.head_seconds)
+
+    def handle_events(self) -> None:
+        """Take what came; with a whole head in it, the wait begins anew."""
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._wait(self._bounds.next_head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        super().connection_lost(exc)
+        self._forget()
+
+    def _wait(self, seconds: float) -> None:
+        self._forget()
+        # What was not read by then is lost: to wait until it is would be to wait for ever again.
+        self._patience = self.loop.call_later(seconds, self.transport.abort)
+
+    def _forget(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None

@@ -1,0 +1,201 @@
+"""The chart, installed with helm on the real API server, and asked by the real KEDA.
+
+It is asked through its own Service, with its own Secrets and permissions, while its pods run on
+nodes of `tests.e2e.kubelet`. They come and go; the workloads that KEDA scales by them do not.
+"""
+
+import datetime as dt
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import trustme
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.e2e import keda_log, router
+from tests.e2e.cluster import Cluster
+from tests.e2e.counts import Counts
+from tests.e2e.furnishing import open_lab
+from tests.e2e.keda import NAMESPACE
+from tests.e2e.lab import Lab
+from tests.e2e.release import (
+    ADDRESS,
+    CLIENT_SECRET,
+    HOST,
+    NAME,
+    PODS,
+    SERVER_SECRET,
+    Release,
+    everything,
+)
+from tests.e2e.shell import Shell
+from tests.e2e.under_load import LOAD, REPLICAS
+
+pytestmark = pytest.mark.xdist_group("live")
+MTLS = {
+    "tls": {
+        "enabled": True,
+        "existingSecret": SERVER_SECRET,
+        "client": {"existingSecret": CLIENT_SECRET},
+    }
+}
+RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
+LONGER_THAN_A_CONNECTION = 8
+TEST = f"helm test {NAME} --namespace {NAMESPACE} --timeout 60s"
+EXAMPLE = "examples/scaledobjects/utilization.yaml"
+REQUESTS_EACH = "5"
+EXPIRY = "keda_gpu_scaler_certificate_expiry_timestamp_seconds"
+
+
+@pytest_asyncio.fixture
+async def release(
+    live: Cluster, shell: Shell, lab_name: str, tmp_path: Path
+) -> AsyncIterator[Release]:
+    """A lab whose own scaler is stopped, and the means to install the chart, which is none yet."""
+    await shell.expect(f"kubectl label namespace {NAMESPACE} --overwrite {RESTRICTED}")
+    async with open_lab(lab_name, live.kubeconfig, tmp_path) as lab:
+        lab.scaler.stop()
+        prepared = Release(shell, lab)
+        yield prepared
+        await prepared.uninstall()
+
+
+async def _errors(live: Cluster, lab: Lab) -> float:
+    """Return how many errors KEDA has counted in a lab, and logged."""
+    counts = Counts(live.keda.metrics_url)
+    counted = [await counts.errors(lab.name, name) for name in ("bert", "gpt")]
+    return sum(counted) + len(keda_log.errors(lab))
+
+
+async def _wake(release: Release) -> None:
+    """Wake two workloads by their demand: one for as many replicas as its load needs, one idle."""
+    lab = release.lab
+    wanted = {"bert": {"demandThreshold": REQUESTS_EACH}, "gpt": {}}
+    for name, metadata in wanted.items():
+        await lab.deploy(name)
+        demand = router.offered(lab.name, f"{name}-requests")
+        trigger = release.gpu_by_tls(name, demandQuery=demand, **metadata)
+        await lab.autoscale(name, trigger | {"type": "external-push"}, min_replicas=0)
+        await lab.stays(name, 0, for_seconds=1)
+    await lab.offer("gpt-requests", 1)
+    await lab.offer("bert-requests", REPLICAS * int(REQUESTS_EACH))
+    await lab.offer("bert", LOAD)
+    await lab.reaches("bert", REPLICAS, within_seconds=60)
+    await lab.reaches("gpt", 1, within_seconds=60)
+
+
+async def _certificate_changes(release: Release) -> None:
+    """Replace the scaler's certificate while it is in use, and wait until all replicas show it."""
+    ends = dt.datetime.now(dt.UTC).replace(microsecond=0) + dt.timedelta(days=1)
+    await release.show_certificate(release.authority.issue_cert(HOST, not_after=ends))
+
+    async def shown() -> bool:
+        pages = await release.metrics()
+        return all(_number(page, EXPIRY, server="grpc") == ends.timestamp() for page in pages)
+
+    await release.lab.wait(shown, 30, "every replica shows the new certificate")
+
+
+def _number(page: str, metric: str, **labels: str) -> float | None:
+    """Return one number of a metrics page."""
+    samples = [
+        sample
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == metric and sample.labels == labels
+    ]
+    return samples[0].value if samples else None
+
+
+async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
+    live: Cluster, release: Release
+) -> None:
+    lab = release.lab
+    await release.share_certificates()
+    await release.install(MTLS)
+    await _wake(release)
+    before = await _errors(live, lab)
+    began = lab.timeline.now_seconds
+
+    lab.timeline.note("the release is upgraded")
+    await release.upgrade({"settings": {"log_level": "debug"}})
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
+    # The old pods logged neither: KEDA asks the new ones.
+    logs = await release.show("logs --tail=-1")
+    assert '"log_level": "debug"' in logs, logs
+    assert '"event": "decision.made"' in logs, logs
+
+    lab.timeline.note("the certificate is another one")
+    await _certificate_changes(release)
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
+    assert lab.path("bert", began) == [REPLICAS], lab.story()
+    assert lab.path("gpt", began) == [1], lab.story()
+    assert await _errors(live, lab) == before, lab.story()
+
+    for name in ("bert", "bert-requests", "gpt-requests"):
+        await lab.offer(name, 0)
+    await lab.reaches("bert", 0, within_seconds=60)
+    await lab.reaches("gpt", 0, within_seconds=60)
+
+
+async def test_helm_test_says_what_is_wrong_and_uninstall_leaves_nothing(release: Release) -> None:
+    await release.share_certificates()
+    before = await everything(release.shell)
+    await release.install(MTLS)
+    assert await everything(release.shell) - before
+    assert "health: SERVING" in await release.shell.expect(f"{TEST} --logs")
+    await release.apply_secret(CLIENT_SECRET, trustme.CA().issue_cert(common_name="somebody"))
+    failed = await release.shell.run(TEST)
+    assert failed.status != 0, str(failed)
+    assert "Phase:          Failed" in failed.output, str(failed)
+    assert "have to be of a CA that it trusts" in failed.output, str(failed)
+    await release.uninstall()
+    assert not await everything(release.shell) - before
+
+
+async def test_by_its_own_role_it_finds_the_workload_and_examples_apply_unchanged(
+    release: Release,
+) -> None:
+    lab = release.lab
+    await release.install({"kubernetesEvidence": {"enabled": True}})
+    trigger = release.gpu("gpt", demandQuery=router.offered(lab.name, "requests"))
+    del trigger["metadata"]["workload"]
+    await lab.deploy("gpt")
+    await lab.autoscale("gpt", trigger, min_replicas=0)
+    await lab.deploy("bert", replicas=1)
+    apply = f"sed 's/namespace: inference/namespace: {lab.name}/' {EXAMPLE} | kubectl apply -f -"
+    await release.shell.expect(apply)
+
+    await lab.stays("gpt", 0, for_seconds=2)
+    await lab.offer("requests", 1)
+    await lab.reaches("gpt", 1, within_seconds=60)
+    await lab.offer("gpt", 60)
+    await _has(lab, "gpt", "hpa metric 0", "60")
+    await lab.offer("gpt", 0)
+    await lab.offer("requests", 0)
+    await lab.reaches("gpt", 0, within_seconds=60)
+    assert '"evidence": "kubernetes"' in await release.show("logs --tail=-1")
+
+    await _has(lab, "bert", "keda Ready", "True ScaledObjectReady")
+    await _has(lab, "bert", "hpa target 0", "70")
+
+
+async def _has(lab: Lab, workload: str, aspect: str, value: str) -> None:
+    """Wait until something of a workload is this."""
+
+    async def seen() -> bool:
+        return lab.timeline.last(workload, aspect) == value
+
+    await lab.wait(seen, 60, f"{workload} has {aspect} {value}")
+
+
+async def test_the_kustomize_base_comes_up_answers_and_goes(shell: Shell) -> None:
+    before = await everything(shell)
+    await shell.expect("kubectl apply -k deploy/kustomize")
+    await shell.expect(f"kubectl rollout status -n {NAMESPACE} deploy/{NAME} --timeout=60s")
+    probe = f"kubectl exec -n {NAMESPACE} deploy/{NAME} -- keda-gpu-scaler probe {ADDRESS}"
+    assert "health: SERVING" in await shell.expect(probe)
+    await shell.expect("kubectl delete -k deploy/kustomize")
+    await shell.expect(f"kubectl wait --for=delete pod {PODS} --timeout=60s")
+    assert not await everything(shell) - before

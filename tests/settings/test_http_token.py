@@ -1,0 +1,59 @@
+"""The token of the HTTP port, in the settings and while the process runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keda_gpu_scaler import errors
+from tests.settings.test_loading import URL, WORD, load, refusal
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    written = tmp_path / "token"
+    written.write_text(f"{WORD}\n")
+    return written
+
+
+def secret(**variables: str) -> Callable[[], str]:
+    found = load(PROMETHEUS_URL=URL, **variables).http_secret
+    assert found is not None
+    return found
+
+
+def test_by_default_there_is_none() -> None:
+    assert load(PROMETHEUS_URL=URL).http_secret is None
+
+
+def test_it_can_stand_in_the_settings_which_do_not_show_it() -> None:
+    assert secret(HTTP_TOKEN=WORD)() == WORD
+    assert WORD not in repr(load(PROMETHEUS_URL=URL, HTTP_TOKEN=WORD))
+
+
+def test_the_one_in_a_file_is_that_of_the_moment(file: Path) -> None:
+    now = secret(HTTP_TOKEN_FILE=str(file))
+    assert now() == WORD
+    file.write_text("another")
+    assert now() == "another"
+    file.unlink()
+    with pytest.raises(errors.SettingsError, match="the HTTP port's token file cannot be read: "):
+        now()
+
+
+def test_there_is_one_or_the_other(file: Path) -> None:
+    assert refusal(PROMETHEUS_URL=URL, HTTP_TOKEN=WORD, HTTP_TOKEN_FILE=str(file)) == [
+        f'- KEDA_GPU_SCALER_HTTP_TOKEN_FILE: "{file}"; expected no http_token beside it'
+    ]
+
+
+def test_a_file_without_a_token_is_refused_before_a_port_opens(file: Path) -> None:
+    file.write_text("two words")
+    (mistake,) = refusal(PROMETHEUS_URL=URL, HTTP_TOKEN_FILE=str(file))
+    assert mistake.startswith(f'- KEDA_GPU_SCALER_HTTP_TOKEN_FILE: "{file}"; expected a file that')
+
+
+def test_a_token_that_is_none_is_not_shown_and_nothing_else_is_held_against_it(file: Path) -> None:
+    given = {"HTTP_TOKEN": f"{WORD} {WORD}", "HTTP_TOKEN_FILE": str(file)}
+    (mistake,) = refusal(PROMETHEUS_URL=URL, **given)
+    assert mistake.startswith("- KEDA_GPU_SCALER_HTTP_TOKEN: a value that is not shown; expected a")

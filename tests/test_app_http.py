@@ -1,0 +1,101 @@
+"""The HTTP port of the whole process with TLS and a token, as settings name them."""
+
+import ssl
+from pathlib import Path
+
+import httpx
+import pytest
+from structlog.testing import LogCapture
+
+from keda_gpu_scaler.settings import ScrapeSettings, Settings
+from tests import certificates
+from tests.pki import Pki
+from tests.prometheus import PrometheusServer
+from tests.test_app import LOCAL, NOBODY, lines, running
+
+__all__ = ["lines"]
+
+TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
+EXPIRY = 'keda_gpu_scaler_certificate_expiry_timestamp_seconds{server="http"} '
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+def settings(pki: Pki) -> Settings:
+    cert, key = pki.pair(pki.ca.issue_cert(certificates.HOST))
+    return Settings(
+        grpc_address=LOCAL,
+        http_address=LOCAL,
+        http_cert_file=cert,
+        http_key_file=key,
+        http_token_file=pki.file("token", TOKEN.encode()),
+        sources={"default": ScrapeSettings(targets=(NOBODY,))},
+    )
+
+
+def browser(port: int, pki: Pki) -> httpx.AsyncClient:
+    """Return a client that trusts the first CA, and connects anew for each request."""
+    context = ssl.create_default_context(cafile=pki.ca_file)
+    return httpx.AsyncClient(
+        base_url=f"https://{certificates.HOST}:{port}",
+        verify=context,
+        trust_env=False,
+        headers={"connection": "close"},
+    )
+
+
+@pytest.mark.usefixtures("lines")
+async def test_the_port_speaks_https_and_shows_metrics_to_whoever_knows_the_token(pki: Pki) -> None:
+    async with running(settings(pki)) as scaler:
+        port = (await scaler.ports()).http_port
+        async with browser(port, pki) as client:
+            assert (await client.get("/readyz")).status_code == 200
+            assert (await client.get("/metrics")).status_code == 401
+            page = await client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
+        async with httpx.AsyncClient(trust_env=False) as client:
+            with pytest.raises(httpx.RemoteProtocolError):
+                await client.get(f"http://127.0.0.1:{port}/healthz")
+    assert page.status_code == 200
+    assert EXPIRY in page.text
+
+
+async def test_a_certificate_that_rotates_is_shown_to_whoever_connects_next(
+    pki: Pki, lines: LogCapture
+) -> None:
+    async with (
+        running(settings(pki)) as scaler,
+        browser((await scaler.ports()).http_port, pki) as client,
+    ):
+        assert (await client.get("/healthz")).status_code == 200
+        pki.pair(pki.other.issue_cert(certificates.HOST))
+        with pytest.raises(httpx.ConnectError, match="unable to get local issuer certificate"):
+            await client.get("/healthz")
+        pki.file("tls.key")  # half written: the last certificate in order is shown
+        with pytest.raises(httpx.ConnectError, match="unable to get local issuer certificate"):
+            await client.get("/healthz")
+        pki.pair(pki.ca.issue_cert(certificates.HOST))
+        assert (await client.get("/healthz")).status_code == 200
+    loaded = [line for line in lines.entries if line["event"] == "certificate.loaded"]
+    assert [line["server"] for line in loaded] == ["http"] * 3
+
+
+@pytest.mark.usefixtures("lines")
+async def test_a_real_prometheus_reads_the_metrics_with_the_token_and_not_without(
+    pki: Pki, prometheus: PrometheusServer
+) -> None:
+    async with running(settings(pki)) as scaler:
+        target = f"127.0.0.1:{(await scaler.ports()).http_port}"
+        job = {
+            "scheme": "https",
+            "tls_config": {"ca_file": str(pki.ca_file), "server_name": certificates.HOST},
+            "static_configs": [{"targets": [target]}],
+        }
+        token = {"authorization": {"credentials_file": str(pki.file("sent", TOKEN.encode()))}}
+        await prometheus.reload(
+            [{"job_name": "known", **job, **token}, {"job_name": "unknown", **job}]
+        )
+        assert await prometheus.wait_for('up{job="known"} == 1')
+        assert await prometheus.wait_for('up{job="unknown"} == 0')

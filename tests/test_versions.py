@@ -1,0 +1,63 @@
+"""The page on versions says what tests run, and fails where it says something else."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from tests.test_docs import ROOT, section
+
+PAGE = ROOT / "docs" / "versions.md"
+E2E = ROOT / "tests" / "e2e" / "tools"
+
+
+def pinned(file: Path, module: str) -> str:
+    """Return the version of a module that a go.mod requires."""
+    (version,) = re.findall(
+        rf"^(?:\t|require ){re.escape(module)} v(\S+)", file.read_text(), re.MULTILINE
+    )
+    return str(version)
+
+
+def said() -> dict[str, list[str]]:
+    """Return the cells of the table by what they are about."""
+    cells = [
+        [cell.strip() for cell in row.strip("|").split("|")] for row in section(PAGE, "versions")
+    ]
+    return {row[0]: row[1:] for row in cells[2:]}
+
+
+def test_what_is_proved_is_what_is_pinned() -> None:
+    servers = (ROOT / "docs" / "servers.md").read_text()
+    kube, old = E2E / "kube" / "go.mod", E2E / "keda-2.16" / "go.mod"
+    prometheus = pinned(ROOT / "tools" / "go.mod", "github.com/prometheus/prometheus")
+    makefile = (ROOT / "Makefile").read_text()
+    expected = {
+        "KEDA": [pinned(each, "github.com/kedacore/keda/v2") for each in (kube, old)],
+        "Kubernetes": [pinned(kube, "k8s.io/kubernetes")],
+        "Helm": [pinned(ROOT / "tools" / "helm" / "go.mod", "helm.sh/helm/v4")],
+        # As a Go module, Prometheus 3.15.0 is called 0.315.0.
+        "Prometheus": [re.sub(r"^0\.3(\d+)", r"3.\1", prometheus), "2.42.0"],
+        "VictoriaMetrics": re.findall(r"runs on (1\.\S+): `victoria-metrics`", servers),
+        "InfluxDB": ["1.6.7"],
+        "Alertmanager": [
+            pinned(E2E / "alertmanager" / "go.mod", "github.com/prometheus/alertmanager")
+        ],
+        "cert-manager": [pinned(E2E / "crds" / "go.mod", "github.com/cert-manager/cert-manager")],
+        "prometheus-operator": [
+            pinned(E2E / "crds" / "go.mod", "github.com/prometheus-operator/prometheus-operator")
+        ],
+        "Python": re.findall(r"^PYTHONS := (.*)$", makefile, re.MULTILINE)[0].split(),
+    }
+    assert {name: cells[0].split(", ") for name, cells in said().items()} == expected
+
+
+def test_the_oldest_kubernetes_is_the_charts() -> None:
+    chart = yaml.safe_load((ROOT / "deploy/helm/keda-gpu-scaler/Chart.yaml").read_text())
+    oldest = re.findall(r">=(\d+\.\d+)", chart["kubeVersion"])
+    assert said()["Kubernetes"][2].startswith(f"{oldest[0]} and newer")
+
+
+def test_the_oldest_python_is_the_packages() -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    assert f'requires-python = ">={said()["Python"][0].split(", ")[0]}"' in project

@@ -1,0 +1,125 @@
+"""The wheel as an image has it: installed from the runtime lock, run by nobody, on a closed disk.
+
+Built and installed as the Dockerfile does, with what is in uv's cache since `.venv` was made.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from keda_gpu_scaler import __version__
+from keda_gpu_scaler.cli import COMMANDS
+from tests import test_cli_serve as serve
+from tests.test_docs import ROOT
+
+UV = os.environ.get("UV") or str(ROOT / ".cache" / "uv" / "bin" / "uv")
+NOBODY = 65532
+"""As in the Dockerfile."""
+
+
+@pytest.fixture(scope="module")
+def app() -> Iterator[Path]:
+    """A closed folder that anybody may read, with the wheel and what it needs."""
+    with tempfile.TemporaryDirectory(prefix="wheel-") as directory:
+        home = Path(directory)
+        home.chmod(0o755)
+        _run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(home / "dist"))
+        (wheel,) = (home / "dist").glob("*.whl")
+        app = home / "app"
+        _run(UV, "venv", "--quiet", "--python", sys.executable, str(app))
+        _install(app, "--require-hashes", "-r", str(ROOT / "requirements-runtime.lock"))
+        _install(app, "--no-deps", str(wheel))
+        _run("chmod", "-R", "a-w,a+rX", str(app))
+        yield app
+        _run("chmod", "-R", "u+w", str(app))
+
+
+def _install(app: Path, *what: str) -> None:
+    _run(UV, "pip", "install", "--quiet", "--offline", "--python", str(app), *what)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+
+
+def nobody(*command: str) -> list[str]:
+    """Return the command with no right to write a byte into any file."""
+    program = shutil.which("setpriv") if os.geteuid() == 0 else None
+    user = (program, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+    return ["prlimit", "--fsize=0", "--", *(user if program else ()), *command]
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """Return what a container has: no home, no PATH to anything else."""
+    own = serve.environment(**settings)
+    return {name: value for name, value in own.items() if name.startswith(serve.PREFIX)}
+
+
+def files(app: Path) -> set[tuple[Path, int]]:
+    return {(path, path.lstat().st_mtime_ns) for path in app.rglob("*")}
+
+
+@contextlib.contextmanager
+def untouched(app: Path) -> Iterator[None]:
+    before = files(app)
+    yield
+    assert files(app) == before
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_every_command_starts(app: Path, command: list[str]) -> None:
+    with untouched(app):
+        done = subprocess.run(
+            nobody(str(app / "bin" / "keda-gpu-scaler"), *command, "--help"),
+            cwd=app,
+            env={},
+            capture_output=True,
+            text=True,
+            timeout=serve.PATIENCE_SECONDS,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert "Usage:" in done.stdout
+
+
+def test_it_says_its_version(app: Path) -> None:
+    command = nobody(str(app / "bin" / "keda-gpu-scaler"), "--version")
+    done = subprocess.run(command, cwd=app, env={}, capture_output=True, text=True, check=True)
+    assert done.stdout == f"keda-gpu-scaler {__version__}\n"
+
+
+def test_it_serves_with_traces_and_writes_nothing(app: Path) -> None:
+    with (
+        untouched(app),
+        subprocess.Popen(
+            nobody(str(app / "bin" / "keda-gpu-scaler"), "serve"),
+            cwd=app,
+            env=environment(TRACES="true"),
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        try:
+            port = serve.said(process, "serve.listening")["http_port"]
+            ready = httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False)
+            assert ready.status_code == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(serve.PATIENCE_SECONDS) == 0
+        finally:
+            process.kill()
+
+
+def test_nothing_of_the_tests_is_in_it(app: Path) -> None:
+    (packages,) = app.glob("lib/python3.*/site-packages")
+    assert (packages / "keda_gpu_scaler" / "pb" / "externalscaler_pb2.py").exists()
+    assert not (packages / "tests").exists()
+    assert not (packages / "pytest").exists()
