@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests import guides, printed
+from tests.e2e.lab import Lab
 from tests.e2e.shell import Done, Shell
 from tests.e2e.terminal import Terminal, terminal
 
@@ -14,6 +15,7 @@ _LOOK_AROUND = """
 kubectl get pods,scaledobjects,hpa -A
 kubectl logs -n keda -l app.kubernetes.io/name=keda-gpu-scaler --tail=30
 """
+_PRINTED_WITHIN_SECONDS = 60
 COMMAND_WITHIN_SECONDS = 90.0
 """The pages give more time themselves where a cluster needs it; nobody wants to wait here."""
 Scene = Callable[[], Awaitable[object]]
@@ -75,3 +77,12 @@ async def reader(
     """Sit down in front of a cluster."""
     async with terminal(shell) as opened:
         yield Reader(shell, opened, scenes or {})
+
+
+async def prints(lab: Lab, shell: Shell, command: str, words: str) -> None:
+    """Wait until a command prints these words."""
+
+    async def printed_them() -> bool:
+        return words in (await shell.run(command)).output
+
+    await lab.wait(printed_them, _PRINTED_WITHIN_SECONDS, f"{command} prints {words!r}")

@@ -10,7 +10,7 @@ from tests.e2e.furnishing import open_lab
 from tests.e2e.lab import Lab
 from tests.e2e.longer_ago import ready_since
 from tests.e2e.monitoring import monitoring
-from tests.e2e.reader import reader
+from tests.e2e.reader import prints, reader
 from tests.e2e.shell import Shell
 
 pytestmark = pytest.mark.xdist_group("pages")
@@ -35,8 +35,15 @@ async def test_the_quick_start_with_dcgm_exporter_works_as_it_is_printed(
         await ready_since(lab, LONG_AGO_SECONDS)
         scenes = {
             "40 requests are in progress": lambda: lab.offer("bert", REQUESTS),
-            "some minutes go by": lambda: ready_since(lab, LONG_AGO_SECONDS),
+            "some minutes go by": lambda: _minutes_go_by(lab, shell),
         }
         async with reader(shell, scenes) as somebody:
             await somebody.follow(guides.page("quickstart-dcgm"))
         assert [each for each in lab.path("bert") if each != 1] == [0, 3], lab.story()
+
+
+async def _minutes_go_by(lab: Lab, shell: Shell) -> None:
+    """Let the pods have been Ready for so long that their load counts."""
+    await ready_since(lab, LONG_AGO_SECONDS)
+    target = "kubectl get hpa -n inference keda-hpa-bert | grep -o '[1-9][0-9]*m*/70'"
+    await prints(lab, shell, target, "/70")
