@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import evidence, ghz, queries, report, streams, throughput
+from benchmarks import evidence, ghz, queries, report, streams, throughput, tls
 from tests import prometheus
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -56,6 +56,7 @@ class _Plan:
 
 async def _measure(directory: Path, plan: _Plan) -> report.Results:
     runs = await throughput.measure(_new(directory / "throughput"), plan.rounds, plan.requests)
+    secured = await tls.measure(_new(directory / "tls"), plan.rounds, plan.requests)
     costs = [
         await queries.measure(_new(directory / f"{count}"), count, plan.seconds)
         for count in plan.triggers
@@ -64,7 +65,7 @@ async def _measure(directory: Path, plan: _Plan) -> report.Results:
     own = await queries.measure_own_trigger(_new(directory / "own"), most, plan.seconds)
     asked = await evidence.measure(_new(directory / "evidence"), plan.pods, plan.rounds)
     held = await streams.measure(_new(directory / "streams"), plan.held, plan.seconds)
-    return report.Results(runs, costs, own, asked, held)
+    return report.Results(runs, secured, costs, own, asked, held)
 
 
 def _new(directory: Path) -> Path:

@@ -10,8 +10,9 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import grpc
 from google.protobuf.json_format import MessageToDict
 
 from benchmarks.world import Trigger
@@ -28,6 +29,20 @@ _P99 = 99
 
 class GhzError(Exception):
     """The client is missing, or did not get the answers it asked for."""
+
+
+class Trust(NamedTuple):
+    """The files of a client that speaks mutual TLS."""
+
+    ca: Path
+    cert: Path
+    key: Path
+
+    @property
+    def credentials(self) -> grpc.ChannelCredentials:
+        """The same for a client of our own."""
+        ca, cert, key = (each.read_bytes() for each in self)
+        return grpc.ssl_channel_credentials(ca, key, cert)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +69,14 @@ def write_calls(path: Path, triggers: Iterable[Trigger]) -> None:
     path.write_text(json.dumps([MessageToDict(one.request()) for one in triggers]))
 
 
-async def run(address: str, calls: Path, requests: int) -> Run:
+async def run(address: str, calls: Path, requests: int, trust: Trust | None = None) -> Run:
     """Send this many requests to one server and return what came of it.
 
     Raises:
         GhzError: not every answer was OK, or the client failed.
     """
     client = await asyncio.create_subprocess_exec(
-        *_command(address, calls, requests),
+        *_command(address, calls, requests, trust),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -95,10 +110,14 @@ def parse(output: bytes | str, requests: int) -> Run:
     return run
 
 
-def _command(address: str, calls: Path, requests: int) -> Sequence[str]:
+def _command(address: str, calls: Path, requests: int, trust: Trust | None) -> Sequence[str]:
+    if trust is None:
+        secured = ["--insecure"]
+    else:
+        secured = [f"--cacert={trust.ca}", f"--cert={trust.cert}", f"--key={trust.key}"]
     return (
         binary(),
-        "--insecure",
+        *secured,
         f"--proto={PROTO}",
         f"--call={CALL}",
         f"--data-file={calls}",

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
@@ -69,12 +70,15 @@ def memory(status: str) -> Memory:
 
 
 @contextlib.asynccontextmanager
-async def scaler(prometheus_url: str) -> AsyncIterator[Server]:
-    """Run `keda-gpu-scaler serve` with its defaults on this Prometheus."""
+async def scaler(
+    prometheus_url: str, more: Mapping[str, str] = MappingProxyType({})
+) -> AsyncIterator[Server]:
+    """Run `keda-gpu-scaler serve` with its defaults, and more settings, on this Prometheus."""
     settings = {
         "GRPC_ADDRESS": "127.0.0.1:0",
         "HTTP_ADDRESS": "127.0.0.1:0",
         "PROMETHEUS_URL": prometheus_url,
+        **more,
     }
     chosen = {_PREFIX + name: value for name, value in settings.items()}
     async with _running("keda_gpu_scaler", "serve", settings=chosen) as server:

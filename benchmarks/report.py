@@ -20,6 +20,7 @@ from benchmarks.ghz import Run
 from benchmarks.processes import Memory
 from benchmarks.queries import Cost
 from benchmarks.streams import Held
+from benchmarks.tls import Secured
 from benchmarks.waking import Woken
 
 _MIB = 1024 * 1024
@@ -31,6 +32,7 @@ class Results:
     """Everything that was measured in one run of the benchmarks."""
 
     runs: dict[str, list[Run]]
+    secured: Secured
     costs: list[Cost]
     """Of the scaler, one for each number of triggers."""
     own_trigger: Cost
@@ -43,6 +45,7 @@ def show(results: Results, console: Console) -> None:
     """Print the tables."""
     console.print(_machine_text())
     console.print(_throughput(results.runs))
+    console.print(_tls(results.secured))
     console.print(_queries(results.costs))
     console.print(_processors(results))
     console.print(_sizes(results.costs))
@@ -80,6 +83,11 @@ def _everything(results: Results) -> dict[str, Any]:
     return {
         "get_metrics": {name: asdict(one) for name, one in compared.items()},
         "runs": {name: [asdict(run) for run in runs] for name, runs in results.runs.items()},
+        "tls": {
+            **asdict(results.secured),
+            **asdict(results.secured.compared),
+            "cpu_ratio": results.secured.cpu_ratio,
+        },
         "queries": [_cost(one) for one in results.costs],
         "own_trigger": _cost(results.own_trigger),
         "evidence": {
@@ -117,6 +125,15 @@ def _throughput(runs: dict[str, list[Run]]) -> Table:
     table = Table("asked about", "requests per second", "p99", title=title)
     for name, one in throughput.compare(runs).items():
         table.add_row(name, _text(one.requests_per_second), _text(one.p99))
+    return table
+
+
+def _tls(secured: Secured) -> Table:
+    title = "GetMetrics, mutual TLS ÷ plaintext"
+    table = Table("requests per second", "p99", "the scaler's processor time", title=title)
+    found = secured.compared
+    rates = _text(found.requests_per_second), _text(found.p99)
+    table.add_row(*rates, f"{secured.cpu_ratio:.2f}")
     return table
 
 

@@ -16,7 +16,7 @@ import grpc
 
 from benchmarks import asking, ghz, processes, world
 from benchmarks.comparison import Ratio, ratio
-from benchmarks.ghz import Run
+from benchmarks.ghz import Run, Trust
 from benchmarks.world import Trigger
 from tests.prometheus import PrometheusServer
 
@@ -55,6 +55,8 @@ class Contender:
     requests: int
     rest_seconds: float = 0.0
     """From the end of a turn of its own to the next one."""
+    trust: Trust | None = None
+    """None: in plaintext."""
 
 
 async def measure(directory: Path, rounds: int, requests: int) -> dict[str, list[Run]]:
@@ -68,20 +70,19 @@ async def measure(directory: Path, rounds: int, requests: int) -> dict[str, list
     async with PrometheusServer(directory) as prometheus:
         await world.fill(prometheus, WORKLOADS, AHEAD_SECONDS)
         async with _contenders(directory, prometheus.url, requests) as contenders:
-            runs = await _turns(contenders, 1 + rounds)
-    # Not the first one: connections and memories fill.
-    return {name: found[1:] for name, found in runs.items()}
+            return await warm_turns(contenders, rounds)
 
 
 def compare(runs: Mapping[str, Sequence[Run]]) -> dict[str, Compared]:
     """Return how each way to ask the scaler compares with the echo server."""
     echoed = runs[ECHO]
-    return {name: _compared(found, echoed) for name, found in runs.items() if name != ECHO}
+    return {name: compared(found, echoed) for name, found in runs.items() if name != ECHO}
 
 
-def _compared(runs: Sequence[Run], echoed: Sequence[Run]) -> Compared:
-    rates = [[run.requests_per_second for run in one] for one in (runs, echoed)]
-    slowest = [[run.p99_seconds for run in one] for one in (runs, echoed)]
+def compared(runs: Sequence[Run], others: Sequence[Run]) -> Compared:
+    """Return how runs compare with others, round by round."""
+    rates = [[run.requests_per_second for run in one] for one in (runs, others)]
+    slowest = [[run.p99_seconds for run in one] for one in (runs, others)]
     return Compared(ratio(*rates), ratio(*slowest))
 
 
@@ -92,12 +93,13 @@ async def _contenders(
     """Start the servers; when the turns are over, every answer must still be right."""
     async with processes.echo() as echo, processes.scaler(url) as scaler:
         contenders = {ECHO: echo.address} | dict.fromkeys(ASKED, scaler.address)
-        await _check(scaler.address)
-        yield {
+        found = {
             name: Contender(address, _calls(directory, name), requests, _rest_seconds(name))
             for name, address in contenders.items()
         }
-        await _check(scaler.address)
+        await check(found[ANEW])
+        yield found
+        await check(found[ANEW])
 
 
 def _calls(directory: Path, name: str) -> Path:
@@ -111,12 +113,30 @@ def _rest_seconds(name: str) -> float:
     return STEP_SECONDS if name == ANEW else 0.0
 
 
-async def _check(address: str) -> None:
-    async with grpc.aio.insecure_channel(address) as channel:
+async def check(contender: Contender) -> None:
+    """Ask a scaler about every workload.
+
+    Raises:
+        processes.ServerError: an answer is not the right one.
+    """
+    async with _channel(contender) as channel:
         client = asking.Client(channel)
         await client.first(world.Trigger(0))
         for trigger in world.triggers(WORKLOADS):
             await client.poll(trigger)
+
+
+def _channel(contender: Contender) -> grpc.aio.Channel:
+    if contender.trust is None:
+        return grpc.aio.insecure_channel(contender.address)
+    return grpc.aio.secure_channel(contender.address, contender.trust.credentials)
+
+
+async def warm_turns(contenders: Mapping[str, Contender], rounds: int) -> dict[str, list[Run]]:
+    """Let each have its turn in every round, and in one before, which does not count."""
+    runs = await _turns(contenders, 1 + rounds)
+    # Connections and memories fill in the first one.
+    return {name: found[1:] for name, found in runs.items()}
 
 
 async def _turns(contenders: Mapping[str, Contender], rounds: int) -> dict[str, list[Run]]:
@@ -126,6 +146,6 @@ async def _turns(contenders: Mapping[str, Contender], rounds: int) -> dict[str, 
     for _ in range(rounds):
         for name, one in contenders.items():
             await asyncio.sleep(rested_at[name] - clock())
-            runs[name].append(await ghz.run(one.address, one.calls, one.requests))
+            runs[name].append(await ghz.run(one.address, one.calls, one.requests, one.trust))
             rested_at[name] = clock() + one.rest_seconds
     return runs

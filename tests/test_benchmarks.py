@@ -26,12 +26,14 @@ from benchmarks import (
     report,
     schedule,
     throughput,
+    tls,
     world,
 )
 from benchmarks.evidence import Asked, Round, Spent
 from benchmarks.ghz import Run
 from benchmarks.queries import Cost
 from benchmarks.streams import Held, Used
+from benchmarks.tls import Secured
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.observation import Observation
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
@@ -254,6 +256,12 @@ def test_evidence_is_compared_with_the_snapshot_of_the_same_round() -> None:
     assert asked.usual == Spent(4, 2)
 
 
+async def test_what_is_measured_about_tls_are_right_answers(tmp_path: Path) -> None:
+    secured = await tls.measure(tmp_path, 1, 100)
+    assert [len(runs) for runs in secured.runs.values()] == [1, 1]
+    assert secured.cpu_ratio > 0
+
+
 async def test_what_is_measured_about_evidence_is_a_right_answer(tmp_path: Path) -> None:
     asked = await evidence.measure(tmp_path, 20, 1)
     assert asked.usual.seconds > 0
@@ -269,12 +277,18 @@ def test_the_tables_show_ratios_and_what_was_counted() -> None:
     cost = Cost(1000, 60.0, 6000, 9, prometheus_cpu_seconds=1.25, scaler_cpu_seconds=7.5)
     sized = replace(cost, start_cpu_seconds=1.75, memory=processes.Memory(90 * 2**20, 99 * 2**20))
     runs = {"echo": [Run(10, 100, 0.01)], "100 triggers": [Run(10, 80, 0.02)]}
+    secured = Secured(
+        {tls.PLAINTEXT: [Run(10, 100, 0.01)], tls.MUTUAL: [Run(10, 66, 0.013)]},
+        {tls.PLAINTEXT: 2.0, tls.MUTUAL: 2.34},
+    )
     asked = Asked(10, Spent(3, 2), [Round(Spent(1, 0.5), Spent(1.5, 0.75))])
     idle = Used(60, 0.15)
     held = Held(1000, Used(30, 1.5, queries=72), idle, idle)
-    report.show(report.Results(runs, [sized], cost, asked, held), Console(file=shown, width=100))
+    report.show(
+        report.Results(runs, secured, [sized], cost, asked, held), Console(file=shown, width=100)
+    )
     ratios = ("0.80  (0.80 to 0.80)", "2.00  (2.00 to 2.00)", "1.50  (1.50 to 1.50)")
     for text in (*ratios, "0.0015", "1.25", "7.50", "0.75", "3.00", "5.00", "144", "0.25"):
         assert text in shown.getvalue()
-    for text in ("12.5", "90", "99", "1.8"):
+    for text in ("12.5", "90", "99", "1.8", "0.66  (0.66 to 0.66)", "1.30  (1.30 to 1.30)", "1.17"):
         assert text in shown.getvalue()

@@ -153,12 +153,24 @@ def test_one_file_can_hold_the_certificate_and_its_key(tmp_path: Path) -> None:
     assert files.current().client_ca is None
 
 
+def odd(part: bytes, other: bytes) -> bytes:
+    """Return a certificate with another part in it, as an implementation of its own would write."""
+    der = ssl.PEM_cert_to_DER_cert(chain(FIRST).decode())
+    assert part in der
+    return ssl.DER_cert_to_PEM_cert(der.replace(part, other, 1)).encode()
+
+
+VERSION_3, VERSION_6 = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05"
+ELLIPTIC, UNKNOWN = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06072a8648ce3d0209")
+
+
 @pytest.mark.parametrize(
     ("file", "content", "expected"),
     [
         ("tls.crt", b"", "a PEM file with certificates"),
         ("tls.crt", key_of(FIRST), "a PEM file with certificates"),
         ("tls.crt", chain(FIRST)[:-40], "a PEM file with certificates"),
+        ("tls.crt", odd(VERSION_3, VERSION_6), "a PEM file with certificates"),
         ("ca.crt", b"none", "a PEM file with certificates"),
         ("tls.key", chain(FIRST), "a PEM file with an unencrypted private key"),
         (
@@ -183,6 +195,27 @@ def test_without_a_certificate_there_is_no_start(
         CertificateFiles("grpc", *pair, authorities, facts.ignore)
     reason = f"{tmp_path / file} is not {expected}"
     assert str(caught.value) == f"no certificate to serve with: {reason}"
+
+
+DER = ssl.PEM_cert_to_DER_cert(chain(FIRST).decode())
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")  # taken for now, and to be refused
+@given(place=st.integers(0, len(DER) - 1), byte=st.integers(0, 255))
+def test_no_damage_in_a_file_reaches_whoever_needs_a_certificate(
+    tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
+) -> None:
+    followed = Followed(tmp_path_factory.mktemp("damage"))
+    damaged = DER[:place] + bytes([byte]) + DER[place + 1 :]
+    followed.pair.cert.write_text(ssl.DER_cert_to_PEM_cert(damaged))
+    assert followed.files.current().key == followed.files.current().key
+
+
+def test_a_certificate_of_a_kind_that_nobody_serves_has_no_key(tmp_path: Path) -> None:
+    pair = write(tmp_path, FIRST)
+    pair.cert.write_bytes(odd(ELLIPTIC, UNKNOWN))
+    with pytest.raises(errors.SettingsError, match=r"tls.key is not the key of the first cert"):
+        CertificateFiles("grpc", *pair, None, facts.ignore)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -62,6 +62,22 @@ def test_links_as_the_repository_s_view_follows_them_are_right_in_the_site(small
     assert (small / "build" / "site" / "examples" / "a.yaml").read_text() == "a: 1\n"
 
 
+HEADINGS = {
+    "`<unknown>` targets": "unknown-targets",
+    "To zero & back: *how*": "to-zero--back-how",
+    "一 GPU": "一-gpu",
+}
+"""Headings with the anchors that the repository's view gives them."""
+
+
+def test_a_heading_has_the_anchor_of_the_repository_s_view(small: Path) -> None:
+    page = small / "docs" / "one.md"
+    parts = [f"## {heading}\n\n[here](#{anchor})\n" for heading, anchor in HEADINGS.items()]
+    page.write_text("\n".join(["# One", "", "## Part one", "", *parts]))
+    done = build(small)
+    assert done.returncode == 0, done.stderr
+
+
 BROKEN = {
     "a page": "two.md",
     "a file": "../examples/b.yaml",

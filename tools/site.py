@@ -5,6 +5,7 @@ deployment), and their links have to work in the repository's own view as well. 
 the repository, and no link is rewritten.
 """
 
+import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -12,6 +13,20 @@ from mkdocs.structure.files import File, Files
 
 FOLDERS = ("deploy", "examples")
 """Folders with files that pages link to."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Give headings the anchors that they have in the repository's view."""
+    config.mdx_configs["toc"]["slugify"] = _anchor
+    return config
+
+
+def _anchor(heading: str, separator: str) -> str:
+    """Return a heading's anchor: its letters, digits and hyphens of any script, in lower case.
+
+    The extensions' own take `<unknown>` for a tag and leave it out.
+    """
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", separator)
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:

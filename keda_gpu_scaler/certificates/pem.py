@@ -85,7 +85,7 @@ def chain(file: PemFile) -> list[x509.Certificate]:
     content = _content(file)
     try:
         return x509.load_pem_x509_certificates(content)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise ValueError("a PEM file with certificates") from None
 
 
@@ -103,7 +103,7 @@ def private_key(file: PemFile, certificate: x509.Certificate) -> Key:
         raise ValueError("a PEM file with an unencrypted private key") from None
     if not _serves(found):
         raise ValueError(f"a PEM file with a key that can be served with: {_KEYS}")
-    if found.public_key() != certificate.public_key():
+    if not _belongs(found, certificate):
         raise ValueError("the key of the first certificate in the certificate's file")
     return found
 
@@ -116,6 +116,13 @@ def _serves(key: PrivateKeyTypes) -> TypeGuard[Key]:
             return isinstance(key.curve, _CURVES)
         case _:
             return isinstance(key, ed25519.Ed25519PrivateKey)
+
+
+def _belongs(key: Key, certificate: x509.Certificate) -> bool:
+    try:
+        return key.public_key() == certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm):  # the certificate is of a kind that nobody serves
+        return False
 
 
 def _content(file: PemFile) -> bytes:

@@ -1,9 +1,11 @@
 """Values that do not work are refused, by a message that names them and says what to do."""
 
+import json
+
 import pytest
 import yaml
 
-from tests.chart import charts, comments
+from tests.chart import charts, comments, schema
 
 TLS = ["tls.enabled=true", "tls.existingSecret=a", "tls.client.existingSecret=b"]
 A = "settings.sources.a"
@@ -132,3 +134,23 @@ def test_what_can_be_left_out_is_left_out() -> None:
     assert spec["volumes"][0]["secret"]["secretName"] == "file"
     config, *_ = spec["containers"][0]["env"]
     assert config["value"] == "/etc/keda-gpu-scaler/settings/all.yaml"
+
+
+def _open(part: object, path: str = "") -> list[str]:
+    """Name the maps of a schema that know some of their names and take any other as well."""
+    if isinstance(part, list):
+        return [name for one in part for name in _open(one, path)]
+    if not isinstance(part, dict):
+        return []
+    is_open = part.get("type") == "object" and "properties" in part
+    found = [path] if is_open and "additionalProperties" not in part else []
+    return found + [name for key, one in part.items() for name in _open(one, f"{path}/{key}")]
+
+
+def test_no_map_with_known_names_takes_others() -> None:
+    """Variables are Kubernetes' own form, and a source's names are judged by its kind."""
+    left = _open(json.loads(schema.SCHEMA.read_text()))
+    assert sorted(left) == [
+        "/$defs/settings/properties/sources/additionalProperties/allOf",
+        "/properties/env/items",
+    ]

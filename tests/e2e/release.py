@@ -54,13 +54,16 @@ class Release:
         """Install the chart with these values, and the lab's Prometheus as the source."""
         return await self._helm("install", self._values(values))
 
-    async def upgrade(self, values: Mapping[str, Any]) -> str:
-        """Change these values, and no others."""
-        return await self._helm("upgrade --reuse-values", values)
+    async def upgrade(self, values: Mapping[str, Any]) -> None:
+        """Change these values, and no others, and wait until every pod is another one."""
+        before = " ".join((await self.show("get pods -o name")).split())
+        await self._helm("upgrade --reuse-values", values)
+        gone = f"kubectl wait --namespace {NAMESPACE} --for=delete {before} --timeout=60s"
+        await self.shell.expect(gone)
 
     async def uninstall(self) -> None:
-        """Take it away, and wait until its pods are gone as well."""
-        await self.shell.expect(f"helm uninstall {_ON_IT} --wait")
+        """Take it away if it is there, and wait until its pods are gone as well."""
+        await self.shell.expect(f"helm uninstall {_ON_IT} --ignore-not-found --wait")
         await self.shell.expect(f"kubectl wait {PODS} --for=delete pod --timeout=60s")
 
     async def show(self, what: str) -> str:
