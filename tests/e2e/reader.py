@@ -4,14 +4,21 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from tests import guides, printed
+from tests.e2e.lab import Lab
 from tests.e2e.shell import Done, Shell
 from tests.e2e.terminal import Terminal, terminal
 
+_LOOK_AROUND = """
+kubectl get pods,scaledobjects,hpa -A
+kubectl logs -n keda -l app.kubernetes.io/name=keda-gpu-scaler --tail=30
+"""
+_PRINTED_WITHIN_SECONDS = 60
 COMMAND_WITHIN_SECONDS = 90.0
 """The pages give more time themselves where a cluster needs it; nobody wants to wait here."""
-Scene = Callable[[Terminal], Awaitable[None]]
+Scene = Callable[[], Awaitable[object]]
 
 
 @dataclass(slots=True)
@@ -31,20 +38,24 @@ class Reader:
         """Do all that a page says, in its order."""
         for step in guides.steps(path):
             for scene in step.scenes:
-                await self.scenes[scene](self.terminal)
+                await self.scenes[scene]()
             if not step.is_(guides.NOT_RUN):
                 await self._take(step)
 
     async def _take(self, step: guides.Step) -> None:
         done = await (self._leave_open(step) if step.is_(guides.STAYS_OPEN) else self._type(step))
         self.typed.append(str(done))
-        story = "\n".join(self.typed)
-        assert done.status == 0, f"a command of {step.section!r} failed:\n{story}"
-        if step.output is not None:
-            expected = f"a page shows in {step.section!r}\n{step.output}\nand not\n{done.output}"
-            assert printed.is_shown_by(self._as_on_the_page(done.output), step.output), (
-                f"{expected}\n{story}"
-            )
+        if done.status != 0:
+            await self._fail(f"a command of {step.section!r} fails")
+        if step.output is not None and not self._shows(step.output, done):
+            await self._fail(f"{step.section!r} shows what is not printed:\n{step.output}")
+
+    def _shows(self, output: str, done: Done) -> bool:
+        return printed.is_shown_by(self._as_on_the_page(done.output), output)
+
+    async def _fail(self, why: str) -> NoReturn:
+        around = await self.shell.run(_LOOK_AROUND)
+        raise AssertionError("\n".join([why, *self.typed, str(around)]))
 
     async def _type(self, step: guides.Step) -> Done:
         return await self.terminal.type(step.commands, COMMAND_WITHIN_SECONDS)
@@ -66,3 +77,12 @@ async def reader(
     """Sit down in front of a cluster."""
     async with terminal(shell) as opened:
         yield Reader(shell, opened, scenes or {})
+
+
+async def prints(lab: Lab, shell: Shell, command: str, words: str) -> None:
+    """Wait until a command prints these words."""
+
+    async def printed_them() -> bool:
+        return words in (await shell.run(command)).output
+
+    await lab.wait(printed_them, _PRINTED_WITHIN_SECONDS, f"{command} prints {words!r}")

@@ -1,14 +1,49 @@
 """The quick starts, command by command, as they are printed."""
 
+from pathlib import Path
+
 import pytest
 
 from tests import guides
-from tests.e2e.reader import reader
+from tests.e2e.cluster import Cluster
+from tests.e2e.furnishing import open_lab
+from tests.e2e.lab import Lab
+from tests.e2e.longer_ago import ready_since
+from tests.e2e.monitoring import monitoring
+from tests.e2e.reader import prints, reader
 from tests.e2e.shell import Shell
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("pages")
+LONG_AGO_SECONDS = 300
+REQUESTS = 40
+"""As the page says."""
 
 
 async def test_the_quick_start_without_a_gpu_works_as_it_is_printed(shell: Shell) -> None:
     async with reader(shell) as somebody:
         await somebody.follow(guides.page("quickstart"))
+
+
+async def test_the_quick_start_with_dcgm_exporter_works_as_it_is_printed(
+    live: Cluster, shell: Shell, tmp_path: Path
+) -> None:
+    """The simulator stands where dcgm-exporter would; what else the page asks for is there."""
+    async with open_lab("inference", live.kubeconfig, tmp_path) as lab, monitoring(lab):
+        lab.scaler.stop()
+        await lab.deploy("bert", replicas=1)
+        await lab.reaches("bert", 1, within_seconds=30)
+        await ready_since(lab, LONG_AGO_SECONDS)
+        scenes = {
+            "40 requests are in progress": lambda: lab.offer("bert", REQUESTS),
+            "some minutes go by": lambda: _minutes_go_by(lab, shell),
+        }
+        async with reader(shell, scenes) as somebody:
+            await somebody.follow(guides.page("quickstart-dcgm"))
+        assert [each for each in lab.path("bert") if each != 1] == [0, 3], lab.story()
+
+
+async def _minutes_go_by(lab: Lab, shell: Shell) -> None:
+    """Let the pods have been Ready for so long that their load counts."""
+    await ready_since(lab, LONG_AGO_SECONDS)
+    target = "kubectl get hpa -n inference keda-hpa-bert | grep -o '[1-9][0-9]*m*/70'"
+    await prints(lab, shell, target, "/70")
