@@ -15,6 +15,8 @@ from tests.triggers import access
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+_OPTIONS = "grpc."
+"""How options of gRPC begin: dotted words, as the events of the log are."""
 
 
 def section(page: Path, name: str) -> list[str]:
@@ -133,10 +135,6 @@ def events() -> set[str]:
     writing = [text for each in modules if "structlog" in (text := each.read_text())]
     words = re.findall(r'"([a-z]+\.[a-z_]+)"', "".join(writing))
     return {word for word in words if not word.startswith(_OPTIONS)}
-
-
-_OPTIONS = "grpc."
-"""How options of gRPC begin, which are dotted words as well."""
 
 
 def test_the_page_on_servers_has_every_server_that_tests_run_on() -> None:

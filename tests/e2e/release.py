@@ -24,7 +24,9 @@ from tests.e2e.shell import Shell
 NAME = "keda-gpu-scaler"
 HOST = f"{NAME}.{NAMESPACE}.svc"
 ADDRESS = f"{HOST}:6000"
+HTTP_HOST = f"{NAME}-http.{NAMESPACE}.svc"
 SERVER_SECRET, CLIENT_SECRET = "scaler-tls", "keda-client-tls"
+TOKEN_SECRET, TOKEN = "scaler-token", "longer-than-anybody-would-guess"
 _CHART = "deploy/helm/keda-gpu-scaler"
 _ON_IT = f"{NAME} --namespace {NAMESPACE}"
 PODS = f"--namespace {NAMESPACE} --selector app.kubernetes.io/name={NAME}"
@@ -78,7 +80,7 @@ class Release:
 
     async def share_certificates(self) -> None:
         """Create the Secrets that both sides of mTLS read."""
-        await self.show_certificate(self.authority.issue_cert(HOST))
+        await self.show_certificate(self.authority.issue_cert(HOST, HTTP_HOST))
         client = self.authority.issue_cert(common_name="keda-operator", organization_name="keda")
         await self.apply_secret(CLIENT_SECRET, client)
 
@@ -96,6 +98,18 @@ class Release:
         metadata = {"name": name, "namespace": NAMESPACE}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": texts}
         await self.lab.apply(secret)
+
+    async def share_token(self) -> None:
+        """Create the Secret with the token of the HTTP port and of the webhook."""
+        metadata = {"name": TOKEN_SECRET, "namespace": NAMESPACE}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+        await self.lab.apply({**secret, "stringData": {"token": TOKEN}})
+
+    async def forget_secrets(self) -> None:
+        """Delete the Secrets that are there."""
+        names = f"{SERVER_SECRET} {CLIENT_SECRET} {TOKEN_SECRET}"
+        delete = f"kubectl delete secret --namespace {NAMESPACE} --ignore-not-found {names}"
+        await self.shell.expect(delete)
 
     def gpu(self, workload: str, **metadata: str) -> Manifest:
         """Return a trigger that asks the release."""

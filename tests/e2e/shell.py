@@ -9,12 +9,11 @@
 
 `cluster` is a `tests.e2e.cluster.Cluster` that was created with `runs_pods=True`: the fixture
 `live` is one, and `shell` is a terminal on it. The working directory is the repository's root
-unless another one is given. On the PATH are helm, kubectl, grpcurl and promtool as `make e2e`
-builds them, keda-gpu-scaler of this checkout, and the system's own programs such as curl.
-KUBECONFIG names the cluster, and the proxy variables its network: names such as
-`keda-gpu-scaler.keda.svc:6000` work here as in a pod. `kubectl port-forward` and `kubectl exec` are
-played by `tests.e2e.kubectl`; the rest is the real one. Nothing of helm's is written outside the
-given directory.
+unless another one is given. On the PATH are helm, kubectl and grpcurl as `make e2e` builds them,
+keda-gpu-scaler of this checkout, and the system's own programs such as curl. KUBECONFIG names the
+cluster, and the proxy variables its network: names such as `keda-gpu-scaler.keda.svc:6000` work
+here as in a pod. `kubectl port-forward` and `kubectl exec` are played by `tests.e2e.kubectl`; the
+rest is the real one. Nothing of helm's is written outside the given directory.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ from tests.processes import bounded
 
 _LIFE_SECONDS = 600
 """Of what is kept running in the background, if nobody ends it."""
-_TOOLS = ("helm", "grpcurl", "promtool")
+_TOOLS = ("helm", "grpcurl")
 _SHOWS_SOMETHING_SECONDS = 30.0
 
 

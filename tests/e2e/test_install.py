@@ -23,9 +23,12 @@ from tests.e2e.release import (
     ADDRESS,
     CLIENT_SECRET,
     HOST,
+    HTTP_HOST,
     NAME,
     PODS,
     SERVER_SECRET,
+    TOKEN,
+    TOKEN_SECRET,
     Release,
     everything,
 )
@@ -40,7 +43,15 @@ MTLS = {
         "client": {"existingSecret": CLIENT_SECRET},
     }
 }
-RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
+EVERYTHING = MTLS | {
+    "http": {"tls": {"existingSecret": SERVER_SECRET}, "tokenSecret": {"name": TOKEN_SECRET}},
+    "webhook": {"enabled": True, "tokenSecret": {"name": TOKEN_SECRET}},
+    "kubernetesEvidence": {"enabled": True},
+    "admissionPolicy": {"enabled": True},
+    "metrics": {"dashboard": {"enabled": True}},
+}
+"""All that needs no other operator; some of it is in no namespace."""
+RESTRICTED = "pod-security.kubernetes.io/enforce"
 LONGER_THAN_A_CONNECTION = 8
 TEST = f"helm test {NAME} --namespace {NAMESPACE} --timeout 60s"
 EXAMPLE = "examples/scaledobjects/utilization.yaml"
@@ -53,12 +64,15 @@ async def release(
     live: Cluster, shell: Shell, lab_name: str, tmp_path: Path
 ) -> AsyncIterator[Release]:
     """A lab whose own scaler is stopped, and the means to install the chart, which is none yet."""
-    await shell.expect(f"kubectl label namespace {NAMESPACE} --overwrite {RESTRICTED}")
+    label = f"kubectl label namespace {NAMESPACE}"
+    await shell.expect(f"{label} {RESTRICTED}=restricted")
     async with open_lab(lab_name, live.kubeconfig, tmp_path) as lab:
         lab.scaler.stop()
         prepared = Release(shell, lab)
         yield prepared
         await prepared.uninstall()
+        await prepared.forget_secrets()
+    await shell.expect(f"{label} {RESTRICTED}-")
 
 
 async def _errors(live: Cluster, lab: Lab) -> float:
@@ -139,11 +153,15 @@ async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
     await lab.reaches("gpt", 0, within_seconds=60)
 
 
-async def test_helm_test_says_what_is_wrong_and_uninstall_leaves_nothing(release: Release) -> None:
+async def test_with_everything_on_helm_test_tells_right_from_wrong_and_uninstall_leaves_nothing(
+    release: Release,
+) -> None:
     await release.share_certificates()
+    await release.share_token()
     before = await everything(release.shell)
-    await release.install(MTLS)
+    await release.install(EVERYTHING)
     assert await everything(release.shell) - before
+    await _only_the_token_opens_the_metrics(release.shell)
     assert "health: SERVING" in await release.shell.expect(f"{TEST} --logs")
     await release.apply_secret(CLIENT_SECRET, trustme.CA().issue_cert(common_name="somebody"))
     failed = await release.shell.run(TEST)
@@ -152,6 +170,14 @@ async def test_helm_test_says_what_is_wrong_and_uninstall_leaves_nothing(release
     assert "have to be of a CA that it trusts" in failed.output, str(failed)
     await release.uninstall()
     assert not await everything(release.shell) - before
+
+
+async def _only_the_token_opens_the_metrics(shell: Shell) -> None:
+    secret = f"kubectl get secret -n {NAMESPACE} {CLIENT_SECRET} -o jsonpath='{{.data.ca\\.crt}}'"
+    await shell.expect(f"{secret} | base64 --decode > ~/ca.crt")
+    ask = f"curl -sS --cacert ~/ca.crt https://{HTTP_HOST}:8080/metrics"
+    assert "keda_gpu_scaler" not in await shell.expect(ask)
+    assert "keda_gpu_scaler" in await shell.expect(f"{ask} -H 'Authorization: Bearer {TOKEN}'")
 
 
 async def test_by_its_own_role_it_finds_the_workload_and_examples_apply_unchanged(

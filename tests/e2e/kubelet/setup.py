@@ -19,11 +19,10 @@ from tests.e2e.kubelet import addresses, environment, files
 from tests.e2e.kubelet.container import Command
 from tests.e2e.kubelet.files import Manifest, NotReadyYetError
 from tests.e2e.kubelet.place import Place
+from tests.e2e.programs import ROOT
 
 IMAGE = "keda-gpu-scaler"
 _BIN = str(Path(sys.executable).parent)
-_ENTRYPOINT, _ARGUMENTS = ["keda-gpu-scaler"], ["serve"]
-"""What the image runs when its pod says nothing."""
 _TOKEN_SECONDS = 3600
 _LISTENS = {
     "grpc": ("KEDA_GPU_SCALER_GRPC_ADDRESS", 6000),
@@ -144,6 +143,13 @@ class Setup:
         return issued.status.token
 
 
+def _of_image(instruction: str) -> list[str]:
+    """Return what the image runs when its pod says nothing, out of the Dockerfile."""
+    lines = (ROOT / "deploy" / "Dockerfile").read_text().splitlines()
+    [said] = [line for line in lines if line.startswith(instruction)]
+    return list(json.loads(said.removeprefix(instruction)))
+
+
 def is_ours(image: str) -> bool:
     """Tell whether an image is the product's, whatever registry it comes from."""
     return re.split(r"[:@]", image.rpartition("/")[2])[0] == IMAGE
@@ -155,8 +161,8 @@ def _words(container: Manifest) -> Sequence[str]:
     Raises:
         NotReadyYetError: the program is not in the image.
     """
-    program, *rest = container.get("command") or _ENTRYPOINT
-    arguments = container.get("args") or ([] if container.get("command") else _ARGUMENTS)
+    program, *rest = container.get("command") or _of_image("ENTRYPOINT")
+    arguments = container.get("args") or ([] if container.get("command") else _of_image("CMD"))
     found = shutil.which(program, path=_BIN)
     if found is None:
         message = f'exec: "{program}": executable file not found in $PATH'
