@@ -1,7 +1,7 @@
 """The pages that a reader follows command by command, read as a reader does.
 
-A page's steps are its fenced blocks: `sh` is what to type, and the `text` that comes next is what it
-prints. A comment before a block says what is special about it.
+A page's steps are its fenced blocks: `sh` is what to type, and the `text` that comes next is what
+it prints. A comment before a block says what is special about it.
 """
 
 import re
@@ -13,12 +13,13 @@ LANGUAGES = ("", ".zh", ".ja")
 """What stands between a page's name and `.md`: English, Simplified Chinese, Japanese."""
 TRANSLATED = ("quickstart", "quickstart-dcgm")
 _PIECE = re.compile(
-    r"^<!-- (?P<remark>[^\n]*?) -->$|^```(?P<language>\w+)\n(?P<text>.*?)^```$|^## (?P<heading>[^\n]*)$",
+    r"^<!-- (?P<remark>[^\n]*?) -->$"
+    r"|^```(?P<language>\w+)\n(?P<text>.*?)^```$"
+    r"|^## (?P<heading>[^\n]*)$",
     re.MULTILINE | re.DOTALL,
 )
 NOT_RUN = "not run"
 STAYS_OPEN = "stays open"
-REFUSED = "refused"
 SCENE = "scene"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lightkube.resources.core_v1 import Namespace
 
-from tests.e2e import manifests, pods
+from tests.e2e import manifests
 from tests.e2e.kubelet.nodes import LABEL
 from tests.e2e.lab import Lab
 from tests.e2e.manifests import Manifest

@@ -1,7 +1,7 @@
 """One bash in which commands are typed one after the other, as a reader of a page types them.
 
-Variables and functions stay from one to the next, and a command that fails ends nothing: the next one
-can be typed all the same.
+Variables and functions stay from one to the next, and a command that fails ends nothing: the next
+one can be typed all the same.
 """
 
 import asyncio

@@ -1,8 +1,10 @@
 """The quick starts, command by command, as they are printed."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests import guides
 from tests.e2e.cluster import Cluster
@@ -11,17 +13,35 @@ from tests.e2e.lab import Lab
 from tests.e2e.longer_ago import ready_since
 from tests.e2e.monitoring import monitoring
 from tests.e2e.reader import prints, reader
+from tests.e2e.release import everything
 from tests.e2e.shell import Shell
+from tests.processes import until
 
-pytestmark = pytest.mark.xdist_group("pages")
+pytestmark = [pytest.mark.xdist_group("pages"), pytest.mark.usefixtures("uninstalled")]
 LONG_AGO_SECONDS = 300
 REQUESTS = 40
 """As the page says."""
 
 
+@pytest_asyncio.fixture
+async def uninstalled(shell: Shell) -> AsyncIterator[None]:
+    """Take away what a page that failed has left installed, for the next one's sake."""
+    yield
+    await shell.run("helm uninstall keda-gpu-scaler -n keda --ignore-not-found --wait")
+    await shell.run("kubectl delete --ignore-not-found -f examples/quickstart/simulator.yaml")
+
+
 async def test_the_quick_start_without_a_gpu_works_as_it_is_printed(shell: Shell) -> None:
+    before = await everything(shell)
     async with reader(shell) as somebody:
         await somebody.follow(guides.page("quickstart"))
+
+    async def nothing_is_left() -> bool:
+        return await everything(shell) == before
+
+    # What ends still ends for a moment.
+    await until(nothing_is_left, 30, "nothing is left of the quick start")
+    assert "nvidia" not in await shell.expect("kubectl get nodes -o json")
 
 
 async def test_the_quick_start_with_dcgm_exporter_works_as_it_is_printed(

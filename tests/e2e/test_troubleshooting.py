@@ -1,5 +1,6 @@
-"""The page on troubleshooting: each symptom is brought about, its commands are typed, and what they
-print is what the page shows.
+"""The page on troubleshooting: each symptom is brought about, and its commands are typed.
+
+What they print is what the page shows.
 """
 
 from pathlib import Path

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-
 from tests.e2e.keda import NAMESPACE
 from tests.e2e.lab import Lab
 from tests.e2e.reader import Reader, Scene, prints
