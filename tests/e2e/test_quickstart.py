@@ -35,13 +35,23 @@ async def test_the_quick_start_without_a_gpu_works_as_it_is_printed(shell: Shell
     before = await everything(shell)
     async with reader(shell) as somebody:
         await somebody.follow(guides.page("quickstart"))
-
-    async def nothing_is_left() -> bool:
-        return await everything(shell) == before
-
-    # What ends still ends for a moment.
-    await until(nothing_is_left, 30, "nothing is left of the quick start")
+    await _nothing_is_left(shell, before)
     assert "nvidia" not in await shell.expect("kubectl get nodes -o json")
+
+
+async def _nothing_is_left(shell: Shell, before: set[str]) -> None:
+    """Wait for the end of what ends, and fail with what does not."""
+    left: set[str] = set()
+
+    async def gone() -> bool:
+        left.clear()
+        left.update(await everything(shell) - before)
+        return not left
+
+    try:
+        await until(gone, 30, "nothing is left of the quick start")
+    except TimeoutError as error:
+        raise AssertionError(f"{error}: {sorted(left)}") from error
 
 
 async def test_the_quick_start_with_dcgm_exporter_works_as_it_is_printed(
