@@ -154,6 +154,32 @@ def _address(found: shapes.Release) -> str:
     return address
 
 
+@pytest.mark.parametrize(
+    ("values", "secret"),
+    [
+        (["tls.existingSecret=a", "tls.client.existingSecret=b"], "b"),
+        (
+            ["tls.existingSecret=a", "tls.client.existingSecret=b", "keda.namespace=other"]
+            + ["test.clientSecret=c"],
+            "c",
+        ),
+        (["tls.certManager.enabled=true", "tls.certManager.issuerRef.name=ca"], "scaler-client"),
+        (
+            ["tls.certManager.enabled=true", "tls.certManager.issuerRef.name=ca"]
+            + ["keda.namespace=other"],
+            "scaler-tls",
+        ),
+    ],
+)
+def test_the_test_knows_the_scaler_by_the_ca_of_its_certificate(
+    values: list[str], secret: str
+) -> None:
+    flags = [f"--set={value}" for value in ("tls.enabled=true", *values)]
+    (test,) = (one for one in charts.objects(charts.template(*flags)) if one["kind"] == "Pod")
+    (volume,) = test["spec"]["volumes"]
+    assert volume["secret"]["secretName"].endswith(secret)
+
+
 @EACH_CASE
 def test_the_test_asks_where_keda_asks(case: str) -> None:
     found = shapes.release(case)

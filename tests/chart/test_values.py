@@ -55,6 +55,15 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             [*MANAGED, "tls.certManager.issuerRef.kind=Issuer", "keda.namespace=other"],
             "the certificates are for keda and other: use a ClusterIssuer",
         ),
+        (
+            [*TLS, "keda.namespace=other"],
+            "set test.clientSecret to a Secret in the namespace keda with ca.crt, the CA of the "
+            "scaler's certificate, and tls.crt and tls.key",
+        ),
+        (
+            [*TLS, "keda.namespace=other", "tls.clientCertificates=false"],
+            "with ca.crt, the CA of the scaler's certificate\n",
+        ),
         (["test.clientSecret=a"], "test.clientSecret is set, and tls.enabled is false"),
         (["webhook.enabled=true"], "webhook.enabled needs a token: set webhook.tokenSecret.name"),
         (["webhook.tokenSecret.name=a"], "and webhook.enabled is false: set it to true"),
