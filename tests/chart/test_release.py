@@ -141,11 +141,20 @@ def test_keda_is_given_the_pair_that_is_made_for_it_and_the_scaler_its_own(case:
         assert not made
         return
     assert made.keys() == {own, its}
+    hours = {name: _hours(one["spec"]) for name, one in made.items()}
+    assert all(renewed < whole for whole, renewed in hours.values())
+    # KEDA's streams take up a renewed one only when the operator restarts.
+    assert hours[its] > hours[own]
     host, _ = _address(found).split(":")
     assert host in made[own]["spec"]["dnsNames"]
     assert made[its]["metadata"]["namespace"] == (
         "keda" if case == "cert-manager" else "autoscaling"
     )
+
+
+def _hours(certificate: Object) -> tuple[int, int]:
+    whole, renewed = (certificate[key] for key in ("duration", "renewBefore"))
+    return int(whole.removesuffix("h")), int(renewed.removesuffix("h"))
 
 
 def _address(found: shapes.Release) -> str:

@@ -49,6 +49,7 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             TLS[1:2],
             "tls.enabled is false, and other values of tls are set: set tls.enabled to true",
         ),
+        ([f"{MANAGED[0]}", "tls.certManager.client.duration=1y"], "does not match pattern"),
         (MANAGED, "needs an issuer: set tls.certManager.issuerRef.name"),
         ([*TLS, *MANAGED], "leave out tls.existingSecret and tls.client.existingSecret, or"),
         (

@@ -106,8 +106,6 @@ nobody knows that. */ -}}
 
 {{- /* What both certificates have in common. */ -}}
 {{- define "keda-gpu-scaler.certificate" -}}
-duration: {{ .Values.tls.certManager.duration }}
-renewBefore: {{ .Values.tls.certManager.renewBefore }}
 privateKey:
   algorithm: ECDSA
   size: 256
