@@ -70,6 +70,23 @@ def test_helm_takes_the_values_on_it(tmp_path: Path) -> None:
     assert {"ServiceMonitor", "PrometheusRule", "ConfigMap"} <= kinds
 
 
+def test_prometheus_takes_the_rules_about_the_certificate_that_the_chart_makes_for_keda(
+    tmp_path: Path,
+) -> None:
+    rules = block("groups")
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules))
+    assert "2 rules found" in charts.run("promtool", "check", "rules", str(tmp_path / "rules.yaml"))
+    made = charts.objects(charts.rendered("cert-manager"))
+    (its,) = (
+        one["metadata"]
+        for one in made
+        if one["kind"] == "Certificate" and one["metadata"]["name"].endswith("-client")
+    )
+    chosen = f'{{namespace="{its["namespace"]}", name="{its["name"]}"}}'
+    (group,) = rules["groups"]
+    assert all(chosen in rule["expr"] for rule in group["rules"])
+
+
 def test_what_is_scraped_without_the_operator_is_the_http_service_of_the_chart() -> None:
     (job,) = block("scrape_configs")["scrape_configs"]
     (kept,) = job["relabel_configs"]

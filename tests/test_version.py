@@ -31,11 +31,23 @@ spec:
     - name: keda-gpu-scaler
       image: keda-gpu-scaler:{version}
 """
+PAGE = """\
+```sh
+docker build --tag keda-gpu-scaler:{version} .
+kind load docker-image keda-gpu-scaler:{version}
+```
+
+Since 0.1.0 it is at `keda-gpu-scaler.keda.svc:6000`.
+"""
 FILES = {
     "deploy/helm/keda-gpu-scaler/Chart.yaml": CHART,
     "deploy/kustomize/deployment.yaml": DEPLOYMENT,
     "deploy/kustomize/kubernetes-evidence/rbac.yaml": DEPLOYMENT,
+    "examples/quickstart/simulator.yaml": DEPLOYMENT,
+    "docs/quickstart.md": PAGE,
+    "docs/quickstart.ja.md": PAGE,
 }
+SHIPPED = ("README.md", "deploy", "docs", "examples")
 
 
 def write(root: Path, version: str) -> None:
@@ -73,6 +85,20 @@ def test_it_is_written_wherever_it_is_named_and_nothing_else_changes(project: Pa
     for name, text in FILES.items():
         assert (project / name).read_text() == text.format(version="9.8.7")
     assert make(project, "check-version").returncode == 0
+
+
+def tags(text: str) -> set[str]:
+    """Return every tag that the image has in a text; what follows a host's name is a port."""
+    return set(re.findall(r"\bkeda-gpu-scaler:(v?\d+\.[\w.-]*\w)", text))
+
+
+def test_no_file_that_is_shipped_names_an_image_of_another_version() -> None:
+    assert tags("keda-gpu-scaler:6000 a/keda-gpu-scaler:1.2.3-rc.1.") == {"1.2.3-rc.1"}
+    found = [path for name in SHIPPED for path in (ROOT / name, *(ROOT / name).rglob("*"))]
+    named = {path: tags(path.read_text()) for path in found if path.is_file()}
+    tagged = {path: each for path, each in named.items() if each}
+    assert len(tagged) > 4
+    assert {path: each for path, each in tagged.items() if each != {__version__}} == {}
 
 
 CHANGELOG = """\

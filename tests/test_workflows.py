@@ -150,11 +150,30 @@ def test_secrets_and_uploads_are_behind_an_environment() -> None:
     assert "secrets." not in yaml.safe_dump(others)
 
 
-def test_a_release_is_published_after_everything_that_may_fail() -> None:
+def test_what_cannot_be_taken_back_comes_after_everything_else_has_succeeded() -> None:
     found = read(FOLDER / "workflows" / "release.yaml")["jobs"]
-    assert {"package", "image", "chart"} <= set(found["pypi"]["needs"])
-    assert found["release"]["needs"] == "pypi"
+    assert found["pypi"]["needs"] == "release"
+    assert set(found["release"]["needs"]) == found.keys() - {"release", "pypi"}
     assert all("ci" in found[name]["needs"] for name in ("package", "image"))
+
+
+def test_what_a_release_downloads_is_named_and_was_uploaded() -> None:
+    def named(action: str) -> list[str]:
+        used = [step for step in steps() if step.get("uses", "").startswith(f"actions/{action}@")]
+        return [step["with"]["name"] for step in used]
+
+    assert {"dist", "chart"} <= set(named("download-artifact")) <= set(named("upload-artifact"))
+
+
+def test_a_build_leaves_no_artifact_of_its_own() -> None:
+    (build,) = (step for step in steps() if "docker/build-push-action@" in step.get("uses", ""))
+    assert build["env"]["DOCKER_BUILD_RECORD_UPLOAD"] == "false"
+
+
+def test_a_program_that_fails_before_a_pipe_ends_its_step() -> None:
+    piped = [step for step in steps() if re.search(r"[^|]\|[^|]", step.get("run", ""))]
+    assert piped
+    assert all(step["shell"] == "bash" for step in piped)
 
 
 def test_updates_are_asked_for_wherever_a_version_is_pinned() -> None:

@@ -141,6 +141,10 @@ def test_keda_is_given_the_pair_that_is_made_for_it_and_the_scaler_its_own(case:
         assert not made
         return
     assert made.keys() == {own, its}
+    hours = {name: _hours(one["spec"]) for name, one in made.items()}
+    assert all(renewed < whole for whole, renewed in hours.values())
+    # KEDA's streams take up a renewed one only when the operator restarts.
+    assert hours[its] > hours[own]
     host, _ = _address(found).split(":")
     assert host in made[own]["spec"]["dnsNames"]
     assert made[its]["metadata"]["namespace"] == (
@@ -148,10 +152,41 @@ def test_keda_is_given_the_pair_that_is_made_for_it_and_the_scaler_its_own(case:
     )
 
 
+def _hours(certificate: Object) -> tuple[int, int]:
+    whole, renewed = (certificate[key] for key in ("duration", "renewBefore"))
+    return int(whole.removesuffix("h")), int(renewed.removesuffix("h"))
+
+
 def _address(found: shapes.Release) -> str:
     (test,) = found.of("Pod")
     address: str = test["spec"]["containers"][0]["args"][1]
     return address
+
+
+@pytest.mark.parametrize(
+    ("values", "secret"),
+    [
+        (["tls.existingSecret=a", "tls.client.existingSecret=b"], "b"),
+        (
+            ["tls.existingSecret=a", "tls.client.existingSecret=b", "keda.namespace=other"]
+            + ["test.clientSecret=c"],
+            "c",
+        ),
+        (["tls.certManager.enabled=true", "tls.certManager.issuerRef.name=ca"], "scaler-client"),
+        (
+            ["tls.certManager.enabled=true", "tls.certManager.issuerRef.name=ca"]
+            + ["keda.namespace=other"],
+            "scaler-tls",
+        ),
+    ],
+)
+def test_the_test_knows_the_scaler_by_the_ca_of_its_certificate(
+    values: list[str], secret: str
+) -> None:
+    flags = [f"--set={value}" for value in ("tls.enabled=true", *values)]
+    (test,) = (one for one in charts.objects(charts.template(*flags)) if one["kind"] == "Pod")
+    (volume,) = test["spec"]["volumes"]
+    assert volume["secret"]["secretName"].endswith(secret)
 
 
 @EACH_CASE

@@ -49,11 +49,21 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             TLS[1:2],
             "tls.enabled is false, and other values of tls are set: set tls.enabled to true",
         ),
+        ([f"{MANAGED[0]}", "tls.certManager.client.duration=1y"], "does not match pattern"),
         (MANAGED, "needs an issuer: set tls.certManager.issuerRef.name"),
         ([*TLS, *MANAGED], "leave out tls.existingSecret and tls.client.existingSecret, or"),
         (
             [*MANAGED, "tls.certManager.issuerRef.kind=Issuer", "keda.namespace=other"],
             "the certificates are for keda and other: use a ClusterIssuer",
+        ),
+        (
+            [*TLS, "keda.namespace=other"],
+            "set test.clientSecret to a Secret in the namespace keda with ca.crt, the CA of the "
+            "scaler's certificate, and tls.crt and tls.key",
+        ),
+        (
+            [*TLS, "keda.namespace=other", "tls.clientCertificates=false"],
+            "with ca.crt, the CA of the scaler's certificate\n",
         ),
         (["test.clientSecret=a"], "test.clientSecret is set, and tls.enabled is false"),
         (["webhook.enabled=true"], "webhook.enabled needs a token: set webhook.tokenSecret.name"),

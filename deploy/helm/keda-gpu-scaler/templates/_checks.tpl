@@ -98,6 +98,9 @@ true
 {{- if and $manager.enabled (eq $manager.issuerRef.kind "Issuer") (ne .Release.Namespace .Values.keda.namespace) -}}
 {{- $wrong = append $wrong (printf "tls.certManager.issuerRef.kind is Issuer, which works in one namespace, and the certificates are for %s and %s: use a ClusterIssuer" .Release.Namespace .Values.keda.namespace) -}}
 {{- end -}}
+{{- if and $tls.existingSecret (ne .Release.Namespace .Values.keda.namespace) (not .Values.test.clientSecret) -}}
+{{- $wrong = append $wrong (printf "`helm test` needs what KEDA has to know the scaler by, and that is in another namespace: set test.clientSecret to a Secret in the namespace %s with ca.crt, the CA of the scaler's certificate%s" .Release.Namespace (ternary ", and tls.crt and tls.key, a pair that the scaler lets in" "" $tls.clientCertificates)) -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml $wrong -}}
 {{- end -}}

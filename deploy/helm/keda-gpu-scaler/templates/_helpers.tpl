@@ -78,7 +78,9 @@ capabilities:
 {{- default (printf "%s-client" (include "keda-gpu-scaler.fullname" .)) .Values.tls.client.existingSecret -}}
 {{- end -}}
 
-{{- /* In the release's namespace, unlike KEDA's own. */ -}}
+{{- /* In the release's namespace, unlike KEDA's own. Its ca.crt is the CA of the scaler's certificate, as in
+KEDA's Secret: a pair of cert-manager's is of the same issuer as KEDA's, and of tls.existingSecret
+nobody knows that. */ -}}
 {{- define "keda-gpu-scaler.testSecret" -}}
 {{- if .Values.test.clientSecret -}}
 {{- .Values.test.clientSecret -}}
@@ -104,8 +106,6 @@ capabilities:
 
 {{- /* What both certificates have in common. */ -}}
 {{- define "keda-gpu-scaler.certificate" -}}
-duration: {{ .Values.tls.certManager.duration }}
-renewBefore: {{ .Values.tls.certManager.renewBefore }}
 privateKey:
   algorithm: ECDSA
   size: 256
