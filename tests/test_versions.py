@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.chart import charts
 from tests.test_docs import ROOT, section
 
 PAGE = ROOT / "docs" / "versions.md"
@@ -105,3 +106,36 @@ def test_every_annotation_of_keda_in_a_page_is_known_here() -> None:
         word for part in sections() for word in re.findall(r"autoscaling\.keda\.sh/([\w-]+)", part)
     }
     assert named == ANNOTATIONS
+
+
+BLOCK = re.compile(r"^( *)```(?:sh|console)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+
+
+def commands(page: Path) -> list[str]:
+    """Return what a page tells people to type, with the prompt where there is one."""
+    return [
+        line.strip() for _, text in BLOCK.findall(page.read_text()) for line in text.splitlines()
+    ]
+
+
+def test_what_the_upgrade_compares_is_what_helm_makes_of_the_values_without_its_test(
+    tmp_path: Path,
+) -> None:
+    (line,) = [one for one in commands(PAGE) if one.startswith("helm template ")]
+    rendering, _, compared = line.partition(" | ")
+    assert compared == "kubectl diff --filename -"
+    file = tmp_path / "values.yaml"
+    file.write_text("replicaCount: 3\n")
+    _, *words = rendering.replace("values.yaml", str(file)).split()
+    made = charts.objects(charts.run("helm", *words))
+    (deployment,) = [one for one in made if one["kind"] == "Deployment"]
+    assert deployment["spec"]["replicas"] == 3
+    assert not [one for one in made if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+
+
+def test_there_is_one_way_to_upgrade_and_it_keeps_the_values_in_a_file() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    told = {line for page in pages for line in commands(page) if "helm upgrade" in line}
+    (upgrade,) = [line for line in told if "--set settings.log_level=debug" not in line]
+    assert upgrade in commands(PAGE)
+    assert "--values values.yaml" in upgrade
