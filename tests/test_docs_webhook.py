@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from keda_gpu_scaler import durations, notifications, settings, trigger
@@ -12,6 +13,7 @@ from keda_gpu_scaler.notifications import fields, grafana
 from keda_gpu_scaler.peers import peers
 from keda_gpu_scaler.spec import ScaledObject
 from keda_gpu_scaler.web import asking
+from tests.chart import charts
 from tests.notifications.messages import alert, group
 from tests.test_docs import ROOT
 from tests.triggers import access
@@ -34,16 +36,75 @@ def kind(name: str) -> dict[str, Any]:
     return found
 
 
-def test_the_deployment_s_environment_is_accepted(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> list[charts.Object]:
+    """What the chart makes of the values on the page."""
+    values = tmp_path_factory.mktemp("values") / "values.yaml"
+    values.write_text(yaml.safe_dump(block("webhook")))
+    return charts.objects(charts.template("--values", str(values)))
+
+
+def one_of(objects: list[charts.Object], name: str) -> charts.Object:
+    """Return the one object of a kind."""
+    (found,) = [each for each in objects if each["kind"] == name]
+    return found
+
+
+def container(objects: list[charts.Object]) -> dict[str, Any]:
+    """Return the scaler's container."""
+    (found,) = one_of(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_settings_without_the_chart_are_those_that_the_chart_makes_of_its_values(
+    installed: list[charts.Object],
+) -> None:
+    made = container(installed)
+    assert [each for each in block("env")["env"] if each not in made["env"]] == []
+    mounted = one_of(installed, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    (volume,) = block("env")["volumes"]
+    (chosen,) = [each for each in mounted if each["name"] == volume["name"]]
+    assert chosen["secret"]["secretName"] == volume["secret"]["secretName"]
+    (mount,) = block("env")["volumeMounts"]
+    assert mount in made["volumeMounts"]
+
+
+def test_those_settings_are_accepted(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("secret")
     given = {each["name"]: each["value"] for each in block("env")["env"]}
     given["KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE"] = str(token)
     webhook = settings.load(given | {"KEDA_GPU_SCALER_PROMETHEUS_URL": "http://a:9090"}).webhook
-    service = kind("Service")
-    port = service["spec"]["ports"][0]["port"]
-    assert webhook.peers == (f"dns+http://{service['metadata']['name']}:{port}",)
-    assert service["spec"]["clusterIP"] == "None"
+    assert webhook.peers == (given["KEDA_GPU_SCALER_WEBHOOK_PEERS"],)
+
+
+def test_the_replicas_are_let_to_each_other_as_by_the_chart(
+    installed: list[charts.Object],
+) -> None:
+    shown, made = kind("NetworkPolicy"), one_of(installed, "NetworkPolicy")
+    assert shown["spec"]["podSelector"] == made["spec"]["podSelector"]
+    (rule,) = shown["spec"]["ingress"]
+    assert rule in made["spec"]["ingress"]
+
+
+def test_every_service_on_the_page_is_one_of_the_chart(installed: list[charts.Object]) -> None:
+    services = {each["metadata"]["name"]: each for each in installed if each["kind"] == "Service"}
+    named = re.findall(r"(dns\+)?https?://([\w-]+)\.keda\.svc:(\d+)", PAGE)
+    assert {name for _, name, _ in named} == {"keda-gpu-scaler", "keda-gpu-scaler-http"}
+    for resolved, name, port in named:
+        spec = services[name]["spec"]
+        assert (spec.get("clusterIP") == "None") == bool(resolved)
+        assert resolved or int(port) in {each["port"] for each in spec["ports"]}
+    assert {each["containerPort"] for each in container(installed)["ports"]} == {6000, 8080}
+
+
+def test_alertmanager_shows_the_token_of_the_secret_that_is_made() -> None:
+    (command,) = re.findall(r"create secret generic (\S+) --from-literal=(\w+)=", PAGE)
+    assert command[0] == block("webhook")["webhook"]["tokenSecret"]["name"]
+    (receiver,) = [one for one in block("receivers")["receivers"] if "webhook_configs" in one]
+    shown = receiver["webhook_configs"][0]["http_config"]["authorization"]["credentials_file"]
+    assert shown.endswith("/".join(command))
 
 
 def test_the_rule_names_its_object_and_is_routed_to_the_receiver() -> None:

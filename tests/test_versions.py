@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
+from tests.chart import charts
 from tests.test_docs import ROOT, section
 
 PAGE = ROOT / "docs" / "versions.md"
@@ -61,3 +63,79 @@ def test_the_oldest_kubernetes_is_the_charts() -> None:
 def test_the_oldest_python_is_the_packages() -> None:
     project = (ROOT / "pyproject.toml").read_text()
     assert f'requires-python = ">={said()["Python"][0].split(", ")[0]}"' in project
+
+
+LATER = {
+    "behavior: currentReplicas": "2.17",
+    'enableTLS: "true"` in the metadata': "2.17",
+    "autoscaling.keda.sh/paused-scale-in": "2.18",
+}
+"""What pages tell people to write that the oldest KEDA lacks, and the first version that has it.
+
+From KEDA's own CHANGELOG, and from its sources of 2.16.1 and 2.17.0.
+"""
+ANNOTATIONS = {"paused", "paused-replicas", "paused-scale-in"}
+
+
+def sections() -> list[str]:
+    """Return every part of every page, from one heading of the second order to the next."""
+    texts = [page.read_text() for page in (ROOT / "docs").rglob("*.md")]
+    return [part for text in texts for part in re.split(r"^## ", text, flags=re.MULTILINE)]
+
+
+@pytest.mark.parametrize("feature", LATER)
+def test_what_an_older_keda_lacks_has_the_first_version_beside_it(feature: str) -> None:
+    told = [part for part in sections() if feature in part]
+    assert told
+    assert [part for part in told if LATER[feature] not in part] == []
+
+
+def test_the_table_of_what_older_versions_lack_has_all_of_it() -> None:
+    lacked = (
+        PAGE.read_text().partition("## What older versions of KEDA lack")[2].partition("\n## ")[0]
+    )
+    rows = dict(re.findall(r"^\| (.+?) \| (2\.\d+) \|", lacked, re.MULTILINE))
+    for feature, first in LATER.items():
+        (word,) = [one for one in ("behavior", "enableTLS", "paused-scale-in") if one in feature]
+        assert [rows[row] for row in rows if word in row] == [first]
+        assert f"`{word}" in said()["KEDA"][2] or f".{word}`" in said()["KEDA"][2]
+
+
+def test_every_annotation_of_keda_in_a_page_is_known_here() -> None:
+    named = {
+        word for part in sections() for word in re.findall(r"autoscaling\.keda\.sh/([\w-]+)", part)
+    }
+    assert named == ANNOTATIONS
+
+
+BLOCK = re.compile(r"^( *)```(?:sh|console)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+
+
+def commands(page: Path) -> list[str]:
+    """Return what a page tells people to type, with the prompt where there is one."""
+    return [
+        line.strip() for _, text in BLOCK.findall(page.read_text()) for line in text.splitlines()
+    ]
+
+
+def test_what_the_upgrade_compares_is_what_helm_makes_of_the_values_without_its_test(
+    tmp_path: Path,
+) -> None:
+    (line,) = [one for one in commands(PAGE) if one.startswith("helm template ")]
+    rendering, _, compared = line.partition(" | ")
+    assert compared == "kubectl diff --filename -"
+    file = tmp_path / "values.yaml"
+    file.write_text("replicaCount: 3\n")
+    _, *words = rendering.replace("values.yaml", str(file)).split()
+    made = charts.objects(charts.run("helm", *words))
+    (deployment,) = [one for one in made if one["kind"] == "Deployment"]
+    assert deployment["spec"]["replicas"] == 3
+    assert not [one for one in made if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+
+
+def test_there_is_one_way_to_upgrade_and_it_keeps_the_values_in_a_file() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    told = {line for page in pages for line in commands(page) if "helm upgrade" in line}
+    (upgrade,) = [line for line in told if "--set settings.log_level=debug" not in line]
+    assert upgrade in commands(PAGE)
+    assert "--values values.yaml" in upgrade

@@ -65,7 +65,7 @@ def peers(value: object) -> tuple[str, ...]:
 def _peer(text: str) -> str:
     expected = (
         "addresses of replicas such as http://10.0.0.1:8080 (one) or "
-        "dns+http://keda-gpu-scaler-headless:8080 (every address of the name)"
+        "dns+http://keda-gpu-scaler:8080 (every address of the name)"
     )
     parts = _split(text, ("http", "https", "dns+http", "dns+https"), expected)
     if parts.path.strip("/") or parts.query or parts.fragment:

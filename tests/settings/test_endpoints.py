@@ -140,7 +140,7 @@ def test_matchers_are_read_once() -> None:
 
 
 def test_peers_are_separated_by_commas_or_listed() -> None:
-    expected = ("http://10.0.0.1:8080", "dns+http://keda-gpu-scaler-headless:8080")
+    expected = ("http://10.0.0.1:8080", "dns+http://keda-gpu-scaler:8080")
     assert endpoints.peers(f" {expected[0]}/ , {expected[1]},") == expected
     assert endpoints.peers(list(expected)) == expected
     assert endpoints.peers("") == ()

@@ -33,13 +33,13 @@ def test_every_setting_can_come_from_the_environment() -> None:
     given = {
         "WEBHOOK_TOKEN": WORD,
         "WEBHOOK_LIFETIME": "10m",
-        "WEBHOOK_PEERS": "dns+http://keda-gpu-scaler-headless:8080",
+        "WEBHOOK_PEERS": "dns+http://keda-gpu-scaler:8080",
     }
     webhook = load(**SOURCE, **given).webhook
     assert webhook.is_on
     assert webhook.secret() == WORD
     assert webhook.lifetime_seconds == 600
-    assert webhook.peers == ("dns+http://keda-gpu-scaler-headless:8080",)
+    assert webhook.peers == ("dns+http://keda-gpu-scaler:8080",)
 
 
 def test_every_setting_can_come_from_the_file(tmp_path: Path, file: Path) -> None:
