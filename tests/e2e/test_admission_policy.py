@@ -242,6 +242,21 @@ async def test_triggers_of_other_scalers_are_none_of_its_business(gate: Gate) ->
     assert await gate.refusal(document) is None
 
 
+async def test_the_name_alone_is_its_service_where_keda_is_in_the_same_namespace_and_only_there(
+    gate: Gate, kubeconfig: Path, lab_name: str
+) -> None:
+    alone = {"scalerAddress": f"{charts.RELEASE}:6000", "x": "y"}
+    document = gate.scaled_object(alone)
+    assert await gate.refusal(document) is None
+    same = f"{lab_name}-same"
+    async with open_gate(kubeconfig, same, **{"keda.namespace": same}) as shared:
+        for address in (alone, {"scalerAddress": f"dns:///{charts.RELEASE}:6000", "x": "y"}):
+            refusal = await shared.refusal(shared.scaled_object(address))
+            assert '"x": unknown key' in str(refusal), address
+        other = shared.scaled_object({"scalerAddress": f"other-{charts.RELEASE}:6000", "x": "y"})
+        assert await shared.refusal(other) is None
+
+
 async def test_one_that_was_wrong_before_can_be_labelled_and_deleted(
     kubeconfig: Path, lab_name: str
 ) -> None:
