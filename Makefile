@@ -73,7 +73,7 @@ STATE_VERSION = sed -e 's/^\(version: "\{0,1\}\)[^"]*/\1$(VERSION)/' \
 	-e 's/\(app\.kubernetes\.io\/version: "\{0,1\}\)[^"]*/\1$(VERSION)/' \
 	-e 's/\(helm\.sh\/chart: keda-gpu-scaler-\)[^"]*/\1$(VERSION)/' \
 	-e 's/\(image: "\{0,1\}keda-gpu-scaler:\)[^"]*/\1$(VERSION)/' \
-	-e 's/\( keda-gpu-scaler:\)[0-9.]*/\1$(VERSION)/'
+	-e 's/\( keda-gpu-scaler:\)[0-9]*\.[0-9]*\.[0-9]*/\1$(VERSION)/'
 VERSIONED = $(wildcard deploy/helm/keda-gpu-scaler/Chart.yaml deploy/kustomize/*.yaml deploy/kustomize/*/*.yaml \
 	examples/quickstart/simulator.yaml docs/quickstart.md docs/quickstart.*.md)
 PROTOC := -m grpc_tools.protoc -I $(PB)=proto proto/externalscaler.proto
