@@ -64,6 +64,7 @@ COMPILE := $(RESOLVE) --universal --python-version 3.11 --group dev
 COMPILE_RUNTIME := $(RESOLVE) --universal --python-version 3.11 --constraints requirements.lock
 PYTHONS := 3.11 3.12 3.13 3.14
 MACHINES := x86_64 aarch64
+comma := ,
 
 # The one place that says the version; what else has to name it is written from here.
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' keda_gpu_scaler/__init__.py)
@@ -72,14 +73,14 @@ STATE_VERSION = sed -e 's/^\(version: "\{0,1\}\)[^"]*/\1$(VERSION)/' \
 	-e 's/\(app\.kubernetes\.io\/version: "\{0,1\}\)[^"]*/\1$(VERSION)/' \
 	-e 's/\(helm\.sh\/chart: keda-gpu-scaler-\)[^"]*/\1$(VERSION)/' \
 	-e 's/\(image: "\{0,1\}keda-gpu-scaler:\)[^"]*/\1$(VERSION)/' \
-	-e 's/\( keda-gpu-scaler:\)[0-9.]*/\1$(VERSION)/'
+	-e 's/\( keda-gpu-scaler:\)[0-9]*\.[0-9]*\.[0-9]*/\1$(VERSION)/'
 VERSIONED = $(wildcard deploy/helm/keda-gpu-scaler/Chart.yaml deploy/kustomize/*.yaml deploy/kustomize/*/*.yaml \
 	examples/quickstart/simulator.yaml docs/quickstart.md docs/quickstart.*.md)
 PROTOC := -m grpc_tools.protoc -I $(PB)=proto proto/externalscaler.proto
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU, no Go
@@ -109,19 +110,22 @@ proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto
 chart: $(VENV) $(filter %/helm %/kubectl,$(GO_TOOLS)) ## Regenerate what follows from the Helm chart and the settings
 	@$(BIN)/python -m tests.chart.regenerate
 
+# $(call LOCKED,file,how it is resolved,what is in it)
+define LOCKED
+@$(UV) $2 --generate-hashes -o .cache/$1 >/dev/null
+@{ echo "# $(strip $3)"; echo "# Made by \`make lock\` from pyproject.toml; do not edit."; \
+   sed '/^#/d' .cache/$1; } > $1
+endef
+
 .PHONY: lock
 lock: $(UV) ## Regenerate both locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@mkdir -p .cache
 	@cp requirements.lock .cache/requirements.lock 2>/dev/null || true
 	@# A week of age: most poisoned releases are found and withdrawn sooner.
-	@$(UV) $(COMPILE) --generate-hashes --exclude-newer '7 days' $(ARGS) -o .cache/requirements.lock >/dev/null
-	@{ echo "# Every dependency and development tool, pinned with its hashes."; \
-	   echo "# Made by \`make lock\` from pyproject.toml; do not edit."; \
-	   sed '/^#/d' .cache/requirements.lock; } > requirements.lock
-	@$(UV) $(COMPILE_RUNTIME) --generate-hashes -o .cache/requirements-runtime.lock >/dev/null
-	@{ echo "# What runs the scaler and its extras, out of requirements.lock: what an image installs."; \
-	   echo "# Made by \`make lock\` from pyproject.toml; do not edit."; \
-	   sed '/^#/d' .cache/requirements-runtime.lock; } > requirements-runtime.lock
+	$(call LOCKED,requirements.lock,$(COMPILE) --exclude-newer '7 days' $(ARGS),\
+		Every dependency and development tool$(comma) pinned with its hashes.)
+	$(call LOCKED,requirements-runtime.lock,$(COMPILE_RUNTIME),\
+		What runs the scaler and its extras$(comma) out of requirements.lock: what an image installs.)
 
 .PHONY: version
 version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
@@ -200,21 +204,20 @@ check-proto: $(VENV)
 	@diff -r -x __init__.py -x __pycache__ .cache/proto/$(PB) $(PB) \
 		|| { echo "$(PB) is not what proto/externalscaler.proto generates: run make proto" >&2; exit 1; }
 
-# Versions only: new hashes appear whenever a project uploads one more wheel of the same version.
+# $(call STILL_LOCKED,file,how it is resolved,what it follows from). Versions only: new hashes appear
+# whenever a project uploads one more wheel of the same version.
+define STILL_LOCKED
+@sed -e '/^[ #]/d' -e 's/ *\\$$//' $1 > .cache/locked
+@cp .cache/locked .cache/resolved
+@$(UV) $2 -o .cache/resolved >/dev/null
+@diff .cache/locked .cache/resolved || { echo "$1 does not fit $3: run make lock" >&2; exit 1; }
+endef
+
 .PHONY: check-lock
 check-lock: $(UV)
 	@mkdir -p .cache
-	@sed -e '/^[ #]/d' -e 's/ *\\$$//' requirements.lock > .cache/locked
-	@cp .cache/locked .cache/resolved
-	@$(UV) $(COMPILE) -o .cache/resolved >/dev/null
-	@diff .cache/locked .cache/resolved \
-		|| { echo "requirements.lock does not fit pyproject.toml: run make lock" >&2; exit 1; }
-
-	@sed -e '/^[ #]/d' -e 's/ *\\$$//' requirements-runtime.lock > .cache/locked
-	@cp .cache/locked .cache/resolved
-	@$(UV) $(COMPILE_RUNTIME) -o .cache/resolved >/dev/null
-	@diff .cache/locked .cache/resolved \
-		|| { echo "requirements-runtime.lock does not fit requirements.lock: run make lock" >&2; exit 1; }
+	$(call STILL_LOCKED,requirements.lock,$(COMPILE),pyproject.toml)
+	$(call STILL_LOCKED,requirements-runtime.lock,$(COMPILE_RUNTIME),requirements.lock)
 
 .PHONY: check-version
 check-version:

@@ -16,7 +16,8 @@ How long it takes to wake a workload needs KEDA: `make bench-wake`, or `python -
     waking      when demand appears, and how long each trigger took
     wake        KEDA's own prometheus trigger and ours, on the real KEDA
     comparison  figures → ratios
-    report      the tables and the file
+    report      what is printed, and the file
+    tables      the tables
 
 A benchmark that gets one wrong answer fails: it has then measured something else. Results are
 ratios, because the machine they come from is nobody's in particular.

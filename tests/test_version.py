@@ -37,7 +37,7 @@ docker build --tag keda-gpu-scaler:{version} .
 kind load docker-image keda-gpu-scaler:{version}
 ```
 
-Since 0.1.0 it is at `keda-gpu-scaler.keda.svc:6000`.
+Since 0.1.0 it is at keda-gpu-scaler:6000, or `keda-gpu-scaler.keda.svc:6000`.
 """
 FILES = {
     "deploy/helm/keda-gpu-scaler/Chart.yaml": CHART,

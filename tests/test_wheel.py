@@ -75,11 +75,26 @@ def untouched(app: Path) -> Iterator[None]:
     assert files(app) == before
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
-def test_every_command_starts(app: Path, command: list[str]) -> None:
+HELP_OF_EACH = """
+import sys
+from importlib.metadata import entry_points
+(program,) = entry_points(group="console_scripts", name="keda-gpu-scaler")
+main = program.load()
+for command in sys.argv[1:]:
+    sys.argv = ["keda-gpu-scaler", *command.split(), "--help"]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, command
+"""
+"""What the program runs, for one command after the other: a process of its own takes a second."""
+
+
+def test_every_command_starts(app: Path) -> None:
+    commands = ["", *COMMANDS]
     with untouched(app):
         done = subprocess.run(
-            nobody(str(app / "bin" / "keda-gpu-scaler"), *command, "--help"),
+            nobody(str(app / "bin" / "python"), "-c", HELP_OF_EACH, *commands),
             cwd=app,
             env={},
             capture_output=True,
@@ -88,7 +103,9 @@ def test_every_command_starts(app: Path, command: list[str]) -> None:
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert "Usage:" in done.stdout
+    usages = [line for line in done.stdout.splitlines() if "Usage:" in line]
+    assert len(usages) == len(commands)
+    assert all(name in usage for name, usage in zip(commands, usages, strict=True))
 
 
 def test_it_says_its_version(app: Path) -> None:

@@ -8,14 +8,20 @@ from tests.chart import charts, shapes
 from tests.chart.charts import Object
 
 MONITORS = {"ServiceMonitor": "endpoints", "PodMonitor": "podMetricsEndpoints"}
+SERVICE_MONITOR, POD_MONITOR = MONITORS
 EACH_MONITOR = pytest.mark.parametrize("kind", MONITORS)
 
 
-def made(*values: str) -> shapes.Release:
-    """Return a release with everything of `metrics` on, and these values."""
-    kinds = ("serviceMonitor", "podMonitor", "prometheusRule", "dashboard")
-    on = [f"metrics.{kind}.enabled=true" for kind in kinds]
-    flags = [word for value in (*on, *values) for word in ("--set", value)]
+def value(kind: str) -> str:
+    """Return the value of the chart that makes objects of a kind."""
+    return f"metrics.{kind[0].lower()}{kind[1:]}"
+
+
+def made(*values: str, monitor: str = SERVICE_MONITOR) -> shapes.Release:
+    """Return a release with everything of `metrics` on, one of the monitors, and these values."""
+    kinds = (value(monitor), "metrics.prometheusRule", "metrics.dashboard")
+    on = [f"{kind}.enabled=true" for kind in kinds]
+    flags = [word for each in (*on, *values) for word in ("--set", each)]
     return shapes.Release(tuple(charts.objects(charts.template(*flags))))
 
 
@@ -38,7 +44,7 @@ def test_nothing_is_made_unless_it_is_wanted() -> None:
 
 @EACH_MONITOR
 def test_a_monitor_scrapes_the_http_port_and_keeps_the_scaler_s_own_labels(kind: str) -> None:
-    scraped = endpoint(made().the(kind))
+    scraped = endpoint(made(monitor=kind).the(kind))
     assert scraped == {"port": "http", "path": "/metrics", "scheme": "http", "honorLabels": True}
 
 
@@ -50,8 +56,8 @@ def test_the_service_monitor_finds_the_http_service_and_no_other() -> None:
 
 
 def test_the_pod_monitor_finds_the_scaler_s_pods_and_a_port_of_theirs() -> None:
-    release = made()
-    monitor = release.the("PodMonitor")
+    release = made(monitor=POD_MONITOR)
+    monitor = release.the(POD_MONITOR)
     wanted = monitor["spec"]["selector"]["matchLabels"].items()
     assert wanted <= release.pod["metadata"]["labels"].items()
     ports = {port["name"] for port in release.container["ports"]}
@@ -60,7 +66,8 @@ def test_the_pod_monitor_finds_the_scaler_s_pods_and_a_port_of_theirs() -> None:
 
 @EACH_MONITOR
 def test_a_monitor_trusts_the_ca_beside_the_certificate_and_sends_the_token(kind: str) -> None:
-    release = made("http.tls.existingSecret=web", "http.tokenSecret.name=bearer")
+    secrets = ("http.tls.existingSecret=web", "http.tokenSecret.name=bearer")
+    release = made(*secrets, monitor=kind)
     scraped = endpoint(release.the(kind))
     service = release.the("Service", "-http")["metadata"]
     assert scraped["scheme"] == "https"
@@ -73,12 +80,12 @@ def test_a_monitor_trusts_the_ca_beside_the_certificate_and_sends_the_token(kind
 
 @EACH_MONITOR
 def test_how_the_certificate_is_checked_can_be_said_otherwise(kind: str) -> None:
-    value = f"metrics.{kind[0].lower()}{kind[1:]}"
     release = made(
         "http.tls.existingSecret=web",
-        f"{value}.tlsConfig.serverName=scaler.example.com",
-        f"{value}.interval=15s",
-        f"{value}.labels.release=prometheus",
+        f"{value(kind)}.tlsConfig.serverName=scaler.example.com",
+        f"{value(kind)}.interval=15s",
+        f"{value(kind)}.labels.release=prometheus",
+        monitor=kind,
     )
     scraped = endpoint(release.the(kind))
     assert scraped["tlsConfig"] == {"serverName": "scaler.example.com"}

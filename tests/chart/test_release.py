@@ -15,6 +15,8 @@ from tests.chart import charts, shapes
 from tests.chart.charts import ROOT, Object
 
 EACH_CASE = pytest.mark.parametrize("case", charts.cases())
+OWN = ["tls.existingSecret=a", "tls.client.existingSecret=b"]
+MANAGED = ["tls.certManager.enabled=true", "tls.certManager.issuerRef.name=ca"]
 
 
 def _labels(template: Object) -> set[tuple[str, str]]:
@@ -166,18 +168,10 @@ def _address(found: shapes.Release) -> str:
 @pytest.mark.parametrize(
     ("values", "secret"),
     [
-        (["tls.existingSecret=a", "tls.client.existingSecret=b"], "b"),
-        (
-            ["tls.existingSecret=a", "tls.client.existingSecret=b", "keda.namespace=other"]
-            + ["test.clientSecret=c"],
-            "c",
-        ),
-        (["tls.certManager.enabled=true", "tls.certManager.issuerRef.name=ca"], "scaler-client"),
-        (
-            ["tls.certManager.enabled=true", "tls.certManager.issuerRef.name=ca"]
-            + ["keda.namespace=other"],
-            "scaler-tls",
-        ),
+        (OWN, "b"),
+        ([*OWN, "keda.namespace=other", "test.clientSecret=c"], "c"),
+        (MANAGED, "scaler-client"),
+        ([*MANAGED, "keda.namespace=other"], "scaler-tls"),
     ],
 )
 def test_the_test_knows_the_scaler_by_the_ca_of_its_certificate(
@@ -223,6 +217,23 @@ def test_names_stay_short_enough_for_services() -> None:
     names = [one["metadata"]["name"] for one in found]
     assert max(map(len, names)) <= 63
     assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) for name in names)
+
+
+def test_two_releases_of_one_name_share_nothing_of_the_whole_cluster_but_what_triggers_name() -> (
+    None
+):
+    def made(namespace: str) -> set[tuple[str, str]]:
+        values = str(charts.values("everything"))
+        name = ("--set", "fullnameOverride=gpu-scaler", "--set", "keda.namespace=autoscaling")
+        found = charts.objects(charts.template("--values", values, *name, namespace=namespace))
+        return {
+            (one["kind"], one["metadata"]["name"])
+            for one in found
+            if one["metadata"].get("namespace") != namespace and one["kind"] != "ConfigMap"
+        }
+
+    shared = {("ClusterTriggerAuthentication", "gpu-scaler"), ("Certificate", "gpu-scaler-client")}
+    assert made("one") & made("two") == shared
 
 
 @EACH_CASE

@@ -58,8 +58,7 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
         ),
         (
             [*TLS, "keda.namespace=other"],
-            "set test.clientSecret to a Secret in the namespace keda with ca.crt, the CA of the "
-            "scaler's certificate, and tls.crt and tls.key",
+            "the CA of the scaler's certificate, and tls.crt and tls.key, a pair",
         ),
         (
             [*TLS, "keda.namespace=other", "tls.clientCertificates=false"],
@@ -68,6 +67,10 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
         (["test.clientSecret=a"], "test.clientSecret is set, and tls.enabled is false"),
         (["webhook.enabled=true"], "webhook.enabled needs a token: set webhook.tokenSecret.name"),
         (["webhook.tokenSecret.name=a"], "and webhook.enabled is false: set it to true"),
+        (
+            ["metrics.serviceMonitor.enabled=true", "metrics.podMonitor.enabled=true"],
+            "both would scrape every replica",
+        ),
         (["traces.enabled=true"], "traces.enabled needs a collector: set traces.endpoint"),
         (["traces.endpoint=http://a:4317"], "traces.enabled is false: set it to true"),
         (["networkPolicy.egress.enabled=true"], "set networkPolicy.egress.to to the sources"),

@@ -102,7 +102,7 @@ async def _forward(service: Manifest | None, pod: Manifest, given: argparse.Name
             server = await asyncio.start_server(_relay(host, port), given.address, int(near or far))
             servers.append(await stack.enter_async_context(server))
             bound = server.sockets[0].getsockname()[1]
-            print(f"Forwarding from {given.address}:{bound} -> {port}", flush=True)  # noqa: T201
+            print(f"Forwarding from {given.address}:{bound} -> {port}", flush=True)  # noqa: T201 - as kubectl does
         await asyncio.gather(*(server.serve_forever() for server in servers))
 
 

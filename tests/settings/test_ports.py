@@ -63,52 +63,38 @@ def test_every_file_can_come_from_the_file(tmp_path: Path, files: dict[str, Path
     assert loaded.http_tls == TlsFiles(files["tls.crt"], files["tls.key"])
 
 
+CA_FILE = "GRPC_CLIENT_CA_FILE"
 PAIR = {"GRPC_CERT_FILE": "tls.crt", "GRPC_KEY_FILE": "tls.key"}
 
 
+NO_PEM = "expected a PEM file with certificates"
+NO_KEY = "expected a PEM file with an unencrypted private key"
+NOT_ITS_KEY = "expected the key of the first certificate in the certificate's file"
+NOT_READ = "expected a file this process can read (No such file or directory)"
+
+
 @pytest.mark.parametrize(
-    ("given", "mistake"),
+    ("given", "wrong", "said"),
     [
-        ({"GRPC_CERT_FILE": "tls.crt"}, "GRPC_KEY_FILE: not set; expected a value"),
-        ({"HTTP_CERT_FILE": "tls.crt"}, "HTTP_KEY_FILE: not set; expected a value"),
-        ({"GRPC_KEY_FILE": "tls.key"}, "GRPC_KEY_FILE: …; expected grpc_cert_file with it"),
-        ({"HTTP_KEY_FILE": "tls.key"}, "HTTP_KEY_FILE: …; expected http_cert_file with it"),
-        (
-            {"GRPC_CLIENT_CA_FILE": "ca.crt"},
-            "GRPC_CLIENT_CA_FILE: …; expected grpc_cert_file with it",
-        ),
-        (
-            PAIR | {"GRPC_CLIENT_CA_FILE": "tls.key"},
-            "GRPC_CLIENT_CA_FILE: …; expected a PEM file with certificates",
-        ),
-        (
-            PAIR | {"GRPC_KEY_FILE": "other.key"},
-            "GRPC_KEY_FILE: …; expected the key of the first certificate in the certificate's file",
-        ),
-        (
-            PAIR | {"GRPC_KEY_FILE": "encrypted.key"},
-            "GRPC_KEY_FILE: …; expected a PEM file with an unencrypted private key",
-        ),
-        (
-            PAIR | {"GRPC_KEY_FILE": "text"},
-            "GRPC_KEY_FILE: …; expected a PEM file with an unencrypted private key",
-        ),
-        (
-            PAIR | {"GRPC_CERT_FILE": "text"},
-            "GRPC_CERT_FILE: …; expected a PEM file with certificates",
-        ),
-        (
-            PAIR | {"GRPC_CERT_FILE": "nowhere"},
-            "GRPC_CERT_FILE: …; expected a file this process can read (No such file or directory)",
-        ),
+        ({"GRPC_CERT_FILE": "tls.crt"}, "GRPC_KEY_FILE", "not set; expected a value"),
+        ({"HTTP_CERT_FILE": "tls.crt"}, "HTTP_KEY_FILE", "not set; expected a value"),
+        ({"GRPC_KEY_FILE": "tls.key"}, "GRPC_KEY_FILE", "…; expected grpc_cert_file with it"),
+        ({"HTTP_KEY_FILE": "tls.key"}, "HTTP_KEY_FILE", "…; expected http_cert_file with it"),
+        ({CA_FILE: "ca.crt"}, CA_FILE, "…; expected grpc_cert_file with it"),
+        (PAIR | {CA_FILE: "tls.key"}, CA_FILE, f"…; {NO_PEM}"),
+        (PAIR | {"GRPC_KEY_FILE": "other.key"}, "GRPC_KEY_FILE", f"…; {NOT_ITS_KEY}"),
+        (PAIR | {"GRPC_KEY_FILE": "encrypted.key"}, "GRPC_KEY_FILE", f"…; {NO_KEY}"),
+        (PAIR | {"GRPC_KEY_FILE": "text"}, "GRPC_KEY_FILE", f"…; {NO_KEY}"),
+        (PAIR | {"GRPC_CERT_FILE": "text"}, "GRPC_CERT_FILE", f"…; {NO_PEM}"),
+        (PAIR | {"GRPC_CERT_FILE": "nowhere"}, "GRPC_CERT_FILE", f"…; {NOT_READ}"),
     ],
 )
 def test_a_wrong_file_is_one_mistake_that_names_its_setting(
-    files: dict[str, Path], tmp_path: Path, given: dict[str, str], mistake: str
+    files: dict[str, Path], tmp_path: Path, given: dict[str, str], wrong: str, said: str
 ) -> None:
     paths = {name: str(files.get(file, tmp_path / file)) for name, file in given.items()}
     (found,) = refusal(**SOURCE, **paths)
-    assert re.sub(r'"/[^"]*"', "…", found) == f"- KEDA_GPU_SCALER_{mistake}"
+    assert re.sub(r'"/[^"]*"', "…", found) == f"- KEDA_GPU_SCALER_{wrong}: {said}"
 
 
 def test_all_mistakes_are_said_at_once_and_no_content_of_a_file(files: dict[str, Path]) -> None:

@@ -13,9 +13,13 @@ from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests import test_cli_serve as serve
 from tests.prometheus import PrometheusServer
 from tests.service.harness import metrics_request
-from tests.tracing.collector import collecting, words
+from tests.tracing.collector import Collector, collecting, words
 
-TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+PARENT = "00f067aa0ba902b7"
+TRACES = {"bert-scaler": "4bf92f3577b34da6a3ce929d0e0e4736", "other": "b" * 32}
+REQUESTS = (metrics_request(), metrics_request())
+REQUESTS[1].scaledObjectRef.name = "other"
+PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
 NEVER = str(3_600_000)
 """Milliseconds: so long no batch is due, and spans leave when the process ends."""
 
@@ -37,20 +41,21 @@ def serving(environ: dict[str, str]) -> Iterator[tuple[Any, Any]]:
             yield process, externalscaler_pb2_grpc.ExternalScalerStub(channel)
 
 
-def other_request() -> Any:  # noqa: ANN401 - a message
-    request = metrics_request()
-    request.scaledObjectRef.name = "other"
-    return request
+def parent(trace: str) -> str:
+    return f"00-{trace}-{PARENT}-01"
 
 
-async def test_a_collector_receives_the_call_and_the_queries_it_set_off(
+async def test_a_collector_receives_each_call_and_the_queries_it_set_off(
     prometheus: PrometheusServer,
 ) -> None:
     with collecting() as collector:
         environ = environment(collector.port, PROMETHEUS_URL=prometheus.url, SCRAPE_TARGETS="")
-        with serving(environ) as (process, stub):
-            parent = ("traceparent", f"00-{TRACE}-{PARENT}-01")
-            stub.GetMetrics(metrics_request(), metadata=[parent])
+        with serving(environ | {PROTOCOL: "grpc"}) as (process, stub):
+            at_the_same_time = [
+                stub.GetMetrics.future(request, metadata=[("traceparent", parent(trace))])
+                for request, trace in zip(REQUESTS, TRACES.values(), strict=True)
+            ]
+            assert all(call.code() is grpc.StatusCode.OK for call in at_the_same_time)
             process.send_signal(signal.SIGTERM)
             assert process.wait(serve.PATIENCE_SECONDS) == 0
     assert collector.resource == {
@@ -58,40 +63,28 @@ async def test_a_collector_receives_the_call_and_the_queries_it_set_off(
         "service.version": __version__,
         "deployment.environment.name": "lab",
     }
-    (call,) = (span for span in collector.spans if span.name.endswith("/GetMetrics"))
-    assert (call.trace_id.hex(), call.parent_span_id.hex()) == (TRACE, PARENT)
-    assert words(call)["k8s.namespace.name"] == "ml"
-    assert words(call)["keda_gpu_scaler.reason"]
+    calls = {
+        words(span)["keda_gpu_scaler.scaled_object"]: span
+        for span in collector.spans
+        if span.name.endswith("/GetMetrics")
+    }
+    assert {name: span.trace_id.hex() for name, span in calls.items()} == TRACES
+    for call in calls.values():
+        assert call.parent_span_id.hex() == PARENT
+        assert words(call)["k8s.namespace.name"] == "ml"
+        assert words(call)["keda_gpu_scaler.reason"]
+    they_set_off({span.span_id: span for span in calls.values()}, collector)
+
+
+def they_set_off(calls: dict[bytes, Any], collector: Collector) -> None:
+    """Check that each query is within the call that it was sent for."""
     queries = [span for span in collector.spans if span.name.startswith("query ")]
     assert {"query clock", "query snapshot"} <= {span.name for span in queries}
-    assert {span.parent_span_id for span in queries} == {call.span_id}
     assert {words(span)["keda_gpu_scaler.outcome"] for span in queries} == {"ok"}
-    assert all(call.start_time_unix_nano < span.start_time_unix_nano for span in queries)
-    assert all(span.start_time_unix_nano < span.end_time_unix_nano for span in queries)
-
-
-async def test_calls_at_the_same_time_are_told_apart(prometheus: PrometheusServer) -> None:
-    traces = {"bert-scaler": "a" * 32, "other": "b" * 32}
-    with collecting() as collector:
-        environ = environment(collector.port, PROMETHEUS_URL=prometheus.url, SCRAPE_TARGETS="")
-        with serving(environ) as (process, stub):
-            calls = [
-                stub.GetMetrics.future(
-                    request, metadata=[("traceparent", f"00-{trace}-{PARENT}-01")]
-                )
-                for request, trace in zip(
-                    (metrics_request(), other_request()), traces.values(), strict=True
-                )
-            ]
-            assert all(call.code() is grpc.StatusCode.OK for call in calls)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(serve.PATIENCE_SECONDS) == 0
-    found = [span for span in collector.spans if span.name.endswith("/GetMetrics")]
-    named = {words(span)["keda_gpu_scaler.scaled_object"]: span.trace_id.hex() for span in found}
-    assert named == traces
-    queries = [span for span in collector.spans if span.name.startswith("query ")]
-    assert {span.parent_span_id for span in queries} <= {span.span_id for span in found}
-    assert {span.trace_id.hex() for span in queries} <= set(traces.values())
+    for query in queries:
+        call = calls[query.parent_span_id]
+        assert query.trace_id == call.trace_id
+        assert call.start_time_unix_nano < query.start_time_unix_nano < query.end_time_unix_nano
 
 
 def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end() -> None:
@@ -106,16 +99,10 @@ def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end() -
 
 
 def test_a_protocol_that_is_not_spoken_here_ends_with_1_and_a_message() -> None:
-    wrong = {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
+    wrong = {PROTOCOL: "http/protobuf"}
     done = serve.ended(environment(1) | wrong)
     assert done.returncode == 1
     assert "OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf'; expected grpc" in done.stderr
-
-
-def test_the_protocol_that_is_spoken_here_may_be_named() -> None:
-    with serving(environment(1) | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}) as (process, _stub):
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(serve.PATIENCE_SECONDS) == 0
 
 
 def test_traces_without_the_extra_are_a_wrong_setting(tmp_path: Path) -> None:

@@ -125,6 +125,9 @@ true
 {{- if and .Values.kubernetesEvidence.enabled (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- $wrong = append $wrong "kubernetesEvidence.enabled would give its role to the service account `default`: set serviceAccount.name, or serviceAccount.create to true" -}}
 {{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
+{{- $wrong = append $wrong "metrics.serviceMonitor.enabled and metrics.podMonitor.enabled: both would scrape every replica, and each sum be twice what it is; set one of them" -}}
+{{- end -}}
 {{- if and .Values.test.clientSecret (not .Values.tls.enabled) -}}
 {{- $wrong = append $wrong "test.clientSecret is set, and tls.enabled is false: set it to true, or leave the name out" -}}
 {{- end -}}

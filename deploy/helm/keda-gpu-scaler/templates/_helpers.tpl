@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
 
-{{- /* Names end with up to eleven letters more (`-evidence`), and 63 is the most a Service may have. */ -}}
+{{- /* Names end with up to eleven letters more (`-dashboard`), and 63 is the most a Service may have. */ -}}
 {{- define "keda-gpu-scaler.fullname" -}}
 {{- $name := include "keda-gpu-scaler.name" . -}}
 {{- if .Values.fullnameOverride -}}
