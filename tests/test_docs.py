@@ -203,3 +203,19 @@ def test_the_page_on_influxdb_names_the_settings_that_there_are() -> None:
     assert set(re.findall(r"KEDA_GPU_SCALER_\w*[A-Z]", page)) <= {
         row.variable for row in settings.describe()
     }
+
+
+def test_the_readme_leads_to_every_page_and_to_those_for_beginners_first() -> None:
+    linked = re.findall(r"\(docs/([\w./-]+\.md)", README.read_text())
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("*.md")}
+    assert pages - set(linked) == set()
+    first = ["quickstart", "quickstart-dcgm", "troubleshooting", "observability", "versions"]
+    assert linked[1:6] == [f"{name}.md" for name in first]  # The sentence on permissions is before.
+
+
+def test_whoever_installs_is_told_first_that_the_image_has_to_be_built() -> None:
+    chart = ROOT / "deploy" / "helm" / "keda-gpu-scaler"
+    for page in (README, chart / "README.md", ROOT / "docs" / "chart.md"):
+        before, install, _ = re.split(r"(helm install .*)", page.read_text(), maxsplit=1)
+        assert "image" in before.rpartition("\n## ")[2]
+        assert "--set image.repository=" in install

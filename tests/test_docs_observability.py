@@ -100,11 +100,50 @@ def test_what_is_scraped_without_the_operator_is_the_http_service_of_the_chart()
     assert kept["regex"] in ports
 
 
+def kept(alert: str) -> set[str]:
+    """Return the labels that every message of an alert has from its series."""
+    first = re.search(r"\bby \(([^)]+)\)", str(test_alerts.rules()[alert]["expr"]))
+    return set(first[1].split(", ")) if first else set()
+
+
+def inhibitions() -> list[tuple[str, str, set[str]]]:
+    """Return which alert silences which other one, and the labels they have to share."""
+    return [
+        (source.removeprefix("alertname = "), begin + end, set(rule["equal"]))
+        for rule in block("inhibit_rules")["inhibit_rules"]
+        for (source,), (target,) in [(rule["source_matchers"], rule["target_matchers"])]
+        for begin, choice in re.findall(r'"(\w+)\((.+)\)"', target)
+        for end in choice.split("|")
+    ]
+
+
 def test_alerts_that_make_others_superfluous_exist_as_do_the_others() -> None:
-    rules = block("inhibit_rules")["inhibit_rules"]
-    names = test_alerts.rules().keys()
-    for rule in rules:
-        (source,), (target,) = rule["source_matchers"], rule["target_matchers"]
-        begin, choice = re.findall(r'"(\w+)\((.+)\)"', target)[0]
-        assert source.removeprefix("alertname = ") in names
-        assert {begin + end for end in choice.split("|")} <= names
+    named = {name for source, target, _ in inhibitions() for name in (source, target)}
+    assert len(named) == 9
+    assert named <= test_alerts.rules().keys()
+
+
+def test_no_alert_silences_another_cluster_or_another_source() -> None:
+    for source, target, equal in inhibitions():
+        both = kept(source) & kept(target)
+        assert equal >= {"cluster"}
+        assert equal - {"cluster"} <= both
+        assert "source" not in both - equal
+
+
+def test_only_a_rule_that_is_for_one_source_silences_what_says_no_source() -> None:
+    text = PAGE.read_text().partition("inhibit_rules:")[2].partition("```")[0]
+    _, single = text.split("# Only where the scaler has a single source.")
+    of_sources = {
+        target
+        for source, target, equal in inhibitions()
+        if "source" in kept(source) and "source" not in equal
+    }
+    assert of_sources == {"KedaGpuScalerLoadUnknown", "KedaGpuScalerRpcErrors"}
+    assert all(target.removeprefix("KedaGpuScaler") in single for target in of_sources)
+
+
+def test_the_log_of_a_workload_is_that_of_its_namespace_too() -> None:
+    lines = [line for line in PAGE.read_text().splitlines() if 'grep \'"scaled_object"' in line]
+    assert lines
+    assert [line for line in lines if '"namespace": "inference"' not in line] == []

@@ -114,3 +114,11 @@ def test_only_the_page_about_another_scaler_shows_a_trigger_that_is_not_for_this
         if one["type"] in EXTERNAL and not is_ours(one)
     }
     assert foreign == {"pmady-keda-gpu-scaler.md"}
+
+
+def test_what_is_to_be_typed_has_a_prompt_only_where_its_output_follows() -> None:
+    blocks = re.compile(r"^ *```(console|sh)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+    for page in pages():
+        for language, text in blocks.findall(page.read_text()):
+            assert text.lstrip().startswith("$ ") == (language == "console"), (page.name, text)
+            assert language == "sh" or len(text.splitlines()) > 1, (page.name, text)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from keda_gpu_scaler import explained, profiles
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler import explained, profiles, trigger
+from keda_gpu_scaler.spec import ScaledObject, Signal
 from keda_gpu_scaler.workload import Kind
 from tests.test_query import selectors
-from tests.triggers import spec
+from tests.triggers import access, spec
 
 SHOWN = [(name, signal) for name in profiles.NAMES for signal in profiles.signals(name)]
 PAGE = Path(__file__).parents[1] / "docs" / "trigger.md"
@@ -17,7 +17,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "trigger.md"
 
 def test_the_pages_example_is_the_text() -> None:
     written = re.search(r"```promql\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    text = explained.promql(spec(profile="dcgm-exported", window="1m"))
+    bert = ScaledObject("inference", "bert")
+    keys = {"workload": "bert", "threshold": "70", "profile": "dcgm-exported", "window": "1m"}
+    text = explained.promql(trigger.parse(bert, keys, access()))
 
     assert written is not None
     assert re.sub(r"\s", "", written[1]) == re.sub(r"\s", "", text)

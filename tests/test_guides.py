@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from keda_gpu_scaler import __version__, spec, trigger
-from tests import guides
+from tests import guides, printed
 from tests.triggers import access
 
 ROOT = Path(__file__).parents[1]
@@ -66,6 +66,30 @@ def test_nothing_but_the_image_is_left_out_of_the_test(name: str) -> None:
     for step in guides.steps(guides.page(name)):
         if step.is_(guides.NOT_RUN):
             assert all(line.startswith(BUILDS_AN_IMAGE) for line in step.commands.splitlines())
+
+
+@every_page
+def test_an_image_is_built_from_a_file_that_is_there(name: str) -> None:
+    commands = [step.commands for step in guides.steps(guides.page(name))]
+    for line in "".join(commands).splitlines():
+        if line.startswith("docker build"):
+            (file,) = re.findall(r"--file (\S+)", line)
+            assert (ROOT / file).is_file()
+
+
+@every_page
+def test_no_block_is_empty_and_no_output_is_left_out_as_a_whole(name: str) -> None:
+    for language in guides.LANGUAGES if name in guides.TRANSLATED else guides.LANGUAGES[:1]:
+        for step in guides.steps(guides.page(name, language)):
+            assert step.commands.strip()
+            assert step.output is None or step.output.replace(printed.ANY, "").strip()
+
+
+def test_lines_of_the_log_are_json_as_the_commands_of_the_pages_expect() -> None:
+    (values,) = documents("values")
+    assert "log_format" not in values["settings"]
+    for path in guides.DOCS.glob("quickstart*.md"):
+        assert "log_format" not in path.read_text()
 
 
 @every_page
