@@ -6,6 +6,7 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongEnv" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongTls" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongRest" . | fromYamlArray) -}}
+{{- $wrong = concat $wrong (include "keda-gpu-scaler.refusedByKubernetes" . | fromYamlArray) -}}
 {{- if $wrong -}}
 {{- fail (printf "\n\nThese values do not work:\n- %s\n" (join "\n- " $wrong)) -}}
 {{- end -}}
@@ -69,4 +70,44 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- $wrong = append $wrong "networkPolicy.egress.enabled is true, and networkPolicy.enabled is false: set both, or none" -}}
 {{- end -}}
 {{- toYaml $wrong -}}
+{{- end -}}
+
+{{- /* What renders, and Kubernetes or cert-manager would refuse or read in a way that nobody meant. */ -}}
+{{- define "keda-gpu-scaler.refusedByKubernetes" -}}
+{{- $wrong := list -}}
+{{- range $name, $_ := include "keda-gpu-scaler.podSelector" . | fromYaml -}}
+{{- if hasKey $.Values.podLabels $name -}}
+{{- $wrong = append $wrong (printf "podLabels has %s, by which the Deployment and the Services know the pods: leave it out" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey .Values.podAnnotations "checksum/settings" -}}
+{{- $wrong = append $wrong "podAnnotations has checksum/settings, by which a change of the settings rolls the pods out: leave it out" -}}
+{{- end -}}
+{{- $policy := .Values.admissionPolicy -}}
+{{- if and (has "Deny" $policy.validationActions) (has "Warn" $policy.validationActions) -}}
+{{- $wrong = append $wrong "admissionPolicy.validationActions has Deny and Warn, which would say everything twice: leave one of them out" -}}
+{{- end -}}
+{{- $version := .Capabilities.KubeVersion.Version -}}
+{{- if and $policy.enabled (semverCompare "<1.30.0-0" $version) -}}
+{{- $wrong = append $wrong (printf "admissionPolicy.enabled needs Kubernetes 1.30, and this cluster has %s: set it to false" $version) -}}
+{{- end -}}
+{{- if .Values.tls.certManager.enabled -}}
+{{- range $of, $lifetime := dict "tls.certManager" .Values.tls.certManager "tls.certManager.client" .Values.tls.certManager.client -}}
+{{- if le (include "keda-gpu-scaler.seconds" $lifetime.duration | int) (include "keda-gpu-scaler.seconds" $lifetime.renewBefore | int) -}}
+{{- $wrong = append $wrong (printf "%s.renewBefore is %s, which is not before a certificate of %s is made: set it to less than %s.duration, such as a third of it" $of $lifetime.renewBefore $lifetime.duration $of) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $wrong -}}
+{{- end -}}
+
+{{- /* A duration such as 1h30m. */ -}}
+{{- define "keda-gpu-scaler.seconds" -}}
+{{- $units := dict "h" 3600 "m" 60 "s" 1 -}}
+{{- $seconds := 0 -}}
+{{- range regexFindAll "[0-9]+[hms]" . -1 -}}
+{{- $unit := trimAll "0123456789" . -}}
+{{- $seconds = add $seconds (mul (trimSuffix $unit . | int) (get $units $unit)) -}}
+{{- end -}}
+{{- $seconds -}}
 {{- end -}}
