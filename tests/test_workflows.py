@@ -157,6 +157,17 @@ def test_what_cannot_be_taken_back_comes_after_everything_else_has_succeeded() -
     assert all("ci" in found[name]["needs"] for name in ("package", "image"))
 
 
+def test_a_release_waits_for_the_success_of_each_job_by_its_name() -> None:
+    """A job that ran out of time is neither skipped nor failed: only its success counts."""
+    found = read(FOLDER / "workflows" / "release.yaml")["jobs"]
+    condition = " ".join(found["release"]["if"].split())
+    asked_for = set(re.findall(r"needs\.(\w+)\.result == (\([^)]*\)|'success')", condition))
+    registry = f"({found['image']['if']} && 'success' || 'skipped')"
+    assert asked_for == {("package", "'success'"), ("image", registry), ("chart", registry)}
+    assert condition.count("&&") == len(asked_for) + registry.count("&&") * 2
+    assert "contains(" not in condition
+
+
 def test_what_a_release_downloads_is_named_and_was_uploaded() -> None:
     def named(action: str) -> list[str]:
         used = [step for step in steps() if step.get("uses", "").startswith(f"actions/{action}@")]

@@ -1,6 +1,7 @@
 """Helm and kubectl, what they make of the chart and the base, and the cases that are looked at."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -55,6 +56,14 @@ def notes(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> st
 def kustomized(directory: Path = BASE) -> str:
     """Return the manifests that `kubectl kustomize` makes of a directory."""
     return run("kubectl", "kustomize", str(directory))
+
+
+def decided() -> set[str]:
+    """Name the settings that other values of the chart decide."""
+    text = (CHART / "templates" / "_checks_settings.tpl").read_text()
+    listed = re.search(r'define "keda-gpu-scaler.decided" -}}(.*?){{- end', text, re.DOTALL)
+    assert listed
+    return set(yaml.safe_load(listed[1]))
 
 
 def objects(manifests: str) -> list[Object]:

@@ -84,7 +84,7 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
         ),
         (
             ["settings.prometheus_headers=Authorization=Basic eA=="],
-            "settings.prometheus_headers is a secret, and a ConfigMap shows it to many: give the",
+            "which may be a secret, and a ConfigMap shows it to many: give the variable KEDA_GPU",
         ),
         (
             [
@@ -92,7 +92,7 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
                 "settings.sources.a.url=http://a",
                 "settings.sources.a.headers.authorization=x",
             ],
-            "settings.sources.a.headers is a secret, and a ConfigMap shows it to many: name a file",
+            "settings.sources.a.headers has the header authorization, which may be a secret, and a",
         ),
         (["settings.log_level=debug", "settingsSecret.name=a"], "there is one settings file"),
         (["env[0].name=KEDA_GPU_SCALER_CONFIG"], "itself: leave it out, and set settings,"),

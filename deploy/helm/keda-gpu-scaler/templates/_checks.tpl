@@ -3,74 +3,12 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- define "keda-gpu-scaler.check" -}}
 {{- $wrong := list -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongSettings" . | fromYamlArray) -}}
+{{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongEnv" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongTls" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongRest" . | fromYamlArray) -}}
+{{- $wrong = concat $wrong (include "keda-gpu-scaler.refusedByKubernetes" . | fromYamlArray) -}}
 {{- if $wrong -}}
 {{- fail (printf "\n\nThese values do not work:\n- %s\n" (join "\n- " $wrong)) -}}
-{{- end -}}
-{{- end -}}
-
-{{- /* Settings that other values of the chart decide, or that hold a secret. */ -}}
-{{- define "keda-gpu-scaler.wrongSettings" -}}
-{{- $decided := dict
-  "grpc_address" "the Services and probes use port 6000; leave it out"
-  "http_address" "the Services and probes use port 8080; leave it out"
-  "kubernetes" "set kubernetesEvidence.enabled, which also gives the scaler the role for it"
-  "shutdown_grace" "set shutdownGraceSeconds, which also gives the pod that time"
-  "grpc_cert_file" "set tls.enabled, with tls.existingSecret or tls.certManager"
-  "grpc_key_file" "set tls.enabled, with tls.existingSecret or tls.certManager"
-  "grpc_client_ca_file" "set tls.clientCertificates"
-  "http_cert_file" "set http.tls.existingSecret"
-  "http_key_file" "set http.tls.existingSecret"
-  "http_token_file" "set http.tokenSecret.name"
-  "http_token" "it is a secret; set http.tokenSecret.name"
-  "webhook_token" "it is a secret; set webhook.enabled and webhook.tokenSecret.name"
-  "webhook_token_file" "set webhook.enabled and webhook.tokenSecret.name"
-  "webhook_peers" "set webhook.enabled, which names all replicas"
-  "webhook_ca_file" "set http.tls.existingSecret, whose ca.crt it is"
-  "traces" "set traces.enabled and traces.endpoint" -}}
-{{- $wrong := list -}}
-{{- range $name, $advice := $decided -}}
-{{- if hasKey $.Values.settings $name -}}
-{{- $wrong = append $wrong (printf "settings.%s: %s" $name $advice) -}}
-{{- end -}}
-{{- end -}}
-{{- range $name, $value := .Values.settings -}}
-{{- if and (include "keda-gpu-scaler.isSecret" (list $name $value)) (not (hasKey $decided $name)) -}}
-{{- $variable := printf "KEDA_GPU_SCALER_%s" (upper $name) -}}
-{{- $wrong = append $wrong (printf "settings.%s is a secret, and a ConfigMap shows it to many: give the variable %s in `env`, with valueFrom.secretKeyRef" $name $variable) -}}
-{{- end -}}
-{{- end -}}
-{{- range $source, $content := .Values.settings.sources -}}
-{{- range $name, $value := $content -}}
-{{- if include "keda-gpu-scaler.isSecret" (list $name $value) -}}
-{{- $wrong = append $wrong (printf "settings.sources.%s.%s is a secret, and a ConfigMap shows it to many: name a file of a mounted Secret (bearer_token_file with extraVolumes), or keep the whole settings file in a Secret (settingsSecret.name)" $source $name) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- if and .Values.settingsSecret.name .Values.settings -}}
-{{- $wrong = append $wrong "settings and settingsSecret.name: there is one settings file; move the settings into the Secret, or leave settingsSecret.name empty" -}}
-{{- end -}}
-{{- $own := dict -}}
-{{- range include "keda-gpu-scaler.ownEnv" . | fromYamlArray -}}
-{{- $_ := set $own .name true -}}
-{{- end -}}
-{{- range .Values.env -}}
-{{- if hasKey $own .name -}}
-{{- $setting := trimPrefix "KEDA_GPU_SCALER_" .name | lower -}}
-{{- $advice := get $decided $setting | default "leave it out, and set settings, settingsSecret or traces" -}}
-{{- $wrong = append $wrong (printf "env has %s, which the chart sets itself: %s" .name $advice) -}}
-{{- end -}}
-{{- end -}}
-{{- toYaml $wrong -}}
-{{- end -}}
-
-{{- /* Takes a setting's name and its value. */ -}}
-{{- define "keda-gpu-scaler.isSecret" -}}
-{{- $name := index . 0 -}}
-{{- $text := index . 1 | toString | lower -}}
-{{- if or (regexMatch "(token|password)$" $name) (and (hasSuffix "headers" $name) (contains "authorization" $text)) -}}
-true
 {{- end -}}
 {{- end -}}
 
@@ -135,4 +73,44 @@ true
 {{- $wrong = append $wrong "networkPolicy.egress.enabled is true, and networkPolicy.enabled is false: set both, or none" -}}
 {{- end -}}
 {{- toYaml $wrong -}}
+{{- end -}}
+
+{{- /* What renders, and Kubernetes or cert-manager would refuse or read in a way that nobody meant. */ -}}
+{{- define "keda-gpu-scaler.refusedByKubernetes" -}}
+{{- $wrong := list -}}
+{{- range $name, $_ := include "keda-gpu-scaler.podSelector" . | fromYaml -}}
+{{- if hasKey $.Values.podLabels $name -}}
+{{- $wrong = append $wrong (printf "podLabels has %s, by which the Deployment and the Services know the pods: leave it out" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey .Values.podAnnotations "checksum/settings" -}}
+{{- $wrong = append $wrong "podAnnotations has checksum/settings, by which a change of the settings rolls the pods out: leave it out" -}}
+{{- end -}}
+{{- $policy := .Values.admissionPolicy -}}
+{{- if and (has "Deny" $policy.validationActions) (has "Warn" $policy.validationActions) -}}
+{{- $wrong = append $wrong "admissionPolicy.validationActions has Deny and Warn, which would say everything twice: leave one of them out" -}}
+{{- end -}}
+{{- $version := .Capabilities.KubeVersion.Version -}}
+{{- if and $policy.enabled (semverCompare "<1.30.0-0" $version) -}}
+{{- $wrong = append $wrong (printf "admissionPolicy.enabled needs Kubernetes 1.30, and this cluster has %s: set it to false" $version) -}}
+{{- end -}}
+{{- if .Values.tls.certManager.enabled -}}
+{{- range $of, $lifetime := dict "tls.certManager" .Values.tls.certManager "tls.certManager.client" .Values.tls.certManager.client -}}
+{{- if le (include "keda-gpu-scaler.seconds" $lifetime.duration | int) (include "keda-gpu-scaler.seconds" $lifetime.renewBefore | int) -}}
+{{- $wrong = append $wrong (printf "%s.renewBefore is %s, which is not before a certificate of %s is made: set it to less than %s.duration, such as a third of it" $of $lifetime.renewBefore $lifetime.duration $of) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $wrong -}}
+{{- end -}}
+
+{{- /* A duration such as 1h30m. */ -}}
+{{- define "keda-gpu-scaler.seconds" -}}
+{{- $units := dict "h" 3600 "m" 60 "s" 1 -}}
+{{- $seconds := 0 -}}
+{{- range regexFindAll "[0-9]+[hms]" . -1 -}}
+{{- $unit := trimAll "0123456789" . -}}
+{{- $seconds = add $seconds (mul (trimSuffix $unit . | int) (get $units $unit)) -}}
+{{- end -}}
+{{- $seconds -}}
 {{- end -}}
