@@ -32,7 +32,7 @@ class Troubles:
     def scenes(self) -> Mapping[str, Scene]:
         """What the page says that is the case, by its words."""
         return {
-            "its pod starts slowly": lambda: self._is("bert-a", "not Ready yet"),
+            "its pod starts slowly": self._starts_slowly,
             "it is averaged": self._is_averaged,
             "its idle GPU shows five percent": lambda: self._is("bert-c", "busiest GPU 5 %"),
             "it sleeps": lambda: self._is("bert-d", "has no replicas"),
@@ -86,6 +86,12 @@ class Troubles:
     async def _is(self, name: str, words: str) -> None:
         await self._said(f'"{name}"', words)
         await self._about(name)
+
+    async def _starts_slowly(self) -> None:
+        await self._said('"bert-a"', "not Ready yet")
+        conditions = f"kubectl get hpa -n {self.lab.name} keda-hpa-bert-a -o yaml"
+        await self._shown(conditions, "no matching metrics found")
+        await self._about("bert-a")
 
     async def _is_averaged(self) -> None:
         await self._said('"bert-b"', "100 % over 2 replicas")
