@@ -78,6 +78,9 @@ async def test_a_certificate_that_rotates_is_shown_to_whoever_connects_next(
             await client.get("/healthz")
         pki.pair(pki.ca.issue_cert(certificates.HOST))
         assert (await client.get("/healthz")).status_code == 200
+    (listening,) = (line for line in lines.entries if line["event"] == "serve.listening")
+    protected = ("grpc_tls", "grpc_client_ca", "http_tls", "http_token")
+    assert [listening[each] for each in protected] == [False, False, True, True]
     loaded = [line for line in lines.entries if line["event"] == "certificate.loaded"]
     assert [line["server"] for line in loaded] == ["http"] * 3
 

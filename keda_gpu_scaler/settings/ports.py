@@ -80,6 +80,16 @@ class PortSettings(BaseModel):
         """What returns the token of the HTTP port at the moment, where it has one."""
         return tokens.of(self.http_token, self.http_token_file, _TOKEN_FILE)
 
+    @property
+    def protection(self) -> dict[str, bool]:
+        """What keeps others from the ports: a variable that ended up empty shows as False."""
+        return {
+            "grpc_tls": self.grpc_tls is not None,
+            "grpc_client_ca": self.grpc_client_ca_file is not None,
+            "http_tls": self.http_tls is not None,
+            "http_token": self.http_secret is not None,
+        }
+
     @field_validator("http_token_file")
     @classmethod
     def _one_token(cls, file: Path | None, info: ValidationInfo) -> Path | None:
