@@ -90,7 +90,7 @@ async def run(
         ready.set()
         stack.callback(ready.clear)
         listening = Listening(grpc_port, http_port)
-        logger.info("serve.listening", **listening._asdict())
+        logger.info("serve.listening", **listening._asdict(), **settings.protection)
         on_listening(listening)
         await parts.watched(stop, {"the HTTP server": http, "the exchange of alerts": peers})
         logger.info("serve.stopping")

@@ -1,12 +1,14 @@
-"""Uvicorn as this program runs it: without signals of its own, and with bounds on connections.
+"""Uvicorn as this program runs it: without signals of its own, with TLS, and with bounds.
 
 Uvicorn waits for ever for a request whose first line does not come, and counts whoever sends none
-among its connections: five hundred that are silent would keep everybody else out.
+among its connections: five hundred that are silent would keep everybody else out. Of connections
+before the end of a TLS handshake it knows nothing, so those are held here (`tls_handshakes`).
 """
 
 import asyncio
 import contextlib
 import functools
+import socket
 import ssl
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
@@ -14,6 +16,9 @@ from typing import Any, NamedTuple, cast
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from keda_gpu_scaler.tls_handshakes import Handshake, Handshakes
 
 
 class Bounds(NamedTuple):
@@ -21,7 +26,10 @@ class Bounds(NamedTuple):
 
     connections: int = 512
     """Prometheus, the kubelet and senders of alerts need a handful; the rest bounds what somebody
-    else can take. One more gets a 503."""
+    else can take. One more gets a 503; with TLS, where one counts from its first byte on, it is
+    closed."""
+    handshake_seconds: float = 5.0
+    """From the connection to the end of its TLS handshake; clients begin it at once."""
     head_seconds: float = 10.0
     """From the connection to the end of the first request's head; clients send it at once."""
     next_head_seconds: float = 60.0
@@ -34,6 +42,17 @@ class Bounds(NamedTuple):
 
 class Server(uvicorn.Server):
     """Uvicorn without its own signal handlers: the process has its own."""
+
+    def __init__(self, config: uvicorn.Config, handshakes: Handshakes | None) -> None:
+        """Serve as `config` says; `handshakes` end with the server."""
+        super().__init__(config)
+        self._handshakes = handshakes
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for answers, and not for clients that have asked nothing yet."""
+        if self._handshakes is not None:
+            self._handshakes.abort()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -53,7 +72,11 @@ def create(
         bounds: what clients may take.
         tls: returns the context of this moment, and is asked at each handshake; None: no TLS.
     """
-    protocol = functools.partial(_Protocol, bounds)
+    protocol: Callable[..., asyncio.Protocol] = functools.partial(_Protocol, bounds)
+    handshakes = None
+    if tls is not None:
+        handshakes = Handshakes(tls, bounds.handshake_seconds, bounds.connections)
+        protocol = functools.partial(_secured, handshakes, protocol)
     return Server(
         uvicorn.Config(
             app,
@@ -66,20 +89,20 @@ def create(
             # Uvicorn refuses whoever makes the number full.
             limit_concurrency=bounds.connections + 1,
             timeout_graceful_shutdown=bounds.shutdown_seconds,
-            ssl_context_factory=None if tls is None else lambda *_: _following(tls),
-        )
+        ),
+        handshakes,
     )
 
 
-def _following(tls: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-    """Return a context that hands each handshake over to the one of that moment."""
-
-    def switch(connection: ssl.SSLObject, _name: str | None, _listening: ssl.SSLContext) -> None:
-        connection.context = tls()
-
-    listening = tls()
-    listening.sni_callback = switch
-    return listening
+def _secured(
+    handshakes: Handshakes,
+    protocol: Callable[..., asyncio.Protocol],
+    server_state: ServerState,
+    **named: Any,  # noqa: ANN401 - uvicorn's own
+) -> asyncio.Protocol:
+    """Return what begins a connection with its handshake, as uvicorn makes one for each."""
+    speaking = functools.partial(protocol, server_state=server_state, **named)
+    return Handshake(handshakes, speaking, lambda: len(server_state.connections))
 
 
 class _Protocol(H11Protocol):

@@ -121,6 +121,8 @@ async def test_it_listens_is_healthy_and_ready_although_its_source_is_down(
     listening = next(line for line in lines.entries if line["event"] == "serve.listening")
     assert listening["grpc_port"] == ports.grpc_port
     assert listening["http_port"] == ports.http_port
+    protected = ("grpc_tls", "grpc_client_ca", "http_tls", "http_token")
+    assert [listening[each] for each in protected] == [False] * 4
 
 
 async def test_an_evaluation_is_logged_and_counted(lines: LogCapture) -> None:

@@ -12,9 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors, facts
-from keda_gpu_scaler.certificates import CertificateFiles, judge, read
+from keda_gpu_scaler.certificates import CertificateFiles, Server, judge, read
+from keda_gpu_scaler.certificates import chain as certificates_in
 from keda_gpu_scaler.certificates.pem import Key
-from tests.certificates import DAY, HOST, Pair, chain, key_of, pem, self_signed, write
+from tests.certificates import (
+    DAY,
+    HOST,
+    Pair,
+    chain,
+    for_agreement_only,
+    key_of,
+    pem,
+    self_signed,
+    under_a_weak_ca,
+    write,
+)
 from tests.clocks import Clock
 
 AUTHORITY = trustme.CA()
@@ -99,6 +111,91 @@ def test_files_that_return_as_they_were_are_said_to_be_loaded_again(followed: Fo
         facts.CertificateRefused,
         facts.CertificateLoaded,
     ]
+
+
+@pytest.mark.parametrize(
+    ("server", "made", "reason"),
+    [
+        (
+            "http",
+            under_a_weak_ca(),
+            "a certificate that OpenSSL takes with its key (CA_KEY_TOO_SMALL)",
+        ),
+        ("grpc", for_agreement_only(), "a certificate that gRPC's library takes with its key"),
+    ],
+)
+def test_what_the_library_does_not_take_is_not_shown(
+    tmp_path: Path, server: Server, made: tuple[bytes, bytes], reason: str
+) -> None:
+    told: list[facts.Fact] = []
+    pair = write(tmp_path, FIRST)
+    files = CertificateFiles(server, *pair, None, told.append)
+    before = files.current()
+    for path, content in zip(pair, made, strict=True):
+        path.write_bytes(content)
+    assert files.current() is before
+    assert told[1:] == [facts.CertificateRefused(server, f"{pair.cert} is not {reason}")]
+    with pytest.raises(errors.SettingsError) as caught:
+        CertificateFiles(server, *pair, None, told.append)
+    assert str(caught.value).endswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("server", "made"), [("grpc", under_a_weak_ca()), ("http", for_agreement_only())]
+)
+def test_each_library_is_asked_about_its_own_port_alone(
+    tmp_path: Path, server: Server, made: tuple[bytes, bytes]
+) -> None:
+    both = tmp_path / "both.pem"
+    both.write_bytes(b"".join(made))
+    assert CertificateFiles(server, both, None, None, facts.ignore).current().key == made[1]
+
+
+BUNDLE = AUTHORITY.cert_pem.bytes() + trustme.CA().cert_pem.bytes()
+SECOND_BEGINS = BUNDLE.index(b"-----BEGIN", 1)
+
+
+@given(cut=st.integers(SECOND_BEGINS + 1, len(BUNDLE) - 2))
+def test_a_bundle_that_is_cut_off_within_a_certificate_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    followed = Followed(tmp_path_factory.mktemp("bundle"))
+    followed.ca.write_bytes(BUNDLE[:cut])
+    assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes()
+    whole = f"{followed.ca} is not a PEM file with certificates, each of them whole"
+    assert followed.told[1:] == [facts.CertificateRefused("grpc", whole)]
+    followed.ca.write_bytes(BUNDLE)
+    assert followed.files.current().client_ca == BUNDLE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"# Issuer: CN=A-1 ----\n----\n" + BUNDLE.replace(b"\n", b"\r\n") + b"\n-- end\n",
+        key_of(FIRST) + BUNDLE,
+        BUNDLE.replace(b" CERTIFICATE", b" X509 CERTIFICATE"),
+    ],
+    ids=["text around it", "a key beside it", "the old name"],
+)
+def test_a_bundle_may_hold_other_things(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "ca.crt"
+    file.write_bytes(content)
+    assert len(certificates_in(read(file))) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        BUNDLE.replace(b" CERTIFICATE", b" TRUSTED CERTIFICATE", 2),
+        BUNDLE.replace(b"-----END CERTIFICATE-----", b"", 1),
+    ],
+    ids=["of another kind", "without an end"],
+)
+def test_a_certificate_that_would_be_left_out_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "ca.crt"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match="a PEM file with certificates"):
+        certificates_in(read(file))
 
 
 @given(cut=st.data())

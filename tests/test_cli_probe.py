@@ -196,6 +196,8 @@ def test_the_http_port_is_named(web_port: int) -> None:
     [
         ("scaler", (), "'scaler' is not HOST:PORT"),
         ("http://scaler:6000", (), "'http://scaler:6000' is not HOST:PORT"),
+        ("scaler:65536", (), "the port of 'scaler:65536' is not below 65536"),
+        ("scaler:99999", (), "the port of 'scaler:99999' is not below 65536"),
         ("scaler:6000", ("--scaled-object", "bert"), "'bert' is not NAMESPACE/NAME"),
         ("scaler:6000", ("--metadata", "workload"), "'workload' is not KEY=VALUE"),
         ("scaler:6000", ("--timeout", "0"), "0.1"),

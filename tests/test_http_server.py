@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -200,6 +202,102 @@ async def test_those_who_are_silent_behind_tls_are_not_waited_for_either() -> No
         connected(port, rotating.trusting()) as (reader, _),
     ):
         assert await ended(reader)
+
+
+async def test_those_who_begin_no_handshake_keep_nobody_out_for_long() -> None:
+    rotating = Rotating()
+    bounds = Bounds(connections=4, handshake_seconds=SOON)
+    async with (
+        serving(bounds, certificate=rotating) as port,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        silent = [await stack.enter_async_context(connected(port)) for _ in range(12)]
+        assert all([await ended(reader) for reader, _ in silent])
+        streams = await stack.enter_async_context(connected(port, rotating.trusting()))
+        assert await answered(streams) == OK
+
+
+async def test_one_more_connection_than_there_may_be_is_closed_before_its_handshake() -> None:
+    rotating = Rotating()
+    bounds = Bounds(connections=2, handshake_seconds=LATE)
+    async with (
+        serving(bounds, certificate=rotating) as port,
+        connected(port, rotating.trusting()) as kept,
+        connected(port) as (_, first),
+    ):
+        assert await answered(kept) == OK
+        async with connected(port) as (reader, _):
+            assert await ended(reader)
+        first.close()
+        await answered_at_last(port, rotating.trusting())
+
+
+async def test_a_silent_connection_does_not_hold_up_the_end() -> None:
+    bounds = Bounds(handshake_seconds=LATE, shutdown_seconds=int(LATE))
+    rotating = Rotating()
+    async with contextlib.AsyncExitStack() as stack:
+        async with serving(bounds, certificate=rotating) as port:
+            reader, _ = await stack.enter_async_context(connected(port))
+            async with connected(port, rotating.trusting()) as streams:
+                assert await answered(streams) == OK
+        assert await ended(reader)
+
+
+async def test_those_who_are_gone_before_their_handshake_hold_no_place() -> None:
+    rotating = Rotating()
+    bounds = Bounds(connections=1, handshake_seconds=LATE)
+    async with serving(bounds, certificate=rotating) as port:
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", port)) as gone:
+                gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await answered_at_last(port, rotating.trusting())
+
+
+async def answered_at_last(port: int, context: ssl.SSLContext) -> None:
+    """Ask until there is room; the whole test is bounded in time."""
+    while True:
+        with contextlib.suppress(ConnectionError):
+            async with connected(port, context) as streams:
+                assert await answered(streams) == OK
+                return
+
+
+async def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered() -> None:
+    rotating = Rotating()
+    async with serving(Bounds(), certificate=rotating) as port:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = rotating.trusting().wrap_bio(incoming, outgoing, server_hostname=certificates.HOST)
+        async with connected(port) as (reader, writer):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+            writer.write(outgoing.read())
+            while not await shaken(client, incoming, reader):
+                writer.write(outgoing.read())
+            client.write(GET)
+            writer.write(outgoing.read())  # the last of the handshake and the request, in one
+            assert (await received(client, incoming, reader)).startswith(OK)
+
+
+async def shaken(
+    client: ssl.SSLObject, incoming: ssl.MemoryBIO, reader: asyncio.StreamReader
+) -> bool:
+    """Go on with a handshake by hand; True when the client's side has ended."""
+    incoming.write(await reader.read(65536))
+    try:
+        client.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    return True
+
+
+async def received(
+    client: ssl.SSLObject, incoming: ssl.MemoryBIO, reader: asyncio.StreamReader
+) -> bytes:
+    """Read what comes first."""
+    while True:
+        incoming.write(await reader.read(65536))
+        with contextlib.suppress(ssl.SSLWantReadError):
+            return client.read()
 
 
 async def test_tls_1_1_is_refused() -> None:

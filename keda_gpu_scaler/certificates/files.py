@@ -9,13 +9,10 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 from keda_gpu_scaler import errors, facts
-from keda_gpu_scaler.certificates import pem
+from keda_gpu_scaler.certificates import pem, trial
 from keda_gpu_scaler.certificates.certificate import Certificate
-
-Server = Literal["grpc", "http"]
 
 
 class CertificateFiles:
@@ -26,7 +23,7 @@ class CertificateFiles:
 
     def __init__(  # noqa: PLR0913, PLR0917 - the files, whose they are, and whom to tell
         self,
-        server: Server,
+        server: trial.Server,
         cert: Path,
         key: Path | None,
         client_ca: Path | None,
@@ -52,7 +49,7 @@ class CertificateFiles:
         self._lapsed: tuple[Certificate, str] | None = None
         self._seen = self._read()
         try:
-            self._latest = pem.judge(*self._seen)
+            self._latest = self._judged(self._seen)
         except ValueError as error:
             raise errors.SettingsError(f"no certificate to serve with: {error}") from error
         self._loaded()
@@ -76,11 +73,17 @@ class CertificateFiles:
 
     def _changed(self, found: tuple[pem.PemFile, ...]) -> None:
         try:
-            self._latest = pem.judge(*found)
+            self._latest = self._judged(found)
         except ValueError as error:
             self._observe(facts.CertificateRefused(self._server, str(error)))
         else:
             self._loaded()
+
+    def _judged(self, found: tuple[pem.PemFile, ...]) -> Certificate:
+        certificate = pem.judge(*found)
+        with pem.named(found[0]):
+            trial.require_served(self._server, certificate)
+        return certificate
 
     def _loaded(self) -> None:
         self._observe(facts.CertificateLoaded(self._server, self._latest.expires_at))

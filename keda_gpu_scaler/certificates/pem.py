@@ -4,6 +4,7 @@ Each reason says what was expected, so that it can follow "expected" and "is not
 shows what is in a file.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,11 @@ Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 _KEYS = "RSA of 2048 bits or more, ECDSA on P-256, P-384 or P-521, or Ed25519"
 _RSA_BITS = 2048
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+
+# What parses a file leaves out what it cannot read, a certificate that is cut off among it.
+_BEGINNINGS = re.compile(rb"-----BEGIN [A-Z0-9 ]*CERTIFICATE-----")
+_BLOCKS = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----")
+_CUT = re.compile(rb"-----BEGIN|-----END|^-{1,5}[A-Z ]*\Z", re.MULTILINE)
 
 
 class PemFile(NamedTuple):
@@ -48,12 +54,12 @@ def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Cert
     Raises:
         ValueError: it cannot be used; the message names the file and what it is not.
     """
-    with _named(cert):
+    with named(cert):
         own = chain(cert)
-    with _named(key):
+    with named(key):
         private = private_key(key, own[0])
     if client_ca is not None:
-        with _named(client_ca):
+        with named(client_ca):
             authorities = chain(client_ca)
     return Certificate(
         chain=_pem(own),
@@ -69,7 +75,8 @@ def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Cert
 
 
 @contextmanager
-def _named(file: PemFile) -> Iterator[None]:
+def named(file: PemFile) -> Iterator[None]:
+    """Name the file in the reason why it cannot be used."""
     try:
         yield
     except ValueError as error:
@@ -84,9 +91,12 @@ def chain(file: PemFile) -> list[x509.Certificate]:
     """
     content = _content(file)
     try:
-        return x509.load_pem_x509_certificates(content)
+        found = x509.load_pem_x509_certificates(content)
     except (ValueError, x509.InvalidVersion):
         raise ValueError("a PEM file with certificates") from None
+    if len(found) != len(_BEGINNINGS.findall(content)) or _CUT.search(_BLOCKS.sub(b"", content)):
+        raise ValueError("a PEM file with certificates, each of them whole")
+    return found
 
 
 def private_key(file: PemFile, certificate: x509.Certificate) -> Key:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 _TARGET = re.compile(r"(?!https?://).+:\d{1,5}")
+_LAST_PORT = 65535
 _SAMPLE = ("workload=probe", "threshold=70")
 
 
@@ -74,6 +75,9 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
 def _require_port(target: str) -> None:
     if _TARGET.fullmatch(target) is None:
         raise ValueError(f"{target!r} is not HOST:PORT")
+    # gRPC takes a port number modulo 65536.
+    if int(target.rpartition(":")[2]) > _LAST_PORT:
+        raise ValueError(f"the port of {target!r} is not below 65536")
 
 
 def _named(scaled_object: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ It knows nothing of triggers and loads; `create_server` puts the parts together.
 """
 
 import asyncio
+import contextlib
 from typing import NamedTuple
 
 import grpc
@@ -135,16 +136,29 @@ def _bind(server: grpc.aio.Server, listener: Listener) -> int:
         else:
             port = server.add_secure_port(address, secure)
     except RuntimeError as error:
-        raise errors.SettingsError(
-            f"cannot listen on {address!r}: expected host:port with an address of this host "
-            "and a port that nobody uses"
-        ) from error
+        raise errors.SettingsError(_trouble(server, listener)) from error
     # gRPC takes a port number modulo 65536.
     if address.rpartition(":")[2] not in ("0", str(port)):
         raise errors.SettingsError(
             f"cannot listen on {address!r}: expected a port number below 65536"
         )
     return port
+
+
+def _trouble(server: grpc.aio.Server, listener: Listener) -> str:
+    """Return whether the address or the certificate is at fault; the library does not tell."""
+    address, secure = listener
+    if secure is not None:
+        with contextlib.suppress(RuntimeError):
+            server.add_insecure_port(address)  # of a server that never starts
+            return (
+                f"cannot speak TLS on {address!r}: gRPC's library refuses the certificate, its key "
+                "or the CAs of its clients, and says why in a line of its own"
+            )
+    return (
+        f"cannot listen on {address!r}: expected host:port with an address of this host "
+        "and a port that nobody uses"
+    )
 
 
 def channel_options(connection_max_age_seconds: float) -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ValidationInfo, field_validator
-from pydantic_core import PydanticKnownError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from keda_gpu_scaler import certificates, errors
 from keda_gpu_scaler.settings import endpoints, tokens, values
@@ -80,6 +80,16 @@ class PortSettings(BaseModel):
         """What returns the token of the HTTP port at the moment, where it has one."""
         return tokens.of(self.http_token, self.http_token_file, _TOKEN_FILE)
 
+    @property
+    def protection(self) -> dict[str, bool]:
+        """What keeps others from the ports: a variable that ended up empty shows as False."""
+        return {
+            "grpc_tls": self.grpc_tls is not None,
+            "grpc_client_ca": self.grpc_client_ca_file is not None,
+            "http_tls": self.http_tls is not None,
+            "http_token": self.http_secret is not None,
+        }
+
     @field_validator("http_token_file")
     @classmethod
     def _one_token(cls, file: Path | None, info: ValidationInfo) -> Path | None:
@@ -113,6 +123,29 @@ class PortSettings(BaseModel):
                     raise PydanticKnownError("missing") from None
                 raise
         return key
+
+    @field_validator("grpc_client_ca_file", "http_key_file")
+    @classmethod
+    def _served(cls, last: Path | None, info: ValidationInfo) -> Path | None:
+        """Find out with the last file of a port whether the whole can be shown."""
+        setting = _cert_setting(info)
+        cert, keys = info.data.get(setting), info.data | {info.field_name: last}
+        key_setting = setting.replace("cert", "key")
+        if cert is not None and key_setting in keys:
+            server: certificates.Server = "http" if setting.startswith("http") else "grpc"
+            files = (cert, keys[key_setting] or cert)
+            certificate = certificates.judge(*map(certificates.read, files))
+            try:
+                certificates.require_served(server, certificate)
+            except ValueError as error:
+                raise _of_another(setting, cert, str(error)) from None
+        return last
+
+
+def _of_another(setting: str, value: Path, expected: str) -> PydanticCustomError:
+    """Return the mistake of a setting that shows only when a later one is read."""
+    context = {"setting": setting, "value": str(value), "expected": expected}
+    return PydanticCustomError("of_another", "expected {expected}", context)
 
 
 def _cert_setting(info: ValidationInfo) -> str:

@@ -49,6 +49,8 @@ def _mistake(detail: ErrorDetails, variables: Mapping[str, str]) -> str:
         case "conflict":
             (field,), expected = context["fields"], context["expected"]
             path, found = (*path, field), found.get(field)
+        case "of_another":
+            path, found, expected = (context["setting"],), context["value"], context["expected"]
         case "union_tag_invalid" | "union_tag_not_found":
             path, found, expected = (*path, "type"), found.get("type"), " or ".join(KINDS)
         case "dict_type" | "model_attributes_type":

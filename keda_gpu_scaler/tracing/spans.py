@@ -5,7 +5,8 @@ off runs in tasks that inherit the variable, so its queries become its children,
 on after it was answered.
 
 Names of attributes for calls are OpenTelemetry's own where it has one. No trigger is in a span: its
-metadata may have come out of a Secret.
+metadata may have come out of a Secret. Neither is a reason: sources quote in their errors the query
+that they were asked.
 """
 
 import time
@@ -100,21 +101,19 @@ class SpanObserver:
             start_time=_start(now, fact.seconds),
         )
         if fact.error is not None:
-            span.set_status(StatusCode.ERROR, fact.error)
+            span.set_status(StatusCode.ERROR)
         span.end(now)
 
 
 def _decided(fact: facts.CallDecided) -> None:
     decided = fact.decision
-    _describe(state=str(decided.state), reason=decided.reason)
+    _describe(state=str(decided.state))
     if decided.active is not None:
         _describe(active=decided.active)
 
 
 def _demanded(fact: facts.DemandKnown) -> None:
-    if fact.demand.value is None:
-        _describe(reason=fact.demand.trouble or "")
-    else:
+    if fact.demand.value is not None:
         _describe(demand=fact.demand.value)
 
 

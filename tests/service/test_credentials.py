@@ -17,7 +17,7 @@ from keda_gpu_scaler import facts
 from keda_gpu_scaler.certificates import CertificateFiles
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.service import credentials
-from tests.certificates import Pair, chain, expired, key_of, write
+from tests.certificates import Pair, chain, expired, for_agreement_only, key_of, write
 from tests.service.harness import QUIET, SIGNAL, Script, Served, first, reference, rest, serving
 
 ADDRESS = "127.0.0.1"
@@ -196,6 +196,23 @@ async def test_a_half_written_pair_is_not_shown(mounted: Mounted) -> None:
         (mounted.directory / "tls.crt").write_bytes(chain(RENEWED))
         assert await shows(served) == der(OURS)
         (mounted.directory / "tls.key").write_bytes(key_of(RENEWED))
+        assert await shows(served) == der(RENEWED)
+    assert [type(fact) for fact in mounted.told] == [
+        facts.CertificateLoaded,
+        facts.CertificateRefused,
+        facts.CertificateLoaded,
+    ]
+
+
+async def test_what_grpc_would_refuse_is_not_said_to_be_shown(mounted: Mounted) -> None:
+    certificate = mounted.follow()
+    before = certificate.expires_at()
+    async with serving(Script(QUIET), certificate=certificate) as served:
+        for name, content in zip(("tls.crt", "tls.key"), for_agreement_only(), strict=True):
+            (mounted.directory / name).write_bytes(content)
+        assert await shows(served) == der(OURS)
+        assert certificate.expires_at() == before
+        mounted.write(RENEWED)
         assert await shows(served) == der(RENEWED)
     assert [type(fact) for fact in mounted.told] == [
         facts.CertificateLoaded,

@@ -9,7 +9,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from keda_gpu_scaler import errors, facts, service
 from keda_gpu_scaler.access import Access
-from keda_gpu_scaler.service import server
+from keda_gpu_scaler.service import calls, server, servicer
+from tests import certificates
 from tests.service.harness import (
     QUIET,
     SIGNAL,
@@ -33,6 +34,33 @@ def unstarted(address: str) -> service.GrpcServer:
         max_concurrent_rpcs=10,
         connection_max_age_seconds=3600,
     )
+
+
+def secured(address: str, key: bytes, chain: bytes) -> server.GrpcServer:
+    """Return a server with TLS files that nobody has judged."""
+    shown = grpc.ssl_server_credentials([(key, chain)])
+    guard = calls.Calls(server.SERVICE_NAME, observe=facts.ignore, max_concurrent=10)
+    answers = servicer.Servicer(
+        Script(QUIET),
+        access=Access(),
+        observe=facts.ignore,
+        draining=asyncio.Event(),
+        stream_seconds=3600,
+    )
+    listener = server.Listener(address, shown)
+    return server.GrpcServer(answers, guard, listener, asyncio.Event(), [("grpc.so_reuseport", 0)])
+
+
+async def test_tls_files_that_grpc_refuses_are_not_said_to_be_a_wrong_address() -> None:
+    with pytest.raises(errors.SettingsError, match=r"cannot speak TLS on '127\.0\.0\.1:0'"):
+        await secured("127.0.0.1:0", b"no key", b"no certificate").start()
+
+
+async def test_a_taken_port_is_one_with_tls_as_well() -> None:
+    chain, key = certificates.under_a_weak_ca()
+    async with serving(Script(QUIET)) as served:
+        with pytest.raises(errors.SettingsError, match=f"127.0.0.1:{served.port}.*nobody uses"):
+            await secured(f"127.0.0.1:{served.port}", key, chain).start()
 
 
 async def test_a_second_server_on_the_same_port_is_a_wrong_setting() -> None:

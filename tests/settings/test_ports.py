@@ -8,7 +8,7 @@ import trustme
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from keda_gpu_scaler.settings import TlsFiles
-from tests.certificates import HOST, pem, write
+from tests.certificates import HOST, for_agreement_only, pem, under_a_weak_ca, write
 from tests.settings.test_loading import load, refusal
 
 SOURCE = {"PROMETHEUS_URL": "http://prometheus:9090"}
@@ -107,3 +107,26 @@ def test_all_mistakes_are_said_at_once_and_no_content_of_a_file(files: dict[str,
     )
     assert len(found) == 5
     assert "hunter2" not in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("port", "made", "library"),
+    [("HTTP", under_a_weak_ca(), "OpenSSL"), ("GRPC", for_agreement_only(), "gRPC's library")],
+)
+@pytest.mark.parametrize("is_one_file", [True, False])
+def test_a_certificate_that_the_port_could_not_show_is_a_wrong_setting(
+    tmp_path: Path,
+    port: str,
+    made: tuple[bytes, bytes],
+    library: str,
+    is_one_file: bool,  # noqa: FBT001 - a table
+) -> None:
+    cert, key = tmp_path / "odd.crt", tmp_path / "odd.key"
+    cert.write_bytes(b"".join(made) if is_one_file else made[0])
+    key.write_bytes(made[1])
+    keys = {} if is_one_file else {f"{port}_KEY_FILE": str(key)}
+    (mistake,) = refusal(**SOURCE, **{f"{port}_CERT_FILE": str(cert)}, **keys)
+    expected = (
+        f'KEDA_GPU_SCALER_{port}_CERT_FILE: "{cert}"; expected a certificate that {library} takes'
+    )
+    assert expected in mistake

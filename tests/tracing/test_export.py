@@ -1,14 +1,19 @@
 """`serve` with traces on: what a real collector receives, and what a dead one does not hold up."""
 
+import http.server
+import json
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 
 from keda_gpu_scaler import __version__
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests import test_cli_serve as serve
 from tests.prometheus import PrometheusServer
@@ -72,7 +77,7 @@ async def test_a_collector_receives_each_call_and_the_queries_it_set_off(
     for call in calls.values():
         assert call.parent_span_id.hex() == PARENT
         assert words(call)["k8s.namespace.name"] == "ml"
-        assert words(call)["keda_gpu_scaler.reason"]
+        assert words(call)["keda_gpu_scaler.state"]
     they_set_off({span.span_id: span for span in calls.values()}, collector)
 
 
@@ -85,6 +90,52 @@ def they_set_off(calls: dict[bytes, Any], collector: Collector) -> None:
         call = calls[query.parent_span_id]
         assert query.trace_id == call.trace_id
         assert call.start_time_unix_nano < query.start_time_unix_nano < query.end_time_unix_nano
+
+
+class Quoting(http.server.BaseHTTPRequestHandler):
+    """Answers as VictoriaMetrics does what it cannot parse: with the query itself."""
+
+    def do_POST(self) -> None:
+        """Refuse, and quote."""
+        asked = self.rfile.read(int(self.headers["content-length"])).decode()
+        words = {"status": "error", "errorType": "422", "error": f"cannot parse {asked}"}
+        body = json.dumps(words).encode()
+        self.send_response(422)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *said: object) -> None:
+        """Say nothing."""
+
+
+def test_no_span_has_a_query_that_a_source_quotes() -> None:
+    trigger = {"workload": "bert", "threshold": "70", "demandQuery": 'sum(q{token="s3cret"})'}
+    reference = pb.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
+    with quoting() as url, collecting() as collector:
+        environ = environment(
+            collector.port, PROMETHEUS_URL=url, SCRAPE_TARGETS="", OWN_PROMQL="allow"
+        )
+        with serving(environ) as (process, stub):
+            with pytest.raises(grpc.RpcError) as refused:
+                stub.IsActive(reference)
+            assert "s3cret" in str(refused.value.details())
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(serve.PATIENCE_SECONDS) == 0
+    assert "query demand" in {span.name for span in collector.spans}
+    assert "s3cret" not in "".join(map(str, collector.spans))
+
+
+@contextmanager
+def quoting() -> Iterator[str]:
+    """Run a source that quotes what it is asked, and give its URL."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quoting) as source:
+        thread = threading.Thread(target=source.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{source.server_port}"
+        source.shutdown()
+        thread.join()
 
 
 def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end() -> None:
