@@ -132,10 +132,13 @@ version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and 
 	@mkdir -p .cache
 	@for file in $(VERSIONED); do $(STATE_VERSION) $$file > .cache/versioned; cp .cache/versioned $$file; done
 
+# A tag may be any text: make does not expand what is in it, and the shell takes it for one word.
+override TAG := $(value TAG)
+export TAG
 .PHONY: release-notes
 release-notes: # Print what CHANGELOG.md says of this version, if TAG is its tag
-	@[ "$(TAG)" = "v$(VERSION)" ] \
-		|| { echo "the tag is '$(TAG)', and keda_gpu_scaler/__init__.py says v$(VERSION)" >&2; exit 1; }
+	@[ "$$TAG" = "v$(VERSION)" ] \
+		|| { printf "the tag is '%s', and %s says v%s\n" "$$TAG" keda_gpu_scaler/__init__.py "$(VERSION)" >&2; exit 1; }
 	@awk '/^## / { found = index($$0, "## [$(VERSION)]") == 1; next } found' CHANGELOG.md | grep . \
 		|| { echo "CHANGELOG.md has no section [$(VERSION)]" >&2; exit 1; }
 

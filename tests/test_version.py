@@ -130,6 +130,18 @@ def test_a_tag_of_another_version_is_refused(project: Path) -> None:
     assert "the tag is 'v9.8.6', and keda_gpu_scaler/__init__.py says v9.8.7" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    ['"$(touch ran)"', "`touch ran`", "'; touch ran; '", "$(shell touch ran)", "$$(touch ran)"],
+)
+def test_a_tag_is_a_text_and_nothing_that_is_run(project: Path, command: str) -> None:
+    (project / "CHANGELOG.md").write_text(CHANGELOG)
+    done = make(project, "release-notes", f"TAG=v9.8.7{command}")
+    assert (done.returncode != 0, done.stdout) == (True, "")
+    assert f"the tag is 'v9.8.7{command}', and" in done.stderr
+    assert not (project / "ran").exists()
+
+
 def test_a_release_that_the_changelog_does_not_know_is_refused(project: Path) -> None:
     (project / "CHANGELOG.md").write_text("## [9.8.6]\n\nBefore.\n")
     done = make(project, "release-notes", "TAG=v9.8.7")

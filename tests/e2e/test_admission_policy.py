@@ -129,6 +129,18 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
         {**SOUND, "threshold": "seventy"},
         'threshold: "seventy"; expected a number above 0 without a unit, such as 70',
     ),
+    "a number that is infinite": (
+        {**SOUND, "threshold": "1e999"},
+        'threshold: "1e999"; expected a number above 0',
+    ),
+    "digits without an end": (
+        {**SOUND, "threshold": "9" * 400},
+        '9"; expected a number above 0',
+    ),
+    "lines for a number": (
+        {**SOUND, "threshold": "70\n%"},
+        'threshold: "70 %"; expected a number above 0',
+    ),
     "a unit": ({**SOUND, "threshold": "70%"}, 'threshold: "70%"; expected a number'),
     "not above zero": ({**SOUND, "threshold": "0"}, 'threshold: "0"; expected a number above 0'),
     "a level below zero": (
@@ -186,6 +198,17 @@ async def test_all_mistakes_of_all_triggers_are_told_at_once(gate: Gate) -> None
         assert said in refusal
 
 
+async def test_the_first_of_thousands_of_mistakes_are_told(gate: Gate) -> None:
+    """The API server shows a message of 5 KiB at most, and of a longer one nothing."""
+    for key in ("k", "\U0001f600"):
+        unknown = {f"{key}{number}": "v" for number in range(1000, 3000)}
+        refusal = await gate.refusal(gate.scaled_object({**SOUND, **unknown}))
+        assert refusal is not None
+        assert f'"{key}1' in refusal
+        assert "unknown key; known are workload, namespace," in refusal
+        assert refusal.endswith("… and more")
+
+
 async def test_a_metric_type_that_does_not_fit_is_refused(gate: Gate) -> None:
     """KEDA does not tell the scaler of it: nobody else can."""
     average = {**SOUND, "aggregation": "average"}
@@ -201,6 +224,11 @@ async def test_a_metric_type_that_does_not_fit_is_refused(gate: Gate) -> None:
     formula = gate.scaled_object(average, name="gpu")
     formula["spec"]["advanced"] = {"scalingModifiers": {"formula": "gpu", "target": "70"}}
     assert await gate.refusal(formula) is None
+    formula["spec"]["triggers"][0] |= {"metricType": "Value"}
+    formula["spec"]["triggers"][0]["metadata"]["aggregation"] = "sum"
+    assert await gate.refusal(formula) is None
+    formula["spec"]["advanced"]["scalingModifiers"] = {"formula": ""}
+    assert "metricType: Value multiplies a sum" in str(await gate.refusal(formula))
 
 
 def _sound() -> Iterator[dict[str, str]]:
@@ -212,6 +240,7 @@ def _sound() -> Iterator[dict[str, str]]:
     yield {**SOUND, "threshold": "150", "gpuAggregation": "sum"}
     yield {**SOUND, "threshold": "500", "signal": "power", "activationThreshold": "90"}
     yield {"query": "x", "threshold": "500", "activationThreshold": "0"}
+    yield {"query": "x", "threshold": "+1.5E+007", "activationThreshold": "1e-400"}
     yield {**SOUND, "demandQuery": "sum(x)", "demandThreshold": "5", "demandOnEmpty": "inactive"}
 
 
