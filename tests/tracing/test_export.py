@@ -103,7 +103,7 @@ def test_no_span_has_a_query_that_a_source_quotes() -> None:
         with serving(environ) as (process, stub):
             with pytest.raises(grpc.RpcError) as refused:
                 stub.IsActive(reference)
-            assert "s3cret" in refused.value.details()
+            assert "s3cret" in str(refused.value.details())
             process.send_signal(signal.SIGTERM)
             assert process.wait(serve.PATIENCE_SECONDS) == 0
     assert "query demand" in {span.name for span in collector.spans}
