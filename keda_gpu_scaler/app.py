@@ -111,11 +111,11 @@ def _certificate(
     counted: telemetry.Telemetry,
     observe: facts.Observer,
 ) -> CertificateFiles | None:
-    """Follow the files of a port that speaks TLS, and show when its certificate expires."""
+    """Follow the files of a port that speaks TLS, and show when its certificates expire."""
     if files is None:
         return None
     followed = CertificateFiles(server, *files, observe)
-    counted.certificates.follow(server, followed.expires_at)
+    counted.certificates.follow(server, followed.expiries)
     return followed
 
 

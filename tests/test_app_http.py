@@ -16,7 +16,7 @@ from tests.test_app import LOCAL, NOBODY, lines, running
 __all__ = ["lines"]
 
 TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
-EXPIRY = 'keda_gpu_scaler_certificate_expiry_timestamp_seconds{server="http"} '
+EXPIRY = 'keda_gpu_scaler_certificate_expiry_timestamp_seconds{kind="server",server="http"} '
 
 
 @pytest.fixture

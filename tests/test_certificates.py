@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,7 +64,34 @@ def test_the_certificate_of_the_files_is_loaded_at_once_and_said(followed: Follo
     assert current.chain == chain(FIRST)
     assert current.client_ca == AUTHORITY.cert_pem.bytes()
     assert followed.told == [facts.CertificateLoaded("grpc", current.expires_at)]
-    assert followed.files.expires_at() == current.expires_at
+    ends = x509.load_pem_x509_certificate(AUTHORITY.cert_pem.bytes()).not_valid_after_utc
+    assert followed.files.expiries() == {
+        "server": current.expires_at,
+        "client_ca": ends.timestamp(),
+    }
+
+
+def test_a_server_that_asks_for_no_certificate_has_one_expiry(tmp_path: Path) -> None:
+    files = CertificateFiles("http", *write(tmp_path, FIRST), None, facts.ignore)
+    assert files.expiries().keys() == {"server"}
+
+
+def test_the_first_ca_of_clients_to_expire_is_said_once_and_again_after_a_change(
+    followed: Followed,
+) -> None:
+    soon = self_signed(ec.generate_private_key(ec.SECP256R1()))  # tomorrow
+    followed.ca.write_bytes(AUTHORITY.cert_pem.bytes() + soon)
+    ends = followed.files.expiries()["client_ca"]
+    assert ends == x509.load_pem_x509_certificate(soon).not_valid_after_utc.timestamp()
+    followed.clock.now = ends
+    followed.files.current()
+    followed.files.current()
+    expired = datetime.fromtimestamp(ends, UTC).isoformat()
+    lapsed = facts.CertificateLapsed("grpc", f"a CA of its clients expired at {expired}")
+    assert followed.told[2:] == [lapsed]
+    followed.ca.write_bytes(soon)
+    followed.files.current()
+    assert followed.told[4:] == [lapsed]
 
 
 def test_nothing_shows_the_key(followed: Followed) -> None:
@@ -214,9 +242,9 @@ def test_no_part_of_new_files_is_ever_shown(
         shown.context()  # OpenSSL refuses a key that is not the certificate's
 
 
-def test_a_certificate_is_served_after_it_expired_and_that_is_said_once(
-    followed: Followed,
-) -> None:
+def test_a_certificate_is_served_after_it_expired_and_that_is_said_once(tmp_path: Path) -> None:
+    soon = datetime.now(UTC) + DAY
+    followed = Followed(tmp_path, AUTHORITY.issue_cert(HOST, not_after=soon))
     current = followed.files.current()
     followed.clock.now = current.expires_at
     assert followed.files.current() is current

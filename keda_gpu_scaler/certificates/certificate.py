@@ -21,6 +21,9 @@ class Certificate:
     """Unix seconds from which on the whole chain is valid."""
     expires_at: float
     """Unix seconds at which the first certificate of the chain expires."""
+    client_ca_expires_at: float | None = None
+    """Unix seconds at which the first of the CAs of clients expires. Only clients know which of
+    them theirs is of, so the first one counts; one that is not needed can be taken out."""
 
     def context(self) -> ssl.SSLContext:
         """Return what an HTTP server needs to show it, over TLS 1.2 or newer."""

@@ -6,7 +6,7 @@ handshake, and unlike their times, their content cannot be mistaken.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class CertificateFiles:
         self._server, self._observe, self._clock = server, observe, clock
         self._paths = tuple(path for path in (cert, key or cert, client_ca) if path is not None)
         self._lock = threading.Lock()
-        self._lapsed: tuple[Certificate, str] | None = None
+        self._lapses: set[str] = set()
         self._seen = self._read()
         try:
             self._latest = self._judged(self._seen)
@@ -64,9 +64,17 @@ class CertificateFiles:
             self._notice_dates()
             return self._latest
 
-    def expires_at(self) -> float:
-        """Return the Unix seconds at which the certificate of this moment expires."""
-        return self.current().expires_at
+    def expiries(self) -> Mapping[str, float]:
+        """Return when what is used at this moment expires, in Unix seconds.
+
+        `server` is the certificate that clients are shown; `client_ca` the first CA of theirs to
+        expire, where they need a certificate.
+        """
+        current = self.current()
+        found = {"server": current.expires_at}
+        if current.client_ca_expires_at is not None:
+            found["client_ca"] = current.client_ca_expires_at
+        return found
 
     def _read(self) -> tuple[pem.PemFile, ...]:
         return tuple(pem.read(path) for path in self._paths)
@@ -77,6 +85,7 @@ class CertificateFiles:
         except ValueError as error:
             self._observe(facts.CertificateRefused(self._server, str(error)))
         else:
+            self._lapses.clear()
             self._loaded()
 
     def _judged(self, found: tuple[pem.PemFile, ...]) -> Certificate:
@@ -90,19 +99,21 @@ class CertificateFiles:
         self._notice_dates()
 
     def _notice_dates(self) -> None:
-        """State once that clients refuse the certificate for its dates: it is all there is."""
-        reason = _lapse(self._latest, self._clock())
-        if reason and self._lapsed != (self._latest, reason):
-            self._lapsed = (self._latest, reason)
-            self._observe(facts.CertificateLapsed(self._server, reason))
+        """State once that connections fail for the dates of what is used: it is all there is."""
+        for reason in _lapses(self._latest, self._clock()):
+            if reason not in self._lapses:
+                self._lapses.add(reason)
+                self._observe(facts.CertificateLapsed(self._server, reason))
 
 
-def _lapse(certificate: Certificate, now: float) -> str:
+def _lapses(certificate: Certificate, now: float) -> Iterator[str]:
     if now >= certificate.expires_at:
-        return f"expired at {_written(certificate.expires_at)}"
-    if now < certificate.begins_at:
-        return f"not valid before {_written(certificate.begins_at)}"
-    return ""
+        yield f"expired at {_written(certificate.expires_at)}"
+    elif now < certificate.begins_at:
+        yield f"not valid before {_written(certificate.begins_at)}"
+    authority_ends = certificate.client_ca_expires_at
+    if authority_ends is not None and now >= authority_ends:
+        yield f"a CA of its clients expired at {_written(authority_ends)}"
 
 
 def _written(seconds: float) -> str:

@@ -70,8 +70,13 @@ def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Cert
         ),
         client_ca=None if client_ca is None else _pem(authorities),
         begins_at=max(each.not_valid_before_utc for each in own).timestamp(),
-        expires_at=min(each.not_valid_after_utc for each in own).timestamp(),
+        expires_at=_first_end(own),
+        client_ca_expires_at=None if client_ca is None else _first_end(authorities),
     )
+
+
+def _first_end(certificates: list[x509.Certificate]) -> float:
+    return min(each.not_valid_after_utc for each in certificates).timestamp()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ CertificateFact = facts.CertificateLoaded | facts.CertificateRefused | facts.Cer
 
 
 class CertificateLog:
-    """Writes a line where a certificate is loaded, cannot be used, or makes clients refuse it."""
+    """Writes a line where a certificate is loaded, cannot be used, or is out of its dates."""
 
     def __init__(self) -> None:
         # Bound, because a logger that is not yet builds itself anew for each line.

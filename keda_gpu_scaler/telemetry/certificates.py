@@ -4,7 +4,7 @@ A certificate that rotated must not alarm anybody, and one that did not must, al
 connects: so this is no count of facts, but a look at the certificate that the next client gets.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -13,19 +13,20 @@ from keda_gpu_scaler.telemetry import metrics
 
 
 class Certificates(Collector):
-    """The expiry of each server's certificate."""
+    """The expiry of what each server shows, and of what it asks for."""
 
     def __init__(self) -> None:
-        self._expiry: dict[str, Callable[[], float]] = {}
+        self._expiries: dict[str, Callable[[], Mapping[str, float]]] = {}
 
-    def follow(self, server: str, expires_at: Callable[[], float]) -> None:
-        """Show from now on when this server's certificate expires."""
-        self._expiry[server] = expires_at
+    def follow(self, server: str, expiries: Callable[[], Mapping[str, float]]) -> None:
+        """Show from now on when this server's certificates expire, by their kind."""
+        self._expiries[server] = expiries
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield the one family."""
         metric = metrics.CERTIFICATE_EXPIRY
         family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
-        for server, expires_at in list(self._expiry.items()):
-            family.add_metric((server,), expires_at())
+        for server, expiries in list(self._expiries.items()):
+            for kind, expires_at in expiries().items():
+                family.add_metric((server, kind), expires_at)
         yield family

@@ -95,9 +95,10 @@ PEERS = Metric(
 CERTIFICATE_EXPIRY = Metric(
     "keda_gpu_scaler_certificate_expiry_timestamp_seconds",
     "gauge",
-    ("server",),
-    "When the certificate that new clients are shown expires, in Unix seconds: of the grpc or of "
-    "the http port; absent where a port has no TLS.",
+    ("server", "kind"),
+    "When the certificate that new clients are shown expires (server), or the first CA of those "
+    "that they have to show (client_ca), in Unix seconds: of the grpc or of the http port; absent "
+    "where a port has none.",
 )
 VALUE = Metric(
     "keda_gpu_scaler_trigger_value",

@@ -106,7 +106,10 @@ async def _certificate_changes(release: Release) -> None:
 
     async def shown() -> bool:
         pages = await release.metrics()
-        return all(_number(page, EXPIRY, server="grpc") == ends.timestamp() for page in pages)
+        return all(
+            _number(page, EXPIRY, server="grpc", kind="server") == ends.timestamp()
+            for page in pages
+        )
 
     await release.lab.wait(shown, 30, "every replica shows the new certificate")
 

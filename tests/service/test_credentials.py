@@ -206,12 +206,12 @@ async def test_a_half_written_pair_is_not_shown(mounted: Mounted) -> None:
 
 async def test_what_grpc_would_refuse_is_not_said_to_be_shown(mounted: Mounted) -> None:
     certificate = mounted.follow()
-    before = certificate.expires_at()
+    before = certificate.expiries()
     async with serving(Script(QUIET), certificate=certificate) as served:
         for name, content in zip(("tls.crt", "tls.key"), for_agreement_only(), strict=True):
             (mounted.directory / name).write_bytes(content)
         assert await shows(served) == der(OURS)
-        assert certificate.expires_at() == before
+        assert certificate.expiries() == before
         mounted.write(RENEWED)
         assert await shows(served) == der(RENEWED)
     assert [type(fact) for fact in mounted.told] == [

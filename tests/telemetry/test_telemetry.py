@@ -218,7 +218,7 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(facts.Notified("alertmanager", 200, "taken: 1"))
     counted(facts.AlertChanged(triggers.BERT, "Busy", fires=True, reason="it fires"))
     counted(facts.PeersAsked(1, 0))
-    counted.certificates.follow("grpc", Clock())
+    counted.certificates.follow("grpc", lambda: {"server": 1.0})
     own = {}
     for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
         if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):
@@ -285,13 +285,16 @@ def test_a_watch_of_the_kubernetes_api_is_up_or_not(counted: Telemetry) -> None:
 
 def test_the_expiry_of_a_certificate_is_that_of_the_moment(counted: Telemetry) -> None:
     name = "certificate_expiry_timestamp_seconds"
-    assert value(counted, name, server="grpc") is None
-    expiry = Clock(1000)
-    counted.certificates.follow("grpc", expiry)
-    assert value(counted, name, server="grpc") == 1000
-    expiry.now = 2000
-    assert value(counted, name, server="grpc") == 2000
-    assert value(counted, name, server="http") is None
+    shown, authority = ({"server": "grpc", "kind": kind} for kind in ("server", "client_ca"))
+    assert value(counted, name, **shown) is None
+    expiries = {"server": 1000.0}
+    counted.certificates.follow("grpc", lambda: expiries)
+    assert value(counted, name, **shown) == 1000
+    assert value(counted, name, **authority) is None
+    expiries.update(server=2000.0, client_ca=3000.0)
+    assert value(counted, name, **shown) == 2000
+    assert value(counted, name, **authority) == 3000
+    assert value(counted, name, server="http", kind="server") is None
 
 
 @pytest.mark.parametrize(
