@@ -2,56 +2,26 @@
 
 import asyncio
 import http.server
-import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
 import pytest
-import trustme
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from tests import certificates, scalers
+from tests import scalers
 from tests.pki import Pki
+from tests.probing import ANSWERED, HEALTHY, PATIENCE_SECONDS, failed, probing, run_alone
 from tests.processes import free_port
-from tests.scalers import Scaler, credentials
+from tests.scalers import Scaler
 from tests.service.harness import QUIET, Script
 from tests.service.harness import serving as our_own
 
-HEALTHY = "health: SERVING\n"
-ANSWERED = HEALTHY + "GetMetricSpec: gpu-utilization with target 70\n"
 COMMANDS_PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
-PATIENCE_SECONDS = 30
-
-
-def probing(port: int | str, *flags: str) -> Result:
-    target = port if isinstance(port, str) else f"127.0.0.1:{port}"
-    return CliRunner().invoke(cli.app, ["probe", target, "--timeout", "20", *flags])
-
-
-def failed(result: Result) -> str:
-    """Return what is said of a probe that failed: one line, and nothing but text."""
-    assert isinstance(result.exception, SystemExit)
-    assert result.exit_code == 1
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("keda-gpu-scaler: ")
-    return line
-
-
-def trusting(pki: Pki) -> tuple[str, ...]:
-    return ("--ca-file", str(pki.ca_file))
-
-
-def showing(pki: Pki, ca: trustme.CA) -> tuple[str, ...]:
-    """Return the flags that show a certificate of a CA."""
-    cert, key = pki.pair(ca.issue_cert("keda-operator"))
-    return ("--cert-file", str(cert), "--key-file", str(key))
 
 
 @pytest.fixture
@@ -110,51 +80,6 @@ def test_both_calls_have_one_time() -> None:
     with scalers.serving(scaler) as port:
         said = failed(probing(port, "--timeout", "0.2"))
     assert said.endswith("no answer in time: --timeout says how long to wait")
-
-
-def test_tls_and_the_certificate_of_a_client(pki: Pki) -> None:
-    with scalers.serving(Scaler(), credentials(pki.ca.issue_cert("127.0.0.1"), pki.other)) as port:
-        result = probing(port, *trusting(pki), *showing(pki, pki.other))
-    assert (result.exit_code, result.output) == (0, ANSWERED)
-
-
-def test_a_name_other_than_the_targets_can_be_expected(pki: Pki) -> None:
-    leaf = pki.ca.issue_cert("keda-gpu-scaler.keda.svc")
-    with scalers.serving(Scaler(), credentials(leaf)) as port:
-        result = probing(port, *trusting(pki), "--server-name", "keda-gpu-scaler.keda.svc")
-        said = failed(probing(port, *trusting(pki)))
-    assert (result.exit_code, result.output) == (0, ANSWERED)
-    assert "health: the server's certificate is for another name: --server-name says" in said
-
-
-def test_a_certificate_of_another_ca_is_named(pki: Pki) -> None:
-    with scalers.serving(Scaler(), credentials(pki.other.issue_cert("127.0.0.1"))) as port:
-        said = failed(probing(port, *trusting(pki)))
-    assert "health: the server's certificate is of no CA in --ca-file (UNAVAILABLE: " in said
-
-
-def test_an_expired_certificate_is_named(pki: Pki) -> None:
-    leaf = certificates.expired(pki.ca, "127.0.0.1")
-    with scalers.serving(Scaler(), credentials(leaf)) as port:
-        assert "health: the server's certificate has expired (" in failed(
-            probing(port, *trusting(pki))
-        )
-
-
-def test_plaintext_against_tls_is_named_and_the_other_way_round(pki: Pki) -> None:
-    with scalers.serving(Scaler(), credentials(pki.ca.issue_cert("127.0.0.1"))) as port:
-        assert "where it speaks TLS, give --ca-file (" in failed(probing(port))
-    with scalers.serving(Scaler()) as port:
-        said = failed(probing(port, *trusting(pki)))
-    assert "health: the server speaks no TLS: leave --ca-file out (" in said
-
-
-@pytest.mark.parametrize("shows", [False, True])
-def test_a_client_certificate_that_is_missing_or_unknown_is_named(pki: Pki, *, shows: bool) -> None:
-    flags = showing(pki, pki.other) if shows else ()
-    with scalers.serving(Scaler(), credentials(pki.ca.issue_cert("127.0.0.1"), pki.ca)) as port:
-        said = failed(probing(port, *trusting(pki), *flags))
-    assert "where it asks for client certificates, --cert-file and --key-file have to be" in said
 
 
 def test_a_name_that_nobody_has_is_named() -> None:
@@ -241,20 +166,6 @@ def _copy(one: socket.socket, other: socket.socket) -> None:
     other.shutdown(socket.SHUT_WR)
 
 
-def run_alone(target: str, *flags: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as a process of its own."""
-    command = [sys.executable, "-m", "keda_gpu_scaler", "probe", target, *flags]
-    kept = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
-    return subprocess.run(
-        command,
-        env=kept | environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_SECONDS,
-    )
-
-
 def test_a_proxy_of_the_environment_is_used() -> None:
     asked: list[bytes] = []
     with scalers.serving(Scaler()) as port, socket.create_server(("127.0.0.1", 0)) as listener:
@@ -265,10 +176,3 @@ def test_a_proxy_of_the_environment_is_used() -> None:
         relay.join(PATIENCE_SECONDS)
     assert (done.returncode, done.stdout, done.stderr) == (0, ANSWERED, "")
     assert asked[0].startswith(b"CONNECT keda-gpu-scaler.keda.svc:6000 HTTP/1.1\r\n")
-
-
-def test_people_are_told_one_line_and_not_what_the_library_writes(pki: Pki) -> None:
-    with scalers.serving(Scaler(), credentials(pki.other.issue_cert("127.0.0.1"))) as port:
-        done = run_alone(f"127.0.0.1:{port}", *trusting(pki))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert len(done.stderr.splitlines()) == 1

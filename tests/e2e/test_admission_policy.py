@@ -5,100 +5,24 @@ refuses too much would keep people from scaling at all.
 """
 
 import json
-import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import lightkube
 import pytest
 import pytest_asyncio
 from lightkube import ApiError, codecs
-from lightkube.resources.core_v1 import Namespace
 from lightkube.types import PatchType
 
 from keda_gpu_scaler import errors, spec, trigger
 from tests.chart import charts
 from tests.e2e import manifests
+from tests.e2e.gate import Gate, open_gate
 from tests.e2e.resources import ScaledObject
-from tests.processes import until
+from tests.e2e.wrong_triggers import SOUND, WRONG
 from tests.test_examples import ADDRESS, EXAMPLES, read
 from tests.triggers import access
-
-SOUND = {"workload": "bert", "threshold": "70"}
-
-
-class Gate(NamedTuple):
-    """A namespace whose scaler has the policy."""
-
-    client: lightkube.AsyncClient
-    namespace: str
-
-    @property
-    def address(self) -> str:
-        """Where the release's Service is."""
-        return f"{charts.RELEASE}.{self.namespace}.svc:6000"
-
-    def scaled_object(self, *metadata: dict[str, str], **fields: str) -> dict[str, Any]:
-        """Return a ScaledObject with a trigger for each of these metadata."""
-        triggers = [
-            {"type": "external", "metadata": {"scalerAddress": self.address} | one} | fields
-            for one in metadata
-        ]
-        return {
-            "apiVersion": "keda.sh/v1alpha1",
-            "kind": "ScaledObject",
-            "metadata": {"namespace": self.namespace, "name": f"so-{uuid.uuid4().hex[:8]}"},
-            "spec": {"scaleTargetRef": {"name": "bert"}, "triggers": triggers},
-        }
-
-    async def refusal(self, document: dict[str, Any]) -> str | None:
-        """Return what the API server says against an object; None when it would take it."""
-        try:
-            await self.client.create(codecs.from_dict(document), dry_run=True)
-        except ApiError as error:
-            return str(error.status.message)
-        return None
-
-
-@asynccontextmanager
-async def open_gate(kubeconfig: Path, namespace: str, **values: str) -> AsyncIterator[Gate]:
-    """Install the policy for a release in a namespace of its own, until the block ends."""
-    configuration = lightkube.KubeConfig.from_file(kubeconfig)
-    client = lightkube.AsyncClient(configuration, field_manager="e2e", trust_env=False)
-    gate = Gate(client, namespace)
-    policy = _policy(namespace, {"admissionPolicy.enabled": "true", **values})
-    try:
-        await client.apply(codecs.from_dict(manifests.namespace(namespace)))
-        for each in policy:
-            await client.apply(codecs.from_dict(each), force=True)
-        await _until_it_refuses(gate)
-        yield gate
-    finally:
-        for each in policy:
-            await client.delete(type(codecs.from_dict(each)), each["metadata"]["name"])
-        await client.delete(Namespace, namespace)
-        await client.close()
-
-
-def _policy(namespace: str, values: dict[str, str]) -> list[charts.Object]:
-    """Return the policy and its binding, as the chart makes them."""
-    flags = [f"--set={key}={value}" for key, value in values.items()]
-    found = charts.objects(charts.template(*flags, namespace=namespace))
-    policy = [one for one in found if one["kind"].startswith("ValidatingAdmissionPolicy")]
-    assert len(policy) == 2
-    return policy
-
-
-async def _until_it_refuses(gate: Gate) -> None:
-    """Wait until the API server has read the policy, which it does some time after it took it."""
-
-    async def refuses() -> bool:
-        return "keda-gpu-scaler: " in str(await gate.refusal(gate.scaled_object({})))
-
-    await until(refuses, 30, "the policy is enforced")
 
 
 @pytest_asyncio.fixture
@@ -106,77 +30,6 @@ async def gate(kubeconfig: Path, lab_name: str) -> AsyncIterator[Gate]:
     """A namespace whose scaler has the policy."""
     async with open_gate(kubeconfig, lab_name) as opened:
         yield opened
-
-
-WRONG: dict[str, tuple[dict[str, str], str]] = {
-    "unknown key": (
-        {**SOUND, "activationTreshold": "5"},
-        '"activationTreshold": unknown key; known are workload, namespace,',
-    ),
-    "unknown key from the environment": (
-        {**SOUND, "tresholdFromEnv": "X"},
-        '"tresholdFromEnv": unknown key',
-    ),
-    "no workload": (
-        {"threshold": "70"},
-        "workload: not given; expected [kind/]name such as deployment/bert",
-    ),
-    "no threshold": (
-        {"workload": "bert"},
-        "threshold: not given; expected the target per replica, such as 70",
-    ),
-    "a word for a number": (
-        {**SOUND, "threshold": "seventy"},
-        'threshold: "seventy"; expected a number above 0 without a unit, such as 70',
-    ),
-    "a number that is infinite": (
-        {**SOUND, "threshold": "1e999"},
-        'threshold: "1e999"; expected a number above 0',
-    ),
-    "digits without an end": (
-        {**SOUND, "threshold": "9" * 400},
-        '9"; expected a number above 0',
-    ),
-    "lines for a number": (
-        {**SOUND, "threshold": "70\n%"},
-        'threshold: "70 %"; expected a number above 0',
-    ),
-    "a unit": ({**SOUND, "threshold": "70%"}, 'threshold: "70%"; expected a number'),
-    "not above zero": ({**SOUND, "threshold": "0"}, 'threshold: "0"; expected a number above 0'),
-    "a level below zero": (
-        {**SOUND, "activationThreshold": "-1"},
-        'activationThreshold: "-1"; expected a number from 0',
-    ),
-    "a duration without a unit": (
-        {**SOUND, "window": "120"},
-        'window: "120"; expected a duration such as 30s, 2m or 1h30m',
-    ),
-    "an empty duration": ({**SOUND, "warmup": " "}, 'warmup: " "; expected a duration'),
-    "an unknown signal": (
-        {**SOUND, "signal": "utilisation"},
-        'signal: "utilisation"; expected one of utilization, memory,',
-    ),
-    "an unknown answer": (
-        {**SOUND, "onUnknown": "0"},
-        'onUnknown: "0"; expected one of hold, error, zero',
-    ),
-    "a percentage that nothing exceeds": (
-        {**SOUND, "threshold": "95"},
-        'threshold: "95"; expected at most 90 for a percentage',
-    ),
-    "no level for memory": (
-        {**SOUND, "signal": "memory"},
-        "activationThreshold: not given; required for this signal",
-    ),
-    "no level for a query": (
-        {"query": "x", "threshold": "7"},
-        "activationThreshold: not given; required for this signal",
-    ),
-    "a demand without a query": (
-        {**SOUND, "demandThreshold": "5"},
-        "demandQuery: not given; expected it beside the other keys of a demand",
-    ),
-}
 
 
 async def test_each_mistake_is_refused_in_words_that_name_key_value_and_what_was_expected(
