@@ -49,10 +49,12 @@ class Server(uvicorn.Server):
         self._handshakes = handshakes
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wait for answers, and not for clients that have asked nothing yet."""
+        """Wait for answers, and for nobody who has asked nothing yet or does not read."""
         if self._handshakes is not None:
             self._handshakes.abort()
         await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

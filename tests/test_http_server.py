@@ -145,6 +145,23 @@ async def test_whoever_does_not_read_the_answer_is_not_waited_for() -> None:
         await sent.wait()
 
 
+async def test_the_end_does_not_wait_for_whoever_does_not_read() -> None:
+    begun, size = asyncio.Event(), 64 * 2**20
+
+    async def large(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        begun.set()
+        await send({"type": "http.response.body", "body": b" " * size, "more_body": True})
+
+    async with contextlib.AsyncExitStack() as stack:
+        async with serving(Bounds(shutdown_seconds=1), large) as port:
+            reader, ask = await stack.enter_async_context(connected(port))
+            ask.write(GET)
+            await begun.wait()
+        with contextlib.suppress(ConnectionResetError):
+            assert len(await reader.read()) < size
+
+
 class Rotating:
     """The certificate that a server shows at the moment."""
 
