@@ -299,7 +299,7 @@ async def test_with_a_certificate_grpc_speaks_tls_and_shows_when_it_expires(
 
 async def _expiry(client: httpx.AsyncClient) -> float:
     page = (await client.get("/metrics")).text
-    (value,) = re.findall(r'_expiry_timestamp_seconds{server="grpc"} (\S+)', page)
+    (value,) = re.findall(r'_expiry_timestamp_seconds{kind="server",server="grpc"} (\S+)', page)
     return float(value)
 
 
