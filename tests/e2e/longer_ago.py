@@ -17,10 +17,16 @@ _GPU = '{{__name__=~"DCGM_FI_.*",namespace="{namespace}"}}'
 async def ready_since(lab: Lab, seconds: float) -> None:
     """Have every pod of a lab Ready for this long, with its GPUs as they are now all the time."""
     began = time.time() - seconds
-    await lab.prometheus.wait_for(_GPU.format(namespace=lab.name))
+    await lab.wait(lambda: _all_are_shown(lab), 30, "every pod shows its GPUs")
     await lab.prometheus.write([await _earlier(lab, each, began) for each in await _shown(lab)])
     async for pod in lab.client.list(Pod, namespace=lab.name):
         await _backdate(lab, pod, dt.datetime.fromtimestamp(began, dt.UTC))
+
+
+async def _all_are_shown(lab: Lab) -> bool:
+    """Tell whether no pod waits for its first scrape: what is not shown has no past."""
+    pods = {pod.metadata.name async for pod in lab.client.list(Pod, namespace=lab.name)}  # type: ignore[union-attr] # a listed object has it
+    return bool(pods) and pods <= {each.get("pod") for each in await _shown(lab)}
 
 
 async def _shown(lab: Lab) -> list[dict[str, str]]:

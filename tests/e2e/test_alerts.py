@@ -1,43 +1,51 @@
-"""What the documentation calls worth an alert becomes one, and Alertmanager has it."""
+"""The chart's alerts about missing data are raised when data is missing, and Alertmanager has them.
 
-import re
+They come at once here: how long each waits is proved by the cases that promtool runs.
+"""
 
-from tests.e2e.alertmanager import Alertmanager, rule
+from collections.abc import Iterator
+
+import yaml
+
+from tests.chart.charts import CHART
+from tests.e2e.alertmanager import Alertmanager, Rule, rule
 from tests.e2e.lab import Lab
-from tests.e2e.programs import ROOT
 from tests.e2e.relay import Door
 from tests.e2e.under_load import REPLICAS, SHORT_MAX_AGE, node_of_some, run_under_load
 
-SOURCE_DOWN = "keda_gpu_scaler_source_up == 0"
-UNKNOWN = 'keda_gpu_scaler_trigger_state{state="unknown"} == 1'
-PARTIAL = 'keda_gpu_scaler_trigger_state{state="partial"} == 1'
+SOURCE_DOWN = "KedaGpuScalerSourceDown"
+UNKNOWN = "KedaGpuScalerLoadUnknown"
+PARTIAL = "KedaGpuScalerLoadPartial"
 
 
-def _documented() -> list[str]:
-    _, _, section = (ROOT / "docs" / "metrics.md").read_text().partition("## Worth an alert")
-    return re.findall("^    (.+)$", section, re.MULTILINE)
+def _rules() -> Iterator[Rule]:
+    """Yield the chart's rules about missing data, each without its wait."""
+    groups = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"]
+    for each in (one for group in groups for one in group["rules"]):
+        if each["alert"] in (SOURCE_DOWN, UNKNOWN, PARTIAL):
+            yield rule(each["alert"], each["expr"])
 
 
 async def _watch_the_scaler(lab: Lab, alertmanager: Alertmanager) -> None:
-    """Let the lab's Prometheus scrape the scaler and judge it by the documented expressions."""
-    lab.prometheus.sections = alertmanager.sections(rule(each, each) for each in _documented())
+    """Let the lab's Prometheus scrape the scaler and judge it by the chart's rules."""
+    lab.prometheus.sections = alertmanager.sections(_rules())
     scaler = {"job_name": "scaler", "static_configs": [{"targets": [lab.scaler.http_address]}]}
     await lab.prometheus.reload([*lab.prometheus.scrape_configs, scaler])
     await lab.prometheus.wait_for('keda_gpu_scaler_trigger_state{state="measured"} == 1')
 
 
-async def _fires(lab: Lab, alertmanager: Alertmanager, *expressions: str) -> None:
+async def _fires(lab: Lab, alertmanager: Alertmanager, *names: str) -> None:
     """Wait until exactly these alerts are with Alertmanager."""
 
     async def exactly() -> bool:
         fired = await alertmanager.alerts()
         lab.timeline.see("alertmanager", "has", sorted(alert["alertname"] for alert in fired))
-        return {alert["alertname"] for alert in fired} == set(expressions)
+        return {alert["alertname"] for alert in fired} == set(names)
 
-    await lab.wait(exactly, 60, f"Alertmanager has {expressions}")
+    await lab.wait(exactly, 60, f"Alertmanager has {names}")
 
 
-async def test_data_that_is_missing_raises_the_documented_alerts_until_it_is_back(
+async def test_data_that_is_missing_raises_the_charts_alerts_until_it_is_back(
     lab: Lab, alertmanager: Alertmanager
 ) -> None:
     await run_under_load(lab, **SHORT_MAX_AGE)
