@@ -49,6 +49,17 @@ class Cost:
         return self.queries / self.seconds
 
     @property
+    def scaler_percent(self) -> float:
+        """The scaler's processor time, in percent of one core.
+
+        Raises:
+            ValueError: the scaler was not asked.
+        """
+        if self.scaler_cpu_seconds is None:
+            raise ValueError("the scaler was not asked: it used nothing that could be compared")
+        return 100 * self.scaler_cpu_seconds / self.seconds
+
+    @property
     def ratio(self) -> float:
         """The queries, next to what KEDA's own trigger sends in the same time."""
         return self.queries_per_second / schedule.queries_per_second(self.triggers)

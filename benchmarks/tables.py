@@ -8,7 +8,6 @@ from benchmarks import ghz, schedule, throughput, waking
 from benchmarks.comparison import Ratio
 from benchmarks.evidence import Asked
 from benchmarks.ghz import Run
-from benchmarks.processes import Memory
 from benchmarks.queries import Cost
 from benchmarks.streams import Held
 from benchmarks.tls import Secured
@@ -77,11 +76,11 @@ def of_sizes(costs: Sequence[Cost]) -> Table:
         title="What one scaler needs",
     )
     for cost in costs:
-        percent = 100 * (cost.scaler_cpu_seconds or 0) / cost.seconds
-        memory = cost.memory or Memory(0, 0)
-        sizes = (f"{size / _MIB:.0f}" for size in (memory.resident_bytes, memory.peak_bytes))
-        start = f"{cost.start_cpu_seconds or 0:.1f}"
-        table.add_row(f"{cost.triggers}", f"{percent:.1f}", *sizes, start)
+        if cost.memory is None or cost.start_cpu_seconds is None:
+            raise ValueError(f"the scaler was not measured for {cost.triggers} triggers")
+        sizes = (cost.memory.resident_bytes, cost.memory.peak_bytes)
+        needs = (f"{cost.scaler_percent:.1f}", *(f"{size / _MIB:.0f}" for size in sizes))
+        table.add_row(f"{cost.triggers}", *needs, f"{cost.start_cpu_seconds:.1f}")
     return table
 
 
@@ -109,9 +108,9 @@ def of_streams(held: Held, costs: Sequence[Cost]) -> Table:
         asked = f"{60 * used.queries / used.seconds:.0f}"
         table.add_row(name, f"{streams}", f"{used.percent:.2f}", asked)
     for cost in costs:
-        percent = 100 * (cost.scaler_cpu_seconds or 0) / cost.seconds
+        polled = f"the scaler, polled about {cost.triggers}"
         asked = f"{60 * cost.queries_per_second:.0f}"
-        table.add_row(f"the scaler, polled about {cost.triggers}", "0", f"{percent:.2f}", asked)
+        table.add_row(polled, "0", f"{cost.scaler_percent:.2f}", asked)
     return table
 
 

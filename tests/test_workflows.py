@@ -1,8 +1,6 @@
 """The workflows of the forge, read: what they may do, what they run, and whose code that is."""
 
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.chart import charts
 from tests.test_docs import ROOT
 
 FOLDER = ROOT / ".github"
@@ -56,11 +55,8 @@ def scripts() -> list[str]:
 
 
 def test_actionlint_has_nothing_to_say() -> None:
-    program = shutil.which(os.environ.get("ACTIONLINT") or ROOT / ".cache" / "bin" / "actionlint")
-    assert program, "tests need actionlint: run `make tools`, or name one in ACTIONLINT"
-    done = subprocess.run(
-        [program, "-no-color", *map(str, WORKFLOWS)], capture_output=True, text=True, check=False
-    )
+    words = [charts.built("actionlint"), "-no-color", *map(str, WORKFLOWS)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
 

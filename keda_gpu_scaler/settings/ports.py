@@ -99,7 +99,7 @@ class PortSettings(BaseModel):
             try:
                 tokens.held_by(file, _TOKEN_FILE)
             except errors.SettingsError as error:
-                raise ValueError("a file that holds one token of visible ASCII") from error
+                raise ValueError(tokens.EXPECTED) from error
         return file
 
     @field_validator("grpc_key_file", "http_key_file", "grpc_client_ca_file")

@@ -8,6 +8,9 @@ from pydantic import SecretStr
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import endpoints
 
+EXPECTED = "a file that holds one token of visible ASCII"
+"""What a setting that names such a file wants."""
+
 
 def of(token: SecretStr | None, path: Path | None, name: str) -> Callable[[], str] | None:
     """Return what returns the token of the moment, or raises SettingsError; None: there is none.

@@ -41,11 +41,10 @@ class WebhookSettings(BaseModel):
         Raises:
             errors.SettingsError: there is none, or its file cannot be read.
         """
-        if self.token_file is not None:
-            return tokens.held_by(self.token_file, "the webhook's token file")
-        if self.token is None:
+        read = tokens.of(self.token, self.token_file, "the webhook's token file")
+        if read is None:
             raise errors.SettingsError("the webhook has no token")
-        return self.token.get_secret_value()
+        return read()
 
     @model_validator(mode="after")
     def _one_token(self) -> Self:
@@ -57,7 +56,5 @@ class WebhookSettings(BaseModel):
             try:
                 self.secret()
             except errors.SettingsError as error:
-                raise conflict(
-                    "a file that holds one token of visible ASCII", "token_file"
-                ) from error
+                raise conflict(tokens.EXPECTED, "token_file") from error
         return self

@@ -10,6 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from keda_gpu_scaler.telemetry import metrics
+from keda_gpu_scaler.telemetry.families import gauge
 
 
 class Certificates(Collector):
@@ -24,9 +25,9 @@ class Certificates(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield the one family."""
-        metric = metrics.CERTIFICATE_EXPIRY
-        family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
-        for server, expiries in list(self._expiries.items()):
-            for kind, expires_at in expiries().items():
-                family.add_metric((server, kind), expires_at)
-        yield family
+        samples = (
+            ((server, kind), expires_at)
+            for server, expiries in list(self._expiries.items())
+            for kind, expires_at in expiries().items()
+        )
+        yield gauge(metrics.CERTIFICATE_EXPIRY, samples)

@@ -84,7 +84,7 @@ def refusal(*flags: str, release: str = RELEASE) -> str:
 def run(program: str, *words: str) -> str:
     """Run a program to its end, with no cluster in reach, and return its output."""
     finished = subprocess.run(
-        [_program(program), *words],
+        [built(program), *words],
         capture_output=True,
         check=True,
         text=True,
@@ -94,7 +94,7 @@ def run(program: str, *words: str) -> str:
     return finished.stdout
 
 
-def _program(name: str) -> str:
+def built(name: str) -> str:
     """Return the one that the environment names in capitals, else what `make tools` made."""
     found = shutil.which(os.environ.get(name.upper()) or ROOT / ".cache" / "bin" / name)
     assert found, f"tests need {name}: run `make tools`, or name one in {name.upper()}"

@@ -35,6 +35,8 @@ _LIFE_SECONDS = 600
 """Of what is kept running in the background, if nobody ends it."""
 _TOOLS = ("helm", "grpcurl")
 _SHOWS_SOMETHING_SECONDS = 30.0
+_LINE_BYTES = 2**16
+"""What asyncio reads as a line unless it is told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Shell:
             within_seconds: it is killed then, and its status is 124.
             typed: what it reads from its standard input.
         """
-        process = await self._start(f"set -e\n{command}", within_seconds)
+        process = await self.bash("-c", f"set -e\n{command}", within_seconds=within_seconds)
         output, _ = await process.communicate(typed.encode())
         return Done(command, process.returncode or 0, output.decode(errors="replace"))
 
@@ -84,7 +86,7 @@ class Shell:
 
     async def keep(self, command: str) -> str:
         """Leave a command running, as in another terminal, and return the first line it shows."""
-        process = await self._start(f"exec {command}", _LIFE_SECONDS)
+        process = await self.bash("-c", f"exec {command}", within_seconds=_LIFE_SECONDS)
         self._kept.append(process)
         assert process.stdout is not None
         async with asyncio.timeout(_SHOWS_SOMETHING_SECONDS):
@@ -97,17 +99,26 @@ class Shell:
                 os.killpg(process.pid, signal.SIGKILL)
             await process.communicate()
 
-    async def _start(self, script: str, within_seconds: float) -> asyncio.subprocess.Process:
+    async def bash(
+        self, *words: str, within_seconds: float, line_bytes: int = _LINE_BYTES
+    ) -> asyncio.subprocess.Process:
+        """Start a bash that leads a group of its own, with both of its streams in one.
+
+        Args:
+            words: its arguments.
+            within_seconds: it ends after this time at the latest.
+            line_bytes: the longest line that can be read from it.
+        """
         return await asyncio.create_subprocess_exec(
             *bounded(within_seconds),
             "bash",
-            "-c",
-            script,
+            *words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             env=dict(self.environment),
             cwd=self.directory,
+            limit=line_bytes,
             start_new_session=True,
         )
 

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from tests.e2e.shell import Done, Shell
-from tests.processes import bounded
 
 _LIFE_SECONDS = 900
 _LINE_BYTES = 1024 * 1024
@@ -61,17 +60,7 @@ class Terminal:
 @contextlib.asynccontextmanager
 async def terminal(shell: Shell) -> AsyncIterator[Terminal]:
     """Open one beside a shell, with its environment; it ends with the block."""
-    process = await asyncio.create_subprocess_exec(
-        *bounded(_LIFE_SECONDS),
-        "bash",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=dict(shell.environment),
-        cwd=shell.directory,
-        limit=_LINE_BYTES,
-        start_new_session=True,
-    )
+    process = await shell.bash(within_seconds=_LIFE_SECONDS, line_bytes=_LINE_BYTES)
     assert process.stdin is not None
     process.stdin.write(_PREPARED.encode())
     try:

@@ -6,7 +6,6 @@ them; their operators do not run.
 """
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -26,9 +25,8 @@ VALUES = "values.yaml"
 
 def kubectl(kubeconfig: Path, *words: str, manifests: str = "") -> str:
     """Run kubectl to its end, and return what it says; fail with its complaint if it has one."""
-    program = os.environ.get("KUBECTL", charts.ROOT / ".cache" / "bin" / "kubectl")
     finished = subprocess.run(
-        [program, f"--kubeconfig={kubeconfig}", *words],
+        [charts.built("kubectl"), f"--kubeconfig={kubeconfig}", *words],
         input=manifests,
         capture_output=True,
         check=False,
