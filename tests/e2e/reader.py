@@ -79,10 +79,16 @@ async def reader(
         yield Reader(shell, opened, scenes or {})
 
 
-async def prints(lab: Lab, shell: Shell, command: str, words: str) -> None:
+async def prints(
+    lab: Lab,
+    shell: Shell,
+    command: str,
+    words: str,
+    within_seconds: float = _PRINTED_WITHIN_SECONDS,
+) -> None:
     """Wait until a command prints these words."""
 
     async def printed_them() -> bool:
         return words in (await shell.run(command)).output
 
-    await lab.wait(printed_them, _PRINTED_WITHIN_SECONDS, f"{command} prints {words!r}")
+    await lab.wait(printed_them, within_seconds, f"{command} prints {words!r}")

@@ -19,6 +19,12 @@ from tests.processes import until
 
 pytestmark = [pytest.mark.xdist_group("pages"), pytest.mark.usefixtures("uninstalled")]
 LONG_AGO_SECONDS = 300
+COUNTED_WITHIN_SECONDS = 150
+"""From the moment pods are Ready to the moment their load counts, by the usual settings.
+
+A snapshot that comes before the pods are given a past is remembered: they count from 30 s after it,
+the `collection` of their exporter, at a step of 15 s, and the HPA has to have asked.
+"""
 REQUESTS = 40
 """As the page says."""
 
@@ -76,4 +82,4 @@ async def _minutes_go_by(lab: Lab, shell: Shell) -> None:
     """Let the pods have been Ready for so long that their load counts."""
     await ready_since(lab, LONG_AGO_SECONDS)
     target = "kubectl get hpa -n inference keda-hpa-bert | grep -o '[1-9][0-9]*m*/70'"
-    await prints(lab, shell, target, "/70")
+    await prints(lab, shell, target, "/70", COUNTED_WITHIN_SECONDS)
