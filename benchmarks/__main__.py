@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import evidence, ghz, queries, report, streams, throughput, tls
-from tests import prometheus
+from benchmarks import evidence, queries, report, streams, throughput, tls
+from tests import programs
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
@@ -31,8 +31,7 @@ def main(  # noqa: PLR0913 - each argument is one option
     held: Annotated[int, typer.Option(min=4, help="How many streams to hold open.")] = 1000,
 ) -> None:
     """Measure GetMetrics against an echo server, and what questions and open streams cost."""
-    ghz.binary()
-    prometheus.PrometheusServer.binary()
+    programs.build(("ghz", "prometheus"))
     counts = sorted(triggers or [10, 100, 1000])
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         measuring = _measure(Path(directory), _Plan(rounds, requests, counts, seconds, pods, held))

@@ -5,8 +5,6 @@ A report with anything but OK in it is an error: then the answers were not the o
 
 import asyncio
 import json
-import os
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import grpc
 from google.protobuf.json_format import MessageToDict
 
 from benchmarks.world import Trigger
+from tests import programs
 
 _ROOT = Path(__file__).parents[1]
 PROTO = _ROOT / "proto" / "externalscaler.proto"
@@ -52,16 +51,6 @@ class Run:
     requests: int
     requests_per_second: float
     p99_seconds: float
-
-
-def binary() -> str:
-    """Return the ghz to run: GHZ, else what `make tools` built, else the PATH's."""
-    named = os.environ.get("GHZ")
-    built = _ROOT / ".cache" / "bin" / "ghz"
-    found = shutil.which(named) if named else shutil.which(built) or shutil.which("ghz")
-    if found is None:
-        raise GhzError("no ghz: run `make tools`, or name a binary in the environment variable GHZ")
-    return found
 
 
 def write_calls(path: Path, triggers: Iterable[Trigger]) -> None:
@@ -116,7 +105,7 @@ def _command(address: str, calls: Path, requests: int, trust: Trust | None) -> S
     else:
         secured = [f"--cacert={trust.ca}", f"--cert={trust.cert}", f"--key={trust.key}"]
     return (
-        binary(),
+        programs.path("ghz"),
         *secured,
         f"--proto={PROTO}",
         f"--call={CALL}",

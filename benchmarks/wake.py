@@ -22,8 +22,10 @@ from rich.console import Console
 
 from benchmarks import demand, processes, report, schedule, waking, world
 from benchmarks.waking import Sleeper, Woken
+from tests import programs
 from tests.e2e import keda, manifests
 from tests.e2e.cluster import Cluster
+from tests.e2e.programs import CLUSTER
 from tests.e2e.resources import ScaledObject
 from tests.e2e.watching import again
 from tests.processes import until
@@ -47,7 +49,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Of the moments when demand appears.")] = 1,
 ) -> None:
     """Measure how long the first replica takes, by KEDA's own trigger and by ours."""
-    PrometheusServer.binary()
+    programs.build((*CLUSTER, "prometheus"))
     moments = waking.moments(rounds, seconds, seed)
     with tempfile.TemporaryDirectory(prefix="bench-") as name, _cluster(Path(name)) as cluster:
         found = asyncio.run(measure(cluster.kubeconfig, Path(name), moments))

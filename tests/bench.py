@@ -61,14 +61,17 @@ class Bench:
 
     async def landed(self) -> None:
         """Wait until no fetch is under way."""
-        flights = [
-            task
-            for task in asyncio.all_tasks()
-            if task.get_name().startswith(("fetch ", "demand-"))
-        ]
-        if flights:
-            await asyncio.wait(flights)
+        await landed()
 
     def of(self, kind: type[FactT]) -> list[FactT]:
         """Return the facts of one kind."""
         return [fact for fact in self.seen if isinstance(fact, kind)]
+
+
+async def landed() -> None:
+    """Wait until no fetch of any evaluator is under way."""
+    flights = [
+        task for task in asyncio.all_tasks() if task.get_name().startswith(("fetch ", "demand-"))
+    ]
+    if flights:
+        await asyncio.wait(flights)

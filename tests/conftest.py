@@ -1,19 +1,102 @@
-"""What every test shares: a real Prometheus on demand, and no task left behind."""
+"""What every test shares: which tests run, a real Prometheus on demand, and no task left behind.
+
+A test that runs a program which is not Python says so, by a fixture below or by its marker:
+
+    @pytest.mark.needs("helm")
+
+`make test` leaves such tests out, except where all that they need is a Prometheus that the
+environment names or that is on the PATH. `make test-servers` (`--servers`) runs them and no others,
+and builds first what the chosen ones need and what is not at hand.
+"""
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 import pytest_asyncio
 
-from tests.prometheus import KINDS, PrometheusServer, chosen
+from tests import programs
+from tests.prometheus import KINDS, PrometheusServer, each
 
+_NEEDED = pytest.StashKey[frozenset[str]]()
+_LEFT_OUT = pytest.StashKey[Counter[str]]()
+_LEFT_OUT_BY_WORKER = "left_out"
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice between the tests that are Python only and the others."""
+    parser.addoption(
+        "--servers",
+        action="store_true",
+        help="run the tests that need real servers and programs, and no others",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of one kind, and remember how many of the other were left out."""
+    for item in items:
+        item.stash[_NEEDED] = _needed(item)
+    if config.getoption("--servers"):
+        left = [item for item in items if not item.stash[_NEEDED]]
+    else:
+        prometheus = programs.PROGRAMS["prometheus"]
+        at_hand = {prometheus.name} if prometheus.at_hand() else set()
+        left = [item for item in items if not item.stash[_NEEDED] <= at_hand]
+        # "tests" is no program: the tests themselves, each counted once.
+        config.stash[_LEFT_OUT] = Counter(
+            name for item in left for name in ("tests", *item.stash[_NEEDED])
+        )
+    config.hook.pytest_deselected(items=left)
+    absent = set(left)
+    items[:] = [item for item in items if item not in absent]
+
+
+def _needed(item: pytest.Item) -> frozenset[str]:
+    """Return the names of the programs that a test runs."""
+    named = {name for marker in item.iter_markers("needs") for name in marker.args}
+    chosen_kinds = getattr(getattr(item, "callspec", None), "params", {})
+    if "prometheus" in getattr(item, "fixturenames", ()) and "prometheus" not in chosen_kinds:
+        named.add(PrometheusServer.PROGRAM)
+    if unknown := named - programs.PROGRAMS.keys():
+        message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tests/programs.py"
+        raise pytest.UsageError(message)
+    return frozenset(named)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what the chosen tests need; with pytest-xdist, one worker does for all."""
+    if session.config.option.collectonly:
+        return
+    programs.build({name for item in session.items for name in item.stash.get(_NEEDED, ())})
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_LEFT_OUT_BY_WORKER] = dict(session.config.stash.get(_LEFT_OUT, {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - xdist has no types
+    """Take over what a worker has left out: every worker collects the same."""
+    node.config.stash[_LEFT_OUT] = Counter(node.workeroutput.get(_LEFT_OUT_BY_WORKER, {}))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say how many tests there are besides, what they need, and how they are run."""
+    left = config.stash.get(_LEFT_OUT, Counter())
+    if tests := left.pop("tests", 0):
+        terminalreporter.write_line(
+            f"left out, because they need {', '.join(sorted(left))}: {tests}"
+            " (make test-servers runs them)"
+        )
 
 
 @pytest_asyncio.fixture
@@ -27,7 +110,7 @@ async def prometheus(
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=chosen())
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=each())
 async def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[PrometheusServer]:

@@ -46,7 +46,6 @@ class InfluxdbServer(Server):
     """One InfluxDB process with an empty database."""
 
     PROGRAM: ClassVar[str] = "influxd"
-    BUILT: ClassVar[str] = ".cache/servers/influxd"
     READY: ClassVar[str] = "/ping"
 
     asks_who: bool = False

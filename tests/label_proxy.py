@@ -5,14 +5,12 @@ async with LabelProxy(prometheus.url) as proxy:
 """
 
 import asyncio
-import os
-import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Self
 
 import httpx
 
+from tests import programs
 from tests.processes import bounded, free_port, until
 
 READY_WITHIN_SECONDS = 10.0
@@ -21,10 +19,6 @@ LIFE_SECONDS = 600.0
 """As that of the Prometheus behind it."""
 NAMED_BY_PARAMETER = ("-query-param", "namespace")
 NAMED_BY_HEADER = ("-header-name", "X-Namespace")
-_MISSING = (
-    "tests need prom-label-proxy: run `make tools`, or name a binary in the environment variable"
-    " PROM_LABEL_PROXY"
-)
 
 
 @dataclass(slots=True)
@@ -45,7 +39,7 @@ class LabelProxy:
         """Start it and wait until it answers."""
         self._process = await asyncio.create_subprocess_exec(
             *bounded(LIFE_SECONDS),
-            binary(),
+            programs.path("prom-label-proxy"),
             *("-label", "namespace", "-upstream", self.upstream),
             *("-insecure-listen-address", f"127.0.0.1:{self.port}"),
             *self.flags,
@@ -67,15 +61,3 @@ class LabelProxy:
                 return (await client.get(f"{self.url}/healthz")).is_success
             except httpx.TransportError:
                 return False
-
-
-def binary() -> str:
-    """Return the one to run: PROM_LABEL_PROXY, else what `make tools` built, else the PATH's."""
-    built = Path(__file__).parents[1] / ".cache" / "bin" / "prom-label-proxy"
-    named = os.environ.get("PROM_LABEL_PROXY")
-    found = (
-        shutil.which(named) if named else shutil.which(built) or shutil.which("prom-label-proxy")
-    )
-    if found is None:
-        raise RuntimeError(_MISSING)
-    return found

@@ -36,7 +36,6 @@ class PrometheusServer(Server):
     """One Prometheus process with its data in a directory of the test."""
 
     PROGRAM: ClassVar[str] = "prometheus"
-    BUILT: ClassVar[str] = ".cache/bin/prometheus"
     READY: ClassVar[str] = "/-/ready"
     LATE_SECONDS: ClassVar[float] = 0
     """How far behind the server's answers about now are."""
@@ -133,7 +132,6 @@ class Prometheus2(PrometheusServer):
 
     __slots__ = ()
     PROGRAM = "prometheus-2"
-    BUILT = ".cache/servers/prometheus-2"
 
     def _flags(self) -> list[str]:
         return [flag for flag in super()._flags() if "discovery-reload" not in flag]
@@ -144,7 +142,6 @@ class VictoriaMetrics(PrometheusServer):
 
     __slots__ = ()
     PROGRAM = "victoria-metrics"
-    BUILT = ".cache/servers/victoria-metrics"
     READY = "/health"
     LATE_SECONDS = 30
     LOOKBACK_SECONDS = 22.5
@@ -166,6 +163,7 @@ class VictoriaMetrics(PrometheusServer):
             f"-storageDataPath={self.directory / 'data'}",
             f"-httpListenAddr=127.0.0.1:{self.port}",
             "-loggerLevel=WARN",
+            "-retentionPeriod=100y",
             # Tests write about minutes ago, of which it would remember that there was nothing.
             "-search.disableCache",
         ]
@@ -181,5 +179,10 @@ def chosen() -> list[str]:
     return [name for name in servers.chosen() if name in KINDS]
 
 
-ON_EVERY_SERVER = pytest.mark.parametrize("prometheus", chosen(), indirect=True)
+def each(*, but: str = "") -> list[pytest.ParameterSet]:
+    """Return those but one as parameters, each of which makes a test need its program."""
+    return [pytest.param(name, marks=pytest.mark.needs(name)) for name in chosen() if name != but]
+
+
+ON_EVERY_SERVER = pytest.mark.parametrize("prometheus", each(), indirect=True)
 """Runs a test that has `prometheus` on each: what it claims depends on the server's answers."""

@@ -6,17 +6,16 @@ bounded, and so is the life of the process.
 
 import asyncio
 import os
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
 import httpx
 
+from tests import programs
 from tests.processes import bounded, free_port, until
 
 NAMES = ("prometheus", "prometheus-2", "victoria-metrics", "influxdb")
-ROOT = Path(__file__).parents[1]
 READY_WITHIN_SECONDS = 20.0
 STOPPED_WITHIN_SECONDS = 10.0
 LIFE_SECONDS = 600.0
@@ -37,8 +36,7 @@ class Server:
     """One process with its data in a directory of the test."""
 
     PROGRAM: ClassVar[str]
-    """The program's name; in capitals that of the environment variable which names another."""
-    BUILT: ClassVar[str]
+    """The program's name in `tests/programs.py`."""
     READY: ClassVar[str]
 
     directory: Path
@@ -47,19 +45,6 @@ class Server:
     _client: httpx.AsyncClient = field(
         default_factory=lambda: httpx.AsyncClient(trust_env=False), kw_only=True
     )
-
-    @classmethod
-    def binary(cls) -> str:
-        """Return the program to run: the one the environment names, else what `make tools` made."""
-        variable = cls.PROGRAM.upper().replace("-", "_")
-        found = shutil.which(os.environ.get(variable) or ROOT / cls.BUILT)
-        if found is None:
-            message = (
-                f"tests need {cls.PROGRAM}: run `make tools`, or name a program in the"
-                f" environment variable {variable}"
-            )
-            raise RuntimeError(message)
-        return found
 
     @property
     def url(self) -> str:
@@ -81,7 +66,11 @@ class Server:
         self._configure()
         with self._log_file.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *bounded(LIFE_SECONDS), self.binary(), *self._flags(), stdout=log, stderr=log
+                *bounded(LIFE_SECONDS),
+                programs.path(self.PROGRAM),
+                *self._flags(),
+                stdout=log,
+                stderr=log,
             )
         claim = f"{self.PROGRAM} is ready: {self._log()}"
         await until(self._is_ready, READY_WITHIN_SECONDS, claim)

@@ -71,10 +71,12 @@ def firing(alert: str) -> list[Expected]:
     ]
 
 
+@pytest.mark.needs("promtool")
 def test_promtool_accepts_the_file() -> None:
     promtool("check", "rules", "--lint-fatal", ALERTS)
 
 
+@pytest.mark.needs("promtool")
 def test_every_case_comes_out_as_it_says() -> None:
     promtool("test", "rules", CASES)
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from keda_gpu_scaler import telemetry
@@ -63,6 +64,7 @@ def test_every_metric_it_names_exists() -> None:
     assert named <= {metric.name for metric in telemetry.METRICS}
 
 
+@pytest.mark.needs("helm")
 def test_helm_takes_the_values_on_it(tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(yaml.safe_dump(block("metrics")))
@@ -70,6 +72,7 @@ def test_helm_takes_the_values_on_it(tmp_path: Path) -> None:
     assert {"ServiceMonitor", "PrometheusRule", "ConfigMap"} <= kinds
 
 
+@pytest.mark.needs("helm", "promtool")
 def test_prometheus_takes_the_rules_about_the_certificate_that_the_chart_makes_for_keda(
     tmp_path: Path,
 ) -> None:

@@ -12,8 +12,8 @@ import yaml
 
 from keda_gpu_scaler import facts, settings, trigger
 from keda_gpu_scaler.certificates import CertificateFiles
+from tests import programs
 from tests.certificates import write
-from tests.promises.test_grpcurl import grpcurl
 from tests.service.harness import QUIET, Script, serving
 from tests.test_docs import ROOT
 
@@ -58,6 +58,7 @@ def test_the_authentication_has_every_parameter_of_kedas_and_the_trigger_names_i
     assert NAME in used["metadata"]["scalerAddress"]
 
 
+@pytest.mark.needs("grpcurl")
 async def test_the_command_of_the_page_is_answered(mounted: Path) -> None:
     pair = mounted / "tls.crt", mounted / "tls.key"
     certificate = CertificateFiles("grpc", *pair, mounted / "ca.crt", facts.ignore)
@@ -66,7 +67,7 @@ async def test_the_command_of_the_page_is_answered(mounted: Path) -> None:
         assert f"`-authority {NAME}`" in PAGE
         here = command.replace(f"{NAME}:6000", f"-authority {NAME} localhost:{served.port}")
         process = await asyncio.create_subprocess_exec(
-            *(grpcurl(), *shlex.split(here)),
+            *(programs.path("grpcurl"), *shlex.split(here)),
             cwd=mounted,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

@@ -57,6 +57,7 @@ def container(objects: list[charts.Object]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.needs("helm")
 def test_the_settings_without_the_chart_are_those_that_the_chart_makes_of_its_values(
     installed: list[charts.Object],
 ) -> None:
@@ -79,6 +80,7 @@ def test_those_settings_are_accepted(tmp_path: Path) -> None:
     assert webhook.peers == (given["KEDA_GPU_SCALER_WEBHOOK_PEERS"],)
 
 
+@pytest.mark.needs("helm")
 def test_the_replicas_are_let_to_each_other_as_by_the_chart(
     installed: list[charts.Object],
 ) -> None:
@@ -88,6 +90,7 @@ def test_the_replicas_are_let_to_each_other_as_by_the_chart(
     assert rule in made["spec"]["ingress"]
 
 
+@pytest.mark.needs("helm")
 def test_every_service_on_the_page_is_one_of_the_chart(installed: list[charts.Object]) -> None:
     services = {each["metadata"]["name"]: each for each in installed if each["kind"] == "Service"}
     named = re.findall(r"(dns\+)?https?://([\w-]+)\.keda\.svc:(\d+)", PAGE)

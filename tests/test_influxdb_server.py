@@ -3,10 +3,12 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.influxdb import InfluxdbServer, on_influxdb
 from tests.series import STALE, Series
 
-pytestmark = on_influxdb
+pytestmark = [pytest.mark.needs("influxd"), on_influxdb]
 
 
 def test_it_is_an_influxdb_1() -> None:

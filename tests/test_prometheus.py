@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.prometheus import KINDS, ON_EVERY_SERVER, PrometheusServer, chosen
+from tests import programs
+from tests.prometheus import KINDS, ON_EVERY_SERVER, PrometheusServer, chosen, each
 from tests.series import STALE, Series
 
 HISTORY = Series("load", {"pod": "bert-0"}, [(at, float(at)) for at in range(-60, 0, 15)])
@@ -93,11 +94,11 @@ SAYS = {
 }
 
 
-@pytest.mark.parametrize("name", chosen())
+@pytest.mark.parametrize("name", each())
 def test_a_server_is_the_one_that_it_is_called(name: str) -> None:
     """Or its tests would say nothing about it."""
     asked, answer = SAYS[name]
-    command = [KINDS[name].binary(), asked]
+    command = [programs.path(name), asked]
     shown = subprocess.run(command, capture_output=True, check=True, text=True)
 
     assert (shown.stdout + shown.stderr).lstrip().startswith(answer)
@@ -113,17 +114,8 @@ def test_servers_are_left_out_on_purpose_only(monkeypatch: pytest.MonkeyPatch) -
         chosen()
 
 
+@pytest.mark.needs("prometheus")
 async def test_a_process_that_ends_while_it_starts_shows_its_log(tmp_path: Path) -> None:
     server = PrometheusServer(tmp_path, scrape_configs=[{"no_such_key": 1}])
     with pytest.raises(RuntimeError, match="no_such_key"):
         await server.start()
-
-
-@pytest.mark.parametrize("kind", KINDS.values())
-def test_a_missing_binary_is_an_error_that_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: type[PrometheusServer]
-) -> None:
-    variable = kind.PROGRAM.upper().replace("-", "_")
-    monkeypatch.setenv(variable, str(tmp_path / "absent"))
-    with pytest.raises(RuntimeError, match=f"make tools.* {variable}"):
-        kind.binary()

@@ -66,6 +66,8 @@ def make(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def project(tmp_path: Path) -> Path:
     """A project of the next version, whose chart and manifests are still of the one before."""
     shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "version.sh", tmp_path / "tools")
     (tmp_path / "keda_gpu_scaler").mkdir()
     (tmp_path / "keda_gpu_scaler" / "__init__.py").write_text(
         '"""Doc."""\n\n__version__ = "9.8.7"\n'
@@ -153,6 +155,7 @@ def test_it_is_one_that_python_and_helm_both_understand() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", __version__)
 
 
+@pytest.mark.needs("helm")
 def test_the_chart_is_packed_with_the_image_that_a_release_has_pushed(tmp_path: Path) -> None:
     image = "registry.example/team/keda-gpu-scaler"
     done = make(ROOT, "chart-archive", f"DIST={tmp_path}", f"IMAGE={image}")

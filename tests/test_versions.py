@@ -118,6 +118,7 @@ def commands(page: Path) -> list[str]:
     ]
 
 
+@pytest.mark.needs("helm")
 def test_what_the_upgrade_compares_is_what_helm_makes_of_the_values_without_its_test(
     tmp_path: Path,
 ) -> None:

@@ -2,12 +2,13 @@
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests import programs
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "keda-gpu-scaler"
@@ -84,7 +85,7 @@ def refusal(*flags: str, release: str = RELEASE) -> str:
 def run(program: str, *words: str) -> str:
     """Run a program to its end, with no cluster in reach, and return its output."""
     finished = subprocess.run(
-        [built(program), *words],
+        [programs.path(program), *words],
         capture_output=True,
         check=True,
         text=True,
@@ -92,10 +93,3 @@ def run(program: str, *words: str) -> str:
         env={name: text for name, text in os.environ.items() if name != "KUBECONFIG"},
     )
     return finished.stdout
-
-
-def built(name: str) -> str:
-    """Return the one that the environment names in capitals, else what `make tools` made."""
-    found = shutil.which(os.environ.get(name.upper()) or ROOT / ".cache" / "bin" / name)
-    assert found, f"tests need {name}: run `make tools`, or name one in {name.upper()}"
-    return found

@@ -8,6 +8,7 @@ import re
 import textwrap
 from pathlib import Path
 
+from tests import programs
 from tests.chart import charts, comments, kustomized, schema
 
 PAGE = charts.ROOT / "docs" / "chart.md"
@@ -35,6 +36,7 @@ def golden(case: str) -> Path:
 
 def main() -> None:
     """Write the files; the schema first, since Helm holds the cases to it."""
+    programs.build(("helm", "kubectl"))
     schema.SCHEMA.write_text(schema.text())
     for case in charts.cases():
         golden(case).write_text(manifests(case))

@@ -16,6 +16,8 @@ from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, rules
 from tests.chart import charts
 from tests.triggers import access
 
+pytestmark = pytest.mark.needs("helm")
+
 
 @cache
 def policy() -> dict[str, Any]:

@@ -4,10 +4,13 @@ import os
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.chart import charts, kustomized
 from tests.chart.charts import Object
+
+pytestmark = pytest.mark.needs("helm", "kubectl")
 
 HELM = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 CHECKSUM = "checksum/settings"

@@ -3,6 +3,7 @@
 import tarfile
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.chart import charts
@@ -21,6 +22,7 @@ def test_annotations_are_texts() -> None:
     assert {type(text) for text in CHART["annotations"].values()} == {str}
 
 
+@pytest.mark.needs("helm")
 def test_the_package_has_the_readme_and_no_values_of_tests(tmp_path: Path) -> None:
     charts.run("helm", "package", str(charts.CHART), "--destination", str(tmp_path))
     (archive,) = tmp_path.iterdir()

@@ -7,6 +7,8 @@ from tests import test_alerts, test_dashboard
 from tests.chart import charts, shapes
 from tests.chart.charts import Object
 
+pytestmark = pytest.mark.needs("helm")
+
 MONITORS = {"ServiceMonitor": "endpoints", "PodMonitor": "podMetricsEndpoints"}
 SERVICE_MONITOR, POD_MONITOR = MONITORS
 EACH_MONITOR = pytest.mark.parametrize("kind", MONITORS)

@@ -14,6 +14,8 @@ from tests.chart import charts, shapes
 from tests.chart.charts import Object
 from tests.triggers import access
 
+pytestmark = pytest.mark.needs("helm")
+
 CASES = ["default", "mtls", "cert-manager", "everything"]
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.chart import charts
 
+pytestmark = pytest.mark.needs("helm")
+
 
 def _set(*values: str) -> list[str]:
     return [word for value in values for word in ("--set", value)]

@@ -21,6 +21,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.needs("helm", "kubectl")
 @pytest.mark.parametrize("values", VALUES, ids="-".join)
 def test_values_on_the_page_are_taken(values: object, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
@@ -28,6 +29,7 @@ def test_values_on_the_page_are_taken(values: object, tmp_path: Path) -> None:
     assert charts.template("--values", str(file))
 
 
+@pytest.mark.needs("helm", "kubectl")
 def test_the_scaled_object_on_the_page_is_for_what_the_chart_makes() -> None:
     (document,) = (one for one in BLOCKS if one.get("kind") == "ScaledObject")
     (external,) = document["spec"]["triggers"]
@@ -38,6 +40,7 @@ def test_the_scaled_object_on_the_page_is_for_what_the_chart_makes() -> None:
         assert name in made
 
 
+@pytest.mark.needs("helm", "kubectl")
 @pytest.mark.parametrize(("words", "output"), OUTPUTS, ids=[words for words, _ in OUTPUTS])
 def test_refusals_are_those_that_the_page_shows(words: str, output: str) -> None:
     _, release, _, *flags = shlex.split(words)
@@ -45,6 +48,7 @@ def test_refusals_are_those_that_the_page_shows(words: str, output: str) -> None
     assert [line.rstrip() for line in told.rstrip().splitlines()] == output.splitlines()
 
 
+@pytest.mark.needs("helm", "kubectl")
 def test_the_overlay_on_the_page_can_be_built(tmp_path: Path) -> None:
     (overlay,) = (one for one in BLOCKS if one.get("kind") == "Kustomization")
     (tmp_path / "deploy").symlink_to(charts.ROOT / "deploy")

@@ -14,6 +14,8 @@ from keda_gpu_scaler.kubernetes import following
 from tests.chart import charts, shapes
 from tests.chart.charts import ROOT, Object
 
+pytestmark = pytest.mark.needs("helm")
+
 EACH_CASE = pytest.mark.parametrize("case", charts.cases())
 OWN = ["tls.existingSecret=a", "tls.client.existingSecret=b"]
 MANAGED = ["tls.certManager.enabled=true", "tls.certManager.issuerRef.name=ca"]

@@ -7,6 +7,8 @@ import yaml
 
 from tests.chart import charts
 
+pytestmark = pytest.mark.needs("helm")
+
 
 def _set(*values: str) -> list[str]:
     return [word for value in values for word in ("--set", value)]

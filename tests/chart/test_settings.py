@@ -12,6 +12,8 @@ from keda_gpu_scaler import settings
 from keda_gpu_scaler.settings import names, process, sources
 from tests.chart import charts, shapes
 
+pytestmark = pytest.mark.needs("helm")
+
 SECRET = ("token", "password")
 MTLS = {
     "grpc_cert_file": "/etc/keda-gpu-scaler/grpc-tls/tls.crt",

@@ -16,6 +16,7 @@ def _set(*values: str) -> list[str]:
     return [word for value in values for word in ("--set", value)]
 
 
+@pytest.mark.needs("helm")
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -39,6 +40,7 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
     assert message in charts.refusal("--set", value)
 
 
+@pytest.mark.needs("helm")
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -105,11 +107,13 @@ def test_what_does_not_go_together_is_refused_with_what_to_do(
     assert message in charts.refusal(*_set(*values))
 
 
+@pytest.mark.needs("helm")
 def test_every_mistake_is_told_at_once() -> None:
     told = charts.refusal(*_set("webhook.enabled=true", "traces.enabled=true", TLS[0]))
     assert told.count("\n- ") == 4
 
 
+@pytest.mark.needs("helm")
 def test_a_release_inside_a_bigger_chart_takes_what_helm_hands_to_all() -> None:
     assert charts.template("--set", "global.region=eu")
 
@@ -132,6 +136,7 @@ def test_the_cases_leave_no_value_out() -> None:
     assert set(left) == without | only_on
 
 
+@pytest.mark.needs("helm")
 def test_what_can_be_left_out_is_left_out() -> None:
     off = ("serviceAccount.create=false", "podDisruptionBudget.enabled=false")
     secret = (

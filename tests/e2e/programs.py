@@ -6,7 +6,6 @@ after a bounded time: a test run that was killed leaves nothing behind for ever.
 
 import functools
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -16,29 +15,26 @@ from pathlib import Path
 import httpx
 
 from tests.processes import bounded, until
+from tests.programs import CACHE
 
 ROOT = Path(__file__).parents[2]
-BUILT = ROOT / ".cache" / "e2e"
+BUILT = CACHE / "e2e"
 LIFE_SECONDS = 3000
 """Longer than the slowest run of all scenarios, much shorter than for ever."""
 STOPPED_WITHIN_SECONDS = 30.0
 _LOG_TAIL_BYTES = 3000
-
-
-def binary(name: str) -> str:
-    """Return the program to run: named by the environment, built by `make e2e`, or installed.
-
-    KUBE_APISERVER names the one for `kube-apiserver`, and so on; KUBEBUILDER_ASSETS names a folder
-    with some of them.
-    """
-    named = os.environ.get(name.upper().replace("-", "_"))
-    assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or BUILT)
-    candidates = [named] if named else [str(assets / name), str(BUILT / name), name]
-    found = next(filter(None, map(shutil.which, candidates)), None)
-    if found is None:
-        message = f"{name} is neither built nor installed: run `make e2e`, which builds it"
-        raise RuntimeError(message)
-    return found
+CLUSTER = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "keda-operator",
+    "keda-adapter",
+    "keda-webhooks",
+    "keda-crds.yaml",
+    "kwok",
+)
+"""What runs under every scenario."""
 
 
 @dataclass(slots=True)

@@ -4,27 +4,19 @@ import asyncio
 import json
 import os
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-from tests import readme
+import pytest
+
+from tests import programs, readme
 from tests.prometheus import PrometheusServer
 from tests.series import Series
 
 LIFE_SECONDS = 60
 PAST_SECONDS = 600
-
-
-def grpcurl() -> str:
-    """Return the grpcurl to run."""
-    built = Path(__file__).parents[2] / ".cache" / "bin" / "grpcurl"
-    found = shutil.which(os.environ.get("GRPCURL", built)) or shutil.which("grpcurl")
-    assert found is not None, "tests need grpcurl: run `make tools`, or name one in GRPCURL"
-    return str(found)
 
 
 @asynccontextmanager
@@ -79,6 +71,7 @@ async def _run(command: str) -> tuple[int | None, str]:
     return process.returncode, output.decode()
 
 
+@pytest.mark.needs("grpcurl")
 async def test_the_readme_s_commands_answer_what_the_readme_shows(
     prometheus: PrometheusServer,
 ) -> None:
@@ -103,7 +96,7 @@ async def test_the_readme_s_commands_answer_what_the_readme_shows(
             port = json.loads(await _line(scaler, b"serve.listening"))["grpc_port"]
             for command in commands:
                 here = command.text.replace("localhost:6000", f"localhost:{port}")
-                status, output = await _run(here.replace("grpcurl", grpcurl(), 1))
+                status, output = await _run(here.replace("grpcurl", programs.path("grpcurl"), 1))
                 assert status == 0, output
                 if command.output is not None:
                     assert json.loads(output) == json.loads(command.output)

@@ -23,7 +23,7 @@ from tests.processes import until
 from tests.scripted import ScriptedCluster
 from tests.series import Series
 
-pytestmark = on_influxdb
+pytestmark = [pytest.mark.needs("influxd"), on_influxdb]
 
 PODS = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
 CANARY = "bert-canary-7b6667bd9-bbbbb"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import promql_parser
+import pytest
 
 from keda_gpu_scaler.promql import tree
 from tests import api_server, kube_state, series, test_alerts, test_dashboard
@@ -123,6 +124,7 @@ def scraping(*targets: str, job: str) -> dict[str, Any]:
     return {"job_name": job, "static_configs": static, "honor_labels": True}
 
 
+@pytest.mark.needs("prometheus")
 async def test_every_query_of_the_dashboard_and_every_selector_of_an_alert_finds_series(
     tmp_path: Path,
 ) -> None:

@@ -26,7 +26,7 @@ from tests.prometheus import PrometheusServer
 from tests.random_clusters import clusters
 from tests.triggers import access
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.asyncio(loop_scope="module")]
 
 ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", "2"))
 """Each is a Prometheus of its own with `CLUSTERS` clusters; more of them for a longer search."""

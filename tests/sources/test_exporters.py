@@ -21,7 +21,7 @@ from tests.exporters import (
     need,
     newest,
 )
-from tests.prometheus import KINDS, chosen
+from tests.prometheus import KINDS, each
 from tests.sources import web
 from tests.sources.web import HttpServer
 
@@ -36,7 +36,7 @@ def _job(name: str, url: str, *, honor_labels: bool) -> dict[str, object]:
     return {"job_name": name, "honor_labels": honor_labels, "static_configs": [target]}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=chosen())
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=each())
 async def source(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[PrometheusSource]:

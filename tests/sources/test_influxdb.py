@@ -27,7 +27,7 @@ from tests.influxdb import DATABASE, InfluxdbServer, on_influxdb
 from tests.series import Series
 from tests.test_query import HOSTILE
 
-pytestmark = [on_influxdb, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.needs("influxd"), on_influxdb, pytest.mark.asyncio(loop_scope="module")]
 
 NOW = (time.time() - 60) // 120 * 120
 INTERVAL_SECONDS = 15

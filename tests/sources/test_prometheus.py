@@ -26,7 +26,7 @@ from keda_gpu_scaler.spec import Signal
 from keda_gpu_scaler.witness import Witness
 from tests import gpus, series, triggers
 from tests.gpus import Gpu, Up
-from tests.prometheus import PrometheusServer, VictoriaMetrics, chosen
+from tests.prometheus import PrometheusServer, VictoriaMetrics, each
 from tests.test_query import HOSTILE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -37,7 +37,7 @@ LONG_AGO = NOW - 6 * 3600
 """Nothing but what a test of its own writes is there."""
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 TARGET = Target("dcgm-exporter", "10.0.0.1:9400")
-OF_PROMETHEUS = [name for name in chosen() if name != VictoriaMetrics.PROGRAM]
+OF_PROMETHEUS = each(but=VictoriaMetrics.PROGRAM)
 """Where gaps of any length mean the same; VictoriaMetrics guesses at a series' interval."""
 _numbers = itertools.count()
 

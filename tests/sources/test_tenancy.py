@@ -28,7 +28,10 @@ from tests.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
 from tests.prometheus import PrometheusServer
 from tests.series import Series
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.needs("prometheus", "prom-label-proxy"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 NOW = time.time() // 15 * 15
 EU, US = {"cluster": "eu-1"}, {"cluster": "us-1"}
