@@ -1,5 +1,6 @@
 """The dashboard: what Grafana needs of it, and what its readers do."""
 
+import functools
 import json
 from collections.abc import Iterator
 from itertools import combinations
@@ -16,6 +17,7 @@ EXAMPLES = {"$namespace": "ml", "$scaled_object": "bert", "$__rate_interval": "5
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
+@functools.cache
 def dashboard() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(DASHBOARD.read_text())
     return found
@@ -39,19 +41,21 @@ def queries() -> Iterator[tuple[str, str]]:
             yield panel["title"], filled(target["expr"])
 
 
-@pytest.mark.parametrize("panel", panels(), ids=lambda panel: str(panel["title"]))
-def test_a_panel_says_what_it_shows_and_in_which_unit(panel: dict[str, Any]) -> None:
-    assert panel["description"].endswith(".")
-    assert panel["fieldConfig"]["defaults"]["unit"]
-    assert panel["targets"]
-    assert [panel["datasource"]] == [DATASOURCE]
-    assert all(target["datasource"] == DATASOURCE for target in panel["targets"])
+def test_a_panel_says_what_it_shows_and_in_which_unit(subtests: pytest.Subtests) -> None:
+    for panel in panels():
+        with subtests.test(panel["title"]):
+            assert panel["description"].endswith(".")
+            assert panel["fieldConfig"]["defaults"]["unit"]
+            assert panel["targets"]
+            assert [panel["datasource"]] == [DATASOURCE]
+            assert all(target["datasource"] == DATASOURCE for target in panel["targets"])
 
 
-@pytest.mark.parametrize(("title", "query"), [*queries()])
-def test_a_query_is_promql_once_its_variables_are_replaced(title: str, query: str) -> None:
-    assert "$" not in query, title
-    promql_parser.parse(query)
+def test_a_query_is_promql_once_its_variables_are_replaced(subtests: pytest.Subtests) -> None:
+    for title, query in queries():
+        with subtests.test(title):
+            assert "$" not in query
+            promql_parser.parse(query)
 
 
 def test_panels_have_names_and_numbers_of_their_own_and_do_not_overlap() -> None:

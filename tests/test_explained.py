@@ -1,12 +1,13 @@
 """The PromQL of one trigger: its text, and that it is PromQL for every signal of every exporter."""
 
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 
 from keda_gpu_scaler import explained, profiles, trigger
-from keda_gpu_scaler.spec import ScaledObject, Signal
+from keda_gpu_scaler.spec import ScaledObject
 from keda_gpu_scaler.workload import Kind
 from tests.test_query import selectors
 from tests.triggers import access, spec
@@ -25,15 +26,17 @@ def test_the_pages_example_is_the_text() -> None:
     assert re.sub(r"\s", "", written[1]) == re.sub(r"\s", "", text)
 
 
-@pytest.mark.parametrize(("profile", "signal"), SHOWN)
-@pytest.mark.parametrize("kind", [Kind.DEPLOYMENT, Kind.LEADER_WORKER_SET])
-def test_every_text_is_promql_and_confined_to_the_namespace(
-    profile: str, signal: Signal, kind: Kind
-) -> None:
-    given = spec(workload=f"{kind}/a.b", signal=signal, profile=profile, activationThreshold="5")
-    for one in selectors(explained.promql(given, profiles.DETECTED, owned=True)):
-        places = [each for each in one.matchers.matchers if "namespace" in each.name.lower()]
-        assert [(str(each.op), each.value) for each in places] == [("MatchOp.Equal", "ml")]
+def test_every_text_is_promql_and_confined_to_the_namespace(subtests: pytest.Subtests) -> None:
+    kinds = (Kind.DEPLOYMENT, Kind.LEADER_WORKER_SET)
+    for kind, (profile, signal) in itertools.product(kinds, SHOWN):
+        keys = {"workload": f"{kind}/a.b", "signal": signal, "profile": profile}
+        given = spec(**keys, activationThreshold="5")
+        with subtests.test(f"{kind} {profile} {signal}"):
+            for one in selectors(explained.promql(given, profiles.DETECTED, owned=True)):
+                places = [
+                    each for each in one.matchers.matchers if "namespace" in each.name.lower()
+                ]
+                assert [(str(each.op), each.value) for each in places] == [("MatchOp.Equal", "ml")]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from keda_gpu_scaler.observation import GpuReports, Target
 from keda_gpu_scaler.sources import exposition
 from keda_gpu_scaler.sources.client import Answer
 from keda_gpu_scaler.sources.history import History
-from keda_gpu_scaler.spec import Signal
 from tests import exporters
 from tests.exporters import SAMPLES, SHARED, SHARED_UUID, approximately, need, newest
 
@@ -22,30 +21,32 @@ def test_every_profile_has_a_page_and_its_numbers() -> None:
     assert {path.stem for path in exporters.PAGES.iterdir()} == {*SAMPLES, SHARED}
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_every_signal_of_a_profile_has_its_numbers(name: str) -> None:
-    assert set(SAMPLES[name].shown) == set(profiles.signals(name))
+def test_every_signal_of_a_profile_has_its_numbers() -> None:
+    assert {name: set(sample.shown) for name, sample in SAMPLES.items()} == {
+        name: set(profiles.signals(name)) for name in SAMPLES
+    }
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_a_page_that_is_not_verified_says_so(name: str) -> None:
-    first = exporters.page(name).splitlines()[0]
+def test_a_page_that_is_not_verified_says_so(subtests: pytest.Subtests) -> None:
+    for name in SAMPLES:
+        first = exporters.page(name).splitlines()[0]
+        with subtests.test(name):
+            assert first.startswith("# ")
+            assert first.startswith("# UNVERIFIED") == (not profiles.PROFILES[name].verified)
 
-    assert first.startswith("# ")
-    assert first.startswith("# UNVERIFIED") == (not profiles.PROFILES[name].verified)
 
-
-@pytest.mark.parametrize(("name", "signal"), SHOWN)
-def test_every_metric_of_a_profile_is_on_its_page(name: str, signal: Signal) -> None:
-    text = exporters.page(name)
+def test_every_metric_of_a_profile_is_on_its_page(subtests: pytest.Subtests) -> None:
     optional = {
         "DCGM_FI_DEV_FB_TOTAL",  # collected only if asked for
         "gpu_power_usage",  # the third of three names
     }
-    names = {metric for _, metric in profiles.metric_names(name, signal)} - optional
-    old_only = {metric for metric in names if name == "dcgm-old" and "PROF_GR_" in metric}
-
-    assert all(f"\n{metric}{{" in text for metric in names - old_only)
+    for name, signal in SHOWN:
+        text = exporters.page(name)
+        names = {metric for _, metric in profiles.metric_names(name, signal)} - optional
+        old_only = {metric for metric in names if name == "dcgm-old" and "PROF_GR_" in metric}
+        with subtests.test(f"{name} {signal}"):
+            missing = {metric for metric in names - old_only if f"\n{metric}{{" not in text}
+            assert missing == set()
 
 
 # Directly
@@ -58,19 +59,16 @@ def scraped(name: str) -> History:
     return history
 
 
-@pytest.mark.parametrize(("name", "signal"), SHOWN)
-def test_a_page_that_is_scraped_directly_says_the_same(name: str, signal: Signal) -> None:
-    sample = SAMPLES[name]
-    if not sample.scrapable:
-        return
-    numbers = sample.auto.get(signal, sample.shown[signal])
-
-    history = scraped(name)
-    found = history.observation(need(name, profiles.AUTO, signal), 0)
-    assert newest(found) == approximately(numbers)
-    if name != "dcgm-exported":  # these labels are Prometheus' own
-        found = history.observation(need(name, name, signal), 0)
-        assert newest(found) == approximately(sample.shown[signal])
+def test_a_page_that_is_scraped_directly_says_the_same(subtests: pytest.Subtests) -> None:
+    for name, sample in SAMPLES.items():
+        history = scraped(name)
+        for signal, shown in sample.shown.items() if sample.scrapable else ():
+            with subtests.test(f"{name} {signal}"):
+                found = history.observation(need(name, profiles.AUTO, signal), 0)
+                assert newest(found) == approximately(sample.auto.get(signal, shown))
+                if name != "dcgm-exported":  # these labels are Prometheus' own
+                    found = history.observation(need(name, name, signal), 0)
+                    assert newest(found) == approximately(shown)
 
 
 def test_the_devices_own_series_does_not_look_like_a_lost_pod() -> None:

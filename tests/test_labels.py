@@ -13,48 +13,47 @@ from keda_gpu_scaler.kubernetes.labels import Requirement, Selector
 BERT = {"app": "bert", "tier": "gpu", "empty": "", "generation": "7", "example.com/team": "a"}
 
 
-@pytest.mark.parametrize(
-    ("text", "selects"),
-    [
-        ("app=bert", True),
-        ("app==bert", True),
-        (" app = bert ", True),
-        ("app=bert,tier=gpu", True),
-        ("app=bert,tier=cpu", False),
-        ("app=other", False),
-        ("other=bert", False),
-        ("app=", False),
-        ("empty=", True),
-        ("empty=,app", True),
-        ("app!=bert", False),
-        ("app!=other", True),
-        ("other!=bert", True),
-        ("app", True),
-        ("other", False),
-        ("empty", True),
-        ("!app", False),
-        ("! other", True),
-        ("app in (bert)", True),
-        ("app in(other, bert )", True),
-        ("app in (other)", False),
-        ("app in (,other)", False),
-        ("empty in (,other)", True),
-        ("other in (bert)", False),
-        ("app notin (bert,other)", False),
-        ("app notin (other)", True),
-        ("other notin (bert)", True),
-        ("in in (in)", False),
-        ("app=in", False),
-        ("generation>6,generation<8", True),
-        ("generation>7", False),
-        ("generation<7", False),
-        ("app>6", False),
-        ("other<6", False),
-        ("example.com/team=a,!canary", True),
-    ],
-)
-def test_what_a_selector_selects(text: str, *, selects: bool) -> None:
-    assert labels.parse(text).selects(BERT) is selects
+SELECTS = {
+    "app=bert": True,
+    "app==bert": True,
+    " app = bert ": True,
+    "app=bert,tier=gpu": True,
+    "app=bert,tier=cpu": False,
+    "app=other": False,
+    "other=bert": False,
+    "app=": False,
+    "empty=": True,
+    "empty=,app": True,
+    "app!=bert": False,
+    "app!=other": True,
+    "other!=bert": True,
+    "app": True,
+    "other": False,
+    "empty": True,
+    "!app": False,
+    "! other": True,
+    "app in (bert)": True,
+    "app in(other, bert )": True,
+    "app in (other)": False,
+    "app in (,other)": False,
+    "empty in (,other)": True,
+    "other in (bert)": False,
+    "app notin (bert,other)": False,
+    "app notin (other)": True,
+    "other notin (bert)": True,
+    "in in (in)": False,
+    "app=in": False,
+    "generation>6,generation<8": True,
+    "generation>7": False,
+    "generation<7": False,
+    "app>6": False,
+    "other<6": False,
+    "example.com/team=a,!canary": True,
+}
+
+
+def test_what_a_selector_selects() -> None:
+    assert {text: labels.parse(text).selects(BERT) for text in SELECTS} == SELECTS
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])
@@ -63,50 +62,50 @@ def test_an_empty_selector_is_refused_and_never_everything(text: str) -> None:
         labels.parse(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        ",",
-        "app=bert,",
-        ",app=bert",
-        "app=bert,,tier",
-        "app bert",
-        "app=bert tier=gpu",
-        "app=!bert",
-        "app===bert",
-        "!app=bert",
-        "!",
-        "=bert",
-        "app in",
-        "app in bert",
-        "app in ()",
-        "app in ( )",
-        "app in (bert",
-        "app in bert)",
-        "app in (be rt)",
-        "app notin",
-        "!app in (bert)",
-        "app=(bert)",
-        "app=-bert",
-        "app=bert-",
-        "app=bért",
-        f"app={'b' * 64}",
-        f"{'a' * 64}=bert",
-        "-app",
-        "/app",
-        "Example.com/app",
-        "example.com/",
-        "a/b/c",
-        f"{'a' * 254}/app",
-        "app>bert",
-        "app<",
-        "app>9223372036854775808",
-        "app\x0b=bert",
-    ],
-)
-def test_what_is_no_selector_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"it |is no "):
-        labels.parse(text)
+WRONG = [
+    ",",
+    "app=bert,",
+    ",app=bert",
+    "app=bert,,tier",
+    "app bert",
+    "app=bert tier=gpu",
+    "app=!bert",
+    "app===bert",
+    "!app=bert",
+    "!",
+    "=bert",
+    "app in",
+    "app in bert",
+    "app in ()",
+    "app in ( )",
+    "app in (bert",
+    "app in bert)",
+    "app in (be rt)",
+    "app notin",
+    "!app in (bert)",
+    "app=(bert)",
+    "app=-bert",
+    "app=bert-",
+    "app=bért",
+    f"app={'b' * 64}",
+    f"{'a' * 64}=bert",
+    "-app",
+    "/app",
+    "Example.com/app",
+    "example.com/",
+    "a/b/c",
+    f"{'a' * 254}/app",
+    "app>bert",
+    "app<",
+    "app>9223372036854775808",
+    "app\x0b=bert",
+]
+
+
+def test_what_is_no_selector_is_refused(subtests: pytest.Subtests) -> None:
+    for text in WRONG:
+        with subtests.test(text), pytest.raises(ValueError, match=r"it |is no "):
+            labels.parse(text)
 
 
 PARTS = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,10}[A-Za-z0-9])?", fullmatch=True)

@@ -6,18 +6,23 @@ from collections.abc import Iterator
 import pytest
 
 from keda_gpu_scaler import profiles
-from keda_gpu_scaler.profiles import Labels, Measure, Metric, Part, Way
+from keda_gpu_scaler.profiles import Labels, Measure, Metric, Part
 from keda_gpu_scaler.spec import Signal
 
 DCGM_BLANKS = (2147483632, 9223372036854775792, 140737488355328.0)
 DCGM_FAMILY = ("dcgm-exported", "dcgm", "dcgm-prof", "dcgm-old", "acs")
 POD_LESS = {"mindprince", "nvidia-smi"}
 MIB = 1024 * 1024
-ROWS = [
-    pytest.param(profile, signal, way, id=f"{profile}-{signal}-{number}")
+WAYS = [
+    (profile, signal, way)
     for profile in profiles.NAMES
     for signal in profiles.signals(profile)
-    for number, way in enumerate(profiles.ways(profile, signal))
+    for way in profiles.ways(profile, signal)
+]
+METRICS = [
+    (profile, signal, way, metric)
+    for profile, signal, way in WAYS
+    for metric in way.measure.metrics
 ]
 
 
@@ -25,12 +30,14 @@ def named(metric: Metric, *words: str) -> bool:
     return any(word in metric.name for word in words)
 
 
-@pytest.mark.parametrize("profile", profiles.NAMES)
-def test_a_profile_shows_the_signals_it_claims_and_no_other(profile: str) -> None:
-    shown = {signal for signal in Signal if profiles.ways(profile, signal)}
+def test_a_profile_shows_the_signals_it_claims_and_no_other() -> None:
+    shown = {
+        profile: {signal for signal in Signal if profiles.ways(profile, signal)}
+        for profile in profiles.NAMES
+    }
 
-    assert shown == set(profiles.signals(profile))
-    assert shown or profile in POD_LESS
+    assert shown == {profile: set(profiles.signals(profile)) for profile in profiles.NAMES}
+    assert {profile for profile, signals in shown.items() if not signals} == POD_LESS
 
 
 def test_every_exporter_that_names_pods_shows_utilization() -> None:
@@ -39,78 +46,74 @@ def test_every_exporter_that_names_pods_shows_utilization() -> None:
     assert set(profiles.NAMES) - shown == POD_LESS
 
 
-@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
-def test_no_blank_value_of_dcgm_is_believable(profile: str, signal: Signal, way: Way) -> None:
-    del profile, signal
-    dcgm = [metric for metric in way.measure.metrics if named(metric, "DCGM_", "dcgm_")]
-    assert all(metric.limit < blank for metric in dcgm for blank in DCGM_BLANKS)
+def test_no_blank_value_of_dcgm_is_believable() -> None:
+    dcgm = [metric for *_, metric in METRICS if named(metric, "DCGM_", "dcgm_")]
+    assert dcgm
+    assert [metric for metric in dcgm if metric.limit >= min(DCGM_BLANKS)] == []
 
 
-@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
-def test_a_limit_is_what_one_gpu_can_show_in_the_signals_unit(
-    profile: str, signal: Signal, way: Way
-) -> None:
-    del profile
+def test_a_limit_is_what_one_gpu_can_show_in_the_signals_unit(subtests: pytest.Subtests) -> None:
     largest = {
         Signal.POWER: 10_000,
         Signal.TEMPERATURE: 200,
         Signal.MEMORY_USED: 4 * MIB,
     }
-    for metric in way.measure.metrics:
+    for profile, signal, way, metric in METRICS:
         limit = metric.limit * metric.factor
-        if way.measure.is_ratio:
-            assert limit == largest[Signal.MEMORY_USED]
-        elif signal.is_percentage:
-            assert 100 <= limit <= 101 or (limit == 1000 and named(metric, "hami", "Device_"))
-        else:
-            assert limit == largest[signal]
+        with subtests.test(f"{profile} {signal} {metric.name}"):
+            if way.measure.is_ratio:
+                assert limit == largest[Signal.MEMORY_USED]
+            elif signal.is_percentage:
+                assert 100 <= limit <= 101 or (limit == 1000 and named(metric, "hami", "Device_"))
+            else:
+                assert limit == largest[signal]
 
 
-@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
-def test_a_share_has_all_its_parts(profile: str, signal: Signal, way: Way) -> None:
-    parts = {metric.part for metric in way.measure.metrics}
-    if way.measure.is_ratio:
-        assert signal is Signal.MEMORY
-        assert Part.USED in parts
-        assert {Part.FREE, Part.TOTAL} & parts
-        assert Part.VALUE not in parts
-        assert not any(metric.where for metric in way.measure.metrics)
-    else:
-        assert signal is not Signal.MEMORY or profile in {"auto", "intel-xpum-v1"}
+def test_a_share_has_all_its_parts(subtests: pytest.Subtests) -> None:
+    for profile, signal, way in WAYS:
+        parts = {metric.part for metric in way.measure.metrics}
+        with subtests.test(f"{profile} {signal} {way.measure.metrics}"):
+            if way.measure.is_ratio:
+                assert signal is Signal.MEMORY
+                assert Part.USED in parts
+                assert {Part.FREE, Part.TOTAL} & parts
+                assert Part.VALUE not in parts
+                assert not any(metric.where for metric in way.measure.metrics)
+            else:
+                assert signal is not Signal.MEMORY or profile in {"auto", "intel-xpum-v1"}
 
 
-@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
-def test_a_factor_is_what_the_unit_in_the_name_needs(
-    profile: str, signal: Signal, way: Way
-) -> None:
+def test_a_factor_is_what_the_unit_in_the_name_needs(subtests: pytest.Subtests) -> None:
     """HAMi's names say ratio where they mean percent."""
-    del profile, signal
-    for metric in way.measure.metrics:
+    for profile, signal, _, metric in METRICS:
         ratio = named(metric, "_PROF_", "xpum_engine", "xpum_memory_ratio", "hw_gpu_utilization")
         in_bytes = named(metric, "bytes", "accelerator_memory")
         factor = 100 if ratio else 1 / MIB if in_bytes else 1
-        assert metric.factor == (0.001 if named(metric, "milliwatts") else factor)
-        assert metric.averaged == named(metric, "_PROF_")
+        with subtests.test(f"{profile} {signal} {metric.name}"):
+            assert metric.factor == (0.001 if named(metric, "milliwatts") else factor)
+            assert metric.averaged == named(metric, "_PROF_")
 
 
-@pytest.mark.parametrize(("profile", "signal", "way"), ROWS)
-def test_what_belongs_to_the_board_is_counted_once_per_board(
-    profile: str, signal: Signal, way: Way
-) -> None:
-    del profile
-    assert way.measure.per_board == (signal in {Signal.POWER, Signal.TEMPERATURE})
+def test_what_belongs_to_the_board_is_counted_once_per_board() -> None:
+    wrong = [
+        (profile, signal, way.measure)
+        for profile, signal, way in WAYS
+        if way.measure.per_board != (signal in {Signal.POWER, Signal.TEMPERATURE})
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("signal", Signal)
-def test_auto_reads_everything_that_any_profile_reads(signal: Signal) -> None:
-    def pairs(profile: str) -> set[tuple[Labels, str]]:
+def test_auto_reads_everything_that_any_profile_reads() -> None:
+    def read(profile: str) -> set[tuple[Signal, Labels, str]]:
         return {
-            (way.labels, metric.name)
+            (signal, way.labels, metric.name)
+            for signal in Signal
             for way in profiles.ways(profile, signal)
             for metric in way.measure.metrics
         }
 
-    assert all(pairs(profile) <= pairs(profiles.AUTO) for profile in profiles.PROFILES)
+    everything = read(profiles.AUTO)
+    assert {name for name in profiles.PROFILES if not read(name) <= everything} == set()
 
 
 def test_auto_looks_for_every_exporter_of_the_table_once() -> None:
@@ -125,16 +128,17 @@ def test_without_a_finding_auto_reads_dcgm_exporter_alone() -> None:
     assert all(named(metric, "DCGM_", "dcgm_") for way in ways for metric in way.measure.metrics)
 
 
-@pytest.mark.parametrize("found", profiles.DETECTED)
-def test_a_found_exporter_comes_after_dcgm_exporter(found: str) -> None:
+def test_a_found_exporter_comes_after_dcgm_exporter(subtests: pytest.Subtests) -> None:
     base = profiles.ways(profiles.AUTO, Signal.UTILIZATION, found=())
-    both = profiles.ways(profiles.AUTO, Signal.UTILIZATION, found={found})
-
-    assert both[: len(base)] == base
-    assert [way[:2] for way in both[len(base) :]] == [
-        way[:2] for way in profiles.ways(found, Signal.UTILIZATION)
-    ]
-    assert all(way.rank > 0 for way in both[len(base) :])
+    for found in profiles.DETECTED:
+        both = profiles.ways(profiles.AUTO, Signal.UTILIZATION, found={found})
+        added = both[len(base) :]
+        with subtests.test(found):
+            assert both[: len(base)] == base
+            assert [way[:2] for way in added] == [
+                way[:2] for way in profiles.ways(found, Signal.UTILIZATION)
+            ]
+            assert all(way.rank > 0 for way in added)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,10 @@ def test_a_pod_is_known_by_the_labels_of_every_profile() -> None:
             assert way.labels.pod in profiles.POD_LABELS
 
 
-@pytest.mark.parametrize("profile", profiles.NAMES)
-def test_utilization_is_known_of_every_exporter(profile: str) -> None:
-    names = {name for _, name in profiles.metric_names(profile, Signal.UTILIZATION)}
+def test_utilization_is_known_of_every_exporter() -> None:
+    names = {
+        name
+        for profile in profiles.NAMES
+        for _, name in profiles.metric_names(profile, Signal.UTILIZATION)
+    }
     assert names <= profiles.UTILIZATION_METRICS <= profiles.KNOWN_METRICS

@@ -147,23 +147,18 @@ def _load(decided: Decision) -> str:
     return str([one.metricValueFloat for one in found]) if found else "hold"
 
 
-@pytest.mark.parametrize(
-    ("row", "case"),
-    [
-        pytest.param(row, case, id=f"{number} {row.load}, {row.neighbour}, {row.demand}")
-        for number, (row, case) in enumerate(_walked())
-    ],
-)
-def test_the_table_of_signals_says_what_is_answered(row: Row, case: Case) -> None:
-    decided = case.decided()
-    own = {"active": _answered(case.load), "load": _load(case.load)}
-    assert _answered(decided) == (own["active"] if row.active == "its own" else row.active)
-    assert _load(decided) == (own["load"] if row.value == "its own" else row.value)
-    assert streams.Pushes().is_due(decided, NOW) is (row.pushed == "yes")
-    added = row.reason.strip("`…") if row.reason != "nothing" else ""
-    assert decided.reason.startswith(case.load.reason)
-    assert decided.reason.removeprefix(case.load.reason).endswith(added)
-    assert (decided is case.load) == (row.reason == "nothing")
+def test_the_table_of_signals_says_what_is_answered(subtests: pytest.Subtests) -> None:
+    for number, (row, case) in enumerate(_walked()):
+        with subtests.test(f"{number} {row.load}, {row.neighbour}, {row.demand}"):
+            decided = case.decided()
+            own = {"active": _answered(case.load), "load": _load(case.load)}
+            assert _answered(decided) == (own["active"] if row.active == "its own" else row.active)
+            assert _load(decided) == (own["load"] if row.value == "its own" else row.value)
+            assert streams.Pushes().is_due(decided, NOW) is (row.pushed == "yes")
+            added = row.reason.strip("`…") if row.reason != "nothing" else ""
+            assert decided.reason.startswith(case.load.reason)
+            assert decided.reason.removeprefix(case.load.reason).endswith(added)
+            assert (decided is case.load) == (row.reason == "nothing")
 
 
 def test_the_table_speaks_once_of_every_case_in_which_the_demand_is_asked_for() -> None:
@@ -206,11 +201,10 @@ def _demanded(demand: Demand, policy: OnUnknown) -> str:
     return {(): "hold", (7.0,): "the demand"}[tuple(one.metricValueFloat for one in found)]
 
 
-@pytest.mark.parametrize("on_empty", list(OnEmpty))
-def test_what_is_not_known_never_stops_a_workload_and_never_is_a_signal(on_empty: OnEmpty) -> None:
+def test_what_is_not_known_never_stops_a_workload_and_never_is_a_signal() -> None:
     """Several signals in a row that nobody knows: the first does not hide it from the second."""
     lost = _own(LOST)
-    for load in LOADS["any but busy"]:
+    for load, on_empty in itertools.product(LOADS["any but busy"], OnEmpty):
         decided = Case(load, lost, None, DEMANDS["not known"], on_empty).decided()
         assert not decided.signal
         assert decided.active is not False or load.has_no_pods or load.is_zero_by_choice

@@ -152,18 +152,16 @@ def _value(decided: Decision) -> str:
 _ACTIVE = {True: "active", False: "inactive", None: "error"}
 
 
-@pytest.mark.parametrize(
-    ("row", "basis", "policy"),
-    [pytest.param(*one, id=f"{one[0].state} {one[0].case} {one[1]} {one[2]}") for one in _walked()],
-)
-def test_the_table_says_what_is_decided(row: Row, basis: str, policy: str) -> None:
-    decided = _decided(CASES[row.case], basis, policy)
-    assert (f"`{decided.state}`", decided.evidence) == (row.state, basis)
-    assert _ACTIVE[decided.active] == row.active
-    if row.value == "0":
-        assert decided.value == 0
-    else:
-        assert _value(decided) == row.value
+def test_the_table_says_what_is_decided(subtests: pytest.Subtests) -> None:
+    for row, basis, policy in _walked():
+        with subtests.test(f"{row.state} {row.case} {basis} {policy}"):
+            decided = _decided(CASES[row.case], basis, policy)
+            assert (f"`{decided.state}`", decided.evidence) == (row.state, basis)
+            assert _ACTIVE[decided.active] == row.active
+            if row.value == "0":
+                assert decided.value == 0
+            else:
+                assert _value(decided) == row.value
 
 
 def test_every_case_has_a_row() -> None:

@@ -1,5 +1,7 @@
 """Triggers: every key with its default, its limits and its mistakes."""
 
+import itertools
+
 import pytest
 import re2
 
@@ -179,29 +181,14 @@ def test_a_threshold_is_a_decimal_number(text: str, number: float) -> None:
     assert parse(threshold=text, activationThreshold="0").threshold == number
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "abc",
-        "70%",
-        "70 %",
-        "nan",
-        "inf",
-        "-inf",
-        "infinity",
-        "1_0",
-        "0x10",
-        "\u0667",
-        "7,5",
-        "--7",
-    ],
-)
-@pytest.mark.parametrize("key", ["threshold", "activationThreshold"])
-def test_what_is_no_number_is_refused(key: str, text: str) -> None:
-    line = mistake(**{key: text})
-    assert line.startswith(f"- {key}: ")
-    assert line.endswith("; expected a number without a unit, such as 70")
+def test_what_is_no_number_is_refused(subtests: pytest.Subtests) -> None:
+    wrong = ["", "abc", "70%", "70 %", "nan", "inf", "-inf", "infinity"]
+    wrong += ["1_0", "0x10", "\u0667", "7,5", "--7"]
+    for key, text in itertools.product(("threshold", "activationThreshold"), wrong):
+        with subtests.test(f"{key}: {text!r}"):
+            line = mistake(**{key: text})
+            assert line.startswith(f"- {key}: ")
+            assert line.endswith("; expected a number without a unit, such as 70")
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "0.0009", "1e400", "9007199254740992"])
@@ -274,10 +261,11 @@ def test_windows_begin_at_one_second(key: str) -> None:
     assert "expected a duration from 1s to 1h" in mistake(**{key: "999ms"})
 
 
-@pytest.mark.parametrize("text", ["", "-1s", "120", "2 m", "m", "nan"])
-@pytest.mark.parametrize("key", ["window", "activationWindow", "maxAge", "warmup"])
-def test_what_is_no_duration_is_refused(key: str, text: str) -> None:
-    assert f'- {key}: "{text}"; expected a duration such as 30s' in mistake(**{key: text})
+def test_what_is_no_duration_is_refused(subtests: pytest.Subtests) -> None:
+    keys = ("window", "activationWindow", "maxAge", "warmup")
+    for key, text in itertools.product(keys, ("", "-1s", "120", "2 m", "m", "nan")):
+        with subtests.test(f"{key}: {text!r}"):
+            assert f'- {key}: "{text}"; expected a duration such as 30s' in mistake(**{key: text})
 
 
 @pytest.mark.parametrize(
@@ -309,16 +297,17 @@ def test_every_answer_to_the_unknown_can_be_chosen(choice: OnUnknown) -> None:
     assert parse(onUnknown=choice).on_unknown is choice
 
 
-@pytest.mark.parametrize("name", profiles.NAMES)
-@pytest.mark.parametrize("signal", SHOWN)
-def test_a_profile_is_accepted_for_the_signals_it_shows(name: str, signal: Signal) -> None:
-    given = {"profile": name, "signal": signal, "activationThreshold": "5"}
-    if signal in profiles.signals(name):
-        assert parse(**given).profile == name
-    elif profiles.signals(name):
-        assert f'- profile: "{name}"; it does not show {signal}; expected one' in mistake(**given)
-    else:
-        assert f'- profile: "{name}"; this exporter names no pod' in mistake(**given)
+def test_a_profile_is_accepted_for_the_signals_it_shows(subtests: pytest.Subtests) -> None:
+    for name, signal in itertools.product(profiles.NAMES, SHOWN):
+        given = {"profile": name, "signal": signal, "activationThreshold": "5"}
+        refused = f'- profile: "{name}"; '
+        with subtests.test(f"{name} {signal}"):
+            if signal in profiles.signals(name):
+                assert parse(**given).profile == name
+            elif profiles.signals(name):
+                assert f"{refused}it does not show {signal}; expected one" in mistake(**given)
+            else:
+                assert f"{refused}this exporter names no pod" in mistake(**given)
 
 
 def test_a_wrong_signal_is_not_held_against_the_profile() -> None:
@@ -447,8 +436,9 @@ def test_the_documented_defaults_are_those_that_hold() -> None:
     assert all(row.meaning for row in trigger.KEYS.values())
 
 
-@pytest.mark.parametrize("key", [key for key, row in trigger.KEYS.items() if row.default])
-def test_a_default_written_out_changes_nothing(key: str) -> None:
-    row = trigger.KEYS[key]
-    demand = {"demandQuery": "vector(1)"} if key.startswith("demand") else {}
-    assert parse(**demand, **{key: row.default or row.otherwise}) == parse(**demand)
+def test_a_default_written_out_changes_nothing(subtests: pytest.Subtests) -> None:
+    for key, row in trigger.KEYS.items():
+        demand = {"demandQuery": "vector(1)"} if key.startswith("demand") else {}
+        if row.default:
+            with subtests.test(key):
+                assert parse(**demand, **{key: row.default}) == parse(**demand)

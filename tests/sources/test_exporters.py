@@ -66,26 +66,28 @@ async def observed(source: PrometheusSource, asked: Need) -> Observation:
 # Through Prometheus
 
 
-@pytest.mark.parametrize(("name", "signal"), SHOWN)
 async def test_a_profile_reads_the_right_numbers_of_the_right_pods(
-    source: PrometheusSource, name: str, signal: Signal
+    source: PrometheusSource, subtests: pytest.Subtests
 ) -> None:
-    found = await observed(source, need(name, name, signal))
+    for name, signal in SHOWN:
+        with subtests.test(f"{name} {signal}"):
+            found = await observed(source, need(name, name, signal))
 
-    assert newest(found) == approximately(SAMPLES[name].shown[signal])
-    assert {one.target.job for one in found.series} <= {name}
-    assert found.refused_samples == 0
+            assert newest(found) == approximately(SAMPLES[name].shown[signal])
+            assert {one.target.job for one in found.series} <= {name}
+            assert found.refused_samples == 0
 
 
-@pytest.mark.parametrize(("name", "signal"), SHOWN)
 async def test_auto_finds_the_exporter_by_itself(
-    source: PrometheusSource, name: str, signal: Signal
+    source: PrometheusSource, subtests: pytest.Subtests
 ) -> None:
-    sample = SAMPLES[name]
-    found = await observed(source, need(name, profiles.AUTO, signal))
+    for name, signal in SHOWN:
+        sample = SAMPLES[name]
+        with subtests.test(f"{name} {signal}"):
+            found = await observed(source, need(name, profiles.AUTO, signal))
 
-    assert newest(found) == approximately(sample.auto.get(signal, sample.shown[signal]))
-    assert found.refused_samples == 0
+            assert newest(found) == approximately(sample.auto.get(signal, sample.shown[signal]))
+            assert found.refused_samples == 0
 
 
 KIN = {
@@ -97,25 +99,27 @@ KIN = {
 """Profiles that share labels and metrics."""
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if profiles.signals(name)])
 async def test_a_profile_reads_no_others_labels_or_metrics(
-    source: PrometheusSource, name: str
+    source: PrometheusSource, subtests: pytest.Subtests
 ) -> None:
     everywhere = frozenset(exporters.namespace(other) for other in [*SAMPLES, SHARED])
-    found = await observed(source, Need(Signal.UTILIZATION, name, everywhere, 60, 30))
+    for name in filter(profiles.signals, SAMPLES):
+        kin = {exporters.namespace(other) for other in KIN.get(name, {name})}
+        with subtests.test(name):
+            found = await observed(source, Need(Signal.UTILIZATION, name, everywhere, 60, 30))
 
-    kin = {exporters.namespace(other) for other in KIN.get(name, {name})}
-    assert {one.namespace for one in found.series if one.values} == kin
+            assert {one.namespace for one in found.series if one.values} == kin
 
 
-@pytest.mark.parametrize("signal", [one for one in Signal if one is not Signal.NUMBER])
 async def test_an_idle_gpu_is_no_load_of_its_exporter(
-    source: PrometheusSource, signal: Signal
+    source: PrometheusSource, subtests: pytest.Subtests
 ) -> None:
-    own = Need(signal, profiles.AUTO, frozenset({EXPORTER_POD["namespace"]}), 60, 30)
-    found = await observed(source, own)
+    namespaces = frozenset({EXPORTER_POD["namespace"]})
+    for signal in set(Signal) - {Signal.NUMBER}:
+        with subtests.test(signal):
+            found = await observed(source, Need(signal, profiles.AUTO, namespaces, 60, 30))
 
-    assert found.series == ()
+            assert found.series == ()
 
 
 async def test_health_is_that_of_every_exporter(source: PrometheusSource) -> None:

@@ -1,5 +1,6 @@
 """Answers of Prometheus and its relatives, as they were seen, and as they must not be believed."""
 
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -106,17 +107,21 @@ def test_a_number_that_can_be_counted_with_is_taken(text: str) -> None:
     assert prometheus_api.number(vector({"metric": {}, "value": [0, text]})) == float(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["NaN", "+Inf", "-Inf", "-0.001", "-1e300", "9007199254740992", "1e300"]
-)
-@pytest.mark.parametrize("kind", ["scalar", "vector"])
-def test_a_number_that_cannot_be_counted_with_is_never_another_one(kind: str, text: str) -> None:
-    point = [0, text]
-    given_one = point if kind == "scalar" else [{"metric": {}, "value": point}]
-    with pytest.raises(
-        errors.SourceMalformedError, match=r"instead of a number from 0 to below 2\^53"
-    ):
-        prometheus_api.number(answer(web.success(kind, given_one)))
+def test_a_number_that_cannot_be_counted_with_is_never_another_one(
+    subtests: pytest.Subtests,
+) -> None:
+    for text in ("NaN", "+Inf", "-Inf", "-0.001", "-1e300", "9007199254740992", "1e300"):
+        point = [0, text]
+        for kind, given_one in {
+            "scalar": point,
+            "vector": [{"metric": {}, "value": point}],
+        }.items():
+            told = r"instead of a number from 0 to below 2\^53"
+            with (
+                subtests.test(f"{kind} {text}"),
+                pytest.raises(errors.SourceMalformedError, match=told),
+            ):
+                prometheus_api.number(answer(web.success(kind, given_one)))
 
 
 def test_two_numbers_are_none_also_where_they_are_the_same() -> None:
@@ -137,9 +142,6 @@ def test_infos_are_no_trouble() -> None:
 
 
 @pytest.mark.parametrize(
-    "parse", [prometheus_api.matrix, prometheus_api.vector, prometheus_api.number]
-)
-@pytest.mark.parametrize(
     ("more", "words"),
     [
         ({"warnings": ["No StoreAPIs matched for this query"]}, "No StoreAPIs matched"),
@@ -147,12 +149,11 @@ def test_infos_are_no_trouble() -> None:
         ({"isPartial": True}, "the answer is partial"),
     ],
 )
-def test_a_partial_answer_is_no_answer(
-    parse: Callable[[Answer], object], more: dict[str, object], words: str
-) -> None:
-    kind = "matrix" if parse is prometheus_api.matrix else "vector"
-    with pytest.raises(errors.SourceMalformedError, match=f"an incomplete answer: .*{words}"):
-        parse(answer(web.success(kind, [], **more)))
+def test_a_partial_answer_is_no_answer(more: dict[str, object], words: str) -> None:
+    for parse in (prometheus_api.matrix, prometheus_api.vector, prometheus_api.number):
+        kind = "matrix" if parse is prometheus_api.matrix else "vector"
+        with pytest.raises(errors.SourceMalformedError, match=f"an incomplete answer: .*{words}"):
+            parse(answer(web.success(kind, [], **more)))
 
 
 @pytest.mark.parametrize("more", [{"warnings": []}, {"warnings": None}, {"isPartial": False}])
@@ -163,7 +164,6 @@ def test_an_answer_that_says_it_is_whole_is_taken(more: dict[str, object]) -> No
 # Refusals
 
 
-@pytest.mark.parametrize("parse", PARSERS)
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
     [
@@ -175,14 +175,13 @@ def test_an_answer_that_says_it_is_whole_is_taken(more: dict[str, object]) -> No
         (200, "internal", "an error in spite of its status"),
     ],
 )
-def test_an_error_is_told_in_the_servers_own_words(
-    parse: Callable[[Answer], object], status: int, kind: str, words: str
-) -> None:
+def test_an_error_is_told_in_the_servers_own_words(status: int, kind: str, words: str) -> None:
     given = answer({"status": "error", "errorType": kind, "error": words}, status)
-    with pytest.raises(errors.SourceRefusedError) as raised:
-        parse(given)
+    for parse in PARSERS:
+        with pytest.raises(errors.SourceRefusedError) as raised:
+            parse(given)
 
-    assert str(raised.value) == f"HTTP {status}, {kind}: {words}"
+        assert str(raised.value) == f"HTTP {status}, {kind}: {words}", parse
 
 
 @pytest.mark.parametrize(
@@ -206,10 +205,10 @@ def test_a_question_that_is_repeated_is_no_part_of_the_reason(words: str, told: 
     assert str(raised.value) == f"HTTP 422, 422: {told}"
 
 
-@pytest.mark.parametrize("parse", PARSERS)
-def test_an_error_without_words_still_names_its_status(parse: Callable[[Answer], object]) -> None:
-    with pytest.raises(errors.SourceRefusedError, match="HTTP 500, error: no reason given"):
-        parse(answer({}, 500))
+def test_an_error_without_words_still_names_its_status() -> None:
+    for parse in PARSERS:
+        with pytest.raises(errors.SourceRefusedError, match="HTTP 500, error: no reason given"):
+            parse(answer({}, 500))
 
 
 @pytest.mark.parametrize("status", [206, 404, 503])
@@ -218,7 +217,6 @@ def test_a_success_under_another_status_is_no_success(status: int) -> None:
         prometheus_api.vector(answer(web.success("vector", []), status))
 
 
-@pytest.mark.parametrize("parse", PARSERS)
 @pytest.mark.parametrize(
     ("status", "fault"),
     [
@@ -229,65 +227,57 @@ def test_a_success_under_another_status_is_no_success(status: int) -> None:
         (502, errors.SourceRefusedError),
     ],
 )
-def test_a_page_for_people_is_quoted(
-    parse: Callable[[Answer], object], status: int, fault: type[errors.SourceError]
-) -> None:
+def test_a_page_for_people_is_quoted(status: int, fault: type[errors.SourceError]) -> None:
     page = b"<html>\n  <title>Bad\tGateway\xff</title>" + b"." * 10_000
-    with pytest.raises(fault) as raised:
-        parse(Answer(status, "text/html\x1b", page))
-
-    words = str(raised.value)
     beginning = f"HTTP {status} with text/html? instead of Prometheus' JSON: <html> <title>Bad Gat"
-    assert words.startswith(beginning)
-    assert len(words) < 400
+    for parse in PARSERS:
+        with pytest.raises(fault) as raised:
+            parse(Answer(status, "text/html\x1b", page))
+
+        assert str(raised.value).startswith(beginning), parse
+        assert len(str(raised.value)) < 400, parse
 
 
 # Wrong shapes
 
 
-@pytest.mark.parametrize("parse", PARSERS)
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b'{"status":"success","data":{"resultTy',
-        b"\xff\xfe{}",
-        b"[]",
-        b"null",
-        b"1",
-        b'""',
-    ],
-)
-def test_what_is_no_json_object_is_malformed(
-    parse: Callable[[Answer], object], body: bytes
-) -> None:
-    with pytest.raises(errors.SourceMalformedError, match="HTTP 200 with application/json instead"):
-        parse(Answer(200, "application/json", body))
+def test_what_is_no_json_object_is_malformed(subtests: pytest.Subtests) -> None:
+    bodies = (b"", b"{", b'{"status":"success","data":{"resultTy', b"\xff\xfe{}")
+    bodies += (b"[]", b"null", b"1", b'""')
+    for parse, body in itertools.product(PARSERS, bodies):
+        told = "HTTP 200 with application/json instead"
+        with (
+            subtests.test(f"{parse.__name__} {body!r}"),
+            pytest.raises(errors.SourceMalformedError, match=told),
+        ):
+            parse(Answer(200, "application/json", body))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_another_result_type_is_malformed(subtests: pytest.Subtests) -> None:
+    contents = (
         {"status": "success"},
         {"status": "success", "data": None},
         {"status": "success", "data": []},
         {"status": "success", "data": {}},
         {"status": "success", "data": {"resultType": "string", "result": [0, "x"]}},
-    ],
-)
-def test_another_result_type_is_malformed(kind: str, content: object) -> None:
-    with pytest.raises(errors.SourceMalformedError, match=f"without a result of type {kind}"):
-        KINDS[kind](answer(content))
+    )
+    for (kind, parse), content in itertools.product(KINDS.items(), contents):
+        told = f"without a result of type {kind}"
+        with (
+            subtests.test(f"{kind} {content}"),
+            pytest.raises(errors.SourceMalformedError, match=told),
+        ):
+            parse(answer(content))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("result", [None, {}, "x", 1])
-def test_a_result_that_is_no_list_is_malformed(kind: str, result: object) -> None:
-    shown, *_ = kind.split()
-    with pytest.raises(errors.SourceMalformedError, match=f"a {shown} that is no list"):
-        KINDS[kind](answer(web.success(shown, result)))
+def test_a_result_that_is_no_list_is_malformed(subtests: pytest.Subtests) -> None:
+    for (kind, parse), result in itertools.product(KINDS.items(), (None, {}, "x", 1)):
+        shown, *_ = kind.split()
+        with (
+            subtests.test(f"{kind} {result}"),
+            pytest.raises(errors.SourceMalformedError, match=f"a {shown} that is no list"),
+        ):
+            parse(answer(web.success(shown, result)))
 
 
 @pytest.mark.parametrize(
@@ -340,9 +330,8 @@ def test_a_scalar_of_the_wrong_shape_is_malformed(result: object) -> None:
         prometheus_api.clock(answer(web.success("scalar", result)))
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
+def test_a_number_of_the_wrong_shape_is_malformed(subtests: pytest.Subtests) -> None:
+    results: tuple[object, ...] = (
         [0],
         [0, None],
         [0, "one"],
@@ -353,12 +342,13 @@ def test_a_scalar_of_the_wrong_shape_is_malformed(result: object) -> None:
         [{"value": [0]}],
         [{"metric": {}, "histogram": [0, {"count": "1"}]}],
         [{"metric": {}, "value": [0, "1"]}, None],
-    ],
-)
-@pytest.mark.parametrize("kind", ["scalar", "vector"])
-def test_a_number_of_the_wrong_shape_is_malformed(kind: str, result: object) -> None:
-    with pytest.raises(errors.SourceMalformedError, match="a number of the wrong shape"):
-        prometheus_api.number(answer(web.success(kind, result)))
+    )
+    for kind, result in itertools.product(("scalar", "vector"), results):
+        with (
+            subtests.test(f"{kind} {result}"),
+            pytest.raises(errors.SourceMalformedError, match="a number of the wrong shape"),
+        ):
+            prometheus_api.number(answer(web.success(kind, result)))
 
 
 json_values = st.recursive(
