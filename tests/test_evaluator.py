@@ -16,6 +16,7 @@ from keda_gpu_scaler.observation import GpuReports, Target
 from keda_gpu_scaler.spec import Owner, ScaledObject, TriggerSpec
 from keda_gpu_scaler.workload import Workload
 from tests.bench import PODS, Bench
+from tests.clocks import at_once
 from tests.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
 from tests.triggers import BERT, access, spec
 from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, until
@@ -219,8 +220,17 @@ async def test_a_fetch_that_takes_too_long_is_waited_for_by_nobody(bench: Bench)
     bench.source.gate = asyncio.Event()
     await bench.ask(timeout_seconds=0.15)
     bench.clock.seconds += 2.5
-    decided = await asyncio.wait_for(bench.ask(), timeout=1)
+    decided = await at_once(bench.ask())
     assert "no answer within 2.5 s" in decided.reason
+
+
+async def test_a_source_that_is_known_to_fail_is_waited_for_by_nobody(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    await bench.ask()
+    bench.clock.seconds += STEP
+    bench.source.gate = asyncio.Event()
+    assert str(REFUSED) in (await at_once(bench.ask())).reason
+    assert len(bench.source.fetched) == 2
 
 
 async def test_a_slow_fetch_that_lands_is_used(bench: Bench) -> None:

@@ -16,6 +16,7 @@ from keda_gpu_scaler.observation import Target
 from keda_gpu_scaler.spec import Owner, ScaleTarget, TriggerSpec
 from keda_gpu_scaler.workload import Workload
 from tests.bench import PODS, Bench
+from tests.clocks import at_once
 from tests.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
 from tests.triggers import BERT, demanding, spec
 from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, until
@@ -103,9 +104,9 @@ async def test_a_demand_that_hangs_costs_no_measurement_and_no_more_than_the_cal
     bench: Bench,
 ) -> None:
     bench.source.world = World(IDLE)
+    await bench.ask()
     bench.source.number_gate = asyncio.Event()
-    async with asyncio.timeout(2):
-        decided = await bench.ask(DEMAND, timeout_seconds=0.15)
+    decided = await at_once(bench.ask(DEMAND, timeout_seconds=0))
     assert (decided.state, decided.value, decided.active) == (State.MEASURED, 0, True)
     assert decided.reason.endswith("(source default: no answer yet): not idle")
 

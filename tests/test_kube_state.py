@@ -21,11 +21,15 @@ from tests.test_query import HOSTILE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-NOW = (time.time() - 60) // 300 * 300
-"""Past what any server keeps from answers because it may still be incomplete."""
 OWNERS = frozenset({Owner("ReplicaSet", "bert-7b6667bd9"), Owner("Deployment", "bert")})
 KSM = Target("kube-state-metrics", "10.0.1.1:8080")
 _numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def now() -> float:
+    """A time past what any server keeps from answers because it may still be incomplete."""
+    return (time.time() - 60) // 300 * 300
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def ns() -> str:
 
 
 async def _said(
-    server: PrometheusServer, ns: str, *parts: KubePod | Listed, at: float = NOW
+    server: PrometheusServer, now: float, ns: str, *parts: KubePod | Listed, ago: float = 0
 ) -> Evidence:
     """Return what is said of a namespace after these pods and objects were stored in it."""
     mine = [
@@ -44,30 +48,30 @@ async def _said(
         else replace(part, labels={**part.labels, "namespace": ns})
         for part in parts
     ]
-    await server.write(cluster.history(NOW, [cluster.up(), *mine]))
+    await server.write(cluster.history(now, [cluster.up(), *mine]))
     source = PrometheusSource("default", PrometheusSettings.model_validate({"url": server.url}))
     try:
-        said = await source.evidence({ns}, at)
+        said = await source.evidence({ns}, now - ago)
     finally:
         await source.close()
     assert said is not None
     return said
 
 
-async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, ns: str) -> None:
-    said = await _said(server, ns, KubePod(name="bert-0"), cluster.BERT)
+async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, now: float, ns: str) -> None:
+    said = await _said(server, now, ns, KubePod(name="bert-0"), cluster.BERT)
     assert said == Evidence(
         {
             (ns, "bert-0"): Statement(
                 owners=OWNERS,
-                created_at=NOW - 7200,
+                created_at=now - 7200,
                 ready=True,
-                ready_at=NOW - 3599,
+                ready_at=now - 3599,
                 asks_gpu=True,
             )
         },
         covered=frozenset({ns}),
-        scrapes={KSM: NOW},
+        scrapes={KSM: now},
         settled={KSM: 30.0},
     )
     assert said.is_whole
@@ -109,13 +113,14 @@ async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, ns: str) ->
 )
 async def test_owners_are_followed_upwards(  # noqa: PLR0913, PLR0917 - a table
     server: PrometheusServer,
+    now: float,
     ns: str,
     kind: str,
     owner: str,
     links: list[Listed],
     expected: set[Owner],
 ) -> None:
-    said = await _said(server, ns, KubePod(name="bert-0", owner=(kind, owner)), *links)
+    said = await _said(server, now, ns, KubePod(name="bert-0", owner=(kind, owner)), *links)
     assert said.pods[ns, "bert-0"].owners == expected
 
 
@@ -127,8 +132,8 @@ async def test_owners_are_followed_upwards(  # noqa: PLR0913, PLR0917 - a table
         (KubePod(name="p", ready=None), {"ready": None}),
         (KubePod(name="p", ready=False, phase="Succeeded"), {"ready": False, "ended": True}),
         (KubePod(name="p", ready=False, phase="Failed"), {"ready": False, "ended": True}),
-        (KubePod(name="p", deleting=True), {"ready_at": NOW - 3599, "ended": True}),
-        (KubePod(name="p", asks_gpu=False), {"ready_at": NOW - 3599, "asks_gpu": False}),
+        (KubePod(name="p", deleting=True), {"ready_at": -3599, "ended": True}),
+        (KubePod(name="p", asks_gpu=False), {"ready_at": -3599, "asks_gpu": False}),
         (KubePod(name="p", ready_since=None), {}),
         (KubePod(name="p", ready_since=None, begin=-300), {"lately": True}),
     ],
@@ -145,31 +150,34 @@ async def test_owners_are_followed_upwards(  # noqa: PLR0913, PLR0917 - a table
     ],
 )
 async def test_what_is_said_of_a_pod(
-    server: PrometheusServer, ns: str, pod: KubePod, expected: dict[str, object]
+    server: PrometheusServer, now: float, ns: str, pod: KubePod, expected: dict[str, object]
 ) -> None:
-    found = (await _said(server, ns, pod, cluster.BERT)).pods[ns, "p"]
-    usual = Statement(owners=OWNERS, created_at=NOW - 7200, ready=True, asks_gpu=True)
-    assert found == replace(usual, **expected)  # type: ignore[arg-type]  # a table of any
+    found = (await _said(server, now, ns, pod, cluster.BERT)).pods[ns, "p"]
+    ready_at = None if found.ready_at is None else found.ready_at - now
+    usual = Statement(owners=OWNERS, created_at=now - 7200, ready=True, asks_gpu=True)
+    assert replace(found, ready_at=ready_at) == replace(usual, **expected)  # type: ignore[arg-type]  # a table of any
 
 
 async def test_a_pod_that_was_ready_within_the_hour_was_ready_once(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     before = KubePod(name="p", begin=-900, end=-300)
-    now = KubePod(name="p", ready=False, begin=-270)
-    ready = [one for one in before.listed(NOW) if one.metric == "kube_pod_status_ready"]
-    said = await _said(server, ns, now, *ready)
+    after = KubePod(name="p", ready=False, begin=-270)
+    ready = [one for one in before.listed(now) if one.metric == "kube_pod_status_ready"]
+    said = await _said(server, now, ns, after, *ready)
     assert said.pods[ns, "p"].once_ready
 
 
 async def test_pods_without_a_time_of_creation_are_listed(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
-    parts = [one for one in KubePod(name="p").listed(NOW) if one.metric != "kube_pod_created"]
-    assert (await _said(server, ns, *parts)).pods[ns, "p"].created_at is None
+    parts = [one for one in KubePod(name="p").listed(now) if one.metric != "kube_pod_created"]
+    assert (await _said(server, now, ns, *parts)).pods[ns, "p"].created_at is None
 
 
-async def test_an_owner_without_replicas_says_so(server: PrometheusServer, ns: str) -> None:
+async def test_an_owner_without_replicas_says_so(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
     """A ReplicaSet does so where nobody owns it: a Deployment leaves many behind it."""
     counts = "kube_replicaset_status_replicas"
     sets = [
@@ -179,7 +187,7 @@ async def test_an_owner_without_replicas_says_so(server: PrometheusServer, ns: s
         Listed(metric=counts, labels={"replicaset": "bert-7b6667bd9"}, value=0),
         cluster.BERT,
     ]
-    said = await _said(server, ns, cluster.replicas(0), cluster.replicas(3, "busy"), *sets)
+    said = await _said(server, now, ns, cluster.replicas(0), cluster.replicas(3, "busy"), *sets)
     assert said.without_pods == {
         (ns, Owner("Deployment", "bert")),
         (ns, Owner("StatefulSet", "store")),
@@ -188,19 +196,19 @@ async def test_an_owner_without_replicas_says_so(server: PrometheusServer, ns: s
 
 
 async def test_the_owner_that_controls_a_pod_counts_and_no_other(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     other = {"owner_kind": "Workflow", "owner_name": "other", "owner_is_controller": "false"}
     labels = {"pod": "bert-0", "uid": "uid-bert-0", **other}
     second = Listed(metric="kube_pod_owner", labels=labels)
     alone = replace(second, labels={**labels, "pod": "bert-1", "uid": "uid-bert-1"})
-    said = await _said(server, ns, KubePod(name="bert-0"), cluster.BERT, second, alone)
+    said = await _said(server, now, ns, KubePod(name="bert-0"), cluster.BERT, second, alone)
     assert said.pods[ns, "bert-0"].owners == OWNERS
     assert said.pods[ns, "bert-1"].owners == frozenset()
 
 
 async def test_of_a_pod_the_owner_s_owner_is_known_while_the_owner_has_replicas(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     """A Deployment leaves ten ReplicaSets behind; their names tell enough of their last pods."""
     labels = {"replicaset": "bert-7b6667bd9"}
@@ -208,31 +216,35 @@ async def test_of_a_pod_the_owner_s_owner_is_known_while_the_owner_has_replicas(
     for count, owners in ((0, {Owner("ReplicaSet", "bert-7b6667bd9")}), (2, OWNERS)):
         of = f"{ns}-{count}"
         counted = Listed(metric=counts, labels=labels, value=count)
-        said = await _said(server, of, KubePod(name="bert-0"), cluster.BERT, counted)
+        said = await _said(server, now, of, KubePod(name="bert-0"), cluster.BERT, counted)
         assert said.pods[of, "bert-0"].owners == owners
 
 
 async def test_two_replicas_of_kube_state_metrics_say_it_once(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     other = {"instance": "10.0.1.2:8080"}
     parts: list[KubePod | Listed] = [KubePod(name="p"), KubePod(name="p", extra=other)]
     again = replace(cluster.BERT, labels={**cluster.BERT.labels, **other})
-    said = await _said(server, ns, *parts, cluster.BERT, again)
+    said = await _said(server, now, ns, *parts, cluster.BERT, again)
     assert said.pods.keys() == {(ns, "p")}
     assert said.pods[ns, "p"].owners == OWNERS
 
 
-async def test_another_namespace_is_not_spoken_of(server: PrometheusServer, ns: str) -> None:
-    await _said(server, f"{ns}-other", KubePod(name="p"))
-    said = await _said(server, ns, cluster.BERT)
+async def test_another_namespace_is_not_spoken_of(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await _said(server, now, f"{ns}-other", KubePod(name="p"))
+    said = await _said(server, now, ns, cluster.BERT)
     assert not said.pods
     assert not said.covered
 
 
-async def test_a_list_that_was_just_restarted_is_not_settled(server: PrometheusServer) -> None:
+async def test_a_list_that_was_just_restarted_is_not_settled(
+    server: PrometheusServer, now: float
+) -> None:
     """At the beginning of what is stored of it; a minute later nobody has listed for long."""
-    early = await _said(server, "ml", KubePod(name="p"), at=NOW - 840)
+    early = await _said(server, now, "ml", KubePod(name="p"), ago=840)
     assert early.scrapes.keys() == {KSM}
     assert not early.is_whole
 
@@ -245,7 +257,7 @@ async def test_no_name_breaks_out_of_the_query(text: str) -> None:
 async def test_rows_that_fit_no_table_are_harmless() -> None:
     """Somebody else's metrics of the same names: nothing may fail for them."""
     rows = [
-        Row({"stat": stat}, [(NOW, 1.0)])
+        Row({"stat": stat}, [(60.0, 1.0)])
         for stat in ("pod", "owner", "ready", "phase", "empty", "scraped", "settled", "")
     ]
     said = kube_rows.evidence(rows)

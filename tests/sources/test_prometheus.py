@@ -31,9 +31,7 @@ from tests.test_query import HOSTILE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-NOW = (time.time() - 60) // 120 * 120
-"""Past what any server keeps from answers because it may still be incomplete."""
-LONG_AGO = NOW - 6 * 3600
+LONG_AGO_SECONDS = 6 * 3600
 """Nothing but what a test of its own writes is there."""
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 TARGET = Target("dcgm-exporter", "10.0.0.1:9400")
@@ -43,8 +41,16 @@ _numbers = itertools.count()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
-async def _watched(server: PrometheusServer) -> None:
-    await server.write(gpus.history(NOW, [Up(begin=-3600)]))
+async def now(server: PrometheusServer) -> float:
+    """When the server began; its exporter is in good health for an hour."""
+    begun = lately()
+    await server.write(gpus.history(begun, [Up(begin=-3600)]))
+    return begun
+
+
+def lately() -> float:
+    """Return a time past what any server keeps from answers because it may still be incomplete."""
+    return (time.time() - 60) // 120 * 120
 
 
 @pytest.fixture
@@ -79,7 +85,7 @@ async def connected(
 
 
 async def observed(
-    server: PrometheusServer, parts: Iterable[Gpu | Up], asked: Need, at: float = NOW
+    server: PrometheusServer, parts: Iterable[Gpu | Up], asked: Need, at: float
 ) -> Observation:
     await server.write(gpus.history(at, parts))
     async with connected(server) as source:
@@ -94,7 +100,9 @@ def newest(found: Observation) -> dict[tuple[str, str], float]:
 # Labels
 
 
-async def test_three_label_schemes_are_read_at_once(server: PrometheusServer, ns: str) -> None:
+async def test_three_label_schemes_are_read_at_once(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
     parts = [
         Gpu("exported-0", 10, ns, scheme="exported"),
         Gpu("plain-0", 20, ns, scheme="plain"),
@@ -102,7 +110,7 @@ async def test_three_label_schemes_are_read_at_once(server: PrometheusServer, ns
         Gpu("older-0", 40, ns, scheme="old", metric="dcgm_gpu_utilization"),
         Gpu("idle-0", 50, ns, scheme="idle"),
     ]
-    found = await observed(server, parts, need(ns))
+    found = await observed(server, parts, need(ns), now)
 
     assert newest(found) == {
         ("exported-0", "GPU-exported-0"): 10,
@@ -114,44 +122,48 @@ async def test_three_label_schemes_are_read_at_once(server: PrometheusServer, ns
     assert {one.namespace for one in found.series} == {ns}
 
 
-async def test_every_instant_of_the_span_is_there(server: PrometheusServer, ns: str) -> None:
-    found = await observed(server, [Gpu("a", 50, ns)], need(ns, span=300))
+async def test_every_instant_of_the_span_is_there(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    found = await observed(server, [Gpu("a", 50, ns)], need(ns, span=300), now)
 
-    assert found.instants == tuple(NOW - 15 * back for back in reversed(range(20)))
+    assert found.instants == tuple(now - 15 * back for back in reversed(range(20)))
     assert found.series[0].present == found.series[0].times == found.instants
-    assert found.at == NOW
+    assert found.at == now
 
 
-async def test_an_idle_gpu_is_not_its_exporters_load(server: PrometheusServer) -> None:
+async def test_an_idle_gpu_is_not_its_exporters_load(server: PrometheusServer, now: float) -> None:
     exporter = Gpu("exporter-10.0.0.1:9400", 0, "gpu-operator", uuid="GPU-idle", scheme="plain")
     working = Gpu("trainer", 70, "gpu-operator", scheme="plain")
-    found = await observed(server, [exporter, working], need("gpu-operator"))
+    found = await observed(server, [exporter, working], need("gpu-operator"), now)
 
     assert newest(found) == {("trainer", "GPU-trainer"): 70}
 
 
-async def test_only_the_namespaces_asked_for_are_shown(server: PrometheusServer, ns: str) -> None:
+async def test_only_the_namespaces_asked_for_are_shown(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
     schemes = ("exported", "plain", "old")
     parts = [
         Gpu(f"{scheme}-{name[-1]}", 50, name, uuid=f"GPU-{scheme}-{name}", scheme=scheme)
         for scheme in schemes
         for name in (f"{ns}-a", f"{ns}-b", f"{ns}-c", f"{ns}-ab", f"x{ns}-a")
     ]
-    found = await observed(server, parts, need(f"{ns}-a", f"{ns}-b"))
+    found = await observed(server, parts, need(f"{ns}-a", f"{ns}-b"), now)
 
     assert {one.namespace for one in found.series} == {f"{ns}-a", f"{ns}-b"}
     assert len(found.series) == 6
 
 
 async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     many = [f"{ns}-{'long' * 8}-{number:02}" for number in range(60)]
-    await server.write(gpus.history(NOW, [Gpu(f"pod-of-{name}", 50, name) for name in many]))
+    await server.write(gpus.history(now, [Gpu(f"pod-of-{name}", 50, name) for name in many]))
     stated: list[Fact] = []
     async with connected(server, stated.append) as source:
         await source.synchronize()
-        found = await source.fetch(need(*many), NOW)
+        found = await source.fetch(need(*many), now)
 
     assert {one.namespace: one.pod for one in found.series} == {
         name: f"pod-of-{name}" for name in many
@@ -159,11 +171,13 @@ async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
     assert (kinds(stated)["age"] == 1) == server.TAKES_LONG_QUERIES
 
 
-async def test_a_namespace_without_gpus_is_empty(server: PrometheusServer, ns: str) -> None:
-    found = await observed(server, [], need(ns))
+async def test_a_namespace_without_gpus_is_empty(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    found = await observed(server, [], need(ns), now)
 
     assert found.series == ()
-    assert found.instants[-1] == NOW
+    assert found.instants[-1] == now
     assert found.absence_known
 
 
@@ -173,9 +187,9 @@ names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 @settings(max_examples=15)
 @given(st.frozensets(names | st.sampled_from([text for text in HOSTILE if text]), min_size=2))
 async def test_texts_never_break_out_of_a_query(
-    server: PrometheusServer, namespaces: frozenset[str]
+    server: PrometheusServer, now: float, namespaces: frozenset[str]
 ) -> None:
-    at = LONG_AGO + 3600
+    at = now - LONG_AGO_SECONDS + 3600
     parts = [
         Gpu("a", 50, name, uuid=f"GPU-{name}", job=f"job {name}", begin=-60) for name in namespaces
     ]
@@ -194,14 +208,16 @@ async def test_texts_never_break_out_of_a_query(
 # Metrics
 
 
-async def test_mig_instances_are_read_by_their_engine(server: PrometheusServer, ns: str) -> None:
+async def test_mig_instances_are_read_by_their_engine(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
     instances = [
         Gpu(f"pod-{number}", 0.1 * number, ns, uuid="GPU-mig", metric=ENGINE, extra=_mig(number))
         for number in (1, 2)
     ]
     false_zero = Gpu("pod-1", 0, ns, uuid="GPU-mig", extra=_mig(1))
     whole = Gpu("pod-3", 60, ns, uuid="GPU-whole")
-    found = await observed(server, [*instances, false_zero, whole], need(ns))
+    found = await observed(server, [*instances, false_zero, whole], need(ns), now)
 
     assert newest(found) == {
         ("pod-1", "GPU-mig/1"): pytest.approx(10),
@@ -221,7 +237,7 @@ def _mig(number: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
 async def test_the_engine_is_preferred_gpu_by_gpu(
-    server: PrometheusServer, ns: str, scheme: str
+    server: PrometheusServer, now: float, ns: str, scheme: str
 ) -> None:
     parts = [
         Gpu("both", 100, ns, scheme=scheme),
@@ -229,7 +245,7 @@ async def test_the_engine_is_preferred_gpu_by_gpu(
         Gpu("sampled", 70, ns, scheme=scheme),
         Gpu("averaged", 0.8, ns, scheme=scheme, metric=ENGINE),
     ]
-    found = await observed(server, parts, need(ns))
+    found = await observed(server, parts, need(ns), now)
 
     assert newest(found) == {
         ("both", "GPU-both"): pytest.approx(30),
@@ -245,32 +261,34 @@ async def test_the_engine_is_preferred_gpu_by_gpu(
 
 @pytest.mark.parametrize("ends", [ENGINE, UTIL])
 async def test_a_metric_that_ends_is_not_continued_by_another(
-    server: PrometheusServer, ns: str, ends: str
+    server: PrometheusServer, now: float, ns: str, ends: str
 ) -> None:
     """VictoriaMetrics would fill the gap that the preferred one leaves with the other's values."""
     parts = [
         Gpu("a", 0.5, ns, metric=ENGINE, end=-150 if ends == ENGINE else None),
         Gpu("a", 1, ns, metric=UTIL, end=-150 if ends == UTIL else None),
     ]
-    found = await observed(server, parts, need(ns))
+    found = await observed(server, parts, need(ns), now)
 
     (one,) = found.series
     after = 50.0 if ends == UTIL else 1.0
     assert one.values == (50.0,) * 10 + (after,) * 10
 
 
-async def test_a_profile_of_samples_prefers_the_sample(server: PrometheusServer, ns: str) -> None:
+async def test_a_profile_of_samples_prefers_the_sample(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
     parts = [Gpu("both", 100, ns), Gpu("both", 0.3, ns, metric=ENGINE)]
-    found = await observed(server, parts, need(ns, profile="dcgm-exported"))
+    found = await observed(server, parts, need(ns, profile="dcgm-exported"), now)
 
     assert newest(found) == {("both", "GPU-both"): 100}
 
 
 async def test_a_second_job_shows_the_same_gpu_under_its_own_target(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("a", 40, ns), Gpu("a", 60, ns, job="second")]
-    found = await observed(server, parts, need(ns))
+    found = await observed(server, parts, need(ns), now)
 
     assert {one.target: one.values[-1] for one in found.series} == {
         TARGET: 40,
@@ -280,10 +298,10 @@ async def test_a_second_job_shows_the_same_gpu_under_its_own_target(
 
 
 async def test_replicas_of_a_prometheus_become_one_series(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("a", 40, ns, extra={"replica": "0"}), Gpu("a", 60, ns, extra={"replica": "1"})]
-    found = await observed(server, parts, need(ns))
+    found = await observed(server, parts, need(ns), now)
 
     assert [set(one.values) for one in found.series] == [{60.0}]
 
@@ -305,6 +323,7 @@ async def test_replicas_of_a_prometheus_become_one_series(
 @pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
 async def test_every_signal_is_read_in_its_unit(  # noqa: PLR0913, PLR0917 - a table
     server: PrometheusServer,
+    now: float,
     ns: str,
     scheme: str,
     signal: Signal,
@@ -313,44 +332,46 @@ async def test_every_signal_is_read_in_its_unit(  # noqa: PLR0913, PLR0917 - a t
 ) -> None:
     parts = [Gpu("a", value, ns, scheme=scheme, metric=name) for name, value in shown.items()]
     noise = Gpu("a", 99, ns, scheme=scheme)
-    found = await observed(server, [*parts, noise], need(ns, signal=signal))
+    found = await observed(server, [*parts, noise], need(ns, signal=signal), now)
 
     assert newest(found) == {("a", "GPU-a"): pytest.approx(expected)}
     assert found.refused_samples == 0
 
 
 async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     values = {"refused": math.nan if server.KEEPS_NAN else -1.0, "unknown": 0.0, "known": 300.0}
     parts = [
         Gpu(pod, value, ns, metric="gpu_package_power", extra={"gpu_uuid": f"GPU-{pod}"})
         for pod, value in values.items()
     ]
-    found = await observed(server, parts, need(ns, signal=Signal.POWER, profile="amd"))
+    found = await observed(server, parts, need(ns, signal=Signal.POWER, profile="amd"), now)
 
     assert {one.pod: set(one.values) for one in found.series} == {"refused": set(), "known": {300}}
     assert {one.present for one in found.series} == {found.instants}
     assert found.refused_samples == len(found.instants)
 
 
-async def test_memory_of_the_old_names_is_a_ratio_too(server: PrometheusServer, ns: str) -> None:
+async def test_memory_of_the_old_names_is_a_ratio_too(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
     parts = [
         Gpu("a", 1_000, ns, scheme="old", metric="dcgm_fb_used"),
         Gpu("a", 3_000, ns, scheme="old", metric="dcgm_fb_free"),
     ]
-    found = await observed(server, parts, need(ns, signal=Signal.MEMORY))
+    found = await observed(server, parts, need(ns, signal=Signal.MEMORY), now)
 
     assert newest(found) == {("a", "GPU-a"): 25}
 
 
 async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     name = "DCGM_FI_DEV_POWER_USAGE"
     shared = [Gpu("a", 300, ns, uuid="GPU-m", metric=name, extra=_mig(number)) for number in (1, 2)]
     other = Gpu("b", 300, ns, uuid="GPU-m", metric=name, extra=_mig(3))
-    found = await observed(server, [*shared, other], need(ns, signal=Signal.POWER))
+    found = await observed(server, [*shared, other], need(ns, signal=Signal.POWER), now)
 
     assert newest(found) == {("a", "GPU-m"): 300, ("b", "GPU-m"): 300}
 
@@ -359,9 +380,9 @@ async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
     "value", [math.nan, math.inf, -math.inf, 2147483632, 9223372036854775794, 140737488355328, -1]
 )
 async def test_unbelievable_samples_are_refused_and_counted(
-    server: PrometheusServer, ns: str, value: float
+    server: PrometheusServer, now: float, ns: str, value: float
 ) -> None:
-    found = await observed(server, [Gpu("good", 50, ns), Gpu("bad", value, ns)], need(ns))
+    found = await observed(server, [Gpu("good", 50, ns), Gpu("bad", value, ns)], need(ns), now)
 
     shown = {one.pod: one.values for one in found.series}
     if math.isnan(value) and not server.KEEPS_NAN:
@@ -375,7 +396,9 @@ async def test_unbelievable_samples_are_refused_and_counted(
 # Health and age
 
 
-async def test_good_scrapes_are_the_targets_own(server: PrometheusServer, ns: str) -> None:
+async def test_good_scrapes_are_the_targets_own(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
     targets = {state: Target(f"job-{ns}", f"{state}:9400") for state in ("good", "down", "gone")}
     parts: list[Gpu | Up] = [
         Gpu(f"pod-{one.instance}", 50, ns, job=one.job, instance=one.instance)
@@ -386,22 +409,22 @@ async def test_good_scrapes_are_the_targets_own(server: PrometheusServer, ns: st
         Up(targets["down"].instance, f"job-{ns}", down=-60),
         Up(targets["gone"].instance, f"job-{ns}", gone=-120),
     ]
-    found = await observed(server, parts, need(ns))
+    found = await observed(server, parts, need(ns), now)
 
     last = {target: max(good) for target, good in found.good_scrapes.items()}
     assert last == {
-        targets["good"]: NOW,
-        targets["down"]: NOW - 75,
-        targets["gone"]: NOW - 120,
+        targets["good"]: now,
+        targets["down"]: now - 75,
+        targets["gone"]: now - 120,
     }
     assert set(found.good_scrapes[targets["good"]]) == set(found.instants)
 
 
 async def test_a_scrapes_time_is_its_own_and_not_the_instants(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     labels = {"job": f"job-{ns}", "instance": "late:9400"}
-    times = [NOW - 7.25 - 60 * back for back in range(6)]
+    times = [now - 7.25 - 60 * back for back in range(6)]
     owner = {"exported_pod": "a", "exported_namespace": ns, "UUID": "GPU-a"}
     await server.write(
         [
@@ -410,61 +433,67 @@ async def test_a_scrapes_time_is_its_own_and_not_the_instants(
         ]
     )
     async with connected(server) as source:
-        found = await source.fetch(need(ns), NOW)
+        found = await source.fetch(need(ns), now)
 
     scrapes = found.good_scrapes[Target(**labels)]
-    assert scrapes[NOW] == NOW - 7.25
+    assert scrapes[now] == now - 7.25
     assert set(scrapes.values()) <= set(times)
     assert set(scrapes) == set(found.instants)
 
 
-async def lingering(server: PrometheusServer, ns: str, ages: dict[tuple[str, str], float]) -> None:
+async def lingering(
+    server: PrometheusServer, now: float, ns: str, ages: dict[tuple[str, str], float]
+) -> None:
     """Write a series for each (pod, metric) whose last sample has this age, and no stale mark."""
     for (pod, metric), age in ages.items():
-        one = Gpu(pod, 0.5, ns, metric=metric, uuid=f"GPU-{pod}").series(NOW)
-        kept = [sample for sample in one.samples if sample[0] < NOW - age]
-        await server.write([series.Series(one.name, one.labels, [*kept, (NOW - age, 0.5)])])
+        one = Gpu(pod, 0.5, ns, metric=metric, uuid=f"GPU-{pod}").series(now)
+        kept = [sample for sample in one.samples if sample[0] < now - age]
+        await server.write([series.Series(one.name, one.labels, [*kept, (now - age, 0.5)])])
 
 
-async def test_the_age_of_stale_samples_is_told(server: PrometheusServer, ns: str) -> None:
-    await lingering(server, ns, {("fresh", UTIL): 0, ("minute", UTIL): 60, ("old", UTIL): 200})
+async def test_the_age_of_stale_samples_is_told(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await lingering(server, now, ns, {("fresh", UTIL): 0, ("minute", UTIL): 60, ("old", UTIL): 200})
     async with connected(server) as source:
-        found = await source.fetch(need(ns), NOW)
+        found = await source.fetch(need(ns), now)
 
     assert found.sample_ages == {(ns, "old"): pytest.approx(200)}
     assert {one.pod for one in found.series} == {"fresh", "minute", "old"}
 
 
 async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
-    await lingering(server, ns, {("a", UTIL): 45})
+    await lingering(server, now, ns, {("a", UTIL): 45})
     async with connected(server) as source:
-        found = await source.fetch(need(ns), NOW)
+        found = await source.fetch(need(ns), now)
 
     (one,) = found.series
-    last = NOW - 45 + server.LOOKBACK_SECONDS
+    last = now - 45 + server.LOOKBACK_SECONDS
     assert one.present[-1] == max(instant for instant in found.instants if instant <= last)
 
 
-async def test_a_pod_is_as_fresh_as_its_freshest_sample(server: PrometheusServer, ns: str) -> None:
-    await lingering(server, ns, {("a", ENGINE): 200, ("a", UTIL): 0, ("b", ENGINE): 100})
-    stuck = Gpu("a", 50, ns, uuid="GPU-stuck").series(NOW)
+async def test_a_pod_is_as_fresh_as_its_freshest_sample(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await lingering(server, now, ns, {("a", ENGINE): 200, ("a", UTIL): 0, ("b", ENGINE): 100})
+    stuck = Gpu("a", 50, ns, uuid="GPU-stuck").series(now)
     await server.write([series.Series(stuck.name, stuck.labels, stuck.samples[:-10])])
     async with connected(server) as source:
-        found = await source.fetch(need(ns), NOW)
+        found = await source.fetch(need(ns), now)
 
     assert found.sample_ages == {(ns, "b"): pytest.approx(100)}
 
 
 @pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
 async def test_ages_are_told_in_every_label_scheme(
-    server: PrometheusServer, ns: str, scheme: str
+    server: PrometheusServer, now: float, ns: str, scheme: str
 ) -> None:
-    one = Gpu("a", 50, ns, scheme=scheme).series(NOW)
+    one = Gpu("a", 50, ns, scheme=scheme).series(now)
     await server.write([series.Series(one.name, one.labels, one.samples[:-10])])
     async with connected(server) as source:
-        found = await source.fetch(need(ns), NOW)
+        found = await source.fetch(need(ns), now)
 
     assert found.sample_ages == {(ns, "a"): pytest.approx(150)}
 
@@ -472,11 +501,12 @@ async def test_ages_are_told_in_every_label_scheme(
 @pytest.mark.parametrize(("watched_seconds", "known"), [(None, False), (90, False), (150, True)])
 async def test_absence_is_not_known_right_after_a_cold_start(
     server: PrometheusServer,
+    now: float,
     ns: str,
     watched_seconds: int | None,
     known: bool,  # noqa: FBT001 - an example
 ) -> None:
-    at = LONG_AGO - 3600 * (watched_seconds or 0) / 30
+    at = now - LONG_AGO_SECONDS - 3600 * (watched_seconds or 0) / 30
     parts: list[Gpu | Up] = [Gpu("a", 50, ns, begin=-60)]
     if watched_seconds is not None:
         parts.append(Up("cold:9400", begin=-watched_seconds))
@@ -490,26 +520,26 @@ async def test_absence_is_not_known_right_after_a_cold_start(
 
 
 async def test_history_is_the_hour_before_at_a_coarse_step(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("ended", 50, ns, begin=-3500, end=-3000), Gpu("alive", 50, ns, begin=-3500)]
-    await server.write(gpus.history(NOW, parts))
+    await server.write(gpus.history(now, parts))
     async with connected(server) as source:
-        found = await source.history(need(ns), NOW)
+        found = await source.history(need(ns), now)
 
     present = {one.pod: one.present for one in found.series}
-    assert found.instants == tuple(NOW - 120 * back for back in reversed(range(1, 31)))
-    assert present["alive"] == tuple(at for at in found.instants if at >= NOW - 3500)
-    assert present["ended"] == tuple(at for at in found.instants if NOW - 3500 <= at < NOW - 2985)
+    assert found.instants == tuple(now - 120 * back for back in reversed(range(1, 31)))
+    assert present["alive"] == tuple(at for at in found.instants if at >= now - 3500)
+    assert present["ended"] == tuple(at for at in found.instants if now - 3500 <= at < now - 2985)
     assert set(found.good_scrapes[TARGET]) == set(found.instants)
 
 
 @pytest.mark.parametrize("later", [0, 15, 60, 105])
 @pytest.mark.parametrize("span", [15, 300])
 async def test_history_and_a_snapshot_overlap(
-    server: PrometheusServer, ns: str, later: float, span: float
+    server: PrometheusServer, now: float, ns: str, later: float, span: float
 ) -> None:
-    at = NOW - 600 + later
+    at = now - 600 + later
     async with connected(server) as source:
         history = await source.history(need(ns, span=span), at)
         found = await source.fetch(need(ns, span=span), at)
@@ -518,7 +548,7 @@ async def test_history_and_a_snapshot_overlap(
     assert history.at in found.instants
 
 
-async def test_gpus_are_located(server: PrometheusServer, ns: str) -> None:
+async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -> None:
     exporter = {"pod": "exporter-10.0.0.1:9400", "namespace": "gpu-operator"}
     bare = {"job": "static", "instance": "10.0.0.9:9400"}
     parts = [
@@ -530,14 +560,14 @@ async def test_gpus_are_located(server: PrometheusServer, ns: str) -> None:
         Gpu("x", 90, uuid=f"{ns}-ended", scheme="idle", end=-30),
     ]
     others = [
-        series.Series(UTIL, {**bare, "UUID": f"{ns}-bare"}, [(NOW - 10, 90.0)]),
-        series.Series("dcgm_gpu_utilization", {**bare, "uuid": f"{ns}-old"}, [(NOW - 10, 90.0)]),
-        series.Series(UTIL, {**bare, **exporter, "uuid": f"{ns}-not-up"}, [(NOW - 10, 90.0)]),
+        series.Series(UTIL, {**bare, "UUID": f"{ns}-bare"}, [(now - 10, 90.0)]),
+        series.Series("dcgm_gpu_utilization", {**bare, "uuid": f"{ns}-old"}, [(now - 10, 90.0)]),
+        series.Series(UTIL, {**bare, **exporter, "uuid": f"{ns}-not-up"}, [(now - 10, 90.0)]),
     ]
-    await server.write([*gpus.history(NOW, parts), *others])
+    await server.write([*gpus.history(now, parts), *others])
     shown = ("mapped", "taken", "busy", "engine-busy", "idle", "bare", "old", "not-up")
     async with connected(server) as source:
-        found = await source.locate([f"{ns}-{one}" for one in (*shown, "ended", "unknown")], NOW)
+        found = await source.locate([f"{ns}-{one}" for one in (*shown, "ended", "unknown")], now)
 
     assert found == GpuReports(
         reported=frozenset(f"{ns}-{one}" for one in shown),
@@ -546,14 +576,14 @@ async def test_gpus_are_located(server: PrometheusServer, ns: str) -> None:
 
 
 async def test_many_gpus_are_located_a_few_hundred_at_a_time(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     uuids = [f"GPU-{ns}-{number}" for number in range(2 * GPUS_PER_QUERY + 1)]
-    await server.write(gpus.history(NOW, [Gpu("a", 5, ns, uuid=uuid, begin=-15) for uuid in uuids]))
+    await server.write(gpus.history(now, [Gpu("a", 5, ns, uuid=uuid, begin=-15) for uuid in uuids]))
     stated: list[Fact] = []
     async with connected(server, stated.append) as source:
         await source.synchronize()
-        found = await source.locate(uuids, NOW)
+        found = await source.locate(uuids, now)
 
     assert found == GpuReports(frozenset(uuids))
     assert (kinds(stated)["gpus"] == 3) == server.TAKES_LONG_QUERIES
@@ -563,13 +593,15 @@ def kinds(stated: Sequence[Fact]) -> Counter[str]:
     return Counter(fact.query for fact in stated if isinstance(fact, Queried))
 
 
-async def test_a_step_costs_one_snapshot_and_one_age(server: PrometheusServer, ns: str) -> None:
-    await server.write(gpus.history(NOW, [Gpu("a", 50, ns), Gpu("b", 50, f"{ns}-b")]))
+async def test_a_step_costs_one_snapshot_and_one_age(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await server.write(gpus.history(now, [Gpu("a", 50, ns), Gpu("b", 50, f"{ns}-b")]))
     stated: list[Fact] = []
     async with connected(server, stated.append) as source:
-        await source.fetch(need(ns, f"{ns}-b"), NOW - 15)
+        await source.fetch(need(ns, f"{ns}-b"), now - 15)
         first = kinds(stated)
-        await source.fetch(need(ns, f"{ns}-b"), NOW)
+        await source.fetch(need(ns, f"{ns}-b"), now)
 
     assert first == {"snapshot": 2, "exporters": 1, "age": 1}  # the job was new: so is its health
     assert kinds(stated) - first == {"snapshot": 1, "age": 1}
@@ -591,12 +623,12 @@ async def test_the_servers_clock_is_asked_for(server: PrometheusServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "limit"), [("15s", "10s"), ("7500ms", "2500ms"), ("100ms", "1100ms"), (0.1234, 1.5)]
+    ("step", "limit"), [("15s", "10s"), ("7500ms", "2500ms"), ("100ms", "2100ms"), (0.1234, 3.5)]
 )
 async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
     server: PrometheusServer, ns: str, step: str | float, limit: str | float
 ) -> None:
-    await server.write(gpus.history(NOW, [Gpu("a", 50, ns)]))
+    await server.write(gpus.history(lately(), [Gpu("a", 50, ns)]))
     span = 299.5
     async with connected(server, step=step, timeout=limit) as source:
         await source.synchronize()
@@ -628,7 +660,7 @@ def _spells(data: st.DataObject, end: float) -> list[tuple[float, float | None]]
     ]
 
 
-def _drawn(data: st.DataObject, ns: str) -> Iterator[series.Series]:
+def _drawn(data: st.DataObject, now: float, ns: str) -> Iterator[series.Series]:
     for pod, copies in itertools.product(("a", "b"), (1, 2)):
         for number in range(data.draw(st.integers(1, 2))):
             for copy in range(copies):
@@ -639,37 +671,39 @@ def _drawn(data: st.DataObject, ns: str) -> Iterator[series.Series]:
                     "job": f"job-{copy}",
                     "instance": "10.0.0.1:9400",
                 }
-                yield series.Series(UTIL, labels, _spells(data, NOW))
+                yield series.Series(UTIL, labels, _spells(data, now))
 
 
 @pytest.mark.parametrize("server", OF_PROMETHEUS, indirect=True)
 @settings(max_examples=12)
 @given(st.data())
 async def test_a_pods_load_is_what_promql_says(
-    server: PrometheusServer, data: st.DataObject
+    server: PrometheusServer, now: float, data: st.DataObject
 ) -> None:
     ns = new_namespace()
-    await server.write(_drawn(data, ns))
+    await server.write(_drawn(data, now, ns))
     one = f'{UTIL}{{exported_namespace="{ns}"}}'
     each = f"avg by (exported_pod) (max by (exported_pod, UUID, GPU_I_ID) ({one}))"
     # A millisecond less than two minutes: up to Prometheus 2 a range includes where it begins.
     mean = f"avg_over_time(({each})[1m59s999ms:15s])"
-    said = await server.query(f"{mean} and on (exported_pod) {one}", NOW)
+    said = await server.query(f"{mean} and on (exported_pod) {one}", now)
     async with connected(server) as source:
-        snapshot = await Collector(source, Witness("default", source), 3600).take(need(ns), NOW)
+        snapshot = await Collector(source, Witness("default", source), 3600).take(need(ns), now)
 
-    pods = [pod for pod in snapshot.namespaces[ns].pods.values() if pod.last_seen == NOW]
+    pods = [pod for pod in snapshot.namespaces[ns].pods.values() if pod.last_seen == now]
     spec = triggers.spec(window="2m", warmup="0s", maxAge="1h")
-    measured = load.workload(spec, pods, NOW, NOW, 3600).of(Reporting.MEASURED)
+    measured = load.workload(spec, pods, now, now, 3600).of(Reporting.MEASURED)
     expected = {each["metric"]["exported_pod"]: float(each["value"][1]) for each in said}
     assert {one.name: one.load for one in measured} == pytest.approx(expected)
 
 
-async def test_a_series_is_what_the_port_promises(server: PrometheusServer, ns: str) -> None:
+async def test_a_series_is_what_the_port_promises(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
     parts = [Gpu("gap", 50, ns, begin=-250, end=-90), Gpu("late", 50, ns, begin=-45)]
-    found = await observed(server, parts, need(ns))
+    found = await observed(server, parts, need(ns), now)
 
     present = {one.pod: one.present for one in found.series}
-    assert present["gap"] == tuple(at for at in found.instants if NOW - 250 <= at < NOW - 75)
-    assert present["late"] == tuple(NOW - back for back in (45, 30, 15, 0))
+    assert present["gap"] == tuple(at for at in found.instants if now - 250 <= at < now - 75)
+    assert present["late"] == tuple(now - back for back in (45, 30, 15, 0))
     assert isinstance(found.series[0], Series)

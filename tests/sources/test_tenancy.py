@@ -33,15 +33,26 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-NOW = time.time() // 15 * 15
 EU, US = {"cluster": "eu-1"}, {"cluster": "us-1"}
 _numbers = itertools.count()
 
 
+@pytest.fixture(scope="module")
+def now() -> float:
+    """When the server begins."""
+    return lately()
+
+
+def lately() -> float:
+    return time.time() // 15 * 15
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PrometheusServer]:
+async def server(
+    tmp_path_factory: pytest.TempPathFactory, now: float
+) -> AsyncIterator[PrometheusServer]:
     async with PrometheusServer(tmp_path_factory.mktemp("prometheus")) as running:
-        await running.write(gpus.history(NOW, [Up(begin=-3600)]))
+        await running.write(gpus.history(now, [Up(begin=-3600)]))
         yield running
 
 
@@ -69,8 +80,8 @@ def in_cluster(history: Iterable[Series], cluster: dict[str, str]) -> list[Serie
     return [replace(one, labels={**one.labels, **cluster}) for one in history]
 
 
-async def observed(source: PrometheusSource, namespace: str) -> Observation:
-    return await source.within(namespace).fetch(need(namespace), NOW)
+async def observed(source: PrometheusSource, namespace: str, at: float) -> Observation:
+    return await source.within(namespace).fetch(need(namespace), at)
 
 
 def newest(found: Observation) -> dict[str, float]:
@@ -101,10 +112,10 @@ def bert(namespace: str, letter: str, value: float = 90, end: float | None = Non
 
 
 async def test_equal_names_in_two_clusters_are_told_apart(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     for cluster, value in ((EU, 20.0), (US, 80.0)):
-        await server.write(in_cluster(gpus.history(NOW, [bert(ns, "b", value), Up()]), cluster))
+        await server.write(in_cluster(gpus.history(now, [bert(ns, "b", value), Up()]), cluster))
 
     for text, value in (
         ('cluster="eu-1"', 20),
@@ -113,39 +124,39 @@ async def test_equal_names_in_two_clusters_are_told_apart(
         ('cluster=~"us-.+",job="dcgm-exporter"', 80),
     ):
         source = PrometheusSource("default", settings(url=server.url, matchers=text))
-        found = await observed(source, ns)
+        found = await observed(source, ns, now)
         await source.close()
         assert newest(found) == {"bert-7b6667bd9-bbbbb": value}
         assert found.good_scrapes
 
 
 async def test_the_health_of_exporters_is_that_of_the_cluster(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     job = f"exporter-of-{ns}"
-    down = gpus.history(NOW, [replace(bert(ns, "b"), job=job), Up(job=job, down=-150)])
+    down = gpus.history(now, [replace(bert(ns, "b"), job=job), Up(job=job, down=-150)])
     await server.write(in_cluster(down, EU))
-    await server.write(in_cluster(gpus.history(NOW, [Up(job=job)]), US))
+    await server.write(in_cluster(gpus.history(now, [Up(job=job)]), US))
 
     source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
-    found = await observed(source, ns)
+    found = await observed(source, ns, now)
     await source.close()
     assert {target.job for target in found.good_scrapes} == {job}
-    assert NOW not in found.good_scrapes[Target(job, "10.0.0.1:9400")]
+    assert now not in found.good_scrapes[Target(job, "10.0.0.1:9400")]
 
 
 async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
-    server: PrometheusServer, ns: str
+    server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = {"eu-1": listed.replicas(0, namespace=ns), "us-1": listed.replicas(3, namespace=ns)}
     for cluster, part in parts.items():
-        history = listed.history(NOW, [part, listed.up()])
+        history = listed.history(now, [part, listed.up()])
         await server.write(in_cluster(history, {"cluster": cluster}))
 
     for cluster, is_empty in (("eu-1", True), ("us-1", False)):
         text = f'cluster="{cluster}"'
         source = PrometheusSource("default", settings(url=server.url, matchers=text))
-        said = await source.evidence({ns}, NOW)
+        said = await source.evidence({ns}, now)
         await source.close()
         assert said is not None
         assert bool(said.without_pods) is is_empty
@@ -165,25 +176,25 @@ async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
     ],
 )
 async def test_a_matcher_that_always_holds_changes_no_answer(
-    server: PrometheusServer, text: str
+    server: PrometheusServer, now: float, text: str
 ) -> None:
-    await server.write(gpus.history(NOW, [bert("ml", "b")]))
-    await server.write(listed.history(NOW, [KubePod(name="bert-7b6667bd9-bbbbb"), listed.up()]))
+    await server.write(gpus.history(now, [bert("ml", "b")]))
+    await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb"), listed.up()]))
     confined = matchers.confined(text, matchers.parse('nothing=""'))
 
-    assert await server.query(confined, NOW) == await server.query(text, NOW)
+    assert await server.query(confined, now) == await server.query(text, now)
 
 
 # One namespace at a time
 
 
 async def test_the_proxy_refuses_who_names_no_namespace(
-    server: PrometheusServer, proxy: LabelProxy, ns: str
+    server: PrometheusServer, proxy: LabelProxy, now: float, ns: str
 ) -> None:
-    await server.write(gpus.history(NOW, [bert(ns, "b")]))
+    await server.write(gpus.history(now, [bert(ns, "b")]))
     source = PrometheusSource("default", settings(url=proxy.url))
     with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
-        await observed(source, ns)
+        await observed(source, ns, now)
     await source.close()
 
 
@@ -195,29 +206,29 @@ async def test_the_proxy_refuses_who_names_no_namespace(
     ],
 )
 async def test_every_question_names_its_one_namespace(
-    server: PrometheusServer, ns: str, flags: tuple[str, ...], setting: dict[str, str]
+    server: PrometheusServer, now: float, ns: str, flags: tuple[str, ...], setting: dict[str, str]
 ) -> None:
-    await server.write(gpus.history(NOW, [bert(ns, "b"), bert(f"{ns}-other", "c", 10)]))
-    await server.write(listed.history(NOW, [KubePod(name="bert-7b6667bd9-bbbbb", namespace=ns)]))
+    await server.write(gpus.history(now, [bert(ns, "b"), bert(f"{ns}-other", "c", 10)]))
+    await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb", namespace=ns)]))
     async with LabelProxy(server.url, flags) as proxy:
         source = PrometheusSource("default", settings(url=proxy.url, **setting))
         tenant = source.within(ns)
         await tenant.synchronize()
         asked = need(ns)
-        assert newest(await tenant.fetch(asked, NOW)) == {"bert-7b6667bd9-bbbbb": 90}
-        assert newest(await tenant.history(asked, NOW)).keys() == {"bert-7b6667bd9-bbbbb"}
-        assert (await tenant.locate(["GPU-bert-7b6667bd9-bbbbb"], NOW)).reported
-        said = await tenant.evidence({ns}, NOW)
+        assert newest(await tenant.fetch(asked, now)) == {"bert-7b6667bd9-bbbbb": 90}
+        assert newest(await tenant.history(asked, now)).keys() == {"bert-7b6667bd9-bbbbb"}
+        assert (await tenant.locate(["GPU-bert-7b6667bd9-bbbbb"], now)).reported
+        said = await tenant.evidence({ns}, now)
         assert said is not None
         assert said.pods
-        assert newest(await observed(source, f"{ns}-other")) == {"bert-7b6667bd9-ccccc": 10}
+        assert newest(await observed(source, f"{ns}-other", now)) == {"bert-7b6667bd9-ccccc": 10}
         await source.close()
 
 
 async def test_a_tenant_s_load_is_measured(
     server: PrometheusServer, proxy: LabelProxy, ns: str
 ) -> None:
-    now = time.time() // 15 * 15
+    now = lately()
     await server.write(gpus.history(now, [bert(ns, letter) for letter in "bcdfg"]))
     found, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
@@ -232,7 +243,7 @@ async def test_a_namespace_without_gpu_series_is_unknown_and_not_empty(
     server: PrometheusServer, proxy: LabelProxy, ns: str
 ) -> None:
     """Other targets in it may be in good health for hours: that says nothing of exporters."""
-    now = time.time() // 15 * 15
+    now = lately()
     application = gpus.history(now, [Up(job="web", begin=-7200)])
     await server.write(
         [replace(one, labels={**one.labels, "namespace": ns}) for one in application]
@@ -246,7 +257,7 @@ async def test_a_namespace_without_gpu_series_is_unknown_and_not_empty(
 async def test_a_pod_that_went_away_is_missing_and_never_zero(
     server: PrometheusServer, proxy: LabelProxy, ns: str
 ) -> None:
-    now = time.time() // 15 * 15
+    now = lately()
     await server.write(gpus.history(now, [bert(ns, "b", 0, end=-200), bert(ns, "c", 0)]))
     found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
@@ -256,7 +267,7 @@ async def test_a_pod_that_went_away_is_missing_and_never_zero(
 async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
     server: PrometheusServer, proxy: LabelProxy, ns: str
 ) -> None:
-    now = time.time() // 15 * 15
+    now = lately()
     await server.write(listed.history(now, [listed.replicas(0, namespace=ns), listed.up()]))
     found, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
@@ -273,7 +284,7 @@ async def test_a_pod_that_is_not_listed_is_not_believed_gone(
 
     Not even where one of them is in the tenant's own namespace.
     """
-    now = time.time() // 15 * 15
+    now = lately()
     own_up = replace(listed.up(), labels={"namespace": ns})
     parts: list[KubePod | Listed] = [
         KubePod(name="bert-7b6667bd9-ccccc", namespace=ns),
