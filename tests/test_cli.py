@@ -1,5 +1,7 @@
 """The command line as a whole."""
 
+import importlib
+import json
 import subprocess
 import sys
 
@@ -7,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import __version__, cli
+from keda_gpu_scaler.cli import lean
 
 MODULE = [sys.executable, "-m", "keda_gpu_scaler"]
 
@@ -54,13 +57,24 @@ def test_a_signal_before_anything_has_started_ends_with_0() -> None:
 
 def test_a_command_that_fails_does_not_show_the_values_of_variables() -> None:
     script = (
-        "from keda_gpu_scaler.cli import app, serve\n"
-        "def fail(secret='hun'+'ter2'): raise RuntimeError('broken')\n"
-        "serve.settings.load = fail\n"
-        "app(['serve'])\n"
+        "from keda_gpu_scaler.cli import app, probe\n"
+        "def fail():\n"
+        "    secret = 'hun' + 'ter2'\n"
+        "    raise RuntimeError('broken')\n"
+        "probe.probe = fail\n"
+        "app(['probe'])\n"
     )
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.endswith("RuntimeError: broken\n")
     assert "hunter2" not in done.stderr
+
+
+def test_a_package_can_be_left_out_of_imports_and_is_there_again_afterwards() -> None:
+    with lean.without("json", "colorsys"):
+        for name in ("json", "colorsys"):
+            with pytest.raises(ModuleNotFoundError):
+                importlib.import_module(name)
+    assert sys.modules["json"] is json
+    assert importlib.import_module("colorsys") is sys.modules["colorsys"]

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,9 +38,11 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 @contextmanager
-def started(environ: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+def started(
+    environ: Mapping[str, str], command: Sequence[str] = COMMAND
+) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        COMMAND, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process
@@ -144,11 +146,32 @@ def test_a_wrong_setting_ends_with_2_before_a_port_opens() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("setting", ["GRPC_ADDRESS", "HTTP_ADDRESS"])
-def test_a_port_that_cannot_be_had_ends_with_1_and_a_message(setting: str) -> None:
+def test_a_port_that_cannot_be_had_ends_with_1_and_a_message() -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = f"127.0.0.1:{holder.getsockname()[1]}"
-        done = ended(environment(**{setting: taken}))
+        done = ended(environment(GRPC_ADDRESS=taken))
     assert done.returncode == 1
-    assert f"keda-gpu-scaler: KEDA_GPU_SCALER_{setting}: cannot listen on" in done.stderr
+    assert "keda-gpu-scaler: KEDA_GPU_SCALER_GRPC_ADDRESS: cannot listen on" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+LOADED = """
+import atexit, sys
+from keda_gpu_scaler import cli
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+cli.main()
+"""
+"""Runs the command line, and says at its end what it has loaded."""
+UNUSED = {"httpx2", "lightkube", "opentelemetry", "pygments", "rich"}
+UNUSED |= {f"keda_gpu_scaler.{name}" for name in ("demo", "kubernetes", "probe", "simulator")}
+
+
+def test_it_loads_nothing_for_people_for_other_commands_and_for_what_is_not_set() -> None:
+    with started(environment(), [sys.executable, "-c", LOADED, "serve"]) as process:
+        said(process, "serve.listening")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_SECONDS) == 0
+        assert process.stderr is not None
+        loaded = set(process.stderr.read().split())
+    assert {"grpc", "httpx", "structlog", "keda_gpu_scaler.service"} <= loaded
+    assert loaded & UNUSED == set()

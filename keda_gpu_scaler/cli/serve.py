@@ -7,7 +7,10 @@ import types
 
 import typer
 
-from keda_gpu_scaler import app, errors, logs, settings
+from keda_gpu_scaler.cli import lean
+
+with lean.without("rich", "pygments"):
+    from keda_gpu_scaler import app, errors, logs, settings
 
 _WRONG_SETTINGS = 2
 _FAILED = 1

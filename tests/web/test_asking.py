@@ -124,7 +124,8 @@ async def test_a_body_whose_size_nobody_says_is_bounded_while_it_is_read() -> No
         for _ in range(17):
             writer.write(b"10000\r\n%s\r\n" % (b" " * 65_536))
             await writer.drain()
-        assert await reader.readline() == b"HTTP/1.1 413 Request Entity Too Large\r\n"
+        # The words after the number are those of the Python that runs this.
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
