@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import decision
 from keda_gpu_scaler.decision import Context, Decision, State
 from keda_gpu_scaler.evidence import NamespaceEvidence
+from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.snapshot import Pod
 from keda_gpu_scaler.spec import TriggerSpec
-from tests.snapshots import NOW, bert, pod, snapshot
+from tests.snapshots import NOW, bert, pod, said, snapshot
 from tests.triggers import spec
 
 HOUR = 3600.0
@@ -97,6 +98,14 @@ def test_partial_never_answers_a_number_that_a_scale_in_could_follow() -> None:
     assert _decide(*_busy(4, 100), missing).value == 400
 
 
+@pytest.mark.parametrize(("value", "answer"), [(96.25, None), (96.26, 385.04)])
+def test_what_the_hpa_tolerates_of_the_others_alone_does_not_ask_for_more(
+    value: float, answer: float | None
+) -> None:
+    """385 is ten percent above the 350 of five replicas at 70, and the HPA lets that be."""
+    assert _decide(*_busy(4, value), bert("z", 90, last_seen=SILENT)).value == answer
+
+
 @pytest.mark.parametrize("value", [0, 90, 100])
 def test_where_pods_may_be_overlooked_no_sum_is_answered_and_nothing_is_idle(value: float) -> None:
     decided = _decide(*_busy(2, value), complete=False)
@@ -175,6 +184,7 @@ def test_the_source_s_own_words_are_in_the_reason() -> None:
         (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle"),
         ([bert("b", [0] * 4)], "but samples do not cover 2m yet"),
         ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
+        ([bert("b", 50, status=said(ready=NOW - 50))], "Ready for too short a time to be measured"),
         ([*_busy(4), bert("z", 9, last_seen=SILENT)], "4 of 5 replicas measured, hold"),
         ([*_busy(4, 100), bert("z", 9, last_seen=SILENT)], "those alone ask for more"),
         ([bert("b", 1, ended=True)], "1 pod of deployment/bert ended"),
@@ -193,6 +203,13 @@ def test_the_reason_of_an_average_names_the_average() -> None:
 
 def test_an_absence_that_is_not_believed_yet_says_so() -> None:
     assert "too soon to believe" in _decide(absence_known=False).reason
+
+
+def test_samples_as_old_as_max_age_are_not_the_reason_for_what_nobody_tells() -> None:
+    selecting = replace(spec(), pods=Selected("ml", "models.example.com", "bert"))
+    untold = "does not say now which pods the label selector selects"
+    assert untold in _decide(trigger=selecting, now=NOW + 180).reason
+    assert "181 s old, beyond maxAge 3m" in _decide(trigger=selecting, now=NOW + 181).reason
 
 
 OWN = spec(workload="", query="load", activationThreshold="5")

@@ -107,6 +107,7 @@ def test_a_silent_pod_that_is_not_listed_any_more_has_ended() -> None:
 def test_the_word_of_the_cluster_stands_where_it_is_newer_than_the_last_sighting() -> None:
     lacked = pod(NAME, 90, last_seen=NOW - 30, ended=True)
     assert not _ended(lacked, said(listed=NOW - 10))
+    assert _ended(lacked, said(listed=NOW - 30), scraped=NOW - 30)
     assert _ended(lacked, said(listed=NOW - 40), scraped=NOW - 40)
     assert _ended(lacked, said(listed=NOW - 20), scraped=NOW - 10)
     assert _ended(lacked, None)

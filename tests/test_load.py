@@ -31,6 +31,10 @@ def test_five_pods_at_ninety_are_four_hundred_and_fifty() -> None:
     assert _workload(spec(), *(bert(letter, 90) for letter in "bcdfg")).total == 450
 
 
+def test_a_sum_has_no_digit_in_which_servers_differ() -> None:
+    assert _workload(spec(), bert("b", 23.1), bert("c", 46.9)).total == 70
+
+
 def test_two_gpus_in_a_pod_are_one_load() -> None:
     assert _workload(spec(), bert("b", 80, 100)).total == 90
 
@@ -146,7 +150,10 @@ def test_a_group_of_a_leaderworkerset_is_one_replica() -> None:
         pod("bert-1-1", 50.0),
     ]
     found = _workload(trigger, *groups)
-    assert [replica.load for replica in found.replicas] == [90, 40]
+    assert [(replica.name, replica.load) for replica in found.replicas] == [
+        ("bert-0", 90),
+        ("bert-1", 40),
+    ]
     assert found.total == 130
     assert found.reporting_pods == 4
 
@@ -157,7 +164,16 @@ def test_a_group_is_as_well_known_as_its_least_known_pod() -> None:
     warming = pod("bert-1-1", 100.0, first_seen=NOW - 30)
     found = _workload(trigger, pod("bert-0", 80.0), missing, pod("bert-1", 80.0), warming)
     assert _conditions(found) == [Reporting.MISSING, Reporting.WARMING]
+    assert [replica.load for replica in found.replicas] == [0, 0]
     assert found.total == 0
+
+
+def test_a_group_that_lost_a_pod_is_missing_however_young_its_other_pods_are() -> None:
+    missing = pod("bert-0", 100.0, last_seen=NOW - 100)
+    warming = pod("bert-0-1", 100.0, first_seen=NOW - 30)
+    assert _conditions(_workload(spec(workload="lws/bert"), missing, warming)) == [
+        Reporting.MISSING
+    ]
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(1, 8))

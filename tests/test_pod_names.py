@@ -46,6 +46,28 @@ def test_names_that_are_not_generated_are_never_cut() -> None:
     assert leaders.regex == f"{name}-(?:0|[1-9][0-9]*)(?:-[1-9][0-9]*)?"
 
 
+@pytest.mark.parametrize(
+    ("pod", "of_set", "of_groups"),
+    [
+        ("bert-0", True, True),
+        ("bert-10", True, True),
+        ("bert-01", False, False),
+        ("bert-00", False, False),
+        ("bert-0-1", False, True),
+        ("bert-0-10", False, True),
+        ("bert-0-0", False, False),
+        ("bert-0-01", False, False),
+        ("bert-01-1", False, False),
+        ("bert-", False, False),
+    ],
+)
+def test_kubernetes_writes_no_number_with_a_zero_in_front(
+    pod: str, *, of_set: bool, of_groups: bool
+) -> None:
+    assert pod_names.union(pod_names.of_stateful_set("bert")).match(pod) is of_set
+    assert pod_names.union(pod_names.of_leader_worker_set("bert")).match(pod) is of_groups
+
+
 def test_a_jobs_pods_may_carry_a_completion_index() -> None:
     job = pod_names.union(pod_names.of_job("train"))
     assert job.regex == f"train-{R5}|train-(?:0|[1-9][0-9]*)-{R5}"
@@ -59,6 +81,7 @@ def test_an_index_shortens_the_jobs_name_and_keeps_its_dashes() -> None:
     assert job.match(f"{name}-7-bcdfg")
     assert job.match(f"{name[:54]}-12-bcdfg")
     assert not job.match(f"{name}-12-bcdfg")
+    assert not job.match(f"{name[:54]}-02-bcdfg")
     assert job.prefix == name[:46]
 
 

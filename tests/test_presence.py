@@ -6,7 +6,7 @@ from keda_gpu_scaler import presence
 from keda_gpu_scaler.observation import GpuReports, Observation, Series
 from keda_gpu_scaler.presence import Ledger
 from keda_gpu_scaler.snapshot import Pod
-from tests.worlds import EVER, NODE, OTHER_NODE, SPAN, STEP, World, WorldPod, since, until
+from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, since, until
 
 NOWHERE = GpuReports()
 RELEASED = GpuReports(frozenset({"GPU-a", "GPU-b", "GPU-gone"}))
@@ -161,6 +161,11 @@ def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a
     assert _pod(presence.advance(ledger, world.observed(990.0), elsewhere, FORGET)).ended
 
 
+def test_a_pod_that_reports_is_not_released_whatever_else_is_shown_of_its_gpu() -> None:
+    pod = _pod(_watched(World((WorldPod("a"),)), 885.0, 900.0, gpus=RELEASED))
+    assert (pod.released_since, pod.ended) == (None, False)
+
+
 def test_a_gpu_reported_idle_only_once_ends_nothing() -> None:
     """The exporter came back without its map of pods, and its first sample was a zero."""
     world = World((WorldPod("a"),), {NODE: until(900.0), OTHER_NODE: since(930.0)})
@@ -184,8 +189,10 @@ def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_
     pods = (WorldPod("a", target=OTHER_NODE),)
     idle = NODE._replace(instance="idle")
     world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0), idle: until(900.0)})
-    ledger = _watched(world, *_steps(885.0, 900.0 + FORGET + SPAN))
-    assert ledger.targets.keys() == {NODE, OTHER_NODE}
+    ledger = _watched(world, *_steps(885.0, 885.0 + FORGET))
+    assert ledger.targets.keys() == {NODE, OTHER_NODE, idle}
+    later = presence.advance(ledger, world.observed(900.0 + FORGET), NOWHERE, FORGET)
+    assert later.targets.keys() == {NODE, OTHER_NODE}
 
 
 def test_an_exporter_that_comes_back_without_its_map_of_pods_ends_nothing_at_once() -> None:
@@ -241,8 +248,10 @@ def test_two_targets_that_report_one_gpu_are_one_gpu_with_the_larger_value() -> 
 def test_ended_pods_are_forgotten_in_the_end_and_missing_ones_are_not() -> None:
     pods = (WorldPod("a", there=until(900.0)), WorldPod("b", target=OTHER_NODE))
     world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0)})
-    ledger = _watched(world, *_steps(885.0, 900.0 + FORGET))
-    assert [name for _, name in ledger.pods] == ["b"]
+    ledger = _watched(world, *_steps(885.0, 885.0 + FORGET))
+    assert [name for _, name in ledger.pods] == ["a", "b"]
+    later = presence.advance(ledger, world.observed(900.0 + FORGET), NOWHERE, FORGET)
+    assert [name for _, name in later.pods] == ["b"]
 
 
 def test_what_is_remembered_of_missing_pods_is_bounded() -> None:
