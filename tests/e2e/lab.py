@@ -22,9 +22,10 @@ from lightkube.resources.core_v1 import ReplicationController
 from lightkube.types import PatchType
 
 from tests.e2e import manifests, router
-from tests.e2e.product import Scaler, Simulator
+from tests.e2e.product import Scaler
 from tests.e2e.relay import Relay
 from tests.e2e.resources import ScaledObject
+from tests.e2e.simulator import Simulator
 from tests.e2e.timeline import Timeline
 from tests.processes import until
 from tests.prometheus import PrometheusServer
