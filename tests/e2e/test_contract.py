@@ -9,6 +9,8 @@ import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
+
 from keda_gpu_scaler import evaluator, trigger
 from keda_gpu_scaler.spec import ScaledObject
 from tests.e2e.lab import Lab
@@ -23,6 +25,7 @@ def _said(calls: Sequence[Call]) -> str:
     return "".join(_LETTERS[call.method] for call in calls).lstrip("MA")
 
 
+@pytest.mark.core
 async def test_one_evaluation_is_three_calls_in_order_and_only_the_hpas_have_a_deadline(
     lab: Lab, recorder: Recorder
 ) -> None:
@@ -61,6 +64,7 @@ def _gaps(calls: Sequence[Call]) -> list[float]:
     ]
 
 
+@pytest.mark.core
 async def test_all_of_a_triggers_metadata_and_nothing_else_is_sent(
     lab: Lab, recorder: Recorder
 ) -> None:

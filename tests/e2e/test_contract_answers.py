@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import pytest
 from lightkube.utils.quantity import parse_quantity
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
@@ -41,6 +42,7 @@ _NUMBERS = {
 }
 
 
+@pytest.mark.core
 async def test_keda_reads_the_float_where_it_is_above_zero_and_counts_in_thousandths(
     lab: Lab,
 ) -> None:
@@ -77,6 +79,7 @@ def _expected(case: _Case) -> list[Decimal]:
     return [Decimal(case.hpa_target), Decimal(case.hpa_value)]
 
 
+@pytest.mark.core
 async def test_an_empty_list_holds_the_replicas_and_is_no_error_and_activity_counts_beside_it(
     lab: Lab, recorder: Recorder
 ) -> None:
@@ -105,6 +108,7 @@ async def test_an_empty_list_holds_the_replicas_and_is_no_error_and_activity_cou
     assert keda_log.errors(lab) == [], lab.story()
 
 
+@pytest.mark.core
 async def test_activity_counts_in_polls_only(lab: Lab, recorder: Recorder) -> None:
     recorder.active_for_hpa = False
     await lab.deploy("bert", replicas=1)

@@ -125,6 +125,7 @@ def _number(page: str, metric: str, **labels: str) -> float | None:
     return samples[0].value if samples else None
 
 
+@pytest.mark.core
 async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
     live: Cluster, release: Release
 ) -> None:
@@ -156,6 +157,7 @@ async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
     await lab.reaches("gpt", 0, within_seconds=60)
 
 
+@pytest.mark.core
 async def test_with_everything_on_helm_test_tells_right_from_wrong_and_uninstall_leaves_nothing(
     release: Release,
 ) -> None:
@@ -220,6 +222,7 @@ async def _has(lab: Lab, workload: str, aspect: str, value: str) -> None:
     await lab.wait(seen, 60, f"{workload} has {aspect} {value}")
 
 
+@pytest.mark.core
 async def test_the_kustomize_base_comes_up_answers_and_goes(shell: Shell) -> None:
     before = await everything(shell)
     await shell.expect("kubectl apply -k deploy/kustomize")

@@ -4,6 +4,8 @@ KEDA shows the error of a call in its log. Its conditions and Events say only th
 wrong with the triggers: KEDA asks for the metric's name first, and gets no further.
 """
 
+import pytest
+
 from tests.e2e import keda_log
 from tests.e2e.lab import COOLDOWN_SECONDS, Lab
 
@@ -33,6 +35,7 @@ async def has_condition(lab: Lab, condition: str, wanted: str) -> None:
     await lab.wait(has, 60, f"{condition} is {wanted}")
 
 
+@pytest.mark.core
 async def test_a_wrong_trigger_is_explained_in_kedas_log_and_works_once_it_is_corrected(
     lab: Lab,
 ) -> None:

@@ -107,6 +107,7 @@ async def _token(client: lightkube.AsyncClient) -> str:
     return issued.status.token
 
 
+@pytest.mark.core
 async def test_from_zero_and_back_without_a_workload_in_the_trigger(watched: Watched) -> None:
     """The model shows 100 % while it loads, much longer than `warmup`: one replica is enough."""
     lab = watched.lab
@@ -162,6 +163,7 @@ async def test_a_target_of_another_kind_is_measured_by_its_own_selector(watched:
     assert max(lab.path("bert")) == CLIMBED, lab.story()
 
 
+@pytest.mark.core
 async def test_the_role_is_enough_and_opens_nothing_else(watched: Watched) -> None:
     lab = watched.lab
 
@@ -179,7 +181,7 @@ async def test_the_role_is_enough_and_opens_nothing_else(watched: Watched) -> No
             await anext(aiter(client.list(Secret, namespace=lab.name)))
 
 
-@pytest.mark.parametrize("door", [Door.SHUT, Door.JAMMED])
+@pytest.mark.parametrize("door", [pytest.param(Door.SHUT, marks=pytest.mark.core), Door.JAMMED])
 async def test_without_the_api_server_exporters_are_believed_and_nothing_falls(
     watched: Watched, door: Door
 ) -> None:

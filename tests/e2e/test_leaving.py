@@ -40,6 +40,7 @@ async def scale_in_with_slow_drain(lab: Lab) -> None:
     await lab.prometheus.wait_for(FOUR_WORK_AND_TWO_DRAIN)
 
 
+@pytest.mark.core
 @evidences.of_all_pods
 async def test_pods_that_drain_slowly_bring_no_replica_back(lab: Lab) -> None:
     await scale_in_with_slow_drain(lab)
@@ -99,7 +100,7 @@ async def follow_the_load_to_zero(lab: Lab) -> None:
     assert lab.path("bert") == sorted(lab.path("bert"), reverse=True), lab.story()
 
 
-@evidences.each
+@evidences.each()
 async def test_a_completed_pod_that_is_still_named_changes_nothing(lab: Lab) -> None:
     await run_with_one_completed(lab, 0)
     await follow_the_load_to_zero(lab)

@@ -6,7 +6,6 @@ workload is like any other, and goes to zero when it is idle.
 
 from collections.abc import AsyncIterator, Iterable
 
-import pytest
 from lightkube.resources.core_v1 import Node, Pod
 from lightkube.types import PatchType
 
@@ -60,11 +59,9 @@ async def _give_up(lab: Lab, pods: Iterable[str], *, by_force: bool) -> None:
         await lab.client.delete(Pod, pod, namespace=lab.name, grace_period=grace_period)
 
 
-@evidences.each
-@pytest.mark.parametrize("by_force", [False, True], ids=["evicted", "forced"])
+@evidences.each_with("how", ["evicted", "forced"])
 async def test_a_lost_node_takes_nothing_away_and_keeps_no_idle_workload_up(
-    lab: Lab,
-    by_force: bool,  # noqa: FBT001 - a column
+    lab: Lab, how: str
 ) -> None:
     await lab.scaler.restart(**GIVE_UP)
     await run_under_load(lab, **SHORT_MAX_AGE)
@@ -74,7 +71,7 @@ async def test_a_lost_node_takes_nothing_away_and_keeps_no_idle_workload_up(
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
 
     await lab.offer("bert", LOAD)
-    await _give_up(lab, lost, by_force=by_force)
+    await _give_up(lab, lost, by_force=how == "forced")
     replaced = f'count(DCGM_FI_DEV_GPU_UTIL{{pod=~"bert-.*"}}) == {REPLICAS}'
     await lab.prometheus.wait_for(replaced, within_seconds=30)
     assert lab.path("bert") == [REPLICAS], lab.story()

@@ -10,7 +10,7 @@ from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from tests.e2e.lab import POLLING_SECONDS, SHORT_TIMES, Lab
 from tests.e2e.resources import ScaledObject
 from tests.test_docs import ROOT
-from tests.test_docs_snippets import SCALED_OBJECTS, Piece, pieces
+from tests.test_docs_snippets import pieces
 
 MIGRATE = ROOT / "docs" / "migrate"
 REPLICAS = 4
@@ -70,6 +70,7 @@ async def apply_own_hpa(lab: Lab) -> None:
     await lab.apply(hpa)
 
 
+@pytest.mark.core
 async def test_an_hpa_of_ones_own_is_handed_over_and_no_replica_moves(lab: Lab) -> None:
     # 20 % on each of four, and 20 for a target: nothing to do.
     await lab.deploy("bert", replicas=REPLICAS, load=20 * REPLICAS)
@@ -126,19 +127,3 @@ async def test_a_trigger_is_exchanged_in_place_and_the_workload_gets_what_it_lac
     lab.timeline.note("and back")
     await lab.patch("bert", triggers=[recipe])
     await has_metric(lab, "keda-hpa-bert", "s0-prometheus")
-
-
-async def test_every_scaled_object_in_a_page_is_accepted_by_the_api_server(lab: Lab) -> None:
-    for piece in SCALED_OBJECTS:
-        await _accepted(lab, piece)
-
-
-async def _accepted(lab: Lab, piece: Piece) -> None:
-    document = copy.deepcopy(piece.document)
-    document["metadata"]["namespace"] = lab.name
-    try:
-        await lab.client.apply(
-            ScaledObject.from_dict(document), field_manager="pages", dry_run=True
-        )
-    except ApiError as error:
-        raise AssertionError(f"{piece.name}: {error}") from error

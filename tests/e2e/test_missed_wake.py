@@ -5,6 +5,8 @@ KEDA polls when it starts and then every 300 s: where it does not start, only a 
 
 from pathlib import Path
 
+import pytest
+
 from tests.e2e import keda, router, streams, waking
 from tests.e2e.lab import Lab
 from tests.e2e.own_cluster import open_own_lab
@@ -15,6 +17,7 @@ HEARD_WITHIN_SECONDS = 60
 15 s."""
 
 
+@pytest.mark.core
 async def test_a_demand_that_began_while_the_scaler_was_away_wakes_when_it_is_back(
     lab: Lab,
 ) -> None:

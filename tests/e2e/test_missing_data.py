@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from keda_gpu_scaler.evidence import Basis
 from tests.e2e import evidences
 from tests.e2e.lab import Lab
 from tests.e2e.relay import Door, Relay
@@ -72,16 +73,20 @@ async def _hold_and_go_on(lab: Lab, way: str, nodes: Collection[str], state: str
     await goes_to_zero(lab)
 
 
-@evidences.each
-@pytest.mark.parametrize("way", ["refuse", "are not discovered"])
+@evidences.each_with(
+    "way", ["refuse", "are not discovered"], core=("refuse", Basis.KUBE_STATE_METRICS)
+)
 async def test_exporters_of_some_pods_that_are_gone_hold_every_replica(lab: Lab, way: str) -> None:
     await run_under_load(lab, **SHORT_MAX_AGE)
     some = await node_of_some(lab)
     await _hold_and_go_on(lab, way, [some], "partial")
 
 
-@evidences.each
-@pytest.mark.parametrize("way", ["hang", "are not discovered", "go with their job"])
+@evidences.each_with(
+    "way",
+    ["hang", "are not discovered", "go with their job"],
+    core=("go with their job", Basis.EXPORTERS),
+)
 async def test_exporters_that_are_all_gone_hold_every_replica(lab: Lab, way: str) -> None:
     await run_under_load(lab, **SHORT_MAX_AGE)
     await _hold_and_go_on(lab, way, lab.exporters, "unknown")
@@ -121,6 +126,7 @@ def _second_prometheus(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "job_name": "second-prometheus", "relabel_configs": [same_job, replica]}
 
 
+@pytest.mark.core
 async def test_gpus_that_are_scraped_several_times_count_once(lab: Lab) -> None:
     await run_under_load(lab)
     [exporters, *others] = lab.prometheus.scrape_configs

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from keda_gpu_scaler.evidence import Basis
 from tests.e2e import evidences
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
@@ -49,6 +50,7 @@ async def _outlives_it(lab: Lab, keda_counts: Counts) -> None:
     assert lab.timeline.last("bert", "keda Ready") == "True ScaledObjectReady", lab.story()
 
 
+@pytest.mark.core
 async def test_prometheus_stopped_at_load_for_longer_than_the_cooldown_takes_nothing_away(
     lab: Lab, keda_counts: Counts
 ) -> None:
@@ -62,6 +64,7 @@ async def test_prometheus_stopped_at_load_for_longer_than_the_cooldown_takes_not
     await follows_more_load(lab, within_seconds=90)
 
 
+@pytest.mark.core
 async def test_prometheus_that_takes_calls_and_never_answers_takes_nothing_away(
     lab: Lab, keda_counts: Counts
 ) -> None:
@@ -77,6 +80,7 @@ async def test_prometheus_that_takes_calls_and_never_answers_takes_nothing_away(
     await follows_more_load(lab, within_seconds=90)
 
 
+@pytest.mark.core
 async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Counts) -> None:
     await run_under_load(lab)
     began = lab.timeline.now_seconds
@@ -93,11 +97,9 @@ async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Co
     assert lab.timeline.path("bert", "hpa ScalingActive", began) == ["True ValidMetricFound"]
 
 
-@evidences.each
-@pytest.mark.parametrize("fresh", [False, True], ids=["known", "fresh"])
+@evidences.each_with("scaler", ["known", "fresh"], core=("fresh", Basis.KUBE_STATE_METRICS))
 async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_the_pods(
-    lab: Lab,
-    fresh: bool,  # noqa: FBT001 - a column
+    lab: Lab, scaler: str
 ) -> None:
     # The exporters come last: until then nothing stored tells that there ever were GPUs.
     await run_under_load(lab, **SHORT_MAX_AGE)
@@ -106,7 +108,7 @@ async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_
     lab.timeline.note("Prometheus restarted empty")
     await lab.prometheus.restart_empty()
     known = len(lab.decisions("bert"))
-    if fresh:
+    if scaler == "fresh":
         lab.timeline.note("and the scaler")
         await lab.scaler.restart()
 

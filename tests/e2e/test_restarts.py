@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
 from tests.e2e import keda, keda_log, streams
@@ -38,6 +39,7 @@ async def _is_asked(lab: Lab, scaler: Scaler) -> None:
     await lab.wait(asked, RECOVERED_WITHIN_SECONDS, f"KEDA asks the scaler at {scaler.host}")
 
 
+@pytest.mark.core
 async def test_a_dead_scaler_takes_nothing_away_and_follows_the_load_when_it_is_back(
     lab: Lab,
 ) -> None:
@@ -99,6 +101,7 @@ async def test_a_fresh_scaler_that_cannot_know_anything_yet_takes_nothing_away(l
     assert [lab.path(name) for name in names] == [[2]] * len(names), lab.story()
 
 
+@pytest.mark.core
 async def test_two_scalers_behind_one_name_are_rolled_without_one_failed_call(lab: Lab) -> None:
     first = lab.scaler
     second = Scaler(lab.directory, first.prometheus_url, host="127.0.0.2", port=first.port)

@@ -78,8 +78,7 @@ def counts(lab: Lab, aspect: str, since_seconds: float = 0) -> list[int]:
     return [each for each in seen if isinstance(each, int)]
 
 
-@evidences.each
-@pytest.mark.parametrize("loading_percent", [0, 100])
+@evidences.each_with("loading_percent", [0, 100], core=(100, Basis.KUBE_STATE_METRICS))
 async def test_a_rolling_update_at_load_moves_no_replicas(lab: Lab, loading_percent: float) -> None:
     await open_four(lab, loading_percent=loading_percent, surge=2)
     began = lab.timeline.now_seconds

@@ -1,5 +1,7 @@
 """The shapes a ScaledObject and its workload come in, each at the number of its own load."""
 
+import pytest
+
 from tests.e2e.lab import POLLING_SECONDS, Lab
 
 SIXTY_CHARACTERS = "stable-diffusion-xl-text-to-image-inference-service-eu-west1"
@@ -51,6 +53,7 @@ async def test_the_memory_a_model_fills_keeps_it_up_only_above_its_activation_th
     assert lab.path("kept") == [1], lab.story()
 
 
+@pytest.mark.core
 async def test_a_stateful_set_counts_pods_and_knows_a_name_that_comes_back(lab: Lab) -> None:
     # 3.8 GPUs' worth of load on pods of two GPUs is 190 % of a pod, and 190 / 70 is 2.7.
     await lab.deploy("llama", kind="StatefulSet", replicas=1, gpus=2, load=380)
@@ -66,6 +69,7 @@ async def test_a_stateful_set_counts_pods_and_knows_a_name_that_comes_back(lab: 
     assert lab.path("llama")[-3:] == [1, 2, 3], lab.story()
 
 
+@pytest.mark.core
 async def test_neighbours_follow_each_its_own_load_whatever_they_are_called(lab: Lab) -> None:
     # At a threshold of 70: 300 / 70 is 4.3, 180 / 70 is 2.6, 100 / 70 is 1.4.
     loads = {"bert": 50, "bert-canary": 300, "bert-7b": 100, SIXTY_CHARACTERS: 180}

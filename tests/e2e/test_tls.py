@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
+import pytest
 import trustme
 
 from tests import certificates
@@ -112,6 +113,7 @@ async def run(lab: Lab, workload: str, attempt: Attempt) -> None:
     await lab.autoscale(workload, trigger)
 
 
+@pytest.mark.core
 async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab: Lab) -> None:
     trust = tls.Authorities.create()
     await lab.scaler.restart(**trust.settings(lab.directory / "tls"))
@@ -141,6 +143,7 @@ async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab:
             assert lab.path(workload) == [2], lab.story()
 
 
+@pytest.mark.core
 async def test_the_scalers_certificate_rotates_under_keda_and_one_that_expired_holds_replicas(
     lab: Lab,
 ) -> None:

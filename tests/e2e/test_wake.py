@@ -3,6 +3,8 @@
 KEDA polls every 300 s in these scenarios unless they say otherwise: it is the stream that wakes.
 """
 
+import pytest
+
 from tests.e2e import router, streams, waking
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN
@@ -11,6 +13,7 @@ LONGER_THAN_A_REPETITION = 20
 """A stream that pushes for a workload without pods does so every 15 s."""
 
 
+@pytest.mark.core
 async def test_a_demand_wakes_a_workload_keeps_it_up_and_lets_it_go(lab: Lab) -> None:
     demand = router.offered(lab.name, "requests")
     await lab.deploy("bert")
@@ -30,6 +33,7 @@ async def test_a_demand_wakes_a_workload_keeps_it_up_and_lets_it_go(lab: Lab) ->
     assert lab.path("bert") == [0, 1, 0], lab.story()
 
 
+@pytest.mark.core
 async def test_the_gpus_of_another_workload_wake_one_keep_it_up_and_let_it_go(lab: Lab) -> None:
     await lab.deploy("encoder", replicas=1)
     await lab.deploy("bert")
@@ -53,6 +57,7 @@ async def _scrape_often(lab: Lab) -> None:
     await lab.prometheus.reload([{**one, **often} for one in lab.prometheus.scrape_configs])
 
 
+@pytest.mark.core
 async def test_a_trigger_of_kedas_beside_ours_wakes_at_its_poll(lab: Lab) -> None:
     triggers = streams.push(lab, "bert"), lab.router("bert")
     await lab.deploy("bert")

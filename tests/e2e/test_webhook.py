@@ -6,6 +6,7 @@ An alert says that there is work, and not how much: none of them ever makes a se
 import asyncio
 
 import httpx
+import pytest
 
 from tests.e2e import alerting, streams, waking
 from tests.e2e.alertmanager import Alertmanager
@@ -24,6 +25,7 @@ WINDOWS = {"window": "15s", "activationWindow": "15s"}
 """Long enough for three samples."""
 
 
+@pytest.mark.core
 async def test_an_alert_wakes_keeps_up_what_is_idle_and_lets_it_go_when_it_is_resolved(
     lab: Lab, alertmanager: Alertmanager
 ) -> None:
@@ -51,6 +53,7 @@ async def test_an_alert_wakes_keeps_up_what_is_idle_and_lets_it_go_when_it_is_re
         assert lab.path(name) == [0, 1, 0], lab.story()
 
 
+@pytest.mark.core
 async def test_a_message_without_the_token_or_about_nobody_is_refused_and_wakes_nothing(
     lab: Lab, alertmanager: Alertmanager
 ) -> None:

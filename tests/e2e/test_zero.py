@@ -1,8 +1,11 @@
 """From zero, to what the arithmetic says, and back to zero."""
 
+import pytest
+
 from tests.e2e.lab import Lab
 
 
+@pytest.mark.core
 async def test_a_workload_wakes_follows_its_load_and_goes_back_to_zero(lab: Lab) -> None:
     await lab.deploy("bert")
     triggers = lab.gpu("bert", threshold="70"), lab.router("bert")
