@@ -70,7 +70,7 @@ async def autoscaler(lab: Lab, name: str) -> HorizontalPodAutoscalerSpec:
     async def exists() -> bool:
         return lab.timeline.last(name, "hpa target 0") is not None
 
-    await lab.wait(exists, 60, f"{name} has an HPA")
+    await lab.wait(exists, f"{name} has an HPA")
     found = await lab.client.get(HorizontalPodAutoscaler, f"keda-hpa-{name}", namespace=lab.name)
     assert found.spec is not None
     return found.spec

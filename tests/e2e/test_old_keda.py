@@ -20,16 +20,16 @@ async def test_keda_that_reads_whole_numbers_only_follows_the_load(
             await lab.deploy(name, replicas=1)
             await lab.autoscale(name, lab.gpu(name, threshold=threshold))
         for name in cases:
-            await lab.becomes(name, "measured", within_seconds=60)
+            await lab.becomes(name, "measured")
         for name, (_, load, _) in cases.items():
             await lab.offer(name, load)
         for name, (_, _, replicas) in cases.items():
-            await lab.reaches(name, replicas, within_seconds=60)
+            await lab.reaches(name, replicas)
         for name, (_, _, replicas) in cases.items():
             await lab.stays(name, replicas, for_seconds=4)
             await lab.offer(name, 0)
         for name in cases:
-            await lab.reaches(name, 1, within_seconds=60)
+            await lab.reaches(name, 1)
 
         rounded = lab.scaler.events("trigger.target_rounded")
         assert [event["scaled_object"] for event in rounded] == ["coarse"], lab.story()
