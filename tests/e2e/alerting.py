@@ -13,18 +13,6 @@ from tests.e2e.product import Scaler
 TOKEN = "of-the-webhook"  # noqa: S105 - of a scaler on loopback that lives for minutes
 REQUESTS = "requests"
 """What is offered under this name raises alerts; no workload has it."""
-NOTIFIED_WITHIN_SECONDS = 4 + alertmanager.GROUP_WAIT_SECONDS
-"""From the moment there is a reason for an alert to the moment a workload is woken by it.
-
-The scrape interval (1 s), the interval of the rules (1 s), the group_wait, and 2 s for three
-programs that tell each other.
-"""
-ENDED_WITHIN_SECONDS = 20
-"""From the moment there is no reason any more to the moment a workload whose GPUs are idle is gone.
-
-The same, and Alertmanager's group_interval (1 s), the activationWindow (4 s), KEDA's cooldown (6 s)
-and poll (1 s), and 4 s for KEDA, the HPA and the Deployment.
-"""
 
 
 async def open_webhook(lab: Lab, **settings: str) -> None:

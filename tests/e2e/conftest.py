@@ -1,14 +1,15 @@
 """One cluster for the whole run, and a lab in it for each scenario.
 
 The process that pytest was started as runs the cluster. With pytest-xdist its workers are other
-processes: they learn where the cluster is, and never start or stop it.
+processes: they learn where the cluster is, and never start or stop it. Beside what the cluster
+consists of, a scenario's fixtures tell which programs it needs.
 """
 
 import itertools
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.evidence import Basis
+from tests.chart import charts
 from tests.e2e import keda
 from tests.e2e.alertmanager import Alertmanager
 from tests.e2e.cluster import Cluster
@@ -29,6 +31,42 @@ _CLUSTER = pytest.StashKey[Cluster]()
 _KUBECONFIG = "e2e_kubeconfig"
 _KEDA_METRICS = "e2e_keda_metrics"
 _serial = itertools.count()
+CLUSTER = frozenset(
+    {
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kwok",
+        "keda-operator",
+        "keda-adapter",
+        "keda-webhooks",
+        "keda-crds.yaml",
+        "prometheus",
+    }
+)
+"""The programs of the cluster and of a lab, by their files' names: every run here needs them."""
+_FIXTURES: Mapping[str, Iterable[str]] = {
+    "alertmanager": ("alertmanager",),
+    "defined": ("kubectl", "cert-manager-crds.yaml", "prometheus-operator-crds.yaml"),
+    "helm": ("helm",),
+    "old_keda": tuple(f"keda-2.16/{name}" for name in keda.OLD_PARTS),
+    "shell": ("helm", "kubectl", "grpcurl"),
+}
+"""What else some fixtures need."""
+
+
+def programs_needed(items: Iterable[pytest.Item]) -> set[str]:
+    """Return the file names of all programs that these tests need, as far as they are scenarios."""
+    here = [each for each in items if Path(__file__).parent in each.path.parents]
+    fixtures = {name for each in here for name in getattr(each, "fixturenames", ())}
+    more = {name for fixture in fixtures & _FIXTURES.keys() for name in _FIXTURES[fixture]}
+    return more | CLUSTER if here else set()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say what the marker means that `make e2e` selects by."""
+    config.addinivalue_line("markers", "core: proves one of the promises that every change keeps")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -102,6 +140,18 @@ async def lab(
     evidence = getattr(request, "param", Basis.KUBE_STATE_METRICS)
     async with open_lab(lab_name, kubeconfig, tmp_path, evidence) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def old_keda() -> keda.Release:
+    """The oldest KEDA that everything is proved against."""
+    return keda.before_floats()
+
+
+@pytest.fixture(scope="session")
+def helm() -> str:
+    """The program, for tests that render the chart."""
+    return charts.built("helm")
 
 
 @pytest.fixture(scope="session")

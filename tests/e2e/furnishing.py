@@ -10,9 +10,9 @@ from lightkube import codecs
 from lightkube.resources.core_v1 import Namespace, Node
 
 from keda_gpu_scaler.evidence import Basis
-from tests.e2e import kube_state_metrics, manifests
+from tests.e2e import kube_state_metrics, manifests, simulator
 from tests.e2e.lab import Lab
-from tests.e2e.product import Scaler, Simulator
+from tests.e2e.product import Scaler
 from tests.e2e.relay import Relay
 from tests.e2e.timeline import Timeline
 from tests.e2e.watching import watching
@@ -43,13 +43,11 @@ async def open_lab(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         await stack.enter_async_context(_ground(client, name, nodes))
-        simulator = Simulator(directory, kubeconfig, name, f"{manifests.NODE_LABEL}={name}")
-        stack.callback(simulator.stop)
-        await simulator.start()
-        exporters = {node: Relay(simulator.port) for node in nodes}
+        gpus = await stack.enter_async_context(simulator.standing(client, name))
+        exporters = {node: Relay(gpus.port) for node in nodes}
         for relay in exporters.values():
             await stack.enter_async_context(relay.standing())
-        scrape_configs = _scrape_configs(exporters, simulator.port)
+        scrape_configs = _scrape_configs(exporters, gpus.port)
         if evidence is Basis.KUBE_STATE_METRICS:
             port = await stack.enter_async_context(kube_state_metrics.standing(client, name))
             scrape_configs.append(_kube_state_scrape_config(port))
@@ -74,7 +72,7 @@ async def open_lab(
             directory,
             client,
             timeline,
-            simulator,
+            gpus,
             prometheus,
             exporters,
             door,

@@ -8,6 +8,8 @@ from tests.e2e.certificates import Certificates
 from tests.e2e.programs import BUILT, binary
 
 NAMESPACE = "keda"
+OLD_PARTS = "keda-operator", "keda-adapter", "keda-crds.yaml"
+"""What there is of the last version that reads only whole numbers, in a folder `keda-2.16`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,8 @@ def current() -> Release:
 
 def before_floats() -> Release:
     """Return the last version that reads only the integer fields of an answer."""
-    directory = BUILT / "keda-2.16"
-    return Release(
-        str(directory / "keda-operator"),
-        str(directory / "keda-adapter"),
-        None,
-        directory / "keda-crds.yaml",
-    )
+    operator, adapter, definitions = (BUILT / "keda-2.16" / name for name in OLD_PARTS)
+    return Release(str(operator), str(adapter), None, definitions)
 
 
 @dataclass(frozen=True, slots=True)

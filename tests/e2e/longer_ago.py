@@ -17,7 +17,7 @@ _GPU = '{{__name__=~"DCGM_FI_.*",namespace="{namespace}"}}'
 async def ready_since(lab: Lab, seconds: float) -> None:
     """Have every pod of a lab Ready for this long, with its GPUs as they are now all the time."""
     began = time.time() - seconds
-    await lab.wait(lambda: _all_are_shown(lab), 30, "every pod shows its GPUs")
+    await lab.wait(lambda: _all_are_shown(lab), "every pod shows its GPUs")
     await lab.prometheus.write([await _earlier(lab, each, began) for each in await _shown(lab)])
     async for pod in lab.client.list(Pod, namespace=lab.name):
         await _backdate(lab, pod, dt.datetime.fromtimestamp(began, dt.UTC))

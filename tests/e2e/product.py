@@ -1,7 +1,4 @@
-"""The product's own commands as processes: `serve` as KEDA calls it, `simulate` as GPUs.
-
-Both run from this checkout's virtual environment, as their own processes over TCP.
-"""
+"""The product's own command as a process: `serve` of this checkout, as KEDA calls it."""
 
 import json
 import sys
@@ -9,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 from tests.e2e.counts import Counts
 from tests.e2e.programs import Program
@@ -74,7 +69,8 @@ class Scaler:
     def events(self, name: str) -> list[dict[str, Any]]:
         """Return what it logged under one event's name, oldest first."""
         written, _, _ = self._program.output().rpartition("\n")  # the last line may be half written
-        lines = (line for line in written.splitlines() if line.startswith("{"))
+        # Most lines are about something else, and tests look again and again.
+        lines = (each for each in written.splitlines() if each[:1] == "{" and f'"{name}"' in each)
         return [found for found in map(json.loads, lines) if found.get("event") == name]
 
     def output(self) -> str:
@@ -104,43 +100,3 @@ class Scaler:
         }
         named = {f"KEDA_GPU_SCALER_{name}": value for name, value in settings.items()}
         return named if self.kubeconfig is None else named | {"KUBECONFIG": str(self.kubeconfig)}
-
-
-@dataclass(slots=True)
-class Simulator:
-    """One `keda-gpu-scaler simulate` that shows the GPUs of one namespace's pods."""
-
-    directory: Path
-    kubeconfig: Path
-    namespace: str
-    node_selector: str
-    port: int = field(default_factory=free_port)
-    _program: Program = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Plan the process."""
-        command = [_COMMAND, "simulate", "--kubernetes", f"--address=127.0.0.1:{self.port}"]
-        command += [f"--namespace={self.namespace}", f"--node-selector={self.node_selector}"]
-        self._program = Program(
-            "simulator",
-            command,
-            self.directory / "simulator.log",
-            {"KUBECONFIG": str(self.kubeconfig)},
-        )
-
-    async def start(self) -> None:
-        """Start it and wait until it shows something."""
-        await self._program.start_serving(
-            f"http://127.0.0.1:{self.port}/workloads", READY_WITHIN_SECONDS
-        )
-
-    def stop(self) -> None:
-        """End it."""
-        self._program.stop()
-
-    async def change(self, workload: str, **fields: object) -> None:
-        """Change what is offered to a workload, or what its pods show."""
-        url = f"http://127.0.0.1:{self.port}/workloads/{self.namespace}/{workload}"
-        async with httpx.AsyncClient(trust_env=False) as client:
-            response = await client.put(url, json=fields)
-        assert response.is_success, response.text

@@ -67,8 +67,9 @@ class Program:
     async def start_serving(self, url: str, within_seconds: float) -> None:
         """Start it, and wait until this address of its own answers well."""
         self.start()
-        answers = functools.partial(self._answers, url)
-        await until(answers, within_seconds, f"{self.name} is ready")
+        async with httpx.AsyncClient(trust_env=False) as client:
+            answers = functools.partial(self._answers, client, url)
+            await until(answers, within_seconds, f"{self.name} is ready")
 
     def stop(self) -> None:
         """Ask it to end, as Kubernetes asks a container, and wait; kill it if it does not."""
@@ -94,12 +95,11 @@ class Program:
         """Return the end of its log, for a failure's message."""
         return self.output()[-_LOG_TAIL_BYTES:]
 
-    async def _answers(self, url: str) -> bool:
+    async def _answers(self, client: httpx.AsyncClient, url: str) -> bool:
         if not self.running:
             raise RuntimeError(f"{self.name} ended while it started:\n{self.tail()}")
         try:
-            async with httpx.AsyncClient(trust_env=False) as client:
-                return (await client.get(url)).is_success
+            return (await client.get(url)).is_success
         except httpx.TransportError:
             return False
 

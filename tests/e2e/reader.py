@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests import guides, printed
-from tests.e2e.lab import Lab
+from tests.e2e.lab import PATIENCE_SECONDS, Lab
 from tests.e2e.shell import Done, Shell
 from tests.e2e.terminal import Terminal, terminal
 
@@ -15,9 +15,6 @@ _LOOK_AROUND = """
 kubectl get pods,scaledobjects,hpa -A
 kubectl logs -n keda -l app.kubernetes.io/name=keda-gpu-scaler --tail=30
 """
-_PRINTED_WITHIN_SECONDS = 60
-COMMAND_WITHIN_SECONDS = 90.0
-"""The pages give more time themselves where a cluster needs it; nobody wants to wait here."""
 Scene = Callable[[], Awaitable[object]]
 
 
@@ -58,7 +55,7 @@ class Reader:
         raise AssertionError("\n".join([why, *self.typed, str(around)]))
 
     async def _type(self, step: guides.Step) -> Done:
-        return await self.terminal.type(step.commands, COMMAND_WITHIN_SECONDS)
+        return await self.terminal.type(step.commands, PATIENCE_SECONDS)
 
     async def _leave_open(self, step: guides.Step) -> Done:
         return Done(step.commands, 0, await self.shell.keep(step.commands.strip()))
@@ -79,16 +76,10 @@ async def reader(
         yield Reader(shell, opened, scenes or {})
 
 
-async def prints(
-    lab: Lab,
-    shell: Shell,
-    command: str,
-    words: str,
-    within_seconds: float = _PRINTED_WITHIN_SECONDS,
-) -> None:
+async def prints(lab: Lab, shell: Shell, command: str, words: str) -> None:
     """Wait until a command prints these words."""
 
     async def printed_them() -> bool:
         return words in (await shell.run(command)).output
 
-    await lab.wait(printed_them, within_seconds, f"{command} prints {words!r}")
+    await lab.wait(printed_them, f"{command} prints {words!r}")

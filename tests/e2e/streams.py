@@ -22,7 +22,7 @@ async def ended(lab: Lab, code: str, at_least: int, *, by: Scaler | None = None)
         labels = {"method": "StreamIsActive", "code": code}
         return await scaler.counted("keda_gpu_scaler_rpcs_total", **labels) >= at_least
 
-    await lab.wait(counted, 40, f"{at_least} streams have ended with {code}")
+    await lab.wait(counted, f"{at_least} streams have ended with {code}")
 
 
 async def last_activity(lab: Lab, workload: str) -> Any:  # noqa: ANN401 - a timestamp or nothing
@@ -37,7 +37,7 @@ async def is_told(lab: Lab, workload: str, since: Any, occasion: str) -> Any:  #
     async def told() -> bool:
         return bool(await last_activity(lab, workload) != since)
 
-    await lab.wait(told, 40, f"KEDA is told that {workload} is active: {occasion}")
+    await lab.wait(told, f"KEDA is told that {workload} is active: {occasion}")
     return await last_activity(lab, workload)
 
 

@@ -42,7 +42,7 @@ async def _fires(lab: Lab, alertmanager: Alertmanager, *names: str) -> None:
         lab.timeline.see("alertmanager", "has", sorted(alert["alertname"] for alert in fired))
         return {alert["alertname"] for alert in fired} == set(names)
 
-    await lab.wait(exactly, 60, f"Alertmanager has {names}")
+    await lab.wait(exactly, f"Alertmanager has {names}")
 
 
 async def test_data_that_is_missing_raises_the_charts_alerts_until_it_is_back(

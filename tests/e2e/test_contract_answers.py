@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import pytest
 from lightkube.utils.quantity import parse_quantity
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
@@ -41,6 +42,7 @@ _NUMBERS = {
 }
 
 
+@pytest.mark.core
 async def test_keda_reads_the_float_where_it_is_above_zero_and_counts_in_thousandths(
     lab: Lab,
 ) -> None:
@@ -56,7 +58,7 @@ async def test_keda_reads_the_float_where_it_is_above_zero_and_counts_in_thousan
         async def all_are_known() -> bool:
             return all(_seen(lab, name) == _expected(case) for name, case in _NUMBERS.items())
 
-        await lab.wait(all_are_known, 40, f"the HPAs have the numbers of {_NUMBERS}")
+        await lab.wait(all_are_known, f"the HPAs have the numbers of {_NUMBERS}")
 
 
 def _target(whole: int, exact: float) -> Any:  # noqa: ANN401 - a message
@@ -77,6 +79,7 @@ def _expected(case: _Case) -> list[Decimal]:
     return [Decimal(case.hpa_target), Decimal(case.hpa_value)]
 
 
+@pytest.mark.core
 async def test_an_empty_list_holds_the_replicas_and_is_no_error_and_activity_counts_beside_it(
     lab: Lab, recorder: Recorder
 ) -> None:
@@ -89,22 +92,23 @@ async def test_an_empty_list_holds_the_replicas_and_is_no_error_and_activity_cou
         # One error more than this, and there are 7 replicas.
         fallback={"failureThreshold": 1, "replicas": 7},
     )
-    await lab.reaches("bert", 3, within_seconds=40)
+    await lab.reaches("bert", 3)
 
     recorder.values = []
     lab.timeline.note("the list is empty")
     await lab.stays("bert", 3, for_seconds=10)
     assert "False FailedGetExternalMetric" in lab.timeline.path("bert", "hpa ScalingActive")
     recorder.values = [_value(40, 40)]
-    await lab.reaches("bert", 4, within_seconds=30)
+    await lab.reaches("bert", 4)
 
     recorder.values, recorder.active = [], False
     lab.timeline.note("the list is empty, and nothing is active")
-    await lab.reaches("bert", 0, within_seconds=40)
+    await lab.reaches("bert", 0)
     assert 7 not in lab.path("bert"), lab.story()
     assert keda_log.errors(lab) == [], lab.story()
 
 
+@pytest.mark.core
 async def test_activity_counts_in_polls_only(lab: Lab, recorder: Recorder) -> None:
     recorder.active_for_hpa = False
     await lab.deploy("bert", replicas=1)
@@ -113,4 +117,4 @@ async def test_activity_counts_in_polls_only(lab: Lab, recorder: Recorder) -> No
     # Longer than the cooldown.
     await lab.stays("bert", 1, for_seconds=10)
     recorder.active, recorder.active_for_hpa = False, True
-    await lab.reaches("bert", 0, within_seconds=30)
+    await lab.reaches("bert", 0)

@@ -2,25 +2,36 @@
 
 A server-side dry run goes through schemas, defaults, validation and admission, and stores nothing.
 The resources of cert-manager and of the Prometheus operator are defined as their projects publish
-them; their operators do not run.
+them; their operators do not run. All objects of one claim go in one call, each source's in a file
+of its name: kubectl goes on after a refusal, and names each object that is refused.
 """
 
 import json
 import subprocess
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.chart import charts
 from tests.e2e.programs import BUILT
+from tests.test_docs_snippets import SCALED_OBJECTS
 
+pytestmark = [
+    pytest.mark.core,
+    pytest.mark.xdist_group("dry-run"),
+    pytest.mark.usefixtures("helm"),
+]
 _SECONDS = 120
 _FOREIGN = ("cert-manager-crds.yaml", "prometheus-operator-crds.yaml")
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+_TAKEN = "serverside-applied (server dry run)"
 EXAMPLES = charts.ROOT / "examples"
 DEPLOY = charts.ROOT / "deploy"
 VALUES = "values.yaml"
 """What Helm reads and no API server does."""
+Objects = Mapping[str, Iterable[charts.Object]]
+"""Objects by the name of what they come from."""
 
 
 def kubectl(kubeconfig: Path, *words: str, manifests: str = "") -> str:
@@ -37,11 +48,16 @@ def kubectl(kubeconfig: Path, *words: str, manifests: str = "") -> str:
     return finished.stdout + finished.stderr
 
 
-def dry_run(kubeconfig: Path, *objects: charts.Object) -> str:
-    """Return what the API server says to these objects without storing them."""
-    words = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
-    listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-    return kubectl(kubeconfig, *words, manifests=json.dumps(listed))
+def dry_run(kubeconfig: Path, directory: Path, objects: Objects) -> str:
+    """Return what the API server says to objects without storing them: it takes every one."""
+    for source, found in objects.items():
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(found)}
+        assert listed["items"], source
+        (directory / f"{source.replace('/', '-')}.json").write_text(json.dumps(listed))
+    words = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f")
+    said = kubectl(kubeconfig, *words, str(directory))
+    assert said.count(_TAKEN) == sum(len(list(found)) for found in objects.values()), said
+    return said
 
 
 @pytest.fixture(scope="session")
@@ -65,63 +81,61 @@ def restricted(defined: Path, lab_name: str) -> str:
     return lab_name
 
 
-def placed(one: charts.Object, namespace: str) -> charts.Object:
-    """Return an object in a namespace that exists, if it is in one."""
-    metadata = dict(one["metadata"])
-    if "namespace" in metadata:
-        metadata["namespace"] = namespace
-    return {**one, "metadata": metadata}
+def placed(found: Iterable[charts.Object], namespace: str) -> list[charts.Object]:
+    """Return objects in a namespace that exists, those that are in one."""
+    return [
+        {**one, "metadata": one["metadata"] | {"namespace": namespace}}
+        if "namespace" in one["metadata"]
+        else one
+        for one in found
+    ]
 
 
-def pod(one: charts.Object, namespace: str) -> charts.Object:
-    """Return a pod as a workload's controller makes it, or the object itself if it is one."""
-    made = one if one["kind"] == "Pod" else one["spec"]["template"]
-    metadata = {"namespace": namespace, "name": "made"}
-    spec = {key: value for key, value in made["spec"].items() if key != "priorityClassName"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+def pods(found: Iterable[charts.Object], namespace: str) -> Iterator[charts.Object]:
+    """Yield the pods among objects, and those that a Deployment's controller makes."""
+    for one in found:
+        if one["kind"] in {"Deployment", "Pod"}:
+            made = one if one["kind"] == "Pod" else one["spec"]["template"]
+            metadata = {"namespace": namespace, "name": f"made-of-{one['kind'].lower()}"}
+            spec = {key: value for key, value in made["spec"].items() if key != "priorityClassName"}
+            yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-@pytest.mark.parametrize("case", charts.cases())
-def test_every_object_of_the_chart_is_taken_and_its_pods_are_admitted(
-    defined: Path, restricted: str, case: str
+def test_every_object_of_the_chart_and_of_the_base_is_taken_and_its_pods_are_admitted(
+    defined: Path, restricted: str, tmp_path: Path
 ) -> None:
-    found = charts.objects(charts.rendered(case))
-    said = dry_run(defined, *(placed(one, restricted) for one in found))
-    assert said.count("serverside-applied (server dry run)") == len(found)
-    assert "Warning" not in said
-    pods = [pod(one, restricted) for one in found if one["kind"] in ("Deployment", "Pod")]
-    assert len(pods) == 2, "the scaler's and the one of helm test"
-    for each in pods:
-        assert "Warning" not in dry_run(defined, each)
+    found = {case: charts.objects(charts.rendered(case)) for case in charts.cases()}
+    made = {f"{case}-pods": list(pods(one, restricted)) for case, one in found.items()}
+    assert {len(each) for each in made.values()} == {2}, "the scaler's and the one of helm test"
+    found["base"] = charts.objects(charts.kustomized())
+    here = {source: placed(one, restricted) for source, one in found.items()}
+    assert "Warning" not in dry_run(defined, tmp_path, here | made)
 
 
-def test_a_pod_that_is_not_restricted_is_refused_there(defined: Path, restricted: str) -> None:
-    found = charts.objects(charts.rendered("default"))
-    (deployment,) = (one for one in found if one["kind"] == "Deployment")
-    loose = pod(deployment, restricted)
+def test_a_pod_that_is_not_restricted_is_refused_there(
+    defined: Path, restricted: str, tmp_path: Path
+) -> None:
+    loose, *_ = pods(charts.objects(charts.rendered("default")), restricted)
     loose["spec"]["securityContext"]["runAsNonRoot"] = False
     with pytest.raises(AssertionError, match='violates PodSecurity "restricted:latest"'):
-        dry_run(defined, loose)
+        dry_run(defined, tmp_path, {"loose": [loose]})
 
 
-def test_every_object_of_the_base_is_taken(defined: Path, restricted: str) -> None:
-    found = charts.objects(charts.kustomized())
-    said = dry_run(defined, *(placed(one, restricted) for one in found))
-    assert said.count("serverside-applied (server dry run)") == len(found)
-    assert "Warning" not in said
-
-
-@pytest.mark.parametrize(
-    "path",
-    sorted(
-        path for path in (*EXAMPLES.rglob("*.yaml"), *DEPLOY.glob("*.yaml")) if path.name != VALUES
-    ),
-    ids=lambda path: path.stem,
-)
-def test_every_other_file_is_taken(defined: Path, restricted: str, path: Path) -> None:
+def test_every_other_file_and_every_scaled_object_in_a_page_is_taken(
+    defined: Path, restricted: str, tmp_path: Path
+) -> None:
     """What is of KEDA's HTTP add-on, whose resources are not here, is left out."""
-    found = charts.objects(path.read_text())
-    known = [one for one in found if not one["apiVersion"].startswith("http.keda.sh/")]
-    assert known
-    said = dry_run(defined, *(placed(one, restricted) for one in known))
-    assert said.count("serverside-applied (server dry run)") == len(known)
+    files = *EXAMPLES.rglob("*.yaml"), *DEPLOY.glob("*.yaml")
+    found = {
+        str(path.relative_to(charts.ROOT)): [
+            one
+            for one in charts.objects(path.read_text())
+            if not one["apiVersion"].startswith("http.keda.sh/")
+        ]
+        for path in files
+        if path.name != VALUES
+    }
+    # A page may have several of one name.
+    found |= {f"{one.name}-{index}": [one.document] for index, one in enumerate(SCALED_OBJECTS)}
+    here = {source: placed(one, restricted) for source, one in found.items()}
+    dry_run(defined, tmp_path, here)

@@ -1,9 +1,7 @@
 """What is idle goes to zero in time and stays there; what is in use now and then does not go."""
 
-import logging
-
 from tests.e2e import router, streams
-from tests.e2e.lab import COOLDOWN_SECONDS, POLLING_SECONDS, Lab
+from tests.e2e.lab import COOLDOWN_SECONDS, Lab
 from tests.e2e.relay import Door
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN
 from tests.e2e.waking import wakes
@@ -14,13 +12,10 @@ REST_SECONDS = COOLDOWN_SECONDS + 3
 """Between two bursts, and longer than the cooldown."""
 ACTIVATION_SECONDS = REST_SECONDS + 3
 """The `activationWindow`: two bursts are never further apart."""
-AT_ZERO_WITHIN_SECONDS = ACTIVATION_SECONDS + COOLDOWN_SECONDS + 2 * POLLING_SECONDS + 4
-"""The activationWindow, the cooldown, and one poll, which is what is promised; and from these
-settings one more poll, with which KEDA notices that the cooldown is over, the scrape interval, the
-source's step, and the 2 s by which the scaler looks into the past."""
 BURSTS = 4
+"""They take 36 s: an idle workload goes after the activationWindow, the cooldown and a poll or two,
+which are 20."""
 BURSTY = 'DCGM_FI_DEV_GPU_UTIL{pod=~"bursty-.*"}'
-log = logging.getLogger(__name__)
 
 
 async def test_a_long_idle_phase_with_whatever_happens_in_it_wakes_nothing(lab: Lab) -> None:
@@ -53,7 +48,7 @@ async def test_a_long_idle_phase_with_whatever_happens_in_it_wakes_nothing(lab: 
     assert await streams.last_activity(lab, "bert") is None, lab.story()
 
     await lab.offer("requests", 5)
-    await wakes(lab, "bert", within_seconds=30)
+    await wakes(lab, "bert")
 
 
 async def test_bursts_keep_a_workload_up_and_one_without_them_is_at_zero_in_time(
@@ -64,8 +59,7 @@ async def test_bursts_keep_a_workload_up_and_one_without_them_is_at_zero_in_time
         window = {"activationWindow": f"{ACTIVATION_SECONDS}s"}
         await lab.autoscale(name, lab.gpu(name, **window), min_replicas=0)
     for name in "bursty", "idle":
-        await lab.becomes(name, "measured", within_seconds=60)
-    began = lab.timeline.now_seconds
+        await lab.becomes(name, "measured")
     await lab.offer("idle", 0)
     for _ in range(BURSTS):
         await lab.offer("bursty", 90)
@@ -74,7 +68,5 @@ async def test_bursts_keep_a_workload_up_and_one_without_them_is_at_zero_in_time
         await lab.stays("bursty", 1, for_seconds=REST_SECONDS)
     [shown] = await lab.prometheus.query(f"avg_over_time(({BURSTY} > bool 0)[30s:1s])")
     assert 0 < float(shown["value"][1]) < 0.5, lab.story()
-    took = lab.timeline.when("idle", "replicas", 0) - began
-    log.info("an idle workload was at zero after %.1f s", took)
-    assert took <= AT_ZERO_WITHIN_SECONDS, lab.story()
-    await lab.reaches("bursty", 0, within_seconds=60)
+    assert (lab.path("idle"), lab.path("bursty")) == ([1, 0], [1]), lab.story()
+    await lab.reaches("bursty", 0)

@@ -95,8 +95,8 @@ async def _wake(release: Release) -> None:
     await lab.offer("gpt-requests", 1)
     await lab.offer("bert-requests", REPLICAS * int(REQUESTS_EACH))
     await lab.offer("bert", LOAD)
-    await lab.reaches("bert", REPLICAS, within_seconds=60)
-    await lab.reaches("gpt", 1, within_seconds=60)
+    await lab.reaches("bert", REPLICAS)
+    await lab.reaches("gpt", 1)
 
 
 async def _certificate_changes(release: Release) -> None:
@@ -111,7 +111,7 @@ async def _certificate_changes(release: Release) -> None:
             for page in pages
         )
 
-    await release.lab.wait(shown, 30, "every replica shows the new certificate")
+    await release.lab.wait(shown, "every replica shows the new certificate")
 
 
 def _number(page: str, metric: str, **labels: str) -> float | None:
@@ -125,6 +125,7 @@ def _number(page: str, metric: str, **labels: str) -> float | None:
     return samples[0].value if samples else None
 
 
+@pytest.mark.core
 async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
     live: Cluster, release: Release
 ) -> None:
@@ -152,10 +153,11 @@ async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
 
     for name in ("bert", "bert-requests", "gpt-requests"):
         await lab.offer(name, 0)
-    await lab.reaches("bert", 0, within_seconds=60)
-    await lab.reaches("gpt", 0, within_seconds=60)
+    await lab.reaches("bert", 0)
+    await lab.reaches("gpt", 0)
 
 
+@pytest.mark.core
 async def test_with_everything_on_helm_test_tells_right_from_wrong_and_uninstall_leaves_nothing(
     release: Release,
 ) -> None:
@@ -199,12 +201,12 @@ async def test_by_its_own_role_it_finds_the_workload_and_examples_apply_unchange
 
     await lab.stays("gpt", 0, for_seconds=2)
     await lab.offer("requests", 1)
-    await lab.reaches("gpt", 1, within_seconds=60)
+    await lab.reaches("gpt", 1)
     await lab.offer("gpt", 60)
     await _has(lab, "gpt", "hpa metric 0", "60")
     await lab.offer("gpt", 0)
     await lab.offer("requests", 0)
-    await lab.reaches("gpt", 0, within_seconds=60)
+    await lab.reaches("gpt", 0)
     assert '"evidence": "kubernetes"' in await release.show("logs --tail=-1")
 
     await _has(lab, "bert", "keda Ready", "True ScaledObjectReady")
@@ -217,9 +219,10 @@ async def _has(lab: Lab, workload: str, aspect: str, value: str) -> None:
     async def seen() -> bool:
         return lab.timeline.last(workload, aspect) == value
 
-    await lab.wait(seen, 60, f"{workload} has {aspect} {value}")
+    await lab.wait(seen, f"{workload} has {aspect} {value}")
 
 
+@pytest.mark.core
 async def test_the_kustomize_base_comes_up_answers_and_goes(shell: Shell) -> None:
     before = await everything(shell)
     await shell.expect("kubectl apply -k deploy/kustomize")

@@ -4,6 +4,8 @@ KEDA shows the error of a call in its log. Its conditions and Events say only th
 wrong with the triggers: KEDA asks for the metric's name first, and gets no further.
 """
 
+import pytest
+
 from tests.e2e import keda_log
 from tests.e2e.lab import COOLDOWN_SECONDS, Lab
 
@@ -21,7 +23,7 @@ async def is_explained(lab: Lab) -> None:
         said = [one["error"] for one in keda_log.errors(lab) if "error" in one]
         return any(all(each in error for each in EXPLAINED) for error in said)
 
-    await lab.wait(explained, 30, f"KEDA's log says {EXPLAINED}")
+    await lab.wait(explained, f"KEDA's log says {EXPLAINED}")
 
 
 async def has_condition(lab: Lab, condition: str, wanted: str) -> None:
@@ -30,9 +32,10 @@ async def has_condition(lab: Lab, condition: str, wanted: str) -> None:
     async def has() -> bool:
         return str(lab.timeline.last("bert", condition)).startswith(wanted)
 
-    await lab.wait(has, 60, f"{condition} is {wanted}")
+    await lab.wait(has, f"{condition} is {wanted}")
 
 
+@pytest.mark.core
 async def test_a_wrong_trigger_is_explained_in_kedas_log_and_works_once_it_is_corrected(
     lab: Lab,
 ) -> None:
@@ -45,12 +48,12 @@ async def test_a_wrong_trigger_is_explained_in_kedas_log_and_works_once_it_is_co
     await lab.patch("bert", triggers=[lab.gpu("bert")])
     await has_condition(lab, "keda Ready", "True")
     # 180 % over 70 % per replica: 2.6, so 3.
-    await lab.reaches("bert", 3, within_seconds=60)
+    await lab.reaches("bert", 3)
 
 
 async def test_a_trigger_that_becomes_wrong_takes_no_pod_away(lab: Lab) -> None:
     await lab.deploy("bert", replicas=3, load=180)
-    await lab.reaches("bert", 3, within_seconds=60)
+    await lab.reaches("bert", 3)
     # KEDA 2.20 can take an error for idleness; its cooldowns alone protect pods from that.
     cooldowns = {"cooldown_seconds": 120, "initialCooldownPeriod": 120}
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=0, **cooldowns)
@@ -63,5 +66,5 @@ async def test_a_trigger_that_becomes_wrong_takes_no_pod_away(lab: Lab) -> None:
 
     await lab.patch("bert", triggers=[lab.gpu("bert")])
     await lab.offer("bert", 60)
-    await lab.reaches("bert", 1, within_seconds=60)
+    await lab.reaches("bert", 1)
     assert 0 not in lab.path("bert"), lab.story()

@@ -10,7 +10,7 @@ from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from tests.e2e.lab import POLLING_SECONDS, SHORT_TIMES, Lab
 from tests.e2e.resources import ScaledObject
 from tests.test_docs import ROOT
-from tests.test_docs_snippets import SCALED_OBJECTS, Piece, pieces
+from tests.test_docs_snippets import pieces
 
 MIGRATE = ROOT / "docs" / "migrate"
 REPLICAS = 4
@@ -59,7 +59,7 @@ async def has_metric(lab: Lab, hpa: str, name: str) -> None:
         found = await autoscalers(lab)
         return {each: metrics(found[each]) for each in found} == {hpa: [name]}
 
-    await lab.wait(has, 30, f"{hpa} has {name}")
+    await lab.wait(has, f"{hpa} has {name}")
 
 
 async def apply_own_hpa(lab: Lab) -> None:
@@ -70,10 +70,11 @@ async def apply_own_hpa(lab: Lab) -> None:
     await lab.apply(hpa)
 
 
+@pytest.mark.core
 async def test_an_hpa_of_ones_own_is_handed_over_and_no_replica_moves(lab: Lab) -> None:
     # 20 % on each of four, and 20 for a target: nothing to do.
     await lab.deploy("bert", replicas=REPLICAS, load=20 * REPLICAS)
-    await lab.reaches("bert", REPLICAS, within_seconds=60)
+    await lab.reaches("bert", REPLICAS)
     await apply_own_hpa(lab)
     before = await identity(lab, "gpu-hpa")
     handed = placed(lab, only("index.md", "ScaledObject"))
@@ -88,7 +89,7 @@ async def test_an_hpa_of_ones_own_is_handed_over_and_no_replica_moves(lab: Lab) 
     await has_metric(lab, "gpu-hpa", "s0-gpu-utilization")
     await lab.stays("bert", REPLICAS, for_seconds=10)
     await lab.offer("bert", 120)
-    await lab.reaches("bert", 6, within_seconds=60)
+    await lab.reaches("bert", 6)
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
     assert await identity(lab, "gpu-hpa") == before
 
@@ -98,7 +99,7 @@ async def test_an_hpa_of_ones_own_is_handed_over_and_no_replica_moves(lab: Lab) 
     async def gone() -> bool:
         return not await autoscalers(lab)
 
-    await lab.wait(gone, 30, "KEDA deletes the HPA")
+    await lab.wait(gone, "KEDA deletes the HPA")
     await lab.stays("bert", 6, for_seconds=6)
     await apply_own_hpa(lab)
 
@@ -107,7 +108,7 @@ async def test_a_trigger_is_exchanged_in_place_and_the_workload_gets_what_it_lac
     lab: Lab,
 ) -> None:
     await lab.deploy("bert", replicas=2, load=350)
-    await lab.reaches("bert", 2, within_seconds=60)
+    await lab.reaches("bert", 2)
     recipe = lab.keda_prometheus(
         f'avg(DCGM_FI_DEV_GPU_UTIL{{namespace="{lab.name}",pod=~"bert-.*"}})', threshold="70"
     )
@@ -118,7 +119,7 @@ async def test_a_trigger_is_exchanged_in_place_and_the_workload_gets_what_it_lac
 
     lab.timeline.note("exchanged")
     await lab.patch("bert", triggers=[lab.gpu("bert")])
-    await lab.reaches("bert", 5, within_seconds=60)
+    await lab.reaches("bert", 5)
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
     await has_metric(lab, "keda-hpa-bert", "s0-gpu-utilization")
     assert await identity(lab, "keda-hpa-bert") == before
@@ -126,19 +127,3 @@ async def test_a_trigger_is_exchanged_in_place_and_the_workload_gets_what_it_lac
     lab.timeline.note("and back")
     await lab.patch("bert", triggers=[recipe])
     await has_metric(lab, "keda-hpa-bert", "s0-prometheus")
-
-
-async def test_every_scaled_object_in_a_page_is_accepted_by_the_api_server(lab: Lab) -> None:
-    for piece in SCALED_OBJECTS:
-        await _accepted(lab, piece)
-
-
-async def _accepted(lab: Lab, piece: Piece) -> None:
-    document = copy.deepcopy(piece.document)
-    document["metadata"]["namespace"] = lab.name
-    try:
-        await lab.client.apply(
-            ScaledObject.from_dict(document), field_manager="pages", dry_run=True
-        )
-    except ApiError as error:
-        raise AssertionError(f"{piece.name}: {error}") from error

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from keda_gpu_scaler.evidence import Basis
 from tests.e2e import evidences
 from tests.e2e.lab import Lab
 from tests.e2e.relay import Door, Relay
@@ -62,26 +63,30 @@ async def _hold_and_go_on(lab: Lab, way: str, nodes: Collection[str], state: str
     """Lose exporters for longer than the cooldown while the load falls, and get them back."""
     everything, known = lab.prometheus.scrape_configs, len(lab.decisions("bert"))
     await _lose(lab, way, nodes)
-    await lab.becomes("bert", state, within_seconds=40)
+    await lab.becomes("bert", state)
     await lab.offer("bert", LESS_LOAD)
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert lab.path("bert") == [REPLICAS], lab.story()
     await _bring_back(lab, everything)
-    await lab.reaches("bert", 2, within_seconds=60)
+    await lab.reaches("bert", 2)
     assert {made["active"] for made in lab.decisions("bert")[known:]} == {True}, lab.story()
     await goes_to_zero(lab)
 
 
-@evidences.each
-@pytest.mark.parametrize("way", ["refuse", "are not discovered"])
+@evidences.each_with(
+    "way", ["refuse", "are not discovered"], core=("refuse", Basis.KUBE_STATE_METRICS)
+)
 async def test_exporters_of_some_pods_that_are_gone_hold_every_replica(lab: Lab, way: str) -> None:
     await run_under_load(lab, **SHORT_MAX_AGE)
     some = await node_of_some(lab)
     await _hold_and_go_on(lab, way, [some], "partial")
 
 
-@evidences.each
-@pytest.mark.parametrize("way", ["hang", "are not discovered", "go with their job"])
+@evidences.each_with(
+    "way",
+    ["hang", "are not discovered", "go with their job"],
+    core=("go with their job", Basis.EXPORTERS),
+)
 async def test_exporters_that_are_all_gone_hold_every_replica(lab: Lab, way: str) -> None:
     await run_under_load(lab, **SHORT_MAX_AGE)
     await _hold_and_go_on(lab, way, lab.exporters, "unknown")
@@ -93,15 +98,15 @@ async def test_pods_that_no_exporter_has_ever_shown_hold_every_replica(lab: Lab)
     silent = lab.exporters[f"{lab.name}-0"]
     await silent.turn(Door.SHUT)
     await lab.deploy("bert", replicas=REPLICAS, load=LOAD)
-    await lab.reaches("bert", REPLICAS, within_seconds=60)
+    await lab.reaches("bert", REPLICAS)
     await lab.autoscale("bert", lab.gpu("bert", **SHORT_MAX_AGE), min_replicas=0)
     # It may still be starting to report: that it is missing is said after more than a minute.
-    await lab.becomes("bert", "starting", within_seconds=40)
+    await lab.becomes("bert", "starting")
     await lab.offer("bert", LESS_LOAD)
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert lab.path("bert") == [REPLICAS], lab.story()
     await silent.turn(Door.OPEN)
-    await lab.reaches("bert", 2, within_seconds=60)
+    await lab.reaches("bert", 2)
     await goes_to_zero(lab)
 
 
@@ -121,6 +126,7 @@ def _second_prometheus(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "job_name": "second-prometheus", "relabel_configs": [same_job, replica]}
 
 
+@pytest.mark.core
 async def test_gpus_that_are_scraped_several_times_count_once(lab: Lab) -> None:
     await run_under_load(lab)
     [exporters, *others] = lab.prometheus.scrape_configs
@@ -138,4 +144,4 @@ async def test_gpus_that_are_scraped_several_times_count_once(lab: Lab) -> None:
     assert values <= {LOAD, None}, lab.story()
 
     await lab.offer("bert", LESS_LOAD)
-    await lab.reaches("bert", 2, within_seconds=60)
+    await lab.reaches("bert", 2)

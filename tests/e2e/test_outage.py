@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from keda_gpu_scaler.evidence import Basis
 from tests.e2e import evidences
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
@@ -42,13 +43,14 @@ async def _without_a_keda_error(lab: Lab, counts: Counts) -> AsyncIterator[None]
 async def _outlives_it(lab: Lab, keda_counts: Counts) -> None:
     """Outlive an outage that has just begun: without a scale-in, and without an error."""
     async with _without_a_keda_error(lab, keda_counts):
-        await lab.becomes("bert", "unknown", within_seconds=40)
+        await lab.becomes("bert", "unknown")
         await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     held = lab.timeline.last("bert", "hpa ScalingActive")
     assert held == "False FailedGetExternalMetric", lab.story()
     assert lab.timeline.last("bert", "keda Ready") == "True ScaledObjectReady", lab.story()
 
 
+@pytest.mark.core
 async def test_prometheus_stopped_at_load_for_longer_than_the_cooldown_takes_nothing_away(
     lab: Lab, keda_counts: Counts
 ) -> None:
@@ -59,9 +61,10 @@ async def test_prometheus_stopped_at_load_for_longer_than_the_cooldown_takes_not
     await _outlives_it(lab, keda_counts)
     lab.timeline.note("Prometheus started")
     await lab.prometheus.start()
-    await follows_more_load(lab, within_seconds=90)
+    await follows_more_load(lab)
 
 
+@pytest.mark.core
 async def test_prometheus_that_takes_calls_and_never_answers_takes_nothing_away(
     lab: Lab, keda_counts: Counts
 ) -> None:
@@ -74,9 +77,10 @@ async def test_prometheus_that_takes_calls_and_never_answers_takes_nothing_away(
     await _outlives_it(lab, keda_counts)
     lab.timeline.note("Prometheus answers")
     await lab.door.turn(Door.OPEN)
-    await follows_more_load(lab, within_seconds=90)
+    await follows_more_load(lab)
 
 
+@pytest.mark.core
 async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Counts) -> None:
     await run_under_load(lab)
     began = lab.timeline.now_seconds
@@ -93,11 +97,9 @@ async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Co
     assert lab.timeline.path("bert", "hpa ScalingActive", began) == ["True ValidMetricFound"]
 
 
-@evidences.each
-@pytest.mark.parametrize("fresh", [False, True], ids=["known", "fresh"])
+@evidences.each_with("scaler", ["known", "fresh"], core=("fresh", Basis.KUBE_STATE_METRICS))
 async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_the_pods(
-    lab: Lab,
-    fresh: bool,  # noqa: FBT001 - a column
+    lab: Lab, scaler: str
 ) -> None:
     # The exporters come last: until then nothing stored tells that there ever were GPUs.
     await run_under_load(lab, **SHORT_MAX_AGE)
@@ -106,21 +108,21 @@ async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_
     lab.timeline.note("Prometheus restarted empty")
     await lab.prometheus.restart_empty()
     known = len(lab.decisions("bert"))
-    if fresh:
+    if scaler == "fresh":
         lab.timeline.note("and the scaler")
         await lab.scaler.restart()
 
     async def nothing_is_known() -> bool:
         return [made["value"] for made in lab.decisions("bert")[known:]][-1:] == [None]
 
-    await lab.wait(nothing_is_known, 40, "nothing is known of the load")
+    await lab.wait(nothing_is_known, "nothing is known of the load")
     await lab.offer("bert", LESS_LOAD)
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert False not in {made["active"] for made in lab.decisions("bert")[known:]}, lab.story()
     lab.timeline.note("the exporters can be reached")
     for exporter in lab.exporters.values():
         await exporter.turn(Door.OPEN)
-    await lab.reaches("bert", 2, within_seconds=60)
+    await lab.reaches("bert", 2)
     assert lab.path("bert") == [REPLICAS, 2], lab.story()
     await goes_to_zero(lab)
 
@@ -138,12 +140,12 @@ async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
     errors, began = await keda_counts.errors(lab.name, "bert"), lab.timeline.now_seconds
     lab.timeline.note("Prometheus stopped")
     await lab.prometheus.stop()
-    await lab.reaches("bert", 6, within_seconds=60)
+    await lab.reaches("bert", 6)
     await lab.stays("bert", 6, for_seconds=8)
     assert await keda_counts.errors(lab.name, "bert") > errors, lab.story()
     lab.timeline.note("Prometheus started")
     await lab.prometheus.start()
-    await lab.reaches("bert", REPLICAS, within_seconds=60)
+    await lab.reaches("bert", REPLICAS)
     before, replaced, *after = lab.path("bert", began)
     assert (before, replaced, after[-1]) == (REPLICAS, 6, REPLICAS), lab.story()
     # What Prometheus stored before it stopped is looked at once more: the way back may have steps.

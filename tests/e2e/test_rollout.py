@@ -46,7 +46,7 @@ async def open_four(lab: Lab, *, loading_percent: float, surge: int) -> None:
         drain=DRAIN,
         strategy={"rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}},
     )
-    await lab.reaches("bert", 4, within_seconds=60)
+    await lab.reaches("bert", 4)
     trigger = lab.gpu("bert", warmup=WARMUP, startTimeout=START_TIMEOUT)
     await lab.autoscale("bert", trigger, min_replicas=0, stabilization_seconds=0)
     await the_hpa_has_a_number(lab)
@@ -69,7 +69,7 @@ async def rolled_out(lab: Lab, since_seconds: float) -> None:
         seen = lab.timeline.path("bert", "rolled out", since_seconds)
         return False in seen and seen[-1] is True
 
-    await lab.wait(has_ended, 90, "bert is rolled out")
+    await lab.wait(has_ended, "bert is rolled out")
 
 
 def counts(lab: Lab, aspect: str, since_seconds: float = 0) -> list[int]:
@@ -78,8 +78,7 @@ def counts(lab: Lab, aspect: str, since_seconds: float = 0) -> list[int]:
     return [each for each in seen if isinstance(each, int)]
 
 
-@evidences.each
-@pytest.mark.parametrize("loading_percent", [0, 100])
+@evidences.each_with("loading_percent", [0, 100], core=(100, Basis.KUBE_STATE_METRICS))
 async def test_a_rolling_update_at_load_moves_no_replicas(lab: Lab, loading_percent: float) -> None:
     await open_four(lab, loading_percent=loading_percent, surge=2)
     began = lab.timeline.now_seconds
@@ -133,7 +132,7 @@ async def test_a_version_that_never_starts_adds_no_more_than_its_pod_shows(  # n
     await open_four(lab, loading_percent=loading_percent, surge=1)
     began = lab.timeline.now_seconds
     await roll_out(lab, annotations, **spec)
-    await lab.reaches("bert", replicas, within_seconds=60)
+    await lab.reaches("bert", replicas)
     await lab.stays("bert", replicas, for_seconds=16)
     assert trouble([pod async for pod in lab.client.list(Pod, namespace=lab.name)]), lab.story()
     assert counts(lab, "pods")[-1] - counts(lab, "ready")[-1] == 1, lab.story()
@@ -141,7 +140,7 @@ async def test_a_version_that_never_starts_adds_no_more_than_its_pod_shows(  # n
     undone = {field: dict.fromkeys(value) for field, value in spec.items()}
     await roll_out(lab, dict.fromkeys(annotations), **undone)
     await rolled_out(lab, began)
-    await lab.reaches("bert", 4, within_seconds=60)
+    await lab.reaches("bert", 4)
     assert set(lab.path("bert", began)) == {4, replicas}, lab.story()
     await goes_to_zero(lab)
 
@@ -155,7 +154,7 @@ async def number(lab: Lab, promql: str) -> float:
 async def test_replicas_that_find_no_gpu_are_given_back(lab: Lab) -> None:
     # Three nodes of eight GPUs: the fourth pod waits for ever.
     await lab.deploy("bert", replicas=3, gpus=8, load=2400)
-    await lab.reaches("bert", 3, within_seconds=60)
+    await lab.reaches("bert", 3)
     began = lab.timeline.now_seconds
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=0)
 
@@ -163,13 +162,13 @@ async def test_replicas_that_find_no_gpu_are_given_back(lab: Lab) -> None:
         return counts(lab, "pods")[-1] == 5
 
     # 300 % over 70 % per replica: 4.3, so 5, and not one more for the two that wait.
-    await lab.wait(are_five, 60, "bert has five pods")
+    await lab.wait(are_five, "bert has five pods")
     await lab.prometheus.wait_for(f"{PENDING} == 2")
     await lab.stays("bert", 5, for_seconds=12)
     assert await number(lab, READY) == 3, lab.story()
 
     await lab.offer("bert", 1250)
-    await lab.reaches("bert", 3, within_seconds=60)
+    await lab.reaches("bert", 3)
     await lab.stays("bert", 3, for_seconds=8)
     assert set(lab.path("bert", began)) <= {3, 4, 5}, lab.story()
     seconds = int(lab.timeline.now_seconds - began)

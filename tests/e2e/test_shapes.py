@@ -1,5 +1,7 @@
 """The shapes a ScaledObject and its workload come in, each at the number of its own load."""
 
+import pytest
+
 from tests.e2e.lab import POLLING_SECONDS, Lab
 
 SIXTY_CHARACTERS = "stable-diffusion-xl-text-to-image-inference-service-eu-west1"
@@ -17,7 +19,7 @@ async def test_an_average_by_value_and_cached_metrics_end_where_the_sum_ends(lab
     cached = lab.gpu("cached") | {"useCachedMetrics": True}
     await lab.autoscale("cached", cached, polling_seconds=3 * POLLING_SECONDS)
 
-    await lab.reaches("cached", 3, within_seconds=90)
+    await lab.reaches("cached", 3)
     await _settles(lab, "by-value", 3)
     await _settles(lab, "cached", 3)
     assert lab.path("cached") == [1, 2, 3], lab.story()
@@ -25,7 +27,7 @@ async def test_an_average_by_value_and_cached_metrics_end_where_the_sum_ends(lab
     for name in names:
         await lab.offer(name, 0)
     for name in names:
-        await lab.reaches(name, 1, within_seconds=60)
+        await lab.reaches(name, 1)
 
 
 async def test_the_memory_a_model_fills_keeps_it_up_only_above_its_activation_threshold(
@@ -41,31 +43,33 @@ async def test_the_memory_a_model_fills_keeps_it_up_only_above_its_activation_th
         memory = {"threshold": "90", "activationThreshold": activation_threshold}
         triggers = lab.gpu(name), lab.gpu(name, signal="memory", **memory), lab.router(name)
         await lab.autoscale(name, *triggers, min_replicas=0)
-    await lab.reaches("freed", 0, within_seconds=60)
+    await lab.reaches("freed", 0)
 
     await lab.offer("freed", 180)
     # Three by utilization. By memory, 3 * 60 / 90, two would do: the HPA takes the larger.
-    await lab.reaches("freed", 3, within_seconds=90)
+    await lab.reaches("freed", 3)
     await lab.stays("freed", 3, for_seconds=8)
     assert "60" in lab.timeline.path("freed", "hpa metric 1"), lab.story()
     assert lab.path("kept") == [1], lab.story()
 
 
+@pytest.mark.core
 async def test_a_stateful_set_counts_pods_and_knows_a_name_that_comes_back(lab: Lab) -> None:
     # 3.8 GPUs' worth of load on pods of two GPUs is 190 % of a pod, and 190 / 70 is 2.7.
     await lab.deploy("llama", kind="StatefulSet", replicas=1, gpus=2, load=380)
     await lab.autoscale("llama", lab.gpu("statefulset/llama"))
-    await lab.reaches("llama", 3, within_seconds=60)
+    await lab.reaches("llama", 3)
     await lab.stays("llama", 3, for_seconds=8)
 
     await lab.offer("llama", 0)
-    await lab.reaches("llama", 1, within_seconds=60)
+    await lab.reaches("llama", 1)
     await lab.offer("llama", 380)
-    await lab.reaches("llama", 3, within_seconds=60)
+    await lab.reaches("llama", 3)
     assert lab.path("llama")[:3] == [1, 2, 3], lab.story()
     assert lab.path("llama")[-3:] == [1, 2, 3], lab.story()
 
 
+@pytest.mark.core
 async def test_neighbours_follow_each_its_own_load_whatever_they_are_called(lab: Lab) -> None:
     # At a threshold of 70: 300 / 70 is 4.3, 180 / 70 is 2.6, 100 / 70 is 1.4.
     loads = {"bert": 50, "bert-canary": 300, "bert-7b": 100, SIXTY_CHARACTERS: 180}
@@ -76,14 +80,14 @@ async def test_neighbours_follow_each_its_own_load_whatever_they_are_called(lab:
         short = {"horizontalPodAutoscalerConfig": {"name": f"hpa-{name[:50]}"}}
         await lab.autoscale(name, lab.gpu(name), advanced=short)
     for name, replicas in wanted.items():
-        await lab.reaches(name, replicas, within_seconds=90)
+        await lab.reaches(name, replicas)
     await lab.stays("bert-canary", 5, for_seconds=8)
     assert lab.path("bert") == [1], lab.story()
 
     await lab.offer("bert-canary", 0)
     await lab.offer("bert", 100)
-    await lab.reaches("bert-canary", 1, within_seconds=60)
-    await lab.reaches("bert", 2, within_seconds=60)
+    await lab.reaches("bert-canary", 1)
+    await lab.reaches("bert", 2)
     await lab.stays("bert-canary", 1, for_seconds=8)
     assert lab.path("bert-7b") == [1, 2], lab.story()
     assert lab.path(SIXTY_CHARACTERS) == [1, 2, 3], lab.story()
@@ -95,4 +99,4 @@ async def _settles(lab: Lab, workload: str, replicas: int) -> None:
     async def settled() -> bool:
         return lab.path(workload, lab.timeline.now_seconds - 8) == [replicas]
 
-    await lab.wait(settled, 90, f"{workload} stays at {replicas} replicas")
+    await lab.wait(settled, f"{workload} stays at {replicas} replicas")

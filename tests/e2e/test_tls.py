@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
+import pytest
 import trustme
 
 from tests import certificates
@@ -112,6 +113,7 @@ async def run(lab: Lab, workload: str, attempt: Attempt) -> None:
     await lab.autoscale(workload, trigger)
 
 
+@pytest.mark.core
 async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab: Lab) -> None:
     trust = tls.Authorities.create()
     await lab.scaler.restart(**trust.settings(lab.directory / "tls"))
@@ -125,7 +127,7 @@ async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab:
         for workload, attempt in refused.items():
             await run(lab, workload, attempt)
         # 180 % over 70 % per replica: 2.6, so 3.
-        await lab.reaches("bert", 3, within_seconds=60)
+        await lab.reaches("bert", 3)
 
         async def all_is_said() -> bool:
             return all(
@@ -134,13 +136,14 @@ async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab:
                 for (workload, attempt), row in zip(refused.items(), documented(), strict=True)
             )
 
-        await lab.wait(all_is_said, 40, "both sides say what the page on TLS says")
+        await lab.wait(all_is_said, "both sides say what the page on TLS says")
         for workload in refused:
             ready = lab.timeline.last(workload, "keda Ready")
             assert ready == "False ScaledObjectCheckFailed", lab.story()
             assert lab.path(workload) == [2], lab.story()
 
 
+@pytest.mark.core
 async def test_the_scalers_certificate_rotates_under_keda_and_one_that_expired_holds_replicas(
     lab: Lab,
 ) -> None:
@@ -149,7 +152,7 @@ async def test_the_scalers_certificate_rotates_under_keda_and_one_that_expired_h
     await lab.deploy("bert", replicas=1, load=60)
     await keep(lab, "bert", trust.parameters())
     await lab.autoscale("bert", trusting(lab, "bert", enableTLS="true"))
-    await lab.becomes("bert", "measured", within_seconds=60)
+    await lab.becomes("bert", "measured")
 
     known = errors(lab, "bert")
     lab.timeline.note("the scaler's certificate rotates")
@@ -158,9 +161,9 @@ async def test_the_scalers_certificate_rotates_under_keda_and_one_that_expired_h
     async def shown() -> bool:
         return len(lab.scaler.events("certificate.loaded")) == 2
 
-    await lab.wait(shown, 30, "KEDA has connected anew")
+    await lab.wait(shown, "KEDA has connected anew")
     await lab.offer("bert", 120)
-    await lab.reaches("bert", 2, within_seconds=40)
+    await lab.reaches("bert", 2)
     assert errors(lab, "bert") == known, lab.story()
 
     lab.timeline.note("the scaler's certificate has expired")
@@ -169,12 +172,12 @@ async def test_the_scalers_certificate_rotates_under_keda_and_one_that_expired_h
     async def refused() -> bool:
         return says("\n".join(errors(lab, "bert")), documented()[2].keda)
 
-    await lab.wait(refused, 30, "KEDA refuses it")
+    await lab.wait(refused, "KEDA refuses it")
     await lab.offer("bert", 60)
     # Longer than the HPA's stabilization.
     await lab.stays("bert", 2, for_seconds=8)
     trust.settings(mounted)
-    await lab.reaches("bert", 1, within_seconds=40)
+    await lab.reaches("bert", 1)
 
 
 async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: Lab) -> None:
@@ -185,7 +188,7 @@ async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: 
         await keep(lab, workload, trust.keda)
         await lab.autoscale(workload, trusting(lab, workload) | {"type": kind})
     for workload in ("bert", "push"):
-        await lab.becomes(workload, "measured", within_seconds=60)
+        await lab.becomes(workload, "measured")
         assert not [each for each in errors(lab, workload) if "connection" in each], lab.story()
 
     lab.timeline.note("the CA of clients is another one, and so is KEDA's certificate")
@@ -198,11 +201,11 @@ async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: 
         said = [each for each in keda_log.errors(lab) if each["msg"] == STREAM_FAILED]
         return len(said) >= 3
 
-    await lab.wait(streams_fail, 40, "streams go on with the certificate they began with")
+    await lab.wait(streams_fail, "streams go on with the certificate they began with")
     for workload in ("bert", "push"):
         await lab.offer(workload, 120)
     for workload in ("bert", "push"):
-        await lab.reaches(workload, 2, within_seconds=40)
+        await lab.reaches(workload, 2)
     known = polled(lab)
     await lab.stays("bert", 2, for_seconds=6)
     assert polled(lab) == known, lab.story()

@@ -6,6 +6,7 @@ An alert says that there is work, and not how much: none of them ever makes a se
 import asyncio
 
 import httpx
+import pytest
 
 from tests.e2e import alerting, streams, waking
 from tests.e2e.alertmanager import Alertmanager
@@ -16,14 +17,9 @@ from tests.notifications import messages
 PAIR = "pushed", "polled"
 GRAFANAS = "unified", "dashboard"
 WRONG_TOKEN = "of-another-webhook"  # noqa: S105 - opens nothing
-POSTED_WITHIN_SECONDS = 3
-"""Whoever posts a message himself waits for nobody's scrape and for no rule."""
-SELDOM = {"PROMETHEUS_STEP": "5s"}
-"""A stream looks so seldom by itself that what wakes sooner after a look is the message."""
-WINDOWS = {"window": "15s", "activationWindow": "15s"}
-"""Long enough for three samples."""
 
 
+@pytest.mark.core
 async def test_an_alert_wakes_keeps_up_what_is_idle_and_lets_it_go_when_it_is_resolved(
     lab: Lab, alertmanager: Alertmanager
 ) -> None:
@@ -38,19 +34,20 @@ async def test_an_alert_wakes_keeps_up_what_is_idle_and_lets_it_go_when_it_is_re
     await lab.stays("pushed", 0, for_seconds=2)
 
     await lab.offer(alerting.REQUESTS, 5)
-    await waking.wakes(lab, "pushed", within_seconds=alerting.NOTIFIED_WITHIN_SECONDS)
-    await lab.reaches("polled", 1, within_seconds=20)
+    await waking.wakes(lab, "pushed")
+    await lab.reaches("polled", 1)
     await waking.poll_often(lab, "pushed")
     for name in PAIR:
-        await lab.becomes(name, "measured", within_seconds=30)
+        await lab.becomes(name, "measured")
     await lab.stays("pushed", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
 
     await lab.offer(alerting.REQUESTS, 0)
     for name in PAIR:
-        await lab.reaches(name, 0, within_seconds=alerting.ENDED_WITHIN_SECONDS)
+        await lab.reaches(name, 0)
         assert lab.path(name) == [0, 1, 0], lab.story()
 
 
+@pytest.mark.core
 async def test_a_message_without_the_token_or_about_nobody_is_refused_and_wakes_nothing(
     lab: Lab, alertmanager: Alertmanager
 ) -> None:
@@ -76,7 +73,7 @@ async def test_a_message_without_the_token_or_about_nobody_is_refused_and_wakes_
         assert secret not in lab.scaler.output()
     # Nothing else was in the way.
     await alertmanager.notify(alerting.url(lab.scaler), alerting.TOKEN)
-    await lab.reaches("bert", 1, within_seconds=20)
+    await lab.reaches("bert", 1)
 
 
 async def _refused(lab: Lab, alertmanager: Alertmanager, token: str | None, status: int) -> None:
@@ -88,7 +85,7 @@ async def _refused(lab: Lab, alertmanager: Alertmanager, token: str | None, stat
         more = await alertmanager.failures() > failed, await _messages(lab, status) > refused
         return all(more)
 
-    await lab.wait(counted, 20, f"messages with the token {token} are refused with {status}")
+    await lab.wait(counted, f"messages with the token {token} are refused with {status}")
     said = lab.scaler.events("webhook.refused")
     assert status in {each["status"] for each in said}, lab.story()
 
@@ -98,19 +95,19 @@ async def _messages(lab: Lab, status: int) -> float:
 
 
 async def test_grafana_of_today_and_of_old_wakes_and_lets_go(lab: Lab) -> None:
-    await alerting.open_webhook(lab, **SELDOM)
+    await alerting.open_webhook(lab)
     for name in GRAFANAS:
         await lab.deploy(name)
-    triggers = {name: streams.push(lab, name, **WINDOWS) for name in GRAFANAS}
+    triggers = {name: streams.push(lab, name) for name in GRAFANAS}
     await asyncio.gather(*(waking.asleep(lab, *each) for each in triggers.items()))
     await _grafana(lab, fires=True)
     for name in GRAFANAS:
-        await waking.wakes(lab, name, within_seconds=POSTED_WITHIN_SECONDS)
+        await waking.wakes(lab, name)
         await waking.poll_often(lab, name)
     await lab.stays("unified", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
     await _grafana(lab, fires=False)
     for name in GRAFANAS:
-        await lab.reaches(name, 0, within_seconds=40)
+        await lab.reaches(name, 0)
         assert lab.path(name) == [0, 1, 0], lab.story()
 
 

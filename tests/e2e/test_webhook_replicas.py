@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.e2e import alerting, streams, waking
 from tests.e2e.alertmanager import Alertmanager
-from tests.e2e.lab import Lab
+from tests.e2e.lab import PATIENCE_SECONDS, Lab
 from tests.e2e.manifests import Manifest
 from tests.e2e.name_server import NameServer
 from tests.e2e.product import Scaler
@@ -45,13 +45,13 @@ async def test_replicas_say_the_same_of_an_alert_learn_it_anew_and_forget_it_tog
         both = untold, told
         say = functools.partial(_say, lab, trigger, both)
         await _all_asleep(lab, trigger)
-        await say(active=False, within_seconds=20)
+        await say(active=False)
         await _raise_when_there_are_requests(lab, alertmanager, told)
         await lab.offer(alerting.REQUESTS, 5)
-        await waking.wakes(lab, "pushed", within_seconds=alerting.NOTIFIED_WITHIN_SECONDS)
-        await say(active=True, within_seconds=alerting.NOTIFIED_WITHIN_SECONDS)
+        await waking.wakes(lab, "pushed")
+        await say(active=True)
         await _keda_hears_of_it_from(lab, both)
-        await lab.reaches("bert", 1, within_seconds=20)
+        await lab.reaches("bert", 1)
 
         lab.timeline.note("the replica that was told is killed, and comes back")
         told.kill()
@@ -65,15 +65,15 @@ async def test_replicas_say_the_same_of_an_alert_learn_it_anew_and_forget_it_tog
             each.kill()
         for each in both:
             await each.start()
-        await say(active=False, within_seconds=20)
+        await say(active=False)
         await alertmanager.notify(alerting.url(told), alerting.TOKEN, repeat="1s")
-        await say(active=True, within_seconds=alerting.NOTIFIED_WITHIN_SECONDS)
+        await say(active=True)
 
         lab.timeline.note("Alertmanager is gone")
         alertmanager.stop()
         await lab.stays("bert", 1, for_seconds=LIFETIME_SECONDS - 20)
         await say(active=True, within_seconds=0)
-        await say(active=False, within_seconds=25)
+        await say(active=False)
         assert lab.path("bert") == [0, 1], lab.story()
 
 
@@ -101,7 +101,12 @@ def _last_reason(scaler: Scaler) -> str:
 
 
 async def _say(
-    lab: Lab, trigger: Manifest, scalers: tuple[Scaler, ...], *, active: bool, within_seconds: float
+    lab: Lab,
+    trigger: Manifest,
+    scalers: tuple[Scaler, ...],
+    *,
+    active: bool,
+    within_seconds: float = PATIENCE_SECONDS,
 ) -> None:
     """Wait until each replica says this when it is asked by itself."""
 
@@ -111,7 +116,7 @@ async def _say(
             lab.timeline.see(scaler.host, "is active", answer)
         return set(answers) == {active}
 
-    await lab.wait(said, within_seconds, f"every replica says that bert is active: {active}")
+    await lab.wait(said, f"every replica says that bert is active: {active}", within_seconds)
 
 
 async def _keda_hears_of_it_from(lab: Lab, scalers: tuple[Scaler, ...]) -> None:
@@ -124,5 +129,5 @@ async def _keda_hears_of_it_from(lab: Lab, scalers: tuple[Scaler, ...]) -> None:
     async def asked() -> bool:
         return min(map(len, answers())) >= 2
 
-    await lab.wait(asked, 40, "KEDA asks both replicas")
+    await lab.wait(asked, "KEDA asks both replicas")
     assert all(one["active"] for made in answers() for one in made), lab.story()

@@ -31,9 +31,9 @@ async def run_under_load(lab: Lab, **metadata: str) -> None:
 async def deploy_under_load(lab: Lab) -> None:
     """Run the replicas until they have been seen for longer than a pod takes to warm up."""
     await lab.deploy("bert", replicas=REPLICAS, load=LOAD)
-    await lab.reaches("bert", REPLICAS, within_seconds=60)
+    await lab.reaches("bert", REPLICAS)
     seen = f'count(DCGM_FI_DEV_GPU_UTIL{{pod=~"bert-.*"}} offset {SEEN_FOR}) == {REPLICAS}'
-    await lab.prometheus.wait_for(seen, within_seconds=60)
+    await lab.prometheus.wait_for(seen)
 
 
 async def the_hpa_has_a_number(lab: Lab, workload: str = "bert") -> None:
@@ -42,23 +42,23 @@ async def the_hpa_has_a_number(lab: Lab, workload: str = "bert") -> None:
     async def scaling() -> bool:
         return lab.timeline.last(workload, "hpa ScalingActive") == "True ValidMetricFound"
 
-    await lab.wait(scaling, 60, f"the HPA has a number for {workload}")
+    await lab.wait(scaling, f"the HPA has a number for {workload}")
 
 
-async def follows_more_load(lab: Lab, *, within_seconds: float) -> None:
+async def follows_more_load(lab: Lab) -> None:
     """Wait until the replicas follow `MORE_LOAD`, and never were fewer on the way."""
-    await lab.reaches("bert", 7, within_seconds=within_seconds)
+    await lab.reaches("bert", 7)
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
 
 
-async def goes_to_zero(lab: Lab, *, within_seconds: float = 100) -> None:
+async def goes_to_zero(lab: Lab) -> None:
     """Offer nothing any more: a workload that really is idle goes to zero, and only ever down.
 
     It takes seconds, and a minute more where a scrape failed while one of its pods went.
     """
     began = lab.timeline.now_seconds
     await lab.offer("bert", 0)
-    await lab.reaches("bert", 0, within_seconds=within_seconds)
+    await lab.reaches("bert", 0)
     assert lab.path("bert", began) == sorted(lab.path("bert", began), reverse=True), lab.story()
 
 
