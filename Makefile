@@ -52,8 +52,8 @@ cover: ## Run test and test-servers with branch coverage, and judge it
 coverage: $(VENV)
 	@$(BIN)/coverage report
 
-.PHONY: check check-style check-types check-imports check-proto check-lock check-version check-wheels docs
-check: check-style check-types check-imports check-proto check-lock check-version docs ## Lint, format, types, import rules, generated code, locks, version, documentation
+.PHONY: check check-style check-types check-imports check-proto check-lock check-version check-workflows check-wheels docs
+check: check-style check-types check-imports check-proto check-lock check-version check-workflows docs ## Lint, format, types, import rules, generated code, locks, version, workflows, documentation
 check-style: $(VENV)
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { $(BIN)/ruff format --diff --quiet; exit 1; }
@@ -70,6 +70,10 @@ check-lock: $(UV)
 	@tools/lock.sh --check
 check-version:
 	@tools/version.sh --check
+# Without a look at the network: what is pinned there stays what it was.
+check-workflows: $(VENV)
+	@$(BIN)/zizmor --offline --no-progress --quiet --config .github/zizmor.yml .github
+	@$(BIN)/hadolint deploy/Dockerfile .devcontainer/Dockerfile
 # That nothing has to be compiled, on any Python and machine that the image or a user may have.
 check-wheels: $(UV)
 	@for python in $(PYTHONS); do for machine in x86_64 aarch64; do \

@@ -49,7 +49,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Of the moments when demand appears.")] = 1,
 ) -> None:
     """Measure how long the first replica takes, by KEDA's own trigger and by ours."""
-    programs.build((*CLUSTER, "prometheus"))
+    programs.build(CLUSTER)
     moments = waking.moments(rounds, seconds, seed)
     with tempfile.TemporaryDirectory(prefix="bench-") as name, _cluster(Path(name)) as cluster:
         found = asyncio.run(measure(cluster.kubeconfig, Path(name), moments))

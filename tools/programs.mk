@@ -14,7 +14,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 modules = $(addprefix $1/go.,mod sum)
 SMALL := $(addprefix .cache/bin/,prometheus promtool grpcurl ghz)
 # These do not go together with the libraries of the Prometheus in tools/go.mod.
-ALONE := $(addprefix .cache/bin/,prom-label-proxy helm)
+ALONE := $(addprefix .cache/bin/,prom-label-proxy helm actionlint)
 KUBE := $(addprefix .cache/e2e/,etcd kube-apiserver kube-controller-manager kube-scheduler \
 	keda-operator keda-adapter keda-webhooks) .cache/bin/kubectl
 OLD_KEDA := $(addprefix .cache/e2e/keda-2.16/,keda-operator keda-adapter)
@@ -36,6 +36,7 @@ $(OLD_KEDA) .cache/e2e/keda-2.16/keda-crds.yaml: $(call modules,tests/e2e/tools/
 %/prometheus %/promtool: MODULE := github.com/prometheus/prometheus
 %/prom-label-proxy: MODULE := github.com/prometheus-community/prom-label-proxy
 %/helm: MODULE := helm.sh/helm/v4
+%/actionlint: MODULE := github.com/rhysd/actionlint
 %/alertmanager: MODULE := github.com/prometheus/alertmanager
 %/etcd: MODULE := go.etcd.io/etcd/server/v3
 %/kwok: MODULE := sigs.k8s.io/kwok

@@ -8,8 +8,9 @@ from typing import Any
 
 import httpx
 
+from tests import programs
 from tests.e2e.counts import Counts
-from tests.e2e.programs import Program, binary
+from tests.e2e.programs import Program
 from tests.processes import free_port
 
 READY_WITHIN_SECONDS = 30.0
@@ -37,7 +38,7 @@ class Alertmanager:
     def __post_init__(self) -> None:
         """Plan the process."""
         command = [
-            binary("alertmanager"),
+            programs.path("alertmanager"),
             f"--config.file={self._file}",
             f"--storage.path={self.directory / 'alertmanager'}",
             f"--web.listen-address=127.0.0.1:{self.port}",

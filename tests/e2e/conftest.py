@@ -2,7 +2,7 @@
 
 The process that pytest was started as runs the cluster. With pytest-xdist its workers are other
 processes: they learn where the cluster is, and never start or stop it. Beside what the cluster
-consists of, a scenario's fixtures tell which programs it needs.
+consists of, a scenario's fixtures tell which programs it needs: only these are built.
 """
 
 import itertools
@@ -17,13 +17,14 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.evidence import Basis
-from tests.chart import charts
+from tests import programs
 from tests.e2e import keda
 from tests.e2e.alertmanager import Alertmanager
 from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
 from tests.e2e.furnishing import open_lab
 from tests.e2e.lab import Lab
+from tests.e2e.programs import CLUSTER
 from tests.e2e.recorder import Recorder, recording
 from tests.e2e.shell import Shell, open_shell
 
@@ -31,48 +32,31 @@ _CLUSTER = pytest.StashKey[Cluster]()
 _KUBECONFIG = "e2e_kubeconfig"
 _KEDA_METRICS = "e2e_keda_metrics"
 _serial = itertools.count()
-CLUSTER = frozenset(
-    {
-        "etcd",
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-scheduler",
-        "kwok",
-        "keda-operator",
-        "keda-adapter",
-        "keda-webhooks",
-        "keda-crds.yaml",
-        "prometheus",
-    }
-)
-"""The programs of the cluster and of a lab, by their files' names: every run here needs them."""
 _FIXTURES: Mapping[str, Iterable[str]] = {
     "alertmanager": ("alertmanager",),
     "defined": ("kubectl", "cert-manager-crds.yaml", "prometheus-operator-crds.yaml"),
     "helm": ("helm",),
-    "old_keda": tuple(f"keda-2.16/{name}" for name in keda.OLD_PARTS),
+    "old_keda": keda.OLD_PARTS,
     "shell": ("helm", "kubectl", "grpcurl"),
 }
 """What else some fixtures need."""
 
 
-def programs_needed(items: Iterable[pytest.Item]) -> set[str]:
-    """Return the file names of all programs that these tests need, as far as they are scenarios."""
-    here = [each for each in items if Path(__file__).parent in each.path.parents]
-    fixtures = {name for each in here for name in getattr(each, "fixturenames", ())}
-    more = {name for fixture in fixtures & _FIXTURES.keys() for name in _FIXTURES[fixture]}
-    return more | CLUSTER if here else set()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Say what the marker means that `make e2e` selects by."""
-    config.addinivalue_line("markers", "core: proves one of the promises that every change keeps")
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each scenario with the programs it needs: those of the cluster, and of its fixtures."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            fixtures = _FIXTURES.keys() & set(getattr(item, "fixturenames", ()))
+            more = [name for fixture in fixtures for name in _FIXTURES[fixture]]
+            item.add_marker(pytest.mark.needs(*CLUSTER, *more))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Start the cluster, before xdist starts its workers."""
     if session.config.option.collectonly or hasattr(session.config, "workerinput"):
         return
+    programs.build(CLUSTER)
     directory = Path(tempfile.mkdtemp(prefix="keda-gpu-scaler-e2e-"))
     cluster = Cluster.create(directory, keda.current())
     cluster.start()
@@ -151,7 +135,7 @@ def old_keda() -> keda.Release:
 @pytest.fixture(scope="session")
 def helm() -> str:
     """The program, for tests that render the chart."""
-    return charts.built("helm")
+    return programs.path("helm")
 
 
 @pytest.fixture(scope="session")

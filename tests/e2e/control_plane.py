@@ -7,9 +7,9 @@ version that tests/e2e/tools pins.
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import programs
 from tests.e2e.certificates import Certificates
 from tests.e2e.kubelet.nodes import LABEL as PROCESSES
-from tests.e2e.programs import binary
 
 HPA_SYNC_SECONDS = 2
 """Instead of 15: a scenario then sees many syncs within a minute."""
@@ -56,7 +56,7 @@ class ControlPlane:
         client = f"http://127.0.0.1:{self.ports.etcd}"
         peer = f"http://127.0.0.1:{self.ports.etcd_peer}"
         return [
-            binary("etcd"),
+            programs.path("etcd"),
             f"--data-dir={self.directory / 'etcd'}",
             f"--listen-client-urls={client}",
             f"--advertise-client-urls={client}",
@@ -71,7 +71,7 @@ class ControlPlane:
         """Serve the API, and pass on the external metrics API to KEDA as the front proxy."""
         trust = self.certificates
         return [
-            binary("kube-apiserver"),
+            programs.path("kube-apiserver"),
             f"--etcd-servers=http://127.0.0.1:{self.ports.etcd}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.ports.api}",
@@ -102,7 +102,7 @@ class ControlPlane:
     def controller_manager(self) -> list[str]:
         """Run the controllers a workload and its HPA need, and the HPA often."""
         return [
-            binary("kube-controller-manager"),
+            programs.path("kube-controller-manager"),
             f"--controllers={','.join(CONTROLLERS)}",
             f"--horizontal-pod-autoscaler-sync-period={HPA_SYNC_SECONDS}s",
             # Scenarios say in each ScaledObject how long a scale-in waits; this is for the others.
@@ -115,7 +115,7 @@ class ControlPlane:
 
     def scheduler(self) -> list[str]:
         """Place pods on the nodes that have GPUs to spare."""
-        return [binary("kube-scheduler"), *self._alone()]
+        return [programs.path("kube-scheduler"), *self._alone()]
 
     def _alone(self) -> list[str]:
         """Have no second of its kind to elect, nobody to serve, and the API server to itself."""
@@ -130,7 +130,7 @@ class ControlPlane:
     def kwok(self) -> list[str]:
         """Play the kubelet of every node, by the stages next to this file."""
         return [
-            binary("kwok"),
+            programs.path("kwok"),
             f"--kubeconfig={self.kubeconfig}",
             f"--config={Path(__file__).with_name('stages.yaml')}",
             f"--manage-nodes-with-label-selector=!{PROCESSES}",

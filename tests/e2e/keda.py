@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import programs
 from tests.e2e.certificates import Certificates
-from tests.e2e.programs import BUILT, binary
 
 NAMESPACE = "keda"
-OLD_PARTS = "keda-operator", "keda-adapter", "keda-crds.yaml"
-"""What there is of the last version that reads only whole numbers, in a folder `keda-2.16`."""
+OLD_PARTS = tuple(f"keda-2.16/keda-{part}" for part in ("operator", "adapter", "crds.yaml"))
+"""What there is of the last version that reads only whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,17 @@ class Release:
 def current() -> Release:
     """Return the version everything is proved against."""
     return Release(
-        binary("keda-operator"),
-        binary("keda-adapter"),
-        binary("keda-webhooks"),
-        BUILT / "keda-crds.yaml",
+        programs.path("keda-operator"),
+        programs.path("keda-adapter"),
+        programs.path("keda-webhooks"),
+        Path(programs.path("keda-crds.yaml")),
     )
 
 
 def before_floats() -> Release:
     """Return the last version that reads only the integer fields of an answer."""
-    operator, adapter, definitions = (BUILT / "keda-2.16" / name for name in OLD_PARTS)
-    return Release(str(operator), str(adapter), None, definitions)
+    operator, adapter, definitions = map(programs.path, OLD_PARTS)
+    return Release(operator, adapter, None, Path(definitions))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,8 @@ from pathlib import Path
 import httpx
 
 from tests.processes import bounded, until
-from tests.programs import CACHE
 
 ROOT = Path(__file__).parents[2]
-BUILT = CACHE / "e2e"
 LIFE_SECONDS = 3000
 """Longer than the slowest run of all scenarios, much shorter than for ever."""
 STOPPED_WITHIN_SECONDS = 30.0
@@ -33,8 +31,9 @@ CLUSTER = (
     "keda-webhooks",
     "keda-crds.yaml",
     "kwok",
+    "prometheus",
 )
-"""What runs under every scenario."""
+"""What runs under every scenario, by the names in `tests/programs.py`."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@
 
 `cluster` is a `tests.e2e.cluster.Cluster` that was created with `runs_pods=True`: the fixture
 `live` is one, and `shell` is a terminal on it. The working directory is the repository's root
-unless another one is given. On the PATH are helm, kubectl and grpcurl as `make e2e` builds them,
+unless another one is given. On the PATH are helm, kubectl and grpcurl,
 keda-gpu-scaler of this checkout, and the system's own programs such as curl. KUBECONFIG names the
 cluster, and the proxy variables its network: names such as `keda-gpu-scaler.keda.svc:6000` work
 here as in a pod. `kubectl port-forward` and `kubectl exec` are played by `tests.e2e.kubectl`; the
@@ -19,13 +19,13 @@ rest is the real one. Nothing of helm's is written outside the given directory.
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests import programs
 from tests.e2e.cluster import Cluster
 from tests.e2e.pods import Pods
 from tests.e2e.programs import ROOT
@@ -133,27 +133,17 @@ async def open_shell(cluster: Cluster, home: Path, directory: Path = ROOT) -> As
         directory: where commands run.
     """
     assert cluster.pods is not None, "the cluster runs no pods"
-    programs = home / "bin"
-    programs.mkdir()
+    path = home / "bin"
+    path.mkdir()
     for name in _TOOLS:
-        (programs / name).symlink_to(tool(name))
-    _write_kubectl(programs / "kubectl", cluster.pods)
-    (programs / "keda-gpu-scaler").symlink_to(Path(sys.executable).with_name("keda-gpu-scaler"))
-    shell = Shell(_environment(programs, home, cluster.kubeconfig, cluster.pods), directory)
+        (path / name).symlink_to(programs.path(name))
+    _write_kubectl(path / "kubectl", cluster.pods)
+    (path / "keda-gpu-scaler").symlink_to(Path(sys.executable).with_name("keda-gpu-scaler"))
+    shell = Shell(_environment(path, home, cluster.kubeconfig, cluster.pods), directory)
     try:
         yield shell
     finally:
         await shell.close()
-
-
-def tool(name: str) -> str:
-    """Return a program that `make e2e` builds: from the environment, as built, or installed."""
-    candidates = os.environ.get(name.upper()), str(ROOT / ".cache" / "bin" / name), name
-    found = next(filter(None, map(shutil.which, filter(None, candidates))), None)
-    if found is None:
-        message = f"{name} is neither built nor installed: run `make e2e`, which builds it"
-        raise RuntimeError(message)
-    return found
 
 
 def _write_kubectl(path: Path, pods: Pods) -> None:
@@ -167,15 +157,15 @@ def _write_kubectl(path: Path, pods: Pods) -> None:
         "    --) break ;;\n"
         "  esac\n"
         "done\n"
-        f'exec {tool("kubectl")} "$@"\n'
+        f'exec {programs.path("kubectl")} "$@"\n'
     )
     path.chmod(0o755)
 
 
-def _environment(programs: Path, home: Path, kubeconfig: Path, pods: Pods) -> dict[str, str]:
+def _environment(path: Path, home: Path, kubeconfig: Path, pods: Pods) -> dict[str, str]:
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTPS_PROXY"), pods.network_url)
     return {
-        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PATH": f"{path}:{os.environ['PATH']}",
         "HOME": str(home),
         "KUBECONFIG": str(kubeconfig),
         "no_proxy": "127.0.0.1,localhost",

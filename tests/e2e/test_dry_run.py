@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import programs
 from tests.chart import charts
-from tests.e2e.programs import BUILT
 from tests.test_docs_snippets import SCALED_OBJECTS
 
 pytestmark = [
@@ -64,7 +64,9 @@ def dry_run(kubeconfig: Path, directory: Path, objects: Objects) -> str:
 def defined(kubeconfig: Path) -> Path:
     """The cluster, once it knows the resources of others' operators."""
     for name in _FOREIGN:
-        kubectl(kubeconfig, "apply", "--server-side", "--force-conflicts", "-f", str(BUILT / name))
+        kubectl(
+            kubeconfig, "apply", "--server-side", "--force-conflicts", "-f", programs.path(name)
+        )
     words = ("wait", "--for=condition=Established", "--timeout=60s", "crd")
     kubectl(
         kubeconfig, *words, "certificates.cert-manager.io", "prometheusrules.monitoring.coreos.com"
