@@ -11,6 +11,7 @@ from tests.processes import until
 from tests.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.promises.stack import HANG_SECONDS, Poll, Stack, running
 from tests.series import Series
+from tests.sources import web
 
 FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
 NODES = [f"10.0.0.{number}:9400" for number in range(5)]
@@ -141,13 +142,7 @@ async def test_a_restart_of_prometheus_is_no_event(prometheus: PrometheusServer)
 
 
 async def test_no_answer_waits_for_a_prometheus_that_hangs() -> None:
-    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(swallow, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with server, running(f"http://127.0.0.1:{port}", timeout="1h") as stack:
+    async with web.HttpServer(web.hangs) as server, running(server.url, timeout="1h") as stack:
         assert await stack.target() == 70
         for ask in (stack.value, stack.active):
             with pytest.raises(grpc.aio.AioRpcError) as failed:
