@@ -22,7 +22,6 @@ JOBS = "/apis/batch/v1/jobs"
 SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
 PATHS = (PODS, REPLICA_SETS, JOBS, SCALED_OBJECTS)
 TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing but the server below
-PAGE_OBJECTS = 2
 
 
 class Asked(NamedTuple):
@@ -82,6 +81,7 @@ class ApiServer:
     held: set[str] = field(default_factory=set)
     """Lists of these paths are not answered."""
     asked: list[Asked] = field(default_factory=list)
+    page_objects: int = 2
     port: int = 0
     _watches: dict[str, list[asyncio.Queue[str]]] = field(
         default_factory=lambda: {path: [] for path in PATHS}
@@ -147,7 +147,7 @@ class ApiServer:
         return JSONResponse({"kind": "Scale", "status": status})
 
     def _page(self, path: str, begin: int) -> Response:
-        end = begin + PAGE_OBJECTS
+        end = begin + self.page_objects
         there = self.objects[path]
         following = {"continue": str(end)} if end < len(there) else {}
         # As a list of metadata is answered that has none.

@@ -136,7 +136,8 @@ async def following(
     try:
         yield process
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), PATIENCE_SECONDS) == 0
+        await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+        assert process.returncode == 0
     finally:
         if process.returncode is None:
             process.kill()

@@ -34,7 +34,8 @@ from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.simulator import cluster, exposition, server, web
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "demo"]
-DEMO_SECONDS = 90
+DEMO_SECONDS = 150
+"""More than the demo itself allows for its start and all of its phases."""
 NOWHERE = "http://127.0.0.1:9"
 PHASES = (scenario.Phase("up", 100, 2, 10), scenario.Phase("down", 0, 2, 10))
 
@@ -412,9 +413,9 @@ async def test_a_simulator_that_is_gone_says_nothing() -> None:
 
 async def test_the_driver_wakes_scales_and_returns_to_zero(scene: Scene) -> None:
     phases = [
-        scenario.Phase("idle", 0, 0, 9),
-        scenario.Phase("busy", 150, 0, 9),
-        scenario.Phase("idle again", 0, 0, 9),
+        scenario.Phase("idle", 0, 0, 60),
+        scenario.Phase("busy", 150, 0, 60),
+        scenario.Phase("idle again", 0, 0, 60),
     ]
     shown: list[frames.Frame] = []
 
@@ -439,7 +440,7 @@ async def test_the_driver_wakes_scales_and_returns_to_zero(scene: Scene) -> None
 
 async def test_the_driver_wakes_beside_a_failing_scaler_and_never_scales_in(scene: Scene) -> None:
     scene.servicer.error = "source is down"
-    phases = [scenario.Phase("busy", 60, 1, 9), scenario.Phase("idle", 0, 0, 1)]
+    phases = [scenario.Phase("busy", 60, 1, 60), scenario.Phase("idle", 0, 0, 1)]
     async with httpx.AsyncClient(base_url=scene.url) as client:
         played = driver.Driver(
             exporter=answers.Exporter(client),

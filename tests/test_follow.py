@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from keda_gpu_scaler.simulator import cluster, follow, mirror
 from tests import kubernetes
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 KEY = cluster.Key("team-a", "bert")
 
 

@@ -85,7 +85,7 @@ async def test_those_who_send_nothing_keep_nobody_out_for_long() -> None:
     async with serving(bounds) as port, contextlib.AsyncExitStack() as stack:
         silent = [await stack.enter_async_context(connected(port)) for _ in range(4)]
         assert all([await ended(reader) for reader, _ in silent])
-        assert await answered(await stack.enter_async_context(connected(port))) == OK
+        await answered_at_last(stack, port)
 
 
 async def test_one_more_connection_than_there_may_be_is_refused() -> None:
@@ -114,8 +114,9 @@ async def test_neither_is_the_head_of_a_later_request() -> None:
 
 async def test_requests_that_come_in_time_share_a_connection() -> None:
     bounds = Bounds(head_seconds=SOON, next_head_seconds=LATE)
-    async with serving(bounds) as port, connected(port) as kept, connected(port) as (silent, _):
-        assert await answered(kept) == OK
+    async with serving(bounds) as port, contextlib.AsyncExitStack() as stack:
+        kept = await answered_at_last(stack, port)
+        silent, _ = await stack.enter_async_context(connected(port))
         assert await ended(silent)  # the time for a first request is over
         assert await answered(kept) == OK
 
@@ -230,8 +231,7 @@ async def test_those_who_begin_no_handshake_keep_nobody_out_for_long() -> None:
     ):
         silent = [await stack.enter_async_context(connected(port)) for _ in range(12)]
         assert all([await ended(reader) for reader, _ in silent])
-        streams = await stack.enter_async_context(connected(port, rotating.trusting()))
-        assert await answered(streams) == OK
+        await answered_at_last(stack, port, rotating.trusting())
 
 
 async def test_one_more_connection_than_there_may_be_is_closed_before_its_handshake() -> None:
@@ -241,12 +241,13 @@ async def test_one_more_connection_than_there_may_be_is_closed_before_its_handsh
         serving(bounds, certificate=rotating) as port,
         connected(port, rotating.trusting()) as kept,
         connected(port) as (_, first),
+        contextlib.AsyncExitStack() as stack,
     ):
         assert await answered(kept) == OK
         async with connected(port) as (reader, _):
             assert await ended(reader)
         first.close()
-        await answered_at_last(port, rotating.trusting())
+        await answered_at_last(stack, port, rotating.trusting())
 
 
 async def test_a_silent_connection_does_not_hold_up_the_end() -> None:
@@ -263,20 +264,25 @@ async def test_a_silent_connection_does_not_hold_up_the_end() -> None:
 async def test_those_who_are_gone_before_their_handshake_hold_no_place() -> None:
     rotating = Rotating()
     bounds = Bounds(connections=1, handshake_seconds=LATE)
-    async with serving(bounds, certificate=rotating) as port:
+    async with (
+        serving(bounds, certificate=rotating) as port,
+        contextlib.AsyncExitStack() as stack,
+    ):
         for _ in range(20):
             with socket.create_connection(("127.0.0.1", port)) as gone:
                 gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        await answered_at_last(port, rotating.trusting())
+        await answered_at_last(stack, port, rotating.trusting())
 
 
-async def answered_at_last(port: int, context: ssl.SSLContext) -> None:
-    """Ask until there is room; the whole test is bounded in time."""
+async def answered_at_last(
+    stack: contextlib.AsyncExitStack, port: int, context: ssl.SSLContext | None = None
+) -> Streams:
+    """Ask until there is room and we are in time; the whole test is bounded in time."""
     while True:
-        with contextlib.suppress(ConnectionError):
-            async with connected(port, context) as streams:
-                assert await answered(streams) == OK
-                return
+        with contextlib.suppress(ConnectionError, EOFError):
+            streams = await stack.enter_async_context(connected(port, context))
+            assert await answered(streams) == OK
+            return streams
 
 
 async def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered() -> None:

@@ -82,6 +82,6 @@ async def test_a_change_is_told_to_whoever_waits(known: Listing[int]) -> None:
     for change in changes:
         waiting = known.changed
         change()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await waiting.wait()
         assert not known.changed.is_set()

@@ -16,9 +16,16 @@ from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.spec import ScaledObject
 from tests import api_server
 from tests.api_server import ApiServer
-from tests.test_following import BERT, FORBIDDEN, Bench, said, until, until_said
+from tests.test_following import (
+    BERT,
+    FORBIDDEN,
+    PATIENCE_SECONDS,
+    Bench,
+    said,
+    until,
+    until_said,
+)
 
-PATIENCE_SECONDS = 20
 MODEL = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "models"}
 SCALE = "/apis/example.com/v1/namespaces/ml/models/bert/scale"
 PODS = Selected("ml", "models.example.com", "bert")
@@ -170,7 +177,7 @@ async def test_a_selector_that_was_known_is_believed_for_a_minute(bench: Bench) 
         await _read_again(bench, following)
         found = await until_said(following, lambda found: not _sure(found))
         assert _ours(found) == {"a", "b"}, "what was known of them stays"
-        assert await following.target(BERT, 0.1) == PODS
+        assert await following.target(BERT, PATIENCE_SECONDS) == PODS
         del bench.api.selectors[SCALE]
         bench.api.selectors[SCALE] = "app=bert"
         await _read_again(bench, following)
@@ -205,6 +212,7 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
 async def test_no_more_selectors_are_read_than_the_limit(bench: Bench) -> None:
     names = [f"bert-{number}" for number in range(selections.LIMIT + 1)]
     bench.api.objects[api_server.SCALED_OBJECTS] = [_scaled(name, name) for name in names]
+    bench.api.page_objects = len(names)
     for name in names:
         bench.api.selectors[SCALE.replace("bert", name)] = "app=bert"
     async with bench.watching() as following:

@@ -61,7 +61,8 @@ class Child:
             yield text
 
     async def wait(self) -> int:
-        """Return the status the process ends with."""
+        """Return the status the process ends with, once its output has ended as well."""
+        await self._process.communicate()
         return await self._process.wait()
 
     async def _ended(self) -> scenario.DemoError:

@@ -1,12 +1,12 @@
 """Exporters that die or leave discovery under a running scaler: nothing a scale-in could follow."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 
 from tests.processes import until
 from tests.prometheus import PrometheusServer
 from tests.promises.stack import Poll, running
+from tests.sources import web
+from tests.sources.web import HttpServer
 
 FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
 SHORT = {"warmup": "0s", "window": "5s", "activationWindow": "5s"}
@@ -14,26 +14,15 @@ PATIENCE_SECONDS = 60.0
 """So long a silent pod keeps its last mean."""
 
 
-@asynccontextmanager
-async def _exporter(pod: str) -> AsyncIterator[asyncio.Server]:
+def _exporter(pod: str) -> HttpServer:
     """Serve one busy GPU of one pod, as an exporter on its own node would."""
     labels = f'gpu="0",UUID="GPU-{pod}",namespace="ml",pod="{pod}",container="bert"'
-    body = f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} 90\n".encode()
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        yield server
+    body = f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} 90\n"
+    return HttpServer(web.says(body, content_type="text/plain"))
 
 
-def _job(exporters: list[asyncio.Server]) -> dict[str, object]:
-    ports = [server.sockets[0].getsockname()[1] for server in exporters]
-    targets = [f"127.0.0.1:{port}" for port in ports]
+def _job(exporters: list[HttpServer]) -> dict[str, object]:
+    targets = [f"127.0.0.1:{exporter.port}" for exporter in exporters]
     static = [{"targets": targets, "labels": {"pod": "exporter", "namespace": "gpu-operator"}}]
     return {"job_name": "dcgm-exporter", "static_configs": static}
 
@@ -52,7 +41,7 @@ async def test_a_dead_exporter_and_one_that_left_discovery_lead_to_no_smaller_nu
         await until(measured, 20, "all five pods are measured")
         before = await scaler.poll(**SHORT)
         lost = _job(exporters[1:])
-        exporters[1].close()
+        exporters[1].reply = web.closes
         await prometheus.reload([lost])
         polls: list[Poll] = []
 

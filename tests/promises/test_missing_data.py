@@ -9,14 +9,13 @@ import pytest
 from tests.gpus import Gpu, Up, history
 from tests.processes import until
 from tests.prometheus import ON_EVERY_SERVER, PrometheusServer
-from tests.promises.stack import Poll, Stack, running
+from tests.promises.stack import HANG_SECONDS, Poll, Stack, running
 from tests.series import Series
+from tests.sources import web
 
 FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
 NODES = [f"10.0.0.{number}:9400" for number in range(5)]
 SHORT = {"maxAge": "5s", "warmup": "0s", "window": "5s", "activationWindow": "5s"}
-KNOWN_DOWN_SECONDS = 0.5
-"""Far below the 2.5 s that an answer may wait; far above the milliseconds it takes."""
 
 
 def _cluster(last: Up) -> list[Gpu | Up]:
@@ -115,11 +114,11 @@ async def test_a_prometheus_that_is_gone_is_said_at_once_and_comes_back(
         assert await stack.target(**SHORT) == 70
         for ask in (stack.value, stack.active):
             with pytest.raises(grpc.aio.AioRpcError) as failed:
-                await ask(KNOWN_DOWN_SECONDS, onUnknown="error", **SHORT)
+                await ask(3, onUnknown="error", **SHORT)
             assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
             assert "source default" in str(failed.value.details())
-        assert await stack.value(KNOWN_DOWN_SECONDS, **SHORT) is None
-        assert await stack.active(KNOWN_DOWN_SECONDS, **SHORT)
+        assert await stack.value(3, **SHORT) is None
+        assert await stack.active(3, **SHORT)
         await prometheus.start()
 
         async def right_again() -> bool:
@@ -142,16 +141,10 @@ async def test_a_restart_of_prometheus_is_no_event(prometheus: PrometheusServer)
         await restart
 
 
-async def test_a_prometheus_that_hangs_is_waited_for_less_than_three_seconds() -> None:
-    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(swallow, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with server, running(f"http://127.0.0.1:{port}", timeout="5s") as stack:
+async def test_no_answer_waits_for_a_prometheus_that_hangs() -> None:
+    async with web.HttpServer(web.hangs) as server, running(server.url, timeout="1h") as stack:
         assert await stack.target() == 70
         for ask in (stack.value, stack.active):
             with pytest.raises(grpc.aio.AioRpcError) as failed:
-                await ask(3, onUnknown="error")
+                await ask(HANG_SECONDS, onUnknown="error")
             assert failed.value.code() is grpc.StatusCode.UNAVAILABLE

@@ -1,6 +1,7 @@
 """TLS of the gRPC port, with real handshakes: who is let in, and what rotation leaves alone."""
 
 import asyncio
+import contextlib
 import ssl
 import warnings
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.service import credentials
 from tests.certificates import Pair, chain, expired, for_agreement_only, key_of, write
 from tests.service.harness import QUIET, SIGNAL, Script, Served, first, reference, rest, serving
+from tests.sources import web
 
 ADDRESS = "127.0.0.1"
 SERVERS, CLIENTS, STRANGERS = trustme.CA(), trustme.CA(), trustme.CA()
@@ -81,6 +83,8 @@ async def handshake(port: int, context: ssl.SSLContext) -> bytes:
     _, writer = await asyncio.open_connection(ADDRESS, port, ssl=context)
     found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.transport.abort()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
     return found
 
 
@@ -258,11 +262,8 @@ async def legacy(version: ssl.TLSVersion) -> AsyncIterator[int]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     OURS.configure_cert(context)
     _limit(context, version)
-    server = await asyncio.start_server(
-        lambda _reader, writer: writer.close(), ADDRESS, ssl=context
-    )
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+    async with web.HttpServer(web.hangs, tls=context) as server:
+        yield server.port
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

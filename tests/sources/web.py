@@ -66,6 +66,8 @@ class HttpServer:
         """Cut what is still open, and wait until it is gone."""
         assert self._server is not None
         self._server.close()
+        for _step in range(10):  # what was accepted a moment ago is not among them yet
+            await asyncio.sleep(0)
         for connection in self._connections:
             connection.cancel()
         if self._connections:

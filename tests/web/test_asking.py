@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -113,7 +114,8 @@ async def sending(client: httpx.AsyncClient, header: str) -> AsyncIterator[Strea
         yield reader, writer
     finally:
         writer.close()
-        await writer.wait_closed()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 async def test_a_body_whose_size_nobody_says_is_bounded_while_it_is_read() -> None:
@@ -121,9 +123,10 @@ async def test_a_body_whose_size_nobody_says_is_bounded_while_it_is_read() -> No
         serving(Hook()) as client,
         sending(client, "transfer-encoding: chunked") as (reader, writer),
     ):
-        for _ in range(17):
+        for _ in range(16):
             writer.write(b"10000\r\n%s\r\n" % (b" " * 65_536))
             await writer.drain()
+        writer.write(b"1\r\n \r\n")  # nothing is left to be sent when the answer comes
         # The words after the number are those of the Python that runs this.
         assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
 

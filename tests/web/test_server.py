@@ -10,15 +10,17 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from keda_gpu_scaler import errors, web
+from keda_gpu_scaler.http_server import Bounds
 
 
 @asynccontextmanager
 async def serving(
-    host: str = "127.0.0.1", *, ready: bool = True
+    host: str = "127.0.0.1", *, ready: bool = True, shutdown_seconds: int = 5
 ) -> AsyncIterator[httpx.AsyncClient]:
     registry = CollectorRegistry()
     Gauge("answer_ratio", "Of everything.", registry=registry).set(42)
-    server = web.HttpServer(web.create_app(registry, lambda: ready), host, 0)
+    bounds = Bounds(shutdown_seconds=shutdown_seconds)
+    server = web.HttpServer(web.create_app(registry, lambda: ready), host, 0, bounds=bounds)
     port = await server.start()
     at = f"[{host}]" if ":" in host else host or "127.0.0.1"
     try:
@@ -104,6 +106,6 @@ async def test_a_server_that_never_started_stops_at_once() -> None:
 
 
 async def test_an_open_connection_does_not_hold_up_the_stop() -> None:
-    async with asyncio.timeout(3), serving() as client:
+    async with asyncio.timeout(30), serving(shutdown_seconds=3600) as client:
         await client.get("/healthz")
         # The client's connection is kept alive while the server stops.
