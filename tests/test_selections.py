@@ -205,6 +205,7 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
 async def test_no_more_selectors_are_read_than_the_limit(bench: Bench) -> None:
     names = [f"bert-{number}" for number in range(selections.LIMIT + 1)]
     bench.api.objects[api_server.SCALED_OBJECTS] = [_scaled(name, name) for name in names]
+    bench.api.page_objects = len(names)
     for name in names:
         bench.api.selectors[SCALE.replace("bert", name)] = "app=bert"
     async with bench.watching() as following:
