@@ -82,6 +82,9 @@ class ApiServer:
     """Lists of these paths are not answered."""
     asked: list[Asked] = field(default_factory=list)
     page_objects: int = 2
+    """How many objects of a list are in one answer."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Until then nothing is answered that is held."""
     port: int = 0
     _watches: dict[str, list[asyncio.Queue[str]]] = field(
         default_factory=lambda: {path: [] for path in PATHS}
@@ -127,7 +130,7 @@ class ApiServer:
         self.asked.append(asked)
         assert request.headers["authorization"] == f"Bearer {TOKEN}"
         if path in self.held:
-            await asyncio.Event().wait()
+            await self.ended.wait()
         trouble = self.trouble.get((path, "watch" if asked.is_watch else "list"))
         if trouble is not None:
             return trouble
@@ -139,7 +142,7 @@ class ApiServer:
         path = request.url.path
         self.asked.append(Asked(path, dict(request.query_params), request.headers["accept"]))
         if path in self.held:
-            await asyncio.Event().wait()
+            await self.ended.wait()
         selector = self.selectors.get(path, JSONResponse({"message": "not found"}, 404))
         if isinstance(selector, Response):
             return selector
@@ -179,4 +182,5 @@ async def serving(api: ApiServer) -> AsyncIterator[ApiServer]:
         finally:
             for path in PATHS:
                 api.end(path)
+            api.ended.set()
             stop.set()

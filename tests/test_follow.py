@@ -27,7 +27,7 @@ class Following:
     @contextlib.asynccontextmanager
     async def running(self, scope: follow.Scope | None = None) -> AsyncIterator[None]:
         """Follow the cluster that the environment names."""
-        follower = follow.Follower(self.shown, scope or follow.Scope(), self.said.append)
+        follower = follow.Follower(self.shown, scope or follow.Scope(), self.said.append, 0.01)
         async with follower.running(self.listed.set):
             yield
 

@@ -1,5 +1,6 @@
 """Claims about the pods that only a scale target's own selector tells."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -48,22 +49,24 @@ def test_it_is_empty_only_where_the_api_says_whom_it_selects() -> None:
     assert decided.reason == "the Kubernetes API lists no pod of models.example.com/bert"
 
 
-@pytest.mark.parametrize("evidence", [API, STATE_METRICS, None], ids=["api", "others", "none"])
-@pytest.mark.parametrize(
-    "pods", [(), (_pod("worker-7", 0.0),), (_pod("worker-7", 20, ours=False),)]
-)
-@pytest.mark.parametrize("before", [None, State.MEASURED, State.EMPTY])
-def test_while_nobody_says_whom_it_selects_nothing_is_known(
-    evidence: NamespaceEvidence | None, pods: tuple[Pod, ...], before: State | None
-) -> None:
+def test_while_nobody_says_whom_it_selects_nothing_is_known(subtests: pytest.Subtests) -> None:
     """Neither zero, nor the sum of those that were known: others may have come since."""
-    decided = decision.decide(_spec(), snapshot(*pods, evidence=evidence), _context(before))
-    assert (decided.state, decided.value) == (State.UNKNOWN, None)
-    assert decided.active is (None if before is None else before is State.MEASURED)
-    assert decided.reason.startswith(
+    words = (
         "the Kubernetes API does not say now which pods the label selector selects of "
         "models.example.com/bert, and nothing else could (evidence: "
     )
+    some: list[tuple[Pod, ...]] = [
+        (),
+        (_pod("worker-7", 0.0),),
+        (_pod("worker-7", 20, ours=False),),
+    ]
+    states = (None, State.MEASURED, State.EMPTY)
+    for evidence, pods, before in itertools.product((API, STATE_METRICS, None), some, states):
+        decided = decision.decide(_spec(), snapshot(*pods, evidence=evidence), _context(before))
+        with subtests.test(f"{evidence} {pods} {before}"):
+            assert (decided.state, decided.value) == (State.UNKNOWN, None)
+            assert decided.active is (None if before is None else before is State.MEASURED)
+            assert decided.reason.startswith(words)
 
 
 def test_a_pod_that_was_known_and_is_busy_keeps_it_active() -> None:

@@ -59,12 +59,13 @@ def test_a_value_of_an_unknown_key_is_never_shown() -> None:
     assert "hunter" not in text
 
 
-@pytest.mark.parametrize("key", [key for key in trigger.KEYS if key != "podPattern"])
-def test_a_value_out_of_the_environment_is_never_shown(key: str) -> None:
-    minimal = {name: value for name, value in MINIMAL.items() if name != key}
-    text = message({**minimal, f"{key}FromEnv": "Hunter2/\n"})
-    assert f"- {key}FromEnv: a value of 9 characters from the environment; " in text
-    assert "unter" not in text
+def test_a_value_out_of_the_environment_is_never_shown(subtests: pytest.Subtests) -> None:
+    for key in trigger.KEYS.keys() - {"podPattern"}:
+        minimal = {name: value for name, value in MINIMAL.items() if name != key}
+        text = message({**minimal, f"{key}FromEnv": "Hunter2/\n"})
+        with subtests.test(key):
+            assert f"- {key}FromEnv: a value of 9 characters from the environment; " in text
+            assert "unter" not in text
 
 
 def test_a_pattern_out_of_the_environment_is_not_shown_by_re2_either() -> None:

@@ -29,9 +29,16 @@ class Scope:
 class Follower:
     """Lists nodes and pods, again and again."""
 
-    def __init__(self, shown: mirror.Mirror, scope: Scope, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        shown: mirror.Mirror,
+        scope: Scope,
+        say: Callable[[str], None],
+        pause_seconds: float = _PAUSE_SECONDS,
+    ) -> None:
         """Read the configuration; ValueError says what is wrong with it."""
         self._mirror = shown
+        self._pause_seconds = pause_seconds
         self._scope = scope
         self._say = say
         self._client = _client()
@@ -52,7 +59,7 @@ class Follower:
         while True:
             if await self._look():
                 listed()
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(self._pause_seconds)
 
     async def _look(self) -> bool:
         """Tell whether the mirror shows the cluster of now; a failure is said once."""

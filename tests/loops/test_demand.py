@@ -51,12 +51,12 @@ async def test_a_gpu_node_pool_at_zero_is_woken_by_demand_and_by_nothing_else(
         replicas=0,
         node_seconds=240.0,
         trigger=WAKES,
-        demand=lambda t: 1.0 if t >= 4 * 3600 else 0.0,
+        demand=lambda t: 1.0 if t >= 2 * 3600 else 0.0,
     )
-    await loop.run(4 * 3600, keda=True)
+    await loop.run(2 * 3600, keda=True)
     assert set(loop.sizes) == {0}
     await loop.run(1800, keda=True)
-    assert set(loop.sizes[4 * 3600 // STEP + 1 :]) == {1}
+    assert set(loop.sizes[2 * 3600 // STEP + 1 :]) == {1}
     assert not loop.errors
 
 
@@ -68,7 +68,7 @@ async def test_an_idle_workload_falls_and_sleeps_for_hours(evidence: Basis) -> N
         lambda _: chance.choice([0.0, 0.0, 2.0]), evidence, trigger=WAKES, demand=lambda _: 0.0
     )
     loop.keda.last_active = loop.clock
-    await loop.run(4 * 3600, keda=True)
+    await loop.run(2 * 3600, keda=True)
     asleep = loop.sizes.index(0)
     assert asleep * STEP <= 300 + 30
     assert set(loop.sizes[asleep:]) == {0}
@@ -167,5 +167,5 @@ async def test_bursts_that_an_exporter_overlooks_keep_their_replica_by_their_dem
         trigger=WAKES,
         demand=lambda _: 0.1,
     )
-    await loop.run(4 * 3600, keda=True)
+    await loop.run(2 * 3600, keda=True)
     assert set(loop.sizes) == {1}

@@ -28,9 +28,9 @@ async def test_blips_of_2_percent_keep_nobody_up(evidence: Basis) -> None:
 
 @each
 async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: Basis) -> None:
-    """A request of a second every ten is 10 % of the time, for four hours."""
+    """A request of a second every ten is 10 % of the time, for two hours."""
     loop = Loop(lambda t: 100.0 if t % 10 < 1 else 0.0, evidence, averaged=True)
-    await loop.run(4 * 3600, keda=True)
+    await loop.run(2 * 3600, keda=True)
     assert set(loop.sizes) == {1}
     assert loop.decisions[-1].value == 10
 
@@ -39,5 +39,5 @@ async def test_an_exporter_that_looks_at_single_moments_overlooks_short_requests
     """Why an averaged metric is the better one of two that an exporter shows."""
     chance = random.Random(0)
     loop = Loop(lambda _: 100.0 if chance.random() < 0.1 else 0.0)
-    await loop.run(4 * 3600, keda=True)
+    await loop.run(2 * 3600, keda=True)
     assert 0 in loop.sizes

@@ -74,10 +74,10 @@ async def test_all_signals_wait_for_one_question() -> None:
     assert server.asked == 1
 
 
-@pytest.mark.parametrize("profile", profiles.PROFILES)
-async def test_a_profile_that_is_named_needs_no_detection(profile: str) -> None:
+async def test_a_profile_that_is_named_needs_no_detection() -> None:
     server = Server("hami")
-    assert await server.seen(profile) == frozenset()
+    seen = {profile: await server.seen(profile) for profile in profiles.PROFILES}
+    assert {profile: found for profile, found in seen.items() if found} == {}
     assert server.asked == 0
 
 

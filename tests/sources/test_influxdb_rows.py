@@ -44,10 +44,13 @@ def read(
     return influxdb_rows.rows(found, schema or Schema(), ways)
 
 
-@pytest.mark.parametrize("interval", [5, 10, 15, 20, 30, 60])
-@pytest.mark.parametrize("late", [0, 3, 14])
-def test_a_series_that_goes_on_has_no_gap(interval: float, late: float) -> None:
-    assert len(shown(every(interval, until=-late))) == len(TIMES)
+def test_a_series_that_goes_on_has_no_gap() -> None:
+    seen = {
+        (interval, late): len(shown(every(interval, until=-late)))
+        for interval in (5, 10, 15, 20, 30, 60)
+        for late in (0, 3, 14)
+    }
+    assert {each: count for each, count in seen.items() if count != len(TIMES)} == {}
 
 
 def test_an_instant_shows_the_newest_point_up_to_it() -> None:

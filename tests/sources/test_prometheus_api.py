@@ -242,8 +242,8 @@ def test_a_page_for_people_is_quoted(status: int, fault: type[errors.SourceError
 
 
 def test_what_is_no_json_object_is_malformed(subtests: pytest.Subtests) -> None:
-    bodies = (b"", b"{", b'{"status":"success","data":{"resultTy', b"\xff\xfe{}")
-    bodies += (b"[]", b"null", b"1", b'""')
+    bodies = [b"", b"{", b'{"status":"success","data":{"resultTy', b"\xff\xfe{}"]
+    bodies += [b"[]", b"null", b"1", b'""']
     for parse, body in itertools.product(PARSERS, bodies):
         told = "HTTP 200 with application/json instead"
         with (
@@ -271,7 +271,8 @@ def test_another_result_type_is_malformed(subtests: pytest.Subtests) -> None:
 
 
 def test_a_result_that_is_no_list_is_malformed(subtests: pytest.Subtests) -> None:
-    for (kind, parse), result in itertools.product(KINDS.items(), (None, {}, "x", 1)):
+    results: list[object] = [None, {}, "x", 1]
+    for (kind, parse), result in itertools.product(KINDS.items(), results):
         shown, *_ = kind.split()
         with (
             subtests.test(f"{kind} {result}"),
