@@ -180,6 +180,14 @@ class Lab:
 
         await self.wait(reached, f"{workload} has {replicas} replicas")
 
+    async def shows(self, workload: str, aspect: str, beginning: str) -> None:
+        """Wait until something that is watched of a workload begins like this."""
+
+        async def shown() -> bool:
+            return str(self.timeline.last(workload, aspect)).startswith(beginning)
+
+        await self.wait(shown, f"{aspect} of {workload} is {beginning}")
+
     async def stays(self, workload: str, *allowed: int, for_seconds: float) -> None:
         """Watch a workload for a while: its replicas are never anything but these."""
         began = self.timeline.now_seconds

@@ -24,7 +24,7 @@ from tests.e2e.wrong_triggers import SOUND, WRONG
 from tests.test_examples import ADDRESS, EXAMPLES, read
 from tests.triggers import access
 
-pytestmark = pytest.mark.usefixtures("helm")
+pytestmark = [pytest.mark.core, pytest.mark.usefixtures("helm")]
 
 
 @pytest_asyncio.fixture
@@ -34,7 +34,6 @@ async def gate(kubeconfig: Path, lab_name: str) -> AsyncIterator[Gate]:
         yield opened
 
 
-@pytest.mark.core
 async def test_each_mistake_is_refused_in_words_that_name_key_value_and_what_was_expected(
     gate: Gate,
 ) -> None:
@@ -65,7 +64,6 @@ async def test_the_first_of_thousands_of_mistakes_are_told(gate: Gate) -> None:
         assert refusal.endswith("… and more")
 
 
-@pytest.mark.core
 async def test_a_metric_type_that_does_not_fit_is_refused(gate: Gate) -> None:
     """KEDA does not tell the scaler of it: nobody else can."""
     average = {**SOUND, "aggregation": "average"}
@@ -101,7 +99,6 @@ def _sound() -> Iterator[dict[str, str]]:
     yield {**SOUND, "demandQuery": "sum(x)", "demandThreshold": "5", "demandOnEmpty": "inactive"}
 
 
-@pytest.mark.core
 async def test_what_is_right_or_cannot_be_known_yet_passes_and_so_does_every_example(
     gate: Gate,
 ) -> None:

@@ -203,23 +203,14 @@ async def test_by_its_own_role_it_finds_the_workload_and_examples_apply_unchange
     await lab.offer("requests", 1)
     await lab.reaches("gpt", 1)
     await lab.offer("gpt", 60)
-    await _has(lab, "gpt", "hpa metric 0", "60")
+    await lab.shows("gpt", "hpa metric 0", "60")
     await lab.offer("gpt", 0)
     await lab.offer("requests", 0)
     await lab.reaches("gpt", 0)
     assert '"evidence": "kubernetes"' in await release.show("logs --tail=-1")
 
-    await _has(lab, "bert", "keda Ready", "True ScaledObjectReady")
-    await _has(lab, "bert", "hpa target 0", "70")
-
-
-async def _has(lab: Lab, workload: str, aspect: str, value: str) -> None:
-    """Wait until something of a workload is this."""
-
-    async def seen() -> bool:
-        return lab.timeline.last(workload, aspect) == value
-
-    await lab.wait(seen, f"{workload} has {aspect} {value}")
+    await lab.shows("bert", "keda Ready", "True ScaledObjectReady")
+    await lab.shows("bert", "hpa target 0", "70")
 
 
 @pytest.mark.core

@@ -26,27 +26,18 @@ async def is_explained(lab: Lab) -> None:
     await lab.wait(explained, f"KEDA's log says {EXPLAINED}")
 
 
-async def has_condition(lab: Lab, condition: str, wanted: str) -> None:
-    """Wait until a condition of the ScaledObject or of its HPA begins like this."""
-
-    async def has() -> bool:
-        return str(lab.timeline.last("bert", condition)).startswith(wanted)
-
-    await lab.wait(has, f"{condition} is {wanted}")
-
-
 @pytest.mark.core
 async def test_a_wrong_trigger_is_explained_in_kedas_log_and_works_once_it_is_corrected(
     lab: Lab,
 ) -> None:
     await lab.deploy("bert", replicas=2, load=180)
     await lab.autoscale("bert", lab.gpu("bert", **WRONG))
-    await has_condition(lab, "keda Ready", "False ScaledObjectCheckFailed")
+    await lab.shows("bert", "keda Ready", "False ScaledObjectCheckFailed")
     await is_explained(lab)
     await lab.stays("bert", 2, for_seconds=4)
 
     await lab.patch("bert", triggers=[lab.gpu("bert")])
-    await has_condition(lab, "keda Ready", "True")
+    await lab.shows("bert", "keda Ready", "True")
     # 180 % over 70 % per replica: 2.6, so 3.
     await lab.reaches("bert", 3)
 
@@ -57,11 +48,11 @@ async def test_a_trigger_that_becomes_wrong_takes_no_pod_away(lab: Lab) -> None:
     # KEDA 2.20 can take an error for idleness; its cooldowns alone protect pods from that.
     cooldowns = {"cooldown_seconds": 120, "initialCooldownPeriod": 120}
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=0, **cooldowns)
-    await has_condition(lab, "hpa ScalingActive", "True")
+    await lab.shows("bert", "hpa ScalingActive", "True")
 
     await lab.patch("bert", triggers=[lab.gpu("bert", **WRONG)])
     await is_explained(lab)
-    await has_condition(lab, "keda Ready", "False")
+    await lab.shows("bert", "keda Ready", "False")
     await lab.stays("bert", 3, for_seconds=2 * COOLDOWN_SECONDS)
 
     await lab.patch("bert", triggers=[lab.gpu("bert")])

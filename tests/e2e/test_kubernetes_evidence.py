@@ -103,7 +103,6 @@ async def _token(client: lightkube.AsyncClient) -> str:
     return issued.status.token
 
 
-@pytest.mark.core
 async def test_from_zero_and_back_without_a_workload_in_the_trigger(watched: Watched) -> None:
     """The model shows 100 % while it loads, much longer than `warmup`: one replica is enough."""
     lab = watched.lab
@@ -202,7 +201,6 @@ async def test_without_the_api_server_exporters_are_believed_and_nothing_falls(
     await watched.rests_on("kubernetes")
     await lab.offer("bert", 0)
     await lab.reaches("bert", 0)
-    await lab.becomes("bert", "empty")
 
 
 async def test_without_the_api_server_kube_state_metrics_is_next(watched: Watched) -> None:

@@ -40,7 +40,6 @@ async def scale_in_with_slow_drain(lab: Lab) -> None:
     await lab.prometheus.wait_for(FOUR_WORK_AND_TWO_DRAIN)
 
 
-@pytest.mark.core
 @evidences.of_all_pods
 async def test_pods_that_drain_slowly_bring_no_replica_back(lab: Lab) -> None:
     await scale_in_with_slow_drain(lab)

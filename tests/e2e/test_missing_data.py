@@ -7,8 +7,6 @@ seen. Afterwards the load decides again, down to zero.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import pytest
-
 from keda_gpu_scaler.evidence import Basis
 from tests.e2e import evidences
 from tests.e2e.lab import Lab
@@ -126,7 +124,6 @@ def _second_prometheus(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "job_name": "second-prometheus", "relabel_configs": [same_job, replica]}
 
 
-@pytest.mark.core
 async def test_gpus_that_are_scraped_several_times_count_once(lab: Lab) -> None:
     await run_under_load(lab)
     [exporters, *others] = lab.prometheus.scrape_configs

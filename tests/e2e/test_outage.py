@@ -80,7 +80,6 @@ async def test_prometheus_that_takes_calls_and_never_answers_takes_nothing_away(
     await follows_more_load(lab)
 
 
-@pytest.mark.core
 async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Counts) -> None:
     await run_under_load(lab)
     began = lab.timeline.now_seconds

@@ -3,8 +3,6 @@
 KEDA polls once at the start and then not again in these tests: what moves afterwards was pushed.
 """
 
-import pytest
-
 from tests.e2e import streams
 from tests.e2e.lab import Lab
 from tests.e2e.product import Scaler
@@ -13,7 +11,6 @@ from tests.e2e.resources import ScaledObject
 RARELY_SECONDS = 600
 
 
-@pytest.mark.core
 async def test_an_active_workload_is_pushed_once_whenever_a_stream_opens(lab: Lab) -> None:
     await lab.deploy("bert", replicas=2, load=120)
     await lab.autoscale("bert", streams.push(lab, "bert"), polling_seconds=RARELY_SECONDS)

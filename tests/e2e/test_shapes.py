@@ -69,7 +69,6 @@ async def test_a_stateful_set_counts_pods_and_knows_a_name_that_comes_back(lab: 
     assert lab.path("llama")[-3:] == [1, 2, 3], lab.story()
 
 
-@pytest.mark.core
 async def test_neighbours_follow_each_its_own_load_whatever_they_are_called(lab: Lab) -> None:
     # At a threshold of 70: 300 / 70 is 4.3, 180 / 70 is 2.6, 100 / 70 is 1.4.
     loads = {"bert": 50, "bert-canary": 300, "bert-7b": 100, SIXTY_CHARACTERS: 180}

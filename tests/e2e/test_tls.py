@@ -138,12 +138,10 @@ async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab:
 
         await lab.wait(all_is_said, "both sides say what the page on TLS says")
         for workload in refused:
-            ready = lab.timeline.last(workload, "keda Ready")
-            assert ready == "False ScaledObjectCheckFailed", lab.story()
+            await lab.shows(workload, "keda Ready", "False ScaledObjectCheckFailed")
             assert lab.path(workload) == [2], lab.story()
 
 
-@pytest.mark.core
 async def test_the_scalers_certificate_rotates_under_keda_and_one_that_expired_holds_replicas(
     lab: Lab,
 ) -> None:

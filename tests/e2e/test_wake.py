@@ -33,7 +33,6 @@ async def test_a_demand_wakes_a_workload_keeps_it_up_and_lets_it_go(lab: Lab) ->
     assert lab.path("bert") == [0, 1, 0], lab.story()
 
 
-@pytest.mark.core
 async def test_the_gpus_of_another_workload_wake_one_keep_it_up_and_let_it_go(lab: Lab) -> None:
     await lab.deploy("encoder", replicas=1)
     await lab.deploy("bert")

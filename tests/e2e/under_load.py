@@ -38,11 +38,7 @@ async def deploy_under_load(lab: Lab) -> None:
 
 async def the_hpa_has_a_number(lab: Lab, workload: str = "bert") -> None:
     """Wait until the HPA scales by what the scaler answers."""
-
-    async def scaling() -> bool:
-        return lab.timeline.last(workload, "hpa ScalingActive") == "True ValidMetricFound"
-
-    await lab.wait(scaling, f"the HPA has a number for {workload}")
+    await lab.shows(workload, "hpa ScalingActive", "True ValidMetricFound")
 
 
 async def follows_more_load(lab: Lab) -> None:
