@@ -1,8 +1,10 @@
 """What every test shares: which tests run, a real Prometheus on demand, and no task left behind.
 
-A test that runs a program which is not Python says so, by a fixture below or by its marker:
+A test that runs a program which is not Python says so, by a fixture below or by a marker, and so
+does one that lasts as long as something in the real world:
 
     @pytest.mark.needs("helm")
+    @pytest.mark.soak
 
 `make test` leaves such tests out, except where all that they need is a Prometheus that the
 environment names or that is on the PATH. `make test-servers` (`--servers`) runs them and no others,
@@ -11,6 +13,7 @@ and builds first what the chosen ones need and what is not at hand.
 
 import asyncio
 import inspect
+import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,9 +29,15 @@ from tests.prometheus import KINDS, PrometheusServer, each
 _NEEDED = pytest.StashKey[frozenset[str]]()
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 _LEFT_OUT_BY_WORKER = "left_out"
-# How long an example takes says how busy the machine is.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+_SOAK = "a minute of real time"
+"""What a soak needs: it is counted among the programs, and nothing builds it."""
+pytest_plugins = ["pytester"]
+# How long an example takes says how busy the machine is: no profile has a deadline.
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
+hypothesis.settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "quick")
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,7 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _needed(item: pytest.Item) -> frozenset[str]:
-    """Return the names of the programs that a test runs."""
+    """Return what a test needs beside Python: the names of programs, and time."""
     named = {name for marker in item.iter_markers("needs") for name in marker.args}
     chosen_kinds = getattr(getattr(item, "callspec", None), "params", {})
     if "prometheus" in getattr(item, "fixturenames", ()) and "prometheus" not in chosen_kinds:
@@ -68,6 +77,8 @@ def _needed(item: pytest.Item) -> frozenset[str]:
     if unknown := named - programs.PROGRAMS.keys():
         message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tests/programs.py"
         raise pytest.UsageError(message)
+    if item.get_closest_marker("soak"):
+        named.add(_SOAK)
     return frozenset(named)
 
 
@@ -75,7 +86,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what the chosen tests need; with pytest-xdist, one worker does for all."""
     if session.config.option.collectonly:
         return
-    programs.build({name for item in session.items for name in item.stash.get(_NEEDED, ())})
+    needed = {name for item in session.items for name in item.stash.get(_NEEDED, ())}
+    programs.build(needed - {_SOAK})
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
         output[_LEFT_OUT_BY_WORKER] = dict(session.config.stash.get(_LEFT_OUT, {}))

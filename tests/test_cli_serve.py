@@ -80,33 +80,28 @@ def reference() -> externalscaler_pb2.ScaledObjectRef:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_it_serves_until_a_signal_and_ends_with_0(number: signal.Signals) -> None:
-    with serving() as (process, ports):
-        with grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel:
-            check = health_pb2_grpc.HealthStub(channel).Check
-            answer = check(health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS)
-        assert answer.status == health_pb2.HealthCheckResponse.SERVING
-        ready = httpx.get(f"http://127.0.0.1:{ports['http_port']}/readyz", trust_env=False)
-        assert ready.status_code == 200
-        process.send_signal(number)
-        assert process.wait(PATIENCE_SECONDS) == 0
-        said(process, "serve.stopped")
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
-
-
-def test_an_open_stream_does_not_hold_up_the_end() -> None:
+def test_it_serves_until_a_signal_and_ends_with_0_whatever_streams_are_open(
+    number: signal.Signals,
+) -> None:
     with (
         serving() as (process, ports),
         grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
     ):
+        check = health_pb2_grpc.HealthStub(channel).Check
+        answer = check(health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        ready = httpx.get(f"http://127.0.0.1:{ports['http_port']}/readyz", trust_env=False)
+        assert ready.status_code == 200
         stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
         stream = stub.StreamIsActive(reference())
         stub.GetMetricSpec(reference())  # answered after the stream was opened
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert process.wait(PATIENCE_SECONDS) == 0
         assert list(stream) == []
         assert stream.code() is grpc.StatusCode.OK
+        said(process, "serve.stopped")
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
 
 
 def test_a_signal_during_the_start_ends_with_0() -> None:

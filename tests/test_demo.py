@@ -457,6 +457,7 @@ async def test_the_driver_wakes_beside_a_failing_scaler_and_never_scales_in(scen
 # The whole demo, end to end: real processes, real gRPC, real time
 
 
+@pytest.mark.soak
 def test_end_to_end_the_demo_reaches_the_expected_replicas_and_zero_again() -> None:
     # A proxy that nobody answers at: what the demo talks to is on this machine.
     behind_a_proxy = os.environ | {"HTTP_PROXY": NOWHERE, "http_proxy": NOWHERE}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import programs
 from tests.influxdb import InfluxdbServer, on_influxdb
 from tests.series import STALE, Series
 
@@ -13,7 +14,7 @@ pytestmark = [pytest.mark.needs("influxd"), on_influxdb]
 
 def test_it_is_an_influxdb_1() -> None:
     """Or its tests would say nothing about it."""
-    command = [InfluxdbServer.binary(), "version"]
+    command = [programs.path("influxd"), "version"]
     shown = subprocess.run(command, capture_output=True, check=True, text=True)
     assert shown.stdout.startswith("InfluxDB v1.")
 

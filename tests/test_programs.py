@@ -1,8 +1,6 @@
 """Which program a test runs, and which tests run where there are none."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,9 @@ def test_a_prometheus(): pass
 
 @pytest.mark.needs("prometheus", "helm")
 def test_two_programs(): pass
+
+@pytest.mark.soak
+def test_real_time(): pass
 """
 
 
@@ -81,36 +82,46 @@ def test_every_program_can_be_built_by_its_name() -> None:
     assert all(each.name.rpartition("/")[2] in done.stdout for each in PROGRAMS.values())
 
 
-def ran(directory: Path, *flags: str, **environment: str) -> list[str]:
-    """Return what pytest says at the end of a suite of three tests."""
-    (directory / "test_suite.py").write_text(SUITE)
-    words = ["-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-q"]
-    done = subprocess.run(
-        [sys.executable, *words, "--rootdir", str(directory), *flags, str(directory)],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
+@pytest.fixture
+def suite(pytester: pytest.Pytester, alone: Path) -> pytest.Pytester:
+    """Those tests, where no program is at hand."""
+    assert list(alone.iterdir()) == []
+    pytester.makepyfile(SUITE)
+    pytester.makeini(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    needs\n    soak\n"
     )
-    return done.stdout.splitlines()
+    return pytester
 
 
-def test_what_needs_a_program_is_left_out_and_counted(alone: Path, tmp_path: Path) -> None:
+def ran(suite: pytest.Pytester, *flags: str) -> list[str]:
+    """Return what pytest says at the end."""
+    return suite.runpytest_inprocess("-p", "tests.conftest", "-q", *flags).outlines
+
+
+def test_what_needs_a_program_or_time_is_left_out_and_counted(suite: pytest.Pytester) -> None:
     """By pytest-xdist too, whose workers do the collecting."""
-    *_, told, end = ran(tmp_path, "-n", "1", PATH=str(alone))
-    assert told == "left out, because they need helm, prometheus: 2 (make test-servers runs them)"
-    assert end.startswith("1 passed")
+    for flags in ([], ["-n", "1"]):
+        *_, told, end = ran(suite, *flags)
+        assert told == (
+            "left out, because they need a minute of real time, helm, prometheus: 3"
+            " (make test-servers runs them)"
+        )
+        assert end.startswith("1 passed")
 
 
-def test_a_prometheus_at_hand_is_used_at_once(alone: Path, tmp_path: Path) -> None:
-    named = script(alone / "mine", "prometheus, version 3.15.0")
-    *_, told, end = ran(tmp_path, PROMETHEUS=named)
-    assert told == "left out, because they need helm, prometheus: 1 (make test-servers runs them)"
+def test_a_prometheus_at_hand_is_used_at_once(
+    suite: pytest.Pytester, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROMETHEUS", script(alone / "mine", "prometheus, version 3.15.0"))
+    *_, told, end = ran(suite)
+    assert told.endswith("a minute of real time, helm, prometheus: 2 (make test-servers runs them)")
     assert end.startswith("2 passed")
 
 
-def test_servers_runs_the_others_and_no_more(alone: Path, tmp_path: Path) -> None:
-    here = {name: script(alone / name, "fine") for name in ("prometheus", "helm")}
-    *_, end = ran(tmp_path, "--servers", PROMETHEUS=here["prometheus"], HELM=here["helm"])
-    assert end.startswith("2 passed, 1 deselected")
+def test_servers_runs_the_others_and_no_more(
+    suite: pytest.Pytester, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("prometheus", "helm"):
+        monkeypatch.setenv(name.upper(), script(alone / name, "fine"))
+    *_, end = ran(suite, "--servers")
+    assert end.startswith("3 passed, 1 deselected")

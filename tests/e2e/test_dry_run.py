@@ -37,7 +37,7 @@ Objects = Mapping[str, Iterable[charts.Object]]
 def kubectl(kubeconfig: Path, *words: str, manifests: str = "") -> str:
     """Run kubectl to its end, and return what it says; fail with its complaint if it has one."""
     finished = subprocess.run(
-        [charts.built("kubectl"), f"--kubeconfig={kubeconfig}", *words],
+        [programs.path("kubectl"), f"--kubeconfig={kubeconfig}", *words],
         input=manifests,
         capture_output=True,
         check=False,

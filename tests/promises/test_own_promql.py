@@ -238,6 +238,7 @@ async def compared(directory: Path, batch: list[str]) -> int:
     return leaks
 
 
+@pytest.mark.needs("prometheus")
 @settings(max_examples=2, phases=[Phase.generate], database=None)
 @given(batch=st.lists(vectors, min_size=BATCH, max_size=BATCH))
 def test_random_expressions_show_nothing_of_another_namespace(
