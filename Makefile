@@ -19,6 +19,8 @@ VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' keda_gpu_scaler/__in
 
 # Never fetch a Python: the one that runs `make` is the one people asked for.
 export UV_PYTHON_DOWNLOADS := never
+# Tests start hundreds of processes, and without byte code each of them compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
 # A mirror that pip has been told about is meant for uv as well.
 ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
@@ -72,7 +74,7 @@ check-version:
 	@tools/version.sh --check
 # Without a look at the network: what is pinned there stays what it was.
 check-workflows: $(VENV)
-	@$(BIN)/zizmor --offline --no-progress --quiet --config .github/zizmor.yml .github
+	@$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	@$(BIN)/hadolint deploy/Dockerfile .devcontainer/Dockerfile
 # That nothing has to be compiled, on any Python and machine that the image or a user may have.
 check-wheels: $(UV)
@@ -133,6 +135,6 @@ $(UV): tools/uv.txt
 $(VENV): requirements.lock pyproject.toml | $(UV)
 	@echo "Installing the locked dependencies into .venv"
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
-	@$(UV) pip sync --quiet --python .venv --require-hashes requirements.lock
+	@$(UV) pip sync --quiet --compile-bytecode --python .venv --require-hashes requirements.lock
 	@$(UV) pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
 	@touch $@
