@@ -150,7 +150,14 @@ def build(names: Iterable[str]) -> None:
     with (CACHE / "programs.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # What is printed belongs to the person, not to whoever reads this process' output.
-        words = ["make", "--file", "tools/programs.mk", *targets]
+        words = [
+            "make",
+            "--silent",
+            "--no-print-directory",
+            "--file",
+            "tools/programs.mk",
+            *targets,
+        ]
         done = subprocess.run(words, cwd=ROOT, stdout=sys.stderr, check=False)
     if done.returncode:
         message = f"cannot build {', '.join(targets)}: see above"
