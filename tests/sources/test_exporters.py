@@ -116,7 +116,7 @@ async def test_an_idle_gpu_is_no_load_of_its_exporter(
 ) -> None:
     namespaces = frozenset({EXPORTER_POD["namespace"]})
     for signal in set(Signal) - {Signal.NUMBER}:
-        with subtests.test(signal):
+        with subtests.test(str(signal)):
             found = await observed(source, Need(signal, profiles.AUTO, namespaces, 60, 30))
 
             assert found.series == ()
