@@ -505,7 +505,7 @@ def test_a_signal_ends_the_demo_and_its_children(
     pids = children_of(demo)
     assert len(pids) == 2
     demo.send_signal(number)
-    _, said = demo.communicate(timeout=30)
+    _, said = demo.communicate(timeout=DEMO_SECONDS)
     assert (demo.returncode, said) == (128 + number, "demo stopped\n")
     for pid in pids:
         with pytest.raises(ProcessLookupError):
@@ -520,7 +520,7 @@ def test_a_child_that_dies_fails_the_demo_with_its_last_words(
     assert demo.stdout is not None
     assert "idle at zero" in demo.stdout.readline()
     os.kill(children_of(demo)[which], signal.SIGKILL)
-    _, said = demo.communicate(timeout=30)
+    _, said = demo.communicate(timeout=DEMO_SECONDS)
     assert demo.returncode == 1
     name = ["simulate", "serve"][which]
     assert said.startswith(f"demo failed: {name} ended with status -9; its last lines:")
