@@ -6,7 +6,6 @@ and a plain `bert-.*` misses pods as well as catching other people's. A name is 
 atom per character, so that it can be cut where Kubernetes cuts it.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -123,8 +122,8 @@ def of_knative_service(name: str) -> Iterator[Form]:
     revision's number is inside that hash, so any hash is taken. Revisions that people name
     themselves are not found.
     """
-    revision = _child(tuple(name), ("-", *(_DIGIT,) * 5), tuple(_md5(name)))
-    yield _hashed(_child(revision, tuple("-deployment"), _MD5))
+    revision = _child(tuple(name), ("-", *(_DIGIT,) * 5))
+    yield _hashed(_child(revision, tuple("-deployment")))
 
 
 def of_inference_service(name: str) -> Iterator[Form]:
@@ -178,16 +177,12 @@ def _indexed(owner: Atoms, digits: int) -> Form:
     return Form((*kept, "-"), f"{index}-{_RANDOM}")
 
 
-def _child(parent: Atoms, suffix: Atoms, md5_of_parent: Atoms) -> Atoms:
+def _child(parent: Atoms, suffix: Atoms) -> Atoms:
     """Return Knative's name for what belongs to `parent`: never longer than 63 characters."""
     if len(parent) + len(suffix) <= _CHILD_LIMIT:
         return parent + suffix
-    head = _CHILD_LIMIT - len(md5_of_parent) - len(suffix)
-    return parent[:head] + md5_of_parent + suffix
-
-
-def _md5(text: str) -> str:
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    head = _CHILD_LIMIT - len(_MD5) - len(suffix)
+    return parent[:head] + _MD5 + suffix
 
 
 def _repeated(atom: str, low: int, high: int | None = None) -> str:

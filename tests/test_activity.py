@@ -6,7 +6,7 @@ from keda_gpu_scaler import activity
 from keda_gpu_scaler.activity import Activity
 from keda_gpu_scaler.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec import TriggerSpec
-from tests.snapshots import NOW, bert
+from tests.snapshots import NOW, bert, said
 from tests.triggers import spec
 
 
@@ -44,6 +44,11 @@ def test_a_young_pod_is_covered_by_its_own_life() -> None:
     assert _activity(bert("b", 0, first_seen=NOW - 45)).covered
 
 
+def test_a_pod_is_covered_by_the_time_it_was_ready() -> None:
+    assert not _activity(bert("b", [0] * 3, status=said())).covered
+    assert _activity(bert("b", [0] * 3, status=said(ready=NOW - 45))).covered
+
+
 def test_a_short_window_that_ends_in_silence_is_not_covered() -> None:
     """A busy pod whose exporter went away half a minute ago is not idle."""
     short = spec(activationWindow="20s")
@@ -51,6 +56,13 @@ def test_a_short_window_that_ends_in_silence_is_not_covered() -> None:
     assert _activity(bert("b", 0, first_seen=NOW), trigger=short).covered
     silent = _activity(bert("b", 90, last_seen=NOW - 30), trigger=short)
     assert silent == Activity(None, active=False, covered=False)
+    at_its_edge = spec(activationWindow="30s")
+    assert not _activity(bert("b", 90, last_seen=NOW - 30), trigger=at_its_edge).covered
+
+
+def test_a_minute_of_silence_is_no_gap() -> None:
+    assert _activity(bert("b", 0, last_seen=NOW - 60)).covered
+    assert not _activity(bert("b", 0, last_seen=NOW - 61)).covered
 
 
 def test_a_gap_longer_than_patience_is_not_covered() -> None:
@@ -73,6 +85,13 @@ def test_a_gpu_that_the_pod_has_no_more_need_not_be_covered() -> None:
     whole = bert("b", 0)
     before = GpuSamples("GPU-x", whole.gpus[0].times[:-4], (0.0,) * (len(whole.gpus[0].times) - 4))
     assert _activity(replace(whole, gpus=(*whole.gpus, before))).covered
+
+
+def test_a_gpu_that_was_not_shown_for_a_minute_is_one_that_the_pod_has_no_more() -> None:
+    silent = bert("b", 0, last_seen=NOW - 15)
+    times = tuple(time for time in silent.gpus[0].times if time <= silent.last_seen - 60)
+    before = GpuSamples("GPU-x", times, (0.0,) * len(times))
+    assert _activity(replace(silent, gpus=(*silent.gpus, before))).covered
 
 
 def test_a_pod_without_samples_covers_nothing() -> None:

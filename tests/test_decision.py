@@ -14,7 +14,7 @@ from keda_gpu_scaler.evidence import NamespaceEvidence
 from keda_gpu_scaler.selection import Selected
 from keda_gpu_scaler.snapshot import Pod
 from keda_gpu_scaler.spec import TriggerSpec
-from tests.snapshots import NOW, bert, pod, said, snapshot
+from tests.snapshots import NOW, bert, pod, said, snapshot, unseen
 from tests.triggers import spec
 
 HOUR = 3600.0
@@ -52,7 +52,30 @@ def test_measured_is_the_sum_and_active() -> None:
     decided = _decide(*_busy(5))
     assert _answer(decided) == (State.MEASURED, 450, True)
     assert (decided.average, decided.expected, decided.measured) == (90, 5, 5)
+    assert decided.reporting_pods == 5
     assert decided.signal
+
+
+@pytest.mark.parametrize(
+    ("pods", "known", "shown"),
+    [
+        ([unseen("b", said(never=True))], {}, True),
+        ([bert("b", 90, last_seen=SILENT)], {}, True),
+        (_busy(1), {"now": NOW + 181}, True),
+        ([bert("b", 90, ended=True)], {}, False),
+        ([], {"absence_known": False}, False),
+    ],
+    ids=["not Ready yet", "silent", "too long ago", "ended", "never seen"],
+)
+def test_a_workload_shows_pods_while_any_may_be_there(
+    pods: list[Pod], known: dict[str, Any], *, shown: bool
+) -> None:
+    assert _decide(*pods, **known).shows_pods is shown
+
+
+def test_pods_that_have_no_gpu_are_named() -> None:
+    decided = _decide(bert("b", 90, status=said()), unseen("c", said()))
+    assert (decided.expected, decided.ignored) == (1, ("bert-7b6667bd9-ccccc",))
 
 
 def test_one_pod_at_23_percent_is_23() -> None:
@@ -123,6 +146,7 @@ def test_never_seen_is_ended_only_where_absence_is_known() -> None:
 
 
 def test_a_snapshot_beyond_max_age_ends_nothing() -> None:
+    assert _decide(now=NOW + 180).state is State.ENDED
     assert _decide(now=NOW + 181).state is State.UNKNOWN
     assert _decide(bert("b", 90, ended=True), now=NOW + 181).state is State.UNKNOWN
 
@@ -138,11 +162,14 @@ def test_hold_with_nothing_remembered_fails_is_active_and_holds_the_value() -> N
     decided = _decide(absence_known=False)
     assert _answer(decided) == (State.UNKNOWN, None, None)
     assert not decided.refused
+    assert not decided.has_no_pods
 
 
 @pytest.mark.parametrize("state", [State.ENDED, State.EMPTY])
 def test_hold_is_inactive_only_after_a_state_without_pods(state: State) -> None:
-    assert _decide(absence_known=False, remembered=state).active is False
+    decided = _decide(absence_known=False, remembered=state)
+    assert decided.active is False
+    assert decided.has_no_pods
 
 
 @pytest.mark.parametrize("state", [State.MEASURED, State.STARTING, State.PARTIAL])
@@ -157,17 +184,22 @@ def test_a_signal_holds_whatever_on_unknown_says(policy: str) -> None:
     assert _answer(decided) == (State.UNKNOWN, None, True)
     assert not decided.refused
     assert decided.signal
+    assert decided.reason.endswith("hold, active because a GPU was busy within activationWindow")
 
 
 def test_error_fails_both_answers() -> None:
     decided = _decide(absence_known=False, trigger=spec(onUnknown="error"), remembered=State.ENDED)
     assert decided.refused
     assert _answer(decided) == (State.UNKNOWN, None, None)
+    assert decided.reason.startswith("no pod of deployment/bert is seen")
+    assert decided.reason.endswith(": an error by onUnknown error")
 
 
 def test_zero_is_zero_only_because_somebody_chose_it() -> None:
     decided = _decide(absence_known=False, trigger=spec(onUnknown="zero"))
     assert _answer(decided) == (State.UNKNOWN, 0, False)
+    assert decided.reason.startswith("no pod of deployment/bert is seen")
+    assert decided.reason.endswith(": 0 by onUnknown zero")
 
 
 def test_the_source_s_own_words_are_in_the_reason() -> None:
@@ -207,8 +239,9 @@ def test_an_absence_that_is_not_believed_yet_says_so() -> None:
 
 def test_samples_as_old_as_max_age_are_not_the_reason_for_what_nobody_tells() -> None:
     selecting = replace(spec(), pods=Selected("ml", "models.example.com", "bert"))
-    untold = "does not say now which pods the label selector selects"
-    assert untold in _decide(trigger=selecting, now=NOW + 180).reason
+    decided = _decide(trigger=selecting, now=NOW + 180)
+    assert "does not say now which pods the label selector selects" in decided.reason
+    assert "(evidence: exporters)" in decided.reason
     assert "181 s old, beyond maxAge 3m" in _decide(trigger=selecting, now=NOW + 181).reason
 
 

@@ -7,14 +7,15 @@ from keda_gpu_scaler.evidence import Readiness, Status
 from keda_gpu_scaler.observation import Need, Observation
 from keda_gpu_scaler.presence import Ledger
 from keda_gpu_scaler.roster import Roster, Watch
-from keda_gpu_scaler.snapshot import Pod, Snapshot
+from keda_gpu_scaler.snapshot import NEVER_SEEN, Pod, Snapshot
 from keda_gpu_scaler.spec import Owner, Signal
-from tests.snapshots import BERT_DEPLOYMENT, NOW, pod, said
+from tests.snapshots import BERT_DEPLOYMENT, COLLECTION, NOW, STEP, pod, said
 
 NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml", "web"}), 300.0, 120.0)
 KEY = ("ml", "bert-0")
 WHOLE = Watch(is_whole=True, steady=1, steady_at=NOW, interval_seconds=30.0)
 NAME = "bert-0"
+SELECTED = ("web", Owner("models.example.com/scale", "bert"))
 
 
 def _taken(
@@ -28,9 +29,12 @@ def _taken(
     ledger = Ledger(NOW, {} if shown is None else {KEY: shown})
     statuses = {} if status is None else {KEY: status}
     empty = frozenset({without} if without else ())
-    roster = Roster(scraped, statuses, empty, NEED.namespaces, watch)
-    observation = Observation((NOW,), (), {}, absence_known=True)
-    return digest.snapshot(ledger, roster, observation, NEED, {"ml"}, 15.0)
+    selected = frozenset({SELECTED})
+    roster = Roster(scraped, statuses, empty, NEED.namespaces, watch, selected)
+    observation = Observation(
+        (NOW,), (), {}, absence_known=True, collection_seconds=COLLECTION, strangers=3
+    )
+    return digest.snapshot(ledger, roster, observation, NEED, {"ml"}, STEP)
 
 
 def _found(shown: Pod | None, status: Status | None, **how: float | Watch) -> Pod | None:
@@ -54,11 +58,18 @@ def test_a_pod_that_both_know_carries_what_both_know() -> None:
 
 
 def test_a_pod_that_no_exporter_has_shown_is_there() -> None:
-    found = _found(None, said(never=True))
-    assert found is not None
-    assert not found.was_seen
-    assert found.readiness is Readiness.NEVER
+    status = said(never=True)
+    assert _found(None, status) == Pod(
+        NAME, (), None, NEVER_SEEN, NEVER_SEEN, collection_seconds=COLLECTION, status=status
+    )
     assert _taken(None, said()).pod_count == 0
+
+
+def test_that_a_pod_which_reports_was_never_ready_is_not_known_once_nobody_speaks() -> None:
+    never = said(never=True, listed=NOW - 130)
+    found = _found(SHOWN, never, scraped=NOW - 130)
+    assert found is not None
+    assert (found.readiness, found.ended) == (Readiness.UNKNOWN, False)
 
 
 def test_a_gpu_pod_that_was_ready_is_there_while_nobody_speaks_any_more() -> None:
@@ -119,6 +130,17 @@ def test_each_namespace_knows_which_owners_have_no_replicas() -> None:
     assert not taken.evidence["web"].without_pods
     assert taken.evidence["web"].absence_known
     assert taken.is_complete("web")
+
+
+def test_each_namespace_knows_whose_selectors_are_known() -> None:
+    taken = _taken(None, None)
+    assert taken.evidence["web"].selected == {SELECTED[1]}
+    assert not taken.evidence["ml"].selected
+
+
+def test_what_is_known_of_the_fetch_itself_goes_with_it() -> None:
+    taken = _taken(SHOWN, None)
+    assert (taken.at, taken.step_seconds, taken.strangers) == (NOW, STEP, 3)
 
 
 def test_while_the_list_may_be_short_a_namespace_is_complete_only_by_its_exporters() -> None:

@@ -93,7 +93,10 @@ def test_a_silent_pod_keeps_its_last_mean_for_a_minute() -> None:
 def test_two_scrapes_are_waited_for_where_they_are_longer_than_a_minute() -> None:
     silent = bert("b", 90, last_seen=NOW - 100)
     assert _conditions(_workload(spec(), silent)) == [Reporting.MISSING]
-    assert _workload(spec(), replace(silent, scrape_interval_seconds=60.0)).total == 90
+    assert _workload(spec(), replace(silent, scrape_interval_seconds=50.0)).total == 90
+    assert _conditions(_workload(spec(), replace(silent, scrape_interval_seconds=49.9))) == [
+        Reporting.MISSING
+    ]
 
 
 def test_a_sample_older_than_max_age_is_no_measurement() -> None:
@@ -197,6 +200,14 @@ def test_samples_count_from_an_exporter_s_delay_after_the_pod_became_ready() -> 
     assert _workload(spec(), loading).total == 10
     averaged = replace(loading, averaged=True)
     assert _conditions(_workload(spec(window="2m"), averaged)) == [Reporting.WARMING]
+
+
+def test_an_average_reaches_back_one_collection_more() -> None:
+    half = NOW - 15 - 2 * 30 - 60
+    young = bert("b", 10, averaged=True, status=said(ready=half))
+    later = replace(young, status=said(ready=half + 1))
+    assert _workload(spec(window="2m"), young).total == 10
+    assert _conditions(_workload(spec(window="2m"), later)) == [Reporting.WARMING]
 
 
 def test_a_pod_is_not_measured_before_its_samples_cover_half_the_window() -> None:

@@ -85,6 +85,19 @@ def test_an_index_shortens_the_jobs_name_and_keeps_its_dashes() -> None:
     assert job.prefix == name[:46]
 
 
+def test_a_name_of_46_characters_has_room_for_every_index_and_a_longer_one_has_not() -> None:
+    longest = L40 + "123456"
+    every = "(?:0|[1-9][0-9]*)"
+    assert pod_names.union(pod_names.of_job(longest)).match(f"{longest}-2147483646-bcdfg")
+    assert not pod_names.union(pod_names.of_job(longest)).match(f"{longest[:45]}-7-bcdfg")
+    assert pod_names.union(pod_names.of_job(longest)).regex.endswith(f"{longest}-{every}-{R5}")
+
+    forms = [f"{longest}7-{R5}", f"{longest}7-[0-9]-{R5}", f"{longest}7-[1-9][0-9]-{R5}"]
+    forms += [f"{longest}7-[1-9][0-9]{{{more}}}-{R5}" for more in range(2, 9)]
+    forms += [f"{longest}-[1-9][0-9]{{9}}-{R5}"]
+    assert pod_names.union(pod_names.of_job(f"{longest}7")).regex.split("|") == forms
+
+
 def test_a_cron_jobs_jobs_are_named_by_the_minute() -> None:
     cron = pod_names.union(pod_names.of_cron_job("nightly"))
     assert cron.match("nightly-29123456-bcdfg")

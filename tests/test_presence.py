@@ -266,11 +266,13 @@ def test_what_is_remembered_of_missing_pods_is_bounded() -> None:
 
 def test_a_history_is_joined_without_touching_what_is_known_better() -> None:
     known = _watched(World((WorldPod("a", there=since(800.0)),)), 900.0)
-    past = _watched(World((WorldPod("a"), WorldPod("b"))), 885.0)
+    pods = (WorldPod("a"), WorldPod("b", target=OTHER_NODE))
+    past = _watched(World(pods, {NODE: EVER, OTHER_NODE: EVER}), 885.0)
     joined = presence.join(known, past)
     assert joined.at == 900.0
     assert _pod(joined).first_seen == 810.0
     assert _pod(joined, "b").last_seen == 885.0
+    assert joined.targets == {**past.targets, **known.targets}
     assert presence.join(Ledger(), past).at == 885.0
 
 

@@ -232,6 +232,12 @@ def test_health_is_asked_of_known_jobs_only() -> None:
     assert 'up{job=~"a|b"}' in query.snapshot(need(), ["b", "a"], 15)
 
 
+def test_the_parts_of_a_share_are_asked_for_by_their_names() -> None:
+    text = query.snapshot(need(signal=Signal.MEMORY, profile="dcgm-exported"), [], 15)
+    names = "DCGM_FI_DEV_FB_USED|DCGM_FI_DEV_FB_FREE|DCGM_FI_DEV_FB_TOTAL"
+    assert f'{{__name__=~"{names}",' in text
+
+
 def test_a_query_is_the_same_text_for_the_same_demand() -> None:
     namespaces = [f"namespace-{number}" for number in range(20)]
 
@@ -259,6 +265,12 @@ def test_a_text_that_is_too_long_is_asked_in_parts(names: set[str]) -> None:
     assert [name for part in parts for name in part.strip().split("|")] == sorted(names)
     assert all(len(part) <= query.LONGEST_BYTES for part in parts)
     assert (len(parts) == 1) == (len(names) <= 16)
+
+
+def test_a_text_is_halved_until_it_is_no_longer_than_it_may_be() -> None:
+    assert list(query.parts(",".join, ["a", "b"], 3)) == ["a,b"]
+    assert list(query.parts(",".join, ["a", "b"], 2)) == ["a", "b"]
+    assert list(query.parts(",".join, "abcdefgh", 3)) == ["a,b", "c,d", "e,f", "g,h"]
 
 
 def test_a_text_about_one_name_cannot_be_parted() -> None:

@@ -261,8 +261,15 @@ def test_windows_begin_at_one_second(key: str) -> None:
     assert "expected a duration from 1s to 1h" in mistake(**{key: "999ms"})
 
 
+def test_how_long_a_pod_may_take_to_start_is_from_a_second_to_a_day() -> None:
+    assert parse(startTimeout="1s").start_timeout_seconds == 1
+    assert parse(startTimeout="1d").start_timeout_seconds == 86_400
+    for text in ("999ms", "86401s"):
+        assert "expected a duration from 1s to 1d" in mistake(startTimeout=text)
+
+
 def test_what_is_no_duration_is_refused(subtests: pytest.Subtests) -> None:
-    keys = ("window", "activationWindow", "maxAge", "warmup")
+    keys = ("window", "activationWindow", "maxAge", "warmup", "startTimeout")
     for key, text in itertools.product(keys, ("", "-1s", "120", "2 m", "m", "nan")):
         with subtests.test(f"{key}: {text!r}"):
             assert f'- {key}: "{text}"; expected a duration such as 30s' in mistake(**{key: text})
@@ -285,11 +292,16 @@ def test_a_typo_in_a_choice_names_the_nearest(key: str, text: str, nearest: str)
     assert f"did you mean {nearest}?" in line
 
 
-@pytest.mark.parametrize("key", ["signal", "aggregation", "gpuAggregation", "onUnknown"])
-def test_a_choice_far_from_all_names_them_all(key: str) -> None:
-    line = mistake(**{key: "qqq"})
-    assert "expected one of " in line
-    assert "did you mean" not in line
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("aggregation", "sum, average"),
+        ("gpuAggregation", "average, max, sum"),
+        ("onUnknown", "hold, error, zero"),
+    ],
+)
+def test_a_choice_far_from_all_names_them_all(key: str, names: str) -> None:
+    assert mistake(**{key: "qqq"}) == f'- {key}: "qqq"; expected one of {names}'
 
 
 @pytest.mark.parametrize("choice", list(OnUnknown))
@@ -329,6 +341,8 @@ def test_only_the_first_sources_are_listed() -> None:
     names = [f"region-{number:02}" for number in range(30)]
     with pytest.raises(errors.SpecError, match="region-09 and 20 more"):
         trigger.parse(BERT, {**MINIMAL, "source": "qqq"}, access(*names))
+    with pytest.raises(errors.SpecError, match="region-09; sources are"):
+        trigger.parse(BERT, {**MINIMAL, "source": "qqq"}, access(*names[:10]))
 
 
 @pytest.mark.parametrize(
