@@ -195,6 +195,11 @@ def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_
     assert later.targets.keys() == {NODE, OTHER_NODE}
 
 
+def test_a_target_that_goes_on_as_before_has_not_come_back() -> None:
+    target = _watched(World((WorldPod("a"),)), *_steps(885.0, 1500.0)).targets[NODE]
+    assert (target.good_since, target.last_good, target.returned_at) == (600.0, 1500.0, None)
+
+
 def test_an_exporter_that_comes_back_without_its_map_of_pods_ends_nothing_at_once() -> None:
     back = (*until(900.0), *since(1200.0))
     pod = WorldPod("a", there=(*until(900.0), *since(1230.0)))
@@ -255,13 +260,13 @@ def test_ended_pods_are_forgotten_in_the_end_and_missing_ones_are_not() -> None:
 
 
 def test_what_is_remembered_of_missing_pods_is_bounded() -> None:
-    first = Series("ml", "first", "GPU-0", NODE, (870.0,), (870.0,), (1.0,), averaged=False)
+    first = Series("ml", "the-first", "GPU-0", NODE, (870.0,), (870.0,), (1.0,), averaged=False)
     later = replace(first, present=(885.0,), times=(885.0,))
     crowd = [replace(later, pod=f"pod-{n}") for n in range(presence.MISSING_PODS_KEPT)]
     observation = Observation((870.0, 885.0, 900.0), (first, *crowd), {})
     ledger = presence.advance(Ledger(), observation, NOWHERE, FORGET)
     assert len(ledger.pods) == presence.MISSING_PODS_KEPT
-    assert ("ml", "first") not in ledger.pods
+    assert ("ml", "the-first") not in ledger.pods
 
 
 def test_a_history_is_joined_without_touching_what_is_known_better() -> None:
