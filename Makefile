@@ -53,6 +53,9 @@ cover: ## Run test and test-servers with branch coverage, and judge it
 	@$(MAKE) --no-print-directory COVER=1 test test-servers coverage
 coverage: $(VENV)
 	@$(BIN)/coverage report
+mutants: $(VENV) ## Change the core in one place at a time, and print what no test notices: hours (ARGS=... for some)
+	@$(BIN)/mutmut run $(ARGS)
+	@$(BIN)/python tools/mutants.py
 
 .PHONY: check check-style check-types check-imports check-proto check-lock check-version check-workflows check-wheels docs
 check: check-style check-types check-imports check-proto check-lock check-version check-workflows docs ## Lint, format, types, import rules, generated code, locks, version, workflows, documentation
@@ -123,7 +126,7 @@ bench-wake: $(VENV) ## Measure how long KEDA's own trigger and ours take to wake
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
 clean: ## Remove everything that make made
 	@rm -rf .cache .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	@rm -rf build dist .coverage .coverage.* coverage.xml
+	@rm -rf build dist mutants .coverage .coverage.* coverage.xml
 
 $(UV): tools/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
