@@ -90,6 +90,7 @@ def test_prometheus_takes_the_rules_about_the_certificate_that_the_chart_makes_f
     assert all(chosen in rule["expr"] for rule in group["rules"])
 
 
+@pytest.mark.needs("helm")
 def test_what_is_scraped_without_the_operator_is_the_http_service_of_the_chart() -> None:
     (job,) = block("scrape_configs")["scrape_configs"]
     (kept,) = job["relabel_configs"]
