@@ -26,8 +26,8 @@ ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
 
-# Two processes at least: most of the time of many tests is spent waiting for a process of their own.
-PARALLEL := -n auto --dist worksteal
+# Two for each core: half of the time, a test waits for a process or a socket of its own.
+PARALLEL := -n $(shell $(PYTHON) -c 'import os; print(2 * os.cpu_count())') --dist worksteal
 # COVER=1 adds what a run covers to what was covered before; `make coverage` judges the sum.
 COVERED := $(if $(COVER),--cov --cov-append --cov-report= --cov-fail-under=0)
 

@@ -496,7 +496,9 @@ on_linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds children
 
 
 @on_linux
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM]
+)
 def test_a_signal_ends_the_demo_and_its_children(
     demo: subprocess.Popen[str], number: signal.Signals
 ) -> None:
@@ -513,7 +515,7 @@ def test_a_signal_ends_the_demo_and_its_children(
 
 
 @on_linux
-@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("which", [pytest.param(0, marks=pytest.mark.soak), 1])
 def test_a_child_that_dies_fails_the_demo_with_its_last_words(
     demo: subprocess.Popen[str], which: int
 ) -> None:
