@@ -21,9 +21,11 @@ from tests.triggers import BERT, spec
 BEGIN = 100_020.0
 P = ParamSpec("P")
 T = TypeVar("T")
-each = pytest.mark.parametrize("evidence", list(Basis))
+_KUBERNETES = pytest.param(Basis.KUBERNETES, marks=pytest.mark.soak)
+"""As exact as kube-state-metrics, and as many hours more."""
+each = pytest.mark.parametrize("evidence", [_KUBERNETES, Basis.KUBE_STATE_METRICS, Basis.EXPORTERS])
 """A claim holds with evidence of the cluster, and where exporters are all there is."""
-told = pytest.mark.parametrize("evidence", [Basis.KUBERNETES, Basis.KUBE_STATE_METRICS])
+told = pytest.mark.parametrize("evidence", [_KUBERNETES, Basis.KUBE_STATE_METRICS])
 """A claim holds with evidence of the cluster."""
 
 
