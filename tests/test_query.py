@@ -176,6 +176,36 @@ def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> 
     )
 
 
+def test_the_ages_of_pods_are_told_apart_by_metric_and_the_source_itself_is_marked() -> None:
+    assert query.ages(need(profile="intel-xpum-v1")) == (
+        "(time() - max by (kube_namespace, kube_pod) ("
+        "label_replace(max by (kube_namespace, kube_pod) (timestamp(xpum_engine_ratio"
+        '{kube_namespace=~"ml",kube_pod!="",sub_dev=""})), "metric", "xpum_engine_ratio", "", "")'
+        " or "
+        "label_replace(max by (kube_namespace, kube_pod) (timestamp(xpum_engine_group_ratio"
+        '{kube_namespace=~"ml",kube_pod!="",sub_dev=""})), "metric", "xpum_engine_group_ratio", "",'
+        ' "")) > 60) or label_replace(group(up offset 2m), "alive", "1", "", "")'
+    )
+
+
+def test_a_second_metric_is_asked_for_where_the_first_is_not_and_is_marked() -> None:
+    gpu = "kube_namespace, kube_pod, uuid, dev_file, GPU_I_ID, sub_dev, job, instance"
+    where = '{kube_namespace=~"ml",kube_pod!="",sub_dev=""}'
+    first = f"max by ({gpu}, __name__) (xpum_engine_ratio{where})"
+    second = f"max by ({gpu}, __name__) (xpum_engine_group_ratio{where})"
+    missing = f"{second} unless on ({gpu}) ({first})"
+    marked = f'label_replace({missing}, "metric", "xpum_engine_group_ratio", "", "")'
+    asked = query.snapshot(need(profile="intel-xpum-v1"), [], 15)
+    assert asked == f"(({first} or {marked}))[5m:15s]"
+
+
+def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:
+    power = query.snapshot(need(profile="amd", signal=Signal.POWER), [], 15)
+    busy = query.snapshot(need(profile="amd"), [], 15)
+    assert 'gpu_package_power{exported_namespace=~"ml",exported_pod!=""} != 0)' in power
+    assert "!= 0" not in busy
+
+
 def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
     wanted = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120, frozenset({"hami"}))
     for text in (query.snapshot(wanted, [], 15), query.ages(wanted)):
@@ -234,8 +264,9 @@ def test_health_is_asked_of_known_jobs_only() -> None:
 
 def test_the_parts_of_a_share_are_asked_for_by_their_names() -> None:
     text = query.snapshot(need(signal=Signal.MEMORY, profile="dcgm-exported"), [], 15)
+    gpu = "exported_namespace, exported_pod, UUID, gpu, GPU_I_ID, job, instance, __name__"
     names = "DCGM_FI_DEV_FB_USED|DCGM_FI_DEV_FB_FREE|DCGM_FI_DEV_FB_TOTAL"
-    assert f'{{__name__=~"{names}",' in text
+    assert f'max by ({gpu}) ({{__name__=~"{names}",' in text
 
 
 def test_a_query_is_the_same_text_for_the_same_demand() -> None:

@@ -82,6 +82,7 @@ def test_a_pattern_out_of_the_environment_is_not_shown_by_re2_either() -> None:
         ("a\nb\r\tc\x00", r'"a\nb\r\tc\x00"'),
         ("50 \u20ac", r'"50 \u20ac"'),
         ("\ud800", r'"\ud800"'),
+        ("a" * 100, '"' + "a" * 100 + '"'),
         ("a" * 101, '"' + "a" * 100 + '"...'),
     ],
 )
