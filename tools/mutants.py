@@ -29,6 +29,8 @@ def report() -> str:
         scores[mutant.rpartition(".")[0]][status in DEAD] += 1
         if status not in DEAD:
             unnoticed.append(mutmut("show", mutant))
+    if not scores:
+        return "no mutant was tried"
     total = sum(scores.values(), Counter[bool]())
     lines = [_line(module, score) for module, score in (*sorted(scores.items()), ("all", total))]
     return "\n".join([*unnoticed, *lines])
