@@ -54,6 +54,7 @@ cover: ## Run test and test-servers with branch coverage, and judge it
 coverage: $(VENV)
 	@$(BIN)/coverage report
 mutants: $(VENV) ## Change the core in one place at a time, and print what no test notices: hours (ARGS=... for some)
+	@rm -rf mutants
 	@$(BIN)/mutmut run $(ARGS)
 	@$(BIN)/python tools/mutants.py
 

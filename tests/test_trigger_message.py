@@ -40,6 +40,7 @@ def test_all_mistakes_stand_below_one_heading() -> None:
         ("pod_pattern", "did you mean podPattern?"),
         ("onunknown", "did you mean onUnknown?"),
         ("tresholdFromEnv", "did you mean thresholdFromEnv?"),
+        ("serverAddressFromEnv", "a trigger names a source of the scaler's settings"),
         ("metricType", "belongs beside the trigger's metadata, not into it"),
         ("serverAddress", "a trigger names a source of the scaler's settings: use source"),
         ("deployment", "write workload: deployment/<name>"),
