@@ -1,6 +1,7 @@
 """`keda-gpu-scaler probe`: what it asks, and what it says to people, over real connections."""
 
 import asyncio
+import contextlib
 import http.server
 import socket
 import threading
@@ -161,9 +162,10 @@ def _relay(listener: socket.socket, port: int, asked: list[bytes]) -> None:
 
 
 def _copy(one: socket.socket, other: socket.socket) -> None:
-    while received := one.recv(65_536):
-        other.sendall(received)
-    other.shutdown(socket.SHUT_WR)
+    with contextlib.suppress(OSError):  # an end that has gone already wants no more
+        while received := one.recv(65_536):
+            other.sendall(received)
+        other.shutdown(socket.SHUT_WR)
 
 
 def test_a_proxy_of_the_environment_is_used() -> None:
