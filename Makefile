@@ -27,7 +27,8 @@ export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
 
 # Two for each core: half of the time, a test waits for a process or a socket of its own.
-PARALLEL := -n $(shell $(PYTHON) -c 'import os; print(2 * os.cpu_count())') --dist worksteal
+PARALLEL = -n $(shell $(PYTHON) -c 'import os; print(2 * os.cpu_count())') --dist worksteal
+SCENARIOS := -n 5 --dist loadgroup tests/e2e
 # COVER=1 adds what a run covers to what was covered before; `make coverage` judges the sum.
 COVERED := $(if $(COVER),--cov --cov-append --cov-report= --cov-fail-under=0)
 
@@ -45,9 +46,9 @@ test: $(VENV) ## Run the tests that need only Python: a minute (ARGS=tests/test_
 test-servers: $(VENV) ## Run the tests that need real servers and programs, built or unpacked first (ARGS=...)
 	@$(BIN)/pytest --servers $(or $(ARGS),$(PARALLEL)) $(COVERED)
 e2e: $(VENV) ## Run the core of the scenarios on the real KEDA and Kubernetes, built first (ARGS=...)
-	@$(BIN)/pytest --servers $(or $(ARGS),-n 5 --dist loadgroup -m core tests/e2e)
+	@$(BIN)/pytest --servers $(or $(ARGS),-m core $(SCENARIOS))
 e2e-all: $(VENV) ## Run every scenario: before a release, and when contract, decision or chart change
-	@$(BIN)/pytest --servers $(or $(ARGS),-n 5 --dist loadgroup tests/e2e)
+	@$(BIN)/pytest --servers $(or $(ARGS),$(SCENARIOS))
 cover: ## Run test and test-servers with branch coverage, and judge it
 	@rm -f .coverage
 	@$(MAKE) --no-print-directory COVER=1 test test-servers coverage

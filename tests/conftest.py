@@ -14,7 +14,6 @@ and builds first what the chosen ones need and what is not at hand.
 import asyncio
 import inspect
 import os
-from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from tests import programs
 from tests.prometheus import KINDS, PrometheusServer, each
 
 _NEEDED = pytest.StashKey[frozenset[str]]()
-_LEFT_OUT = pytest.StashKey[Counter[str]]()
+_LEFT_OUT = pytest.StashKey[str]()
 _LEFT_OUT_BY_WORKER = "left_out"
 _SOAK = "a minute of real time"
 """What a soak needs: it is counted among the programs, and nothing builds it."""
@@ -50,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of one kind, and remember how many of the other were left out."""
+    """Keep the tests of one kind, and say how many of the other there are and what they need."""
     for item in items:
         item.stash[_NEEDED] = _needed(item)
     if config.getoption("--servers"):
@@ -59,10 +58,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         prometheus = programs.PROGRAMS["prometheus"]
         at_hand = {prometheus.name} if prometheus.at_hand() else set()
         left = [item for item in items if not item.stash[_NEEDED] <= at_hand]
-        # "tests" is no program: the tests themselves, each counted once.
-        config.stash[_LEFT_OUT] = Counter(
-            name for item in left for name in ("tests", *item.stash[_NEEDED])
-        )
+        if missing := sorted({name for item in left for name in item.stash[_NEEDED]}):
+            config.stash[_LEFT_OUT] = (
+                f"left out, because they need {', '.join(missing)}: {len(left)}"
+                " (make test-servers runs them)"
+            )
     config.hook.pytest_deselected(items=left)
     absent = set(left)
     items[:] = [item for item in items if item not in absent]
@@ -71,9 +71,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _needed(item: pytest.Item) -> frozenset[str]:
     """Return what a test needs beside Python: the names of programs, and time."""
     named = {name for marker in item.iter_markers("needs") for name in marker.args}
-    chosen_kinds = getattr(getattr(item, "callspec", None), "params", {})
-    if "prometheus" in getattr(item, "fixturenames", ()) and "prometheus" not in chosen_kinds:
-        named.add(PrometheusServer.PROGRAM)
     if unknown := named - programs.PROGRAMS.keys():
         message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tests/programs.py"
         raise pytest.UsageError(message)
@@ -89,36 +86,33 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     needed = {name for item in session.items for name in item.stash.get(_NEEDED, ())}
     programs.build(needed - {_SOAK})
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-    if output is not None:
-        output[_LEFT_OUT_BY_WORKER] = dict(session.config.stash.get(_LEFT_OUT, {}))
+    if output is not None and _LEFT_OUT in session.config.stash:
+        output[_LEFT_OUT_BY_WORKER] = session.config.stash[_LEFT_OUT]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - xdist has no types
     """Take over what a worker has left out: every worker collects the same."""
-    node.config.stash[_LEFT_OUT] = Counter(node.workeroutput.get(_LEFT_OUT_BY_WORKER, {}))
+    if _LEFT_OUT_BY_WORKER in node.workeroutput:
+        node.config.stash[_LEFT_OUT] = node.workeroutput[_LEFT_OUT_BY_WORKER]
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say how many tests there are besides, what they need, and how they are run."""
-    left = config.stash.get(_LEFT_OUT, Counter())
-    if tests := left.pop("tests", 0):
-        terminalreporter.write_line(
-            f"left out, because they need {', '.join(sorted(left))}: {tests}"
-            " (make test-servers runs them)"
-        )
+    """Repeat at the end what was left out."""
+    if _LEFT_OUT in config.stash:
+        terminalreporter.write_line(config.stash[_LEFT_OUT])
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(params=[pytest.param("prometheus", marks=pytest.mark.needs("prometheus"))])
 async def prometheus(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[PrometheusServer]:
-    """A running Prometheus with no targets and no data, or a server that a test names instead."""
+    """A running Prometheus with no targets and no data, or the servers that a test names."""
     directory = tmp_path / "prometheus"
     directory.mkdir()
-    async with KINDS[getattr(request, "param", "prometheus")](directory) as server:
+    async with KINDS[request.param](directory) as server:
         yield server
 
 

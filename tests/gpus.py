@@ -75,6 +75,11 @@ class Up:
         return Series("up", {"job": self.job, "instance": self.instance, **exporter}, samples)
 
 
+def mig(number: int) -> dict[str, str]:
+    """Return the labels of one MIG instance."""
+    return {"GPU_I_ID": str(number), "GPU_I_PROFILE": "1g.10gb"}
+
+
 def history(now: float, parts: Iterable[Gpu | Up]) -> list[Series]:
     """Return the series of all parts, ending at `now`."""
     return [part.series(now) for part in parts]

@@ -149,16 +149,9 @@ def build(names: Iterable[str]) -> None:
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "programs.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # What is printed belongs to the person, not to whoever reads this process' output.
-        words = [
-            "make",
-            "--silent",
-            "--no-print-directory",
-            "--file",
-            "tools/programs.mk",
-            *targets,
-        ]
-        done = subprocess.run(words, cwd=ROOT, stdout=sys.stderr, check=False)
+        make = ("make", "--silent", "--no-print-directory", "--file", "tools/programs.mk")
+        # Standard output is for the paths that `main` prints.
+        done = subprocess.run([*make, *targets], cwd=ROOT, stdout=sys.stderr, check=False)
     if done.returncode:
         message = f"cannot build {', '.join(targets)}: see above"
         raise RuntimeError(message)

@@ -67,11 +67,6 @@ class Situation:
         return (decision.state, decision.value, decision.active) == expected
 
 
-def slice_of(number: int) -> dict[str, str]:
-    """Return the labels of one MIG instance."""
-    return {"GPU_I_ID": str(number), "GPU_I_PROFILE": "1g.10gb"}
-
-
 SITUATIONS = {
     "two pods on two nodes, and another workload's": Situation(
         [
@@ -89,7 +84,7 @@ SITUATIONS = {
         [
             Up(),
             *(
-                Gpu(pod, share, uuid="GPU-a", metric=metric, extra=slice_of(number))
+                Gpu(pod, share, uuid="GPU-a", metric=metric, extra=gpus.mig(number))
                 for number, (pod, busy) in enumerate(zip(PODS[:2], (0.5, 0.25), strict=True))
                 for metric, share in ((ENGINE, busy), ("DCGM_FI_DEV_GPU_UTIL", 0.0))
             ),

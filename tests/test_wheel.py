@@ -24,6 +24,7 @@ from keda_gpu_scaler import __version__
 from keda_gpu_scaler.cli import COMMANDS
 from tests import test_cli_serve as serve
 from tests.test_docs import ROOT
+from tests.test_metadata import built
 
 UV = os.environ.get("UV") or str(ROOT / ".cache" / "uv" / "bin" / "uv")
 NOBODY = 65532
@@ -43,8 +44,7 @@ def app() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="wheel-") as directory:
         home = Path(directory)
         home.chmod(0o755)
-        _run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(home / "dist"))
-        (wheel,) = (home / "dist").glob("*.whl")
+        (wheel,) = built(ROOT, "wheel", home / "dist")
         app = home / "app"
         _run(UV, "venv", "--quiet", "--python", sys.executable, str(app))
         (packages,) = app.glob("lib/python3.*/site-packages")

@@ -8,7 +8,7 @@
 
 SHELL := /bin/sh
 .SHELLFLAGS := -ec
-MAKEFLAGS += --no-builtin-rules --no-print-directory
+MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 
 modules = $(addprefix $1/go.,mod sum)

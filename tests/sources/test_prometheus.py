@@ -25,7 +25,7 @@ from keda_gpu_scaler.sources.prometheus import GPUS_PER_QUERY, PrometheusSource
 from keda_gpu_scaler.spec import Signal
 from keda_gpu_scaler.witness import Witness
 from tests import gpus, series, triggers
-from tests.gpus import Gpu, Up
+from tests.gpus import Gpu, Up, mig
 from tests.prometheus import PrometheusServer, VictoriaMetrics, each
 from tests.test_query import HOSTILE
 
@@ -212,10 +212,10 @@ async def test_mig_instances_are_read_by_their_engine(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     instances = [
-        Gpu(f"pod-{number}", 0.1 * number, ns, uuid="GPU-mig", metric=ENGINE, extra=_mig(number))
+        Gpu(f"pod-{number}", 0.1 * number, ns, uuid="GPU-mig", metric=ENGINE, extra=mig(number))
         for number in (1, 2)
     ]
-    false_zero = Gpu("pod-1", 0, ns, uuid="GPU-mig", extra=_mig(1))
+    false_zero = Gpu("pod-1", 0, ns, uuid="GPU-mig", extra=mig(1))
     whole = Gpu("pod-3", 60, ns, uuid="GPU-whole")
     found = await observed(server, [*instances, false_zero, whole], need(ns), now)
 
@@ -229,10 +229,6 @@ async def test_mig_instances_are_read_by_their_engine(
         "pod-2": True,
         "pod-3": False,
     }
-
-
-def _mig(number: int) -> dict[str, str]:
-    return {"GPU_I_ID": str(number), "GPU_I_PROFILE": "1g.10gb"}
 
 
 @pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
@@ -369,8 +365,8 @@ async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     name = "DCGM_FI_DEV_POWER_USAGE"
-    shared = [Gpu("a", 300, ns, uuid="GPU-m", metric=name, extra=_mig(number)) for number in (1, 2)]
-    other = Gpu("b", 300, ns, uuid="GPU-m", metric=name, extra=_mig(3))
+    shared = [Gpu("a", 300, ns, uuid="GPU-m", metric=name, extra=mig(number)) for number in (1, 2)]
+    other = Gpu("b", 300, ns, uuid="GPU-m", metric=name, extra=mig(3))
     found = await observed(server, [*shared, other], need(ns, signal=Signal.POWER), now)
 
     assert newest(found) == {("a", "GPU-m"): 300, ("b", "GPU-m"): 300}
