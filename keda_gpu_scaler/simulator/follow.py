@@ -35,13 +35,22 @@ class Follower:
         scope: Scope,
         say: Callable[[str], None],
         pause_seconds: float = _PAUSE_SECONDS,
+        config: lightkube.KubeConfig | None = None,
     ) -> None:
-        """Read the configuration; ValueError says what is wrong with it."""
+        """Read the configuration; ValueError says what is wrong with it.
+
+        Args:
+            shown: what is kept up to date.
+            scope: which nodes and pods are looked at.
+            say: is told once when they cannot be listed, and once when they can again.
+            pause_seconds: between two looks.
+            config: how the cluster is reached; None: by the service account or KUBECONFIG.
+        """
         self._mirror = shown
         self._pause_seconds = pause_seconds
         self._scope = scope
         self._say = say
-        self._client = _client()
+        self._client = _client(config)
         self._failing = False
 
     @contextlib.asynccontextmanager
@@ -85,9 +94,9 @@ class Follower:
         return list(pods.pods([each async for each in found]))
 
 
-def _client() -> lightkube.AsyncClient:
+def _client(config: lightkube.KubeConfig | None) -> lightkube.AsyncClient:
     try:
         # The service account or KUBECONFIG, and nothing else out of the environment: no proxy.
-        return lightkube.AsyncClient(lightkube.KubeConfig.from_env(), trust_env=False)
+        return lightkube.AsyncClient(config or lightkube.KubeConfig.from_env(), trust_env=False)
     except Exception as error:  # lightkube lets the errors of several libraries out
         raise ValueError(f"no cluster to follow: {type(error).__name__}: {error}") from error

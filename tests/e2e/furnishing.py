@@ -43,7 +43,7 @@ async def open_lab(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         await stack.enter_async_context(_ground(client, name, nodes))
-        gpus = await stack.enter_async_context(simulator.standing(client, name))
+        gpus = await stack.enter_async_context(simulator.standing(configuration, name))
         exporters = {node: Relay(gpus.port) for node in nodes}
         for relay in exporters.values():
             await stack.enter_async_context(relay.standing())

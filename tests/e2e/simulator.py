@@ -6,21 +6,16 @@ scenario. The command itself runs in the quick start without a GPU.
 
 import asyncio
 import contextlib
-import functools
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import httpx
 import lightkube
-from lightkube.resources.core_v1 import Node, Pod
 
-from keda_gpu_scaler.simulator import exposition, mirror, pods, server, web
+from keda_gpu_scaler.simulator import exposition, follow, mirror, server, web
 from tests.e2e.manifests import NODE_LABEL
-from tests.e2e.watching import again
-
-_PAUSE_SECONDS = 1
-"""As the command."""
+from tests.e2e.product import READY_WITHIN_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +34,21 @@ class Simulator:
 
 
 @contextlib.asynccontextmanager
-async def standing(client: lightkube.AsyncClient, lab: str) -> AsyncIterator[Simulator]:
+async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simulator]:
     """Show what a lab has from now until the block ends."""
-    shown, stop = mirror.Mirror(), asyncio.Event()
-    await _look(client, lab, shown)
+    shown, listed, stop = mirror.Mirror(), asyncio.Event(), asyncio.Event()
+    scope = follow.Scope(lab, {NODE_LABEL: lab})
+    # What is said of lists that fail is for the command's terminal: a scenario sees the GPUs.
+    follower = follow.Follower(shown, scope, say=lambda _: None, config=config)
     listener = server.bind("127.0.0.1", 0)
     application = web.application(web.Api(shown, exposition.Style(), time.monotonic))
-    tasks = [
-        asyncio.create_task(
-            again(functools.partial(_look_later, client, lab, shown)), name="simulator-lists"
-        ),
-        asyncio.create_task(server.serve(application, listener, stop), name="simulator"),
-    ]
-    inside = httpx.ASGITransport(app=application)
-    try:
-        async with httpx.AsyncClient(transport=inside, base_url="http://simulator") as asked:
-            yield Simulator(lab, listener.getsockname()[1], asked)
-    finally:
-        tasks[0].cancel()
-        stop.set()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _look_later(client: lightkube.AsyncClient, lab: str, shown: mirror.Mirror) -> None:
-    await asyncio.sleep(_PAUSE_SECONDS)
-    await _look(client, lab, shown)
-
-
-async def _look(client: lightkube.AsyncClient, lab: str, shown: mirror.Mirror) -> None:
-    nodes = [each async for each in client.list(Node, labels={NODE_LABEL: lab})]
-    placed = [each async for each in client.list(Pod, namespace=lab)]
-    shown.show(pods.nodes(nodes), pods.pods(placed))
+    async with follower.running(listed.set):
+        await asyncio.wait_for(listed.wait(), READY_WITHIN_SECONDS)
+        serving = asyncio.create_task(server.serve(application, listener, stop), name="simulator")
+        inside = httpx.ASGITransport(app=application)
+        try:
+            async with httpx.AsyncClient(transport=inside, base_url="http://simulator") as asked:
+                yield Simulator(lab, listener.getsockname()[1], asked)
+        finally:
+            stop.set()
+            await serving
