@@ -59,7 +59,7 @@ async def test_the_first_of_thousands_of_mistakes_are_told(gate: Gate) -> None:
         unknown = {f"{key}{number}": "v" for number in range(1000, 3000)}
         refusal = await gate.refusal(gate.scaled_object({**SOUND, **unknown}))
         assert refusal is not None
-        assert f'"{key}1' in refusal
+        assert f'"{key}' in refusal  # any of them: the API server orders a map's keys at random
         assert "unknown key; known are workload, namespace," in refusal
         assert refusal.endswith("… and more")
 
