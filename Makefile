@@ -27,7 +27,8 @@ export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
 
 # Two for each core: half of the time, a test waits for a process or a socket of its own.
-PARALLEL = -n $(shell $(PYTHON) -c 'import os; print(2 * os.cpu_count())') --dist worksteal
+# Tests wait for processes and sockets more than they compute, so three share a core.
+PARALLEL = -n $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count())') --dist worksteal
 SCENARIOS := -n 5 --dist loadgroup tests/e2e
 # COVER=1 adds what a run covers to what was covered before; `make coverage` judges the sum.
 COVERED := $(if $(COVER),--cov --cov-append --cov-report= --cov-fail-under=0)
