@@ -26,7 +26,6 @@ ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
 
-# Two for each core: half of the time, a test waits for a process or a socket of its own.
 # Tests wait for processes and sockets more than they compute, so three share a core.
 PARALLEL = -n $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count())') --dist worksteal
 SCENARIOS := -n 5 --dist loadgroup tests/e2e
