@@ -291,6 +291,13 @@ def test_an_exporter_that_is_lost_and_comes_back_is_told_once_each(lines: LogCap
     ]
 
 
+def test_a_query_that_was_given_up_is_no_part_that_is_lost(lines: LogCapture) -> None:
+    logs.LogObserver()(facts.Queried("default", "evidence", 2.0, facts.GIVEN_UP))
+    assert [(line["log_level"], line["error"]) for line in lines.entries] == [
+        ("debug", facts.GIVEN_UP)
+    ]
+
+
 def test_a_query_that_takes_the_source_down_is_not_told_twice(lines: LogCapture) -> None:
     logs.LogObserver()(facts.Queried("default", "snapshot", 0.1, "HTTP 500"))
     assert [line["log_level"] for line in lines.entries] == ["debug"]

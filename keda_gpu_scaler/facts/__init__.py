@@ -22,6 +22,7 @@ from keda_gpu_scaler.facts.certificates import (
 )
 from keda_gpu_scaler.facts.decisions import DemandKnown, Evaluated, EvidenceChanged
 from keda_gpu_scaler.facts.sources import (
+    GIVEN_UP,
     ExportersFound,
     OwnQueryChanged,
     Queried,
@@ -31,6 +32,7 @@ from keda_gpu_scaler.facts.sources import (
 )
 
 __all__ = [
+    "GIVEN_UP",
     "AlertChanged",
     "CallBegan",
     "CallDecided",

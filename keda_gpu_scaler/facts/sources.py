@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+GIVEN_UP = "given up before it was answered"
+"""The error of a query that took too long for what wanted it, or that a stop cut off."""
+
 
 @dataclass(frozen=True, slots=True)
 class Queried:

@@ -169,7 +169,8 @@ class LogObserver:
             seconds=seconds,
             error=fact.error,
         )
-        if fact.query in PARTS:
+        # What gives a query up says so itself, and says why.
+        if fact.query in PARTS and fact.error != facts.GIVEN_UP:
             self._part_changed(fact)
 
     def _part_changed(self, fact: facts.Queried) -> None:

@@ -57,12 +57,15 @@ class Questions:
         Raises:
             errors.SourceError: there is no whole answer.
         """
-        began = self._clock()
+        began, trouble = self._clock(), None
         try:
             answer = await self._endpoint.ask(text, at)
-            result = await asyncio.to_thread(parse, answer)
+            return await asyncio.to_thread(parse, answer)
         except errors.SourceError as error:
-            self._observe(facts.Queried(self._name, kind, self._clock() - began, str(error)))
+            trouble = str(error)
             raise
-        self._observe(facts.Queried(self._name, kind, self._clock() - began, None))
-        return result
+        except asyncio.CancelledError:
+            trouble = facts.GIVEN_UP
+            raise
+        finally:
+            self._observe(facts.Queried(self._name, kind, self._clock() - began, trouble))
