@@ -33,8 +33,8 @@ QUERIES = Metric(
     "keda_gpu_scaler_source_queries_total",
     "counter",
     ("source", "query", "outcome"),
-    "Requests to a source, by whether it answered: ok, or error, also where its answer took too long "
-    "and was given up.",
+    "Requests to a source, by whether it answered: ok, or error, also where its answer took too "
+    "long and was given up.",
 )
 QUERY_SECONDS = Metric(
     "keda_gpu_scaler_source_query_duration_seconds",
