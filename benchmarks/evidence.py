@@ -15,11 +15,13 @@ from typing import TypeVar
 from benchmarks import queries, world
 from benchmarks.comparison import Ratio, ratio
 from benchmarks.processes import ServerError
-from keda_gpu_scaler.evidence import Evidence
-from keda_gpu_scaler.observation import Need, Observation
+from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.spec import Owner, Signal
+from keda_gpu_scaler.snapshot.evidence import Evidence
+from keda_gpu_scaler.snapshot.observation import Observation
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.workload import Owner
 from tests import kube_state
 from tests.gpus import Gpu, Up, history
 from tests.kube_state import KubePod, Listed

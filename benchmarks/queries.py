@@ -18,7 +18,8 @@ from benchmarks import asking, counters, processes, schedule, world
 from benchmarks.counters import Counters
 from benchmarks.processes import Memory, Server, ServerError
 from benchmarks.world import Trigger
-from keda_gpu_scaler.workload import Kind, Workload
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.workload import Workload
 from tests.prometheus import PrometheusServer
 
 AHEAD_SECONDS = 120.0

@@ -6,33 +6,57 @@
 
 This is where the parts meet; each of them gets what it needs as an argument. Signals are the
 caller's: it sets an event.
+
+The parts of the process that go on until they are stopped, watched together.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import structlog
 from starlette.applications import Starlette
 
-from keda_gpu_scaler import (
-    errors,
-    evaluator,
-    facts,
-    logs,
-    parts,
-    service,
-    sources,
-    telemetry,
-    web,
-)
+from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
-from keda_gpu_scaler.certificates import CertificateFiles, Server
-from keda_gpu_scaler.cluster import Cluster
-from keda_gpu_scaler.peers import Peers
+from keda_gpu_scaler.alerts.replicas import Peers
+from keda_gpu_scaler.evaluator import evaluator
+from keda_gpu_scaler.evaluator.ports import Cluster
+from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.settings import Settings, TlsFiles
+from keda_gpu_scaler.telemetry import facts, metrics
+from keda_gpu_scaler.telemetry.log_lines import LogObserver
+from keda_gpu_scaler.transport.certificates import Server
+
+
+class Part(Protocol):
+    """A part of the process that goes on until it is stopped."""
+
+    async def ended(self) -> BaseException | None:
+        """Wait until it has ended; return the error that ended it, if one did."""
+
+
+async def supervise(stop: asyncio.Event, parts: Mapping[str, Part]) -> None:
+    """Wait for `stop`; a part that ends before it was asked to takes the process with it.
+
+    Raises:
+        RuntimeError: a part ended by surprise; it is named.
+    """
+    asked = asyncio.create_task(stop.wait(), name="stop")
+    ended = {
+        asyncio.create_task(part.ended(), name=f"{name} ended"): name
+        for name, part in parts.items()
+    }
+    try:
+        await asyncio.wait({asked, *ended}, return_when=asyncio.FIRST_COMPLETED)
+        for task, name in ended.items():
+            if task.done():
+                raise RuntimeError(f"{name} ended by surprise") from task.result()
+    finally:
+        for waiting in (asked, *ended):
+            waiting.cancel()
 
 
 class Listening(NamedTuple):
@@ -66,9 +90,9 @@ async def run(
     logger = structlog.get_logger()
     logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
     async with AsyncExitStack() as stack:
-        counted = telemetry.Telemetry()
+        counted = metrics.Telemetry()
         traced = _start_traces(stack, settings)
-        observe = _each(counted, logs.LogObserver(), *traced)
+        observe = _each(counted, LogObserver(), *traced)
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
         http_certificate = _certificate("http", settings.http_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
@@ -92,7 +116,7 @@ async def run(
         listening = Listening(grpc_port, http_port)
         logger.info("serve.listening", **listening._asdict(), **settings.protection)
         on_listening(listening)
-        await parts.watched(stop, {"the HTTP server": http, "the exchange of alerts": peers})
+        await supervise(stop, {"the HTTP server": http, "the exchange of alerts": peers})
         logger.info("serve.stopping")
     logger.info("serve.stopped")
 
@@ -108,7 +132,7 @@ def _each(*observers: facts.Observer) -> facts.Observer:
 def _certificate(
     server: Server,
     files: TlsFiles | None,
-    counted: telemetry.Telemetry,
+    counted: metrics.Telemetry,
     observe: facts.Observer,
 ) -> CertificateFiles | None:
     """Follow the files of a port that speaks TLS, and show when its certificates expire."""
@@ -123,11 +147,11 @@ def _start_traces(stack: AsyncExitStack, settings: Settings) -> Sequence[facts.O
     """Return who makes spans of facts, if the settings ask for traces; stop it last."""
     if not settings.traces:
         return ()
-    from keda_gpu_scaler import tracing  # noqa: PLC0415 - it loads an extra that few install
+    from keda_gpu_scaler.telemetry import traces  # noqa: PLC0415 - it loads an extra that few install
 
-    export = tracing.Export()
+    export = traces.Export()
     stack.push_async_callback(export.stop, settings.shutdown_grace_seconds)
-    return (tracing.SpanObserver(export.tracer),)
+    return (traces.SpanObserver(export.tracer),)
 
 
 async def _start_evaluator(
@@ -150,7 +174,7 @@ async def _start_evaluator(
 
 
 def _cluster(observe: facts.Observer) -> Cluster:
-    from keda_gpu_scaler import kubernetes  # noqa: PLC0415 - it loads much that others need not
+    from keda_gpu_scaler.sources import kubernetes  # noqa: PLC0415 - it loads much that others need not
 
     return kubernetes.create(observe)
 

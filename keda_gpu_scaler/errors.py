@@ -12,7 +12,7 @@
         ├── SourceRefusedError      an HTTP or API error, in the server's own words
         └── SourceMalformedError    an answer of the wrong shape, partial, or too large
 
-`service/status.py` holds the one ladder from here to gRPC status codes. Every message is written
+`service/interceptor.py` has the one ladder from here to gRPC statuses. Every message is written
 for the person who reads KEDA's log: it names what was wrong and never shows a secret or a stack.
 """
 

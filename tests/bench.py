@@ -4,10 +4,10 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from keda_gpu_scaler import facts
-from keda_gpu_scaler.decision import Decision
-from keda_gpu_scaler.evaluator import Evaluator
-from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
 from tests.scripted import Clock, ScriptedAlerts, ScriptedCluster, ScriptedSource
 from tests.triggers import BERT, spec
 from tests.worlds import STEP, WorldPod

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import NameOID
 
-from keda_gpu_scaler.certificates.pem import Key
+from keda_gpu_scaler.transport.certificates import Key
 
 HOST = "localhost"
 DAY = timedelta(days=1)

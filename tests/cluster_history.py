@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal
 from tests import kube_state
 from tests.clusters import Cluster, Copy, Gpu, Node, Owner, Pod
 from tests.kube_state import KubePod, Listed

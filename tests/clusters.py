@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from keda_gpu_scaler.spec import Signal
-from keda_gpu_scaler.workload import Kind
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import Signal
 from tests import pod_forms
 from tests.pages import PAGES, Load, Page
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from keda_gpu_scaler.observation import Need, Observation
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.observation import Observation
+from keda_gpu_scaler.spec.spec import Signal
 
 PAGES = Path(__file__).parent / "data" / "exporters"
 EXPORTER_POD = {"namespace": "gpu-operator", "pod": "exporter-x", "container": "exporter"}

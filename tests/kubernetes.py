@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keda_gpu_scaler.simulator import server
+from keda_gpu_scaler.simulator import web
 
 TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing but the server below
 
@@ -109,9 +109,9 @@ def _namespace(item: dict[str, object]) -> object:
 async def serving(api: ApiServer) -> AsyncIterator[ApiServer]:
     """Serve on a free port, or on the one the server had before."""
     stop = asyncio.Event()
-    listener = server.bind("127.0.0.1", api.port)
+    listener = web.bind("127.0.0.1", api.port)
     api.port = listener.getsockname()[1]
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(server.serve(api.application(), listener, stop), name="api-server")
+        tasks.create_task(web.serve(api.application(), listener, stop), name="api-server")
         yield api
         stop.set()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal
 
 MIB = 1024 * 1024
 TOTAL_MIB = 16_000

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.spec import Signal
-from keda_gpu_scaler.workload import Kind
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import Signal
 from tests import naming
 from tests.clusters import (
     Cluster,

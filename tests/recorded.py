@@ -18,11 +18,11 @@ from typing import Any
 
 import httpx
 
-from keda_gpu_scaler import facts
-from keda_gpu_scaler.decision import Decision, State
-from keda_gpu_scaler.evaluator import Evaluator
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.telemetry import facts
 from tests import gpus, kube_state
 from tests.bench import landed
 from tests.gpus import Gpu, Up

@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evidence import Evidence
-from keda_gpu_scaler.observation import GpuReports, Need, Observation
-from keda_gpu_scaler.spec import PodSelector, ScaledObject
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.evidence import Evidence
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.workload import PodSelector
 from tests.worlds import STEP, World
 
 

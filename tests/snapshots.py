@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from keda_gpu_scaler.evidence import NamespaceEvidence, Readiness, Status
-from keda_gpu_scaler.snapshot import NEVER_SEEN, GpuSamples, NamespacePods, Pod, Snapshot
-from keda_gpu_scaler.spec import Owner
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, Readiness, Status
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, GpuSamples, NamespacePods, Pod, Snapshot
+from keda_gpu_scaler.spec.workload import Owner
 
 BERT_DEPLOYMENT = Owner("Deployment", "bert")
 NOW = 10_000.0

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from keda_gpu_scaler import activity
-from keda_gpu_scaler.activity import Activity
-from keda_gpu_scaler.snapshot import GpuSamples, Pod
-from keda_gpu_scaler.spec import TriggerSpec
+from keda_gpu_scaler.decision import activity
+from keda_gpu_scaler.decision.activity import Activity
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
+from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.snapshots import NOW, bert, said
 from tests.triggers import spec
 

@@ -21,7 +21,7 @@ from structlog.testing import LogCapture
 
 from keda_gpu_scaler import app, errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from keda_gpu_scaler.promql import Policy
+from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import Address, PrometheusSettings, ScrapeSettings, Settings
 from tests import api_server, certificates
 from tests.api_server import ApiServer

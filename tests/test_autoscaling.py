@@ -6,28 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import autoscaling
+from keda_gpu_scaler.autoscaling import rules
 
-AVERAGE_VALUE = autoscaling.MetricType.AVERAGE_VALUE
-VALUE = autoscaling.MetricType.VALUE
+AVERAGE_VALUE = rules.MetricType.AVERAGE_VALUE
+VALUE = rules.MetricType.VALUE
 
 
 def metric(
-    value: float | None, target: float = 70, kind: autoscaling.MetricType = AVERAGE_VALUE
-) -> autoscaling.Metric:
-    return autoscaling.Metric(value=value, target=target, metric_type=kind)
+    value: float | None, target: float = 70, kind: rules.MetricType = AVERAGE_VALUE
+) -> rules.Metric:
+    return rules.Metric(value=value, target=target, metric_type=kind)
 
 
 def proposed(value: float, target: float, replicas: int) -> int:
-    step = autoscaling.recommend([metric(value, target)], autoscaling.Scale.steady(replicas))
+    step = rules.recommend([metric(value, target)], rules.Scale.steady(replicas))
     assert step is not None
     return step.replicas
 
 
-def synced(
-    hpa: autoscaling.Hpa, now: float, replicas: int, *metrics: autoscaling.Metric
-) -> autoscaling.Step:
-    return hpa.sync(now, autoscaling.Scale.steady(replicas), metrics)
+def synced(hpa: rules.Hpa, now: float, replicas: int, *metrics: rules.Metric) -> rules.Step:
+    return hpa.sync(now, rules.Scale.steady(replicas), metrics)
 
 
 @pytest.mark.parametrize(
@@ -40,12 +38,12 @@ def synced(
     ],
 )
 def test_every_pod_at_90_over_70_gives_the_documented_replicas(
-    aggregation: str, kind: autoscaling.MetricType, expected: tuple[int, int, int]
+    aggregation: str, kind: rules.MetricType, expected: tuple[int, int, int]
 ) -> None:
     found = []
     for replicas in (1, 2, 5):
         value = 90 * replicas if aggregation == "sum" else 90
-        step = autoscaling.recommend([metric(value, kind=kind)], autoscaling.Scale.steady(replicas))
+        step = rules.recommend([metric(value, kind=kind)], rules.Scale.steady(replicas))
         found.append(step.replicas if step else None)
     assert tuple(found) == expected
 
@@ -71,8 +69,8 @@ def test_average_value_follows_the_tolerance(
 
 
 def test_average_value_without_any_created_pod_divides_by_the_target() -> None:
-    scale = autoscaling.Scale(spec=1, status=0, ready=0)
-    assert autoscaling.recommend([metric(140)], scale) == (
+    scale = rules.Scale(spec=1, status=0, ready=0)
+    assert rules.recommend([metric(140)], scale) == (
         2,
         "140 over a target of 70 per replica asks for 2",
     )
@@ -81,21 +79,15 @@ def test_average_value_without_any_created_pod_divides_by_the_target() -> None:
 @pytest.mark.parametrize(
     ("value", "scale", "expected"),
     [
-        pytest.param(
-            77, autoscaling.Scale(spec=5, status=5, ready=1), 5, id="tolerated keeps spec"
-        ),
-        pytest.param(
-            90, autoscaling.Scale(spec=5, status=5, ready=3), 4, id="only Ready pods count"
-        ),
-        pytest.param(
-            90, autoscaling.Scale(spec=5, status=0, ready=0), None, id="no pods is an error"
-        ),
+        pytest.param(77, rules.Scale(spec=5, status=5, ready=1), 5, id="tolerated keeps spec"),
+        pytest.param(90, rules.Scale(spec=5, status=5, ready=3), 4, id="only Ready pods count"),
+        pytest.param(90, rules.Scale(spec=5, status=0, ready=0), None, id="no pods is an error"),
     ],
 )
 def test_value_multiplies_the_ready_pods(
-    value: float, scale: autoscaling.Scale, expected: int | None
+    value: float, scale: rules.Scale, expected: int | None
 ) -> None:
-    step = autoscaling.recommend([metric(value, kind=VALUE)], scale)
+    step = rules.recommend([metric(value, kind=VALUE)], scale)
     assert (step and step.replicas) == expected
 
 
@@ -112,7 +104,7 @@ def test_value_multiplies_the_ready_pods(
 )
 def test_several_metrics(values: tuple[float | None, ...], expected: int | None) -> None:
     metrics = [metric(value) for value in values]
-    step = autoscaling.recommend(metrics, autoscaling.Scale.steady(3))
+    step = rules.recommend(metrics, rules.Scale.steady(3))
     assert (step and step.replicas) == expected
 
 
@@ -128,20 +120,20 @@ def test_several_metrics(values: tuple[float | None, ...], expected: int | None)
     ],
 )
 def test_numbers_travel_as_thousandths(value: float, expected: int) -> None:
-    assert autoscaling.milli(value) == expected
+    assert rules.milli(value) == expected
 
 
 def test_a_target_that_rounds_to_zero_decides_nothing() -> None:
-    assert autoscaling.recommend([metric(1, target=0.0001)], autoscaling.Scale.steady(3)) is None
+    assert rules.recommend([metric(1, target=0.0001)], rules.Scale.steady(3)) is None
 
 
 def test_a_sync_without_a_value_holds_the_replicas() -> None:
-    step = synced(autoscaling.Hpa(), 0, 5, metric(None))
+    step = synced(rules.Hpa(), 0, 5, metric(None))
     assert step == (5, "held: a metric has no value")
 
 
 def test_the_hpa_rests_at_zero() -> None:
-    assert synced(autoscaling.Hpa(), 0, 0, metric(700)).replicas == 0
+    assert synced(rules.Hpa(), 0, 0, metric(700)).replicas == 0
 
 
 @pytest.mark.parametrize(
@@ -151,7 +143,7 @@ def test_the_hpa_rests_at_zero() -> None:
 def test_replicas_outside_the_bounds_are_brought_back_without_a_metric(
     replicas: int, expected: int
 ) -> None:
-    hpa = autoscaling.Hpa(minimum=3, maximum=20)
+    hpa = rules.Hpa(minimum=3, maximum=20)
     assert synced(hpa, 0, replicas, metric(None)).replicas == expected
 
 
@@ -165,19 +157,19 @@ def test_replicas_outside_the_bounds_are_brought_back_without_a_metric(
     ],
 )
 def test_one_sync_scales_out_at_most_to_the_limit(replicas: int, expected: int) -> None:
-    step = synced(autoscaling.Hpa(maximum=20), 0, replicas, metric(7000))
+    step = synced(rules.Hpa(maximum=20), 0, replicas, metric(7000))
     assert step.replicas == expected
     assert "limited" in step.reason
 
 
 def test_an_idle_workload_falls_to_one_and_not_to_zero() -> None:
-    hpa = autoscaling.Hpa(stabilization_seconds=0)
+    hpa = rules.Hpa(stabilization_seconds=0)
     synced(hpa, 0, 4, metric(0))
     assert synced(hpa, 15, 4, metric(0)).replicas == 1
 
 
 def test_scale_in_waits_until_the_highest_recommendation_has_left_the_window() -> None:
-    hpa = autoscaling.Hpa()
+    hpa = rules.Hpa()
     assert synced(hpa, 0, 7, metric(490)).replicas == 7
     stabilised = synced(hpa, 300, 7, metric(70))
     assert stabilised.replicas == 7
@@ -186,12 +178,12 @@ def test_scale_in_waits_until_the_highest_recommendation_has_left_the_window() -
 
 
 def test_the_size_at_the_first_sync_is_remembered_as_a_recommendation() -> None:
-    hpa = autoscaling.Hpa()
+    hpa = rules.Hpa()
     assert synced(hpa, 0, 9, metric(70)).replicas == 9
 
 
 def test_a_sync_that_fails_leaves_no_recommendation() -> None:
-    hpa = autoscaling.Hpa()
+    hpa = rules.Hpa()
     synced(hpa, 0, 7, metric(490))
     for now in range(15, 400, 15):
         synced(hpa, now, 7, metric(None))
@@ -199,16 +191,16 @@ def test_a_sync_that_fails_leaves_no_recommendation() -> None:
 
 
 def test_an_active_trigger_wakes_at_once() -> None:
-    assert autoscaling.Keda().poll(0, 0, [False, True]).replicas == 1
-    assert autoscaling.Keda(minimum=3).poll(0, 0, [True]).replicas == 3
+    assert rules.Keda().poll(0, 0, [False, True]).replicas == 1
+    assert rules.Keda(minimum=3).poll(0, 0, [True]).replicas == 3
 
 
 def test_a_wake_up_succeeds_beside_a_failed_trigger() -> None:
-    assert autoscaling.Keda().poll(0, 0, [None, True]).replicas == 1
+    assert rules.Keda().poll(0, 0, [None, True]).replicas == 1
 
 
 def test_zero_comes_after_the_cooldown_since_the_last_active_poll() -> None:
-    keda = autoscaling.Keda()
+    keda = rules.Keda()
     keda.poll(0, 4, [True])
     keda.poll(30, 4, [True])
     assert keda.poll(330, 4, [False]).replicas == 4
@@ -216,40 +208,40 @@ def test_zero_comes_after_the_cooldown_since_the_last_active_poll() -> None:
 
 
 def test_the_wake_up_itself_counts_as_active() -> None:
-    keda = autoscaling.Keda()
+    keda = rules.Keda()
     keda.poll(1000, 0, [True])
     assert keda.poll(1030, 1, [False]) == (1, "inactive: the cooldown ends in 270 s")
 
 
 def test_a_workload_never_active_waits_for_the_initial_cooldown() -> None:
-    keda = autoscaling.Keda(initial_cooldown_seconds=60, created_at=100)
+    keda = rules.Keda(initial_cooldown_seconds=60, created_at=100)
     assert keda.poll(160, 2, [False]).replicas == 2
     assert keda.poll(161, 2, [False]).replicas == 0
 
 
 def test_an_error_never_scales_in() -> None:
-    keda = autoscaling.Keda()
+    keda = rules.Keda()
     assert keda.poll(10_000, 4, [False, None]) == (4, "a trigger failed: nothing is changed")
 
 
 def test_an_active_poll_with_an_error_does_not_renew_the_cooldown() -> None:
-    keda = autoscaling.Keda(last_active=0)
+    keda = rules.Keda(last_active=0)
     assert keda.poll(300, 4, [True, None]).replicas == 4
     assert keda.poll(301, 4, [False]).replicas == 0
 
 
 def test_a_minimum_above_zero_leaves_the_scale_in_to_the_hpa() -> None:
-    keda = autoscaling.Keda(minimum=2)
+    keda = rules.Keda(minimum=2)
     assert keda.poll(10_000, 5, [False]).replicas == 5
     assert keda.poll(10_000, 1, [False]).replicas == 2
 
 
 def test_zero_replicas_stay_while_nothing_is_active() -> None:
-    assert autoscaling.Keda().poll(10_000, 0, [False]) == (0, "inactive: nothing to do")
+    assert rules.Keda().poll(10_000, 0, [False]) == (0, "inactive: nothing to do")
 
 
 def test_idle_replicas_are_left_and_reached_like_zero() -> None:
-    keda = autoscaling.Keda(minimum=3, idle=0)
+    keda = rules.Keda(minimum=3, idle=0)
     assert keda.poll(0, 2, [True]).replicas == 3
     assert keda.poll(301, 3, [False]).replicas == 0
     assert keda.poll(302, 0, [False]).replicas == 0
@@ -265,7 +257,7 @@ def test_the_default_arithmetic_is_on_target_or_the_exact_quotient(
     load: float, target: float, replicas: int
 ) -> None:
     found = proposed(load, target, replicas)
-    value, goal = autoscaling.milli(load), autoscaling.milli(target)
+    value, goal = rules.milli(load), rules.milli(target)
     assert found in {replicas, -(-value // goal)}
 
 
@@ -288,12 +280,12 @@ def test_a_sync_stays_within_the_bounds_and_the_limit(
     replicas: int, maximum: int, minimum: int, values: list[float | None]
 ) -> None:
     minimum = min(minimum, maximum)
-    hpa = autoscaling.Hpa(minimum=minimum, maximum=maximum)
+    hpa = rules.Hpa(minimum=minimum, maximum=maximum)
     for count, value in enumerate(values):
         before = replicas
         replicas = synced(hpa, 15 * count, replicas, metric(value)).replicas
         assert max(1, minimum) <= replicas <= maximum
-        assert replicas <= max(autoscaling.scale_up_limit(before), minimum)
+        assert replicas <= max(rules.scale_up_limit(before), minimum)
 
 
 @given(
@@ -303,7 +295,7 @@ def test_a_sync_stays_within_the_bounds_and_the_limit(
 def test_no_replica_is_given_back_while_the_window_remembers_it(
     first: int, values: list[float | None]
 ) -> None:
-    hpa = autoscaling.Hpa(maximum=10_000_000)
+    hpa = rules.Hpa(maximum=10_000_000)
     replicas = first
     for count, value in enumerate(values[:20]):
         after = synced(hpa, 15 * count, replicas, metric(value)).replicas
@@ -318,7 +310,7 @@ def test_no_replica_is_given_back_while_the_window_remembers_it(
 def test_keda_only_falls_on_a_poll_without_errors_after_a_quiet_cooldown(
     minimum: int, polls: list[list[bool | None]]
 ) -> None:
-    keda = autoscaling.Keda(minimum=minimum)
+    keda = rules.Keda(minimum=minimum)
     replicas, last_active = minimum, -math.inf
     for count, triggers in enumerate(polls):
         now = 30.0 * count

@@ -10,8 +10,8 @@ import pytest
 from benchmarks import counters, evidence, ghz, processes, schedule, streams, waking, world
 from benchmarks.streams import Stream
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.observation import Observation
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.snapshot.observation import Observation
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.triggers import access
 
 

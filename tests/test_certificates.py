@@ -12,10 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import errors, facts
-from keda_gpu_scaler.certificates import CertificateFiles, Server, judge, read
-from keda_gpu_scaler.certificates import chain as certificates_in
-from keda_gpu_scaler.certificates.pem import Key
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.service.certificates import CertificateFiles
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.certificates import Key, Server, judge, read_pem
+from keda_gpu_scaler.transport.certificates import chain as certificates_in
 from tests.certificates import (
     DAY,
     HOST,
@@ -208,7 +209,7 @@ def test_a_bundle_that_is_cut_off_within_a_certificate_changes_nothing(
 def test_a_bundle_may_hold_other_things(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "ca.crt"
     file.write_bytes(content)
-    assert len(certificates_in(read(file))) == 2
+    assert len(certificates_in(read_pem(file))) == 2
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def test_a_certificate_that_would_be_left_out_is_refused(tmp_path: Path, content
     file = tmp_path / "ca.crt"
     file.write_bytes(content)
     with pytest.raises(ValueError, match="a PEM file with certificates"):
-        certificates_in(read(file))
+        certificates_in(read_pem(file))
 
 
 @given(cut=st.data())
@@ -267,7 +268,7 @@ def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> N
     file = tmp_path / "tls.crt"
     file.write_bytes(chain(own) + chain(between))
     pair = write(tmp_path, own, "own")
-    assert judge(read(file), read(pair.key)).expires_at == soon.timestamp()
+    assert judge(read_pem(file), read_pem(pair.key)).expires_at == soon.timestamp()
 
 
 def test_one_file_can_hold_the_certificate_and_its_key(tmp_path: Path) -> None:

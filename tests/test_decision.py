@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import decision
-from keda_gpu_scaler.decision import Context, Decision, State
-from keda_gpu_scaler.evidence import NamespaceEvidence
-from keda_gpu_scaler.selection import Selected
-from keda_gpu_scaler.snapshot import Pod
-from keda_gpu_scaler.spec import TriggerSpec
+from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Selected
 from tests.snapshots import NOW, bert, pod, said, snapshot, unseen
 from tests.triggers import spec
 
@@ -37,7 +36,7 @@ def _decide(
         *pods, absence_known=absence_known, complete=complete, evidence=shown["evidence"]
     )
     seen = replace(seen, strangers=shown["strangers"] or 0)
-    return decision.decide(trigger or spec(), seen, context)
+    return decide(trigger or spec(), seen, context)
 
 
 def _busy(count: int, value: float = 90) -> list[Pod]:

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import demands, facts
-from keda_gpu_scaler.demand import Demand, Pace
-from keda_gpu_scaler.demands import Demands
-from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.evaluator import demand_cache
+from keda_gpu_scaler.evaluator.demand_cache import Demands
+from keda_gpu_scaler.spec.demand import Demand, Pace
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
 from tests.clocks import at_once
 from tests.scripted import REFUSED, Clock, ScriptedSource
 from tests.triggers import BERT, demanding, spec
@@ -264,7 +265,7 @@ async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() 
 
 async def test_more_expressions_than_a_source_takes_silence_none_of_those_there_are() -> None:
     bench = Bench()
-    texts = _texts(demands.QUESTIONS_PER_SOURCE)
+    texts = _texts(demand_cache.QUESTIONS_PER_SOURCE)
     bench.source.numbers[texts[0]] = 1.0
     for text in texts:
         await bench.ask(demanding(text), patience=0)
@@ -302,7 +303,7 @@ async def test_what_waits_for_its_turn_and_nobody_wants_any_more_is_never_asked(
     for text in ("first", "second"):
         await bench.ask(demanding(text))
     (waiting,) = bench.flights
-    bench.clock.seconds += demands.FORGET_SECONDS + 1
+    bench.clock.seconds += demand_cache.FORGET_SECONDS + 1
     await bench.ask(patience=0)
     await at_once(asyncio.wait({waiting}))
     assert waiting.cancelled()

@@ -20,18 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from keda_gpu_scaler import autoscaling
-from keda_gpu_scaler.demo import (
-    answers,
-    children,
-    driver,
-    frames,
-    scenario,
-    screens,
-    server_log,
-)
+from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from keda_gpu_scaler.simulator import cluster, exposition, server, web
+from keda_gpu_scaler.simulator import cluster, exposition, web
+from keda_gpu_scaler.simulator.demo import answers, children, driver, scenario, screen
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "demo"]
 DEMO_SECONDS = 150
@@ -81,7 +73,7 @@ def test_all_phases_together_end_in_time() -> None:
 
 def test_every_time_is_thirty_times_faster_than_kedas_default() -> None:
     keda, hpa = scenario.keda(), scenario.hpa()
-    slow_keda, slow_hpa = autoscaling.Keda(), autoscaling.Hpa()
+    slow_keda, slow_hpa = rules.Keda(), rules.Hpa()
     assert scenario.POLL_TICKS * scenario.SYNC_SECONDS * scenario.SPEED == 30
     assert keda.cooldown_seconds * scenario.SPEED == slow_keda.cooldown_seconds
     assert scenario.SYNC_SECONDS * scenario.SPEED == 15
@@ -100,14 +92,14 @@ def test_the_summary_names_what_was_seen_and_what_was_expected() -> None:
 
 @pytest.mark.parametrize("scaled_object", ["demo/bert", "bert"])
 def test_the_words_of_the_newest_decision_are_kept(scaled_object: str) -> None:
-    words = server_log.Words()
+    words = children.Words()
     said = {"event": "decision.changed", "scaled_object": scaled_object, "namespace": "demo"}
     words.hear(json.dumps(said | {"state": "measured", "reason": "two pods at 60 %"}))
     words.hear(json.dumps(said | {"scaled_object": "other", "state": "empty", "reason": "none"}))
     words.hear(json.dumps(said | {"event": "decision.made", "state": "ended"}))
     words.hear("Traceback (most recent call last):")
     words.hear("[]")
-    assert words == server_log.Words("measured", "two pods at 60 %")
+    assert words == children.Words("measured", "two pods at 60 %")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +112,7 @@ def test_the_words_of_the_newest_decision_are_kept(scaled_object: str) -> None:
     ],
 )
 def test_the_port_is_read_from_the_line_that_says_so(line: str, port: int | None) -> None:
-    assert server_log.grpc_port(line) == port
+    assert children.grpc_port(line) == port
 
 
 @pytest.mark.parametrize(
@@ -128,24 +120,24 @@ def test_the_port_is_read_from_the_line_that_says_so(line: str, port: int | None
     [("listening on http://127.0.0.1:9", "http://127.0.0.1:9"), ("a warning", None)],
 )
 def test_the_simulators_address_is_read_from_its_line(line: str, url: str | None) -> None:
-    assert server_log.simulator_url(line) == url
+    assert children.simulator_url(line) == url
 
 
 # Frames
 
 
-def frame(**fields: object) -> frames.Frame:
+def frame(**fields: object) -> screen.Frame:
     known: dict[str, object] = {
         "seconds": 12.34,
         "progress": scenario.Progress(index=1),
         "offered": 430.0,
-        "answer": answers.Answer((autoscaling.Metric(value=427, target=70),), active=True),
-        "words": server_log.Words("measured", "7 pods at 61 %"),
+        "answer": answers.Answer((rules.Metric(value=427, target=70),), active=True),
+        "words": children.Words("measured", "7 pods at 61 %"),
         "replicas": 7,
         "sentence": "HPA: 427 over a target of 70 per replica asks for 7",
-        "history": frames.History([0, 430, 215], [0, 7, 7]),
+        "history": screen.History([0, 430, 215], [0, 7, 7]),
     }
-    return frames.Frame(**(known | fields))  # type: ignore[arg-type]  # a table of any fields
+    return screen.Frame(**(known | fields))  # type: ignore[arg-type]  # a table of any fields
 
 
 def printed(content: object, *, terminal: bool = True) -> str:
@@ -156,7 +148,7 @@ def printed(content: object, *, terminal: bool = True) -> str:
 
 
 def test_the_screen_shows_load_answer_state_reason_and_replicas() -> None:
-    shown = printed(frames.screen(frame()))
+    shown = printed(screen.screen(frame()))
     for text in (
         "load arrives: 430 % needs 7 replicas",
         "430 %  ▁█▅",
@@ -173,16 +165,16 @@ def test_what_is_not_known_is_shown_as_a_dash_and_an_error_as_the_reason() -> No
     unknown = frame(
         offered=None,
         answer=answers.Answer(error="UNAVAILABLE: source is down"),
-        words=server_log.Words(),
+        words=children.Words(),
     )
     assert (unknown.load, unknown.value, unknown.active) == ("-", "-", "-")
-    assert "UNAVAILABLE: source is down" in printed(frames.screen(unknown))
-    silent = printed(frames.screen(frame(words=server_log.Words())))
+    assert "UNAVAILABLE: source is down" in printed(screen.screen(unknown))
+    silent = printed(screen.screen(frame(words=children.Words())))
     assert re.search(r"reason +- ", silent)
 
 
 def test_a_line_tells_the_same_in_short() -> None:
-    assert frames.line(frame()) == (
+    assert screen.line(frame()) == (
         " 12.3 s  load arrives  load 430 %  value 427.0 active measured  "
         "replicas 7  HPA: 427 over a target of 70 per replica asks for 7  scaler: 7 pods at 61 %"
     )
@@ -190,14 +182,14 @@ def test_a_line_tells_the_same_in_short() -> None:
 
 @given(st.lists(st.floats(min_value=0, max_value=1e6), max_size=80))
 def test_a_sparkline_has_one_bar_per_value_and_the_highest_is_full(values: list[float]) -> None:
-    drawn = frames.sparkline(values)
+    drawn = screen.sparkline(values)
     assert len(drawn) == len(values)
     if any(value > 1e-3 for value in values):
         assert drawn[values.index(max(values))] == "█"
 
 
 def test_history_forgets_what_does_not_fit_the_screen() -> None:
-    history = frames.History()
+    history = screen.History()
     for count in range(100):
         history.add(count, count)
     assert history.loads == history.replicas == [float(count) for count in range(40, 100)]
@@ -205,7 +197,7 @@ def test_history_forgets_what_does_not_fit_the_screen() -> None:
 
 def test_outside_a_terminal_only_news_are_printed() -> None:
     console = Console(file=io.StringIO(), width=100)
-    with screens.opened(console) as show:
+    with screen.open_screen(console) as show:
         for replicas, seconds in itertools.product((1, 2), (1.0, 2.0, 3.0)):
             show(frame(replicas=replicas, seconds=seconds))
     assert isinstance(console.file, io.StringIO)
@@ -215,7 +207,7 @@ def test_outside_a_terminal_only_news_are_printed() -> None:
 
 def test_a_terminal_gets_a_live_screen() -> None:
     console = Console(file=io.StringIO(), width=100, force_terminal=True)
-    with screens.opened(console) as show:
+    with screen.open_screen(console) as show:
         show(frame())
     assert isinstance(console.file, io.StringIO)
     assert "keda-gpu-scaler demo, 12 s" in console.file.getvalue()
@@ -358,11 +350,11 @@ async def scene() -> AsyncIterator[Scene]:
     externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(servicer, grpc_server)
     port = grpc_server.add_insecure_port("127.0.0.1:0")
     await grpc_server.start()
-    listener = server.bind("127.0.0.1", 0)
+    listener = web.bind("127.0.0.1", 0)
     simulated = web.Api(cluster.Cluster(), exposition.Style(), asyncio.get_running_loop().time)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(server.serve(web.application(simulated), listener, stop))
+        tasks.create_task(web.serve(web.application(simulated), listener, stop))
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             yield Scene(servicer, channel, url)
         stop.set()
@@ -371,13 +363,13 @@ async def scene() -> AsyncIterator[Scene]:
 
 async def test_the_scaler_is_asked_for_spec_value_and_activity(scene: Scene) -> None:
     answer = await scene.scaler.ask()
-    assert answer == answers.Answer((autoscaling.Metric(value=150, target=70),), active=True)
+    assert answer == answers.Answer((rules.Metric(value=150, target=70),), active=True)
 
 
 async def test_the_rounded_fields_count_where_the_exact_ones_are_not_set(scene: Scene) -> None:
     scene.servicer.values = [externalscaler_pb2.MetricValue(metricValue=3)]
     scene.servicer.spec = externalscaler_pb2.MetricSpec(metricName="gpu", targetSize=2)
-    assert (await scene.scaler.ask()).metrics == (autoscaling.Metric(value=3, target=2),)
+    assert (await scene.scaler.ask()).metrics == (rules.Metric(value=3, target=2),)
 
 
 async def test_an_empty_list_is_a_metric_without_a_value(scene: Scene) -> None:
@@ -400,7 +392,7 @@ async def test_the_router_shows_the_load_that_was_applied(scene: Scene) -> None:
 
 
 async def test_a_simulator_that_is_gone_says_nothing() -> None:
-    with server.bind("127.0.0.1", 0) as unused:
+    with web.bind("127.0.0.1", 0) as unused:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
     async with httpx.AsyncClient(base_url=url) as client:
         exporter = answers.Exporter(client)
@@ -417,9 +409,9 @@ async def test_the_driver_wakes_scales_and_returns_to_zero(scene: Scene) -> None
         scenario.Phase("busy", 150, 0, 60),
         scenario.Phase("idle again", 0, 0, 60),
     ]
-    shown: list[frames.Frame] = []
+    shown: list[screen.Frame] = []
 
-    def show(frame: frames.Frame) -> None:
+    def show(frame: screen.Frame) -> None:
         scene.servicer.active = bool(frame.offered)
         shown.append(frame)
 
@@ -428,10 +420,10 @@ async def test_the_driver_wakes_scales_and_returns_to_zero(scene: Scene) -> None
         story = await driver.Driver(
             exporter=answers.Exporter(client),
             scaler=scene.scaler,
-            words=server_log.Words(),
+            words=children.Words(),
             show=show,
             progress=scenario.Progress(phases),
-            keda=autoscaling.Keda(cooldown_seconds=0),
+            keda=rules.Keda(cooldown_seconds=0),
         ).run()
     assert story.startswith("From 0 to 3 replicas and back to 0")
     assert (shown[0].replicas, shown[-1].replicas) == (0, 0)
@@ -445,10 +437,10 @@ async def test_the_driver_wakes_beside_a_failing_scaler_and_never_scales_in(scen
         played = driver.Driver(
             exporter=answers.Exporter(client),
             scaler=scene.scaler,
-            words=server_log.Words(),
+            words=children.Words(),
             show=lambda _: None,
             progress=scenario.Progress(phases),
-            keda=autoscaling.Keda(cooldown_seconds=0),
+            keda=rules.Keda(cooldown_seconds=0),
         )
         with pytest.raises(scenario.DemoError, match="needs 0 replicas; after 1 s there are 1"):
             await played.run()

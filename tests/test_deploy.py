@@ -2,7 +2,7 @@
 
 import yaml
 
-from keda_gpu_scaler.kubernetes import following
+from keda_gpu_scaler.sources.kubernetes import following
 from tests.test_docs import ROOT
 
 

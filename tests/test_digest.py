@@ -2,13 +2,15 @@
 
 import pytest
 
-from keda_gpu_scaler import digest
-from keda_gpu_scaler.evidence import Readiness, Status
-from keda_gpu_scaler.observation import Need, Observation
-from keda_gpu_scaler.presence import Ledger
-from keda_gpu_scaler.roster import Roster, Watch
-from keda_gpu_scaler.snapshot import NEVER_SEEN, Pod, Snapshot
-from keda_gpu_scaler.spec import Owner, Signal
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.build import build_snapshot
+from keda_gpu_scaler.snapshot.evidence import Readiness, Status
+from keda_gpu_scaler.snapshot.observation import Observation
+from keda_gpu_scaler.snapshot.pod_status import Roster, Watch
+from keda_gpu_scaler.snapshot.reported_pods import Ledger
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod, Snapshot
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.workload import Owner
 from tests.snapshots import BERT_DEPLOYMENT, COLLECTION, NOW, STEP, pod, said
 
 NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml", "web"}), 300.0, 120.0)
@@ -34,7 +36,7 @@ def _taken(
     observation = Observation(
         (NOW,), (), {}, absence_known=True, collection_seconds=COLLECTION, strangers=3
     )
-    return digest.snapshot(ledger, roster, observation, NEED, {"ml"}, STEP)
+    return build_snapshot(ledger, roster, observation, NEED, {"ml"}, STEP)
 
 
 def _found(shown: Pod | None, status: Status | None, **how: float | Watch) -> Pod | None:

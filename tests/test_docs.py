@@ -6,10 +6,13 @@ from pathlib import Path
 import trustme
 import yaml
 
-from keda_gpu_scaler import decision, profiles, settings, telemetry, trigger
-from keda_gpu_scaler.profiles import Profile
-from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.spec import ScaledObject, Signal
+from keda_gpu_scaler import settings, trigger
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.profiles import Profile
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec.spec import ScaledObject, Signal
+from keda_gpu_scaler.telemetry import metrics
 from tests.prometheus import KINDS
 from tests.triggers import access
 
@@ -46,7 +49,7 @@ def setting_rows() -> list[list[str]]:
 def metric_rows() -> list[list[str]]:
     return [
         [f"`{metric.name}`", metric.kind, ", ".join(metric.labels), metric.meaning]
-        for metric in telemetry.METRICS
+        for metric in metrics.METRICS
     ]
 
 
@@ -145,7 +148,7 @@ def test_the_page_on_servers_has_every_server_that_tests_run_on() -> None:
 
 def test_every_state_is_explained() -> None:
     page = (ROOT / "docs" / "states.md").read_text()
-    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= set(decision.State)
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= set(State)
 
 
 def test_every_example_is_in_the_readme() -> None:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli
-from keda_gpu_scaler.probe import words
+from keda_gpu_scaler.cli.probing import CLOSED_PLAINTEXT, CLOSED_TLS, MEANINGS, TOO_LATE
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def test_every_command_has_a_heading_of_its_own() -> None:
 
 def test_everything_that_a_probe_says_of_a_connection_is_explained() -> None:
     explained = re.findall(r"^\| ([^|]+) \|", PAGE, re.MULTILINE)
-    said = [*words.MEANINGS.values(), words.CLOSED_TLS, words.CLOSED_PLAINTEXT, words.TOO_LATE]
+    said = [*MEANINGS.values(), CLOSED_TLS, CLOSED_PLAINTEXT, TOO_LATE]
     assert set(said) <= set(explained)
 
 

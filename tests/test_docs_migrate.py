@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from keda_gpu_scaler import durations, trigger
-from keda_gpu_scaler.profiles import PROFILES
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.query.profiles import PROFILES
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.spec import Signal
 from tests.test_docs import ROOT
 
 GUIDES = sorted((ROOT / "docs" / "migrate").glob("*.md"))

@@ -4,8 +4,8 @@ from math import ceil
 
 import pytest
 
-from keda_gpu_scaler import autoscaling
-from keda_gpu_scaler.autoscaling import MetricType
+from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.autoscaling.rules import MetricType
 from tests.loops.test_climbing import CLIMBED_SECONDS
 from tests.loops.test_demand import WAITED_SECONDS
 from tests.test_docs import ROOT, section, table
@@ -17,8 +17,8 @@ MIGRATE = ROOT / "docs" / "migrate"
 
 def replicas(value: float, target: float, now: int, kind: MetricType) -> int:
     """Return how many replicas the HPA asks for."""
-    metric = autoscaling.Metric(value=value, target=target, metric_type=kind)
-    step = autoscaling.recommend([metric], autoscaling.Scale.steady(now))
+    metric = rules.Metric(value=value, target=target, metric_type=kind)
+    step = rules.recommend([metric], rules.Scale.steady(now))
     assert step is not None
     return step.replicas
 

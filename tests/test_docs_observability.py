@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from keda_gpu_scaler import telemetry
+from keda_gpu_scaler.telemetry import metrics
 from tests import test_alerts, test_dashboard, test_docs
 from tests.chart import charts, comments
 
@@ -61,7 +61,7 @@ def test_every_event_and_every_value_of_the_chart_it_names_exists() -> None:
 def test_every_metric_it_names_exists() -> None:
     named = set(re.findall(r"\bkeda_gpu_scaler_\w+", PAGE.read_text()))
     assert named
-    assert named <= {metric.name for metric in telemetry.METRICS}
+    assert named <= {metric.name for metric in metrics.METRICS}
 
 
 @pytest.mark.needs("helm")

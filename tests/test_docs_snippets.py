@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.test_docs import ROOT
 from tests.test_examples import is_ours
 from tests.triggers import access

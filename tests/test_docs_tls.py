@@ -10,8 +10,9 @@ import pytest
 import trustme
 import yaml
 
-from keda_gpu_scaler import facts, settings, trigger
-from keda_gpu_scaler.certificates import CertificateFiles
+from keda_gpu_scaler import settings, trigger
+from keda_gpu_scaler.service.certificates import CertificateFiles
+from keda_gpu_scaler.telemetry import facts
 from tests import programs
 from tests.certificates import write
 from tests.service.harness import QUIET, Script, serving

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from keda_gpu_scaler import durations, notifications, settings, trigger
-from keda_gpu_scaler.alerts import LIMIT, entry
-from keda_gpu_scaler.notifications import fields, grafana
-from keda_gpu_scaler.peers import peers
-from keda_gpu_scaler.spec import ScaledObject
-from keda_gpu_scaler.web import asking
+from keda_gpu_scaler import settings, trigger
+from keda_gpu_scaler.alerts import LIMIT
+from keda_gpu_scaler.alerts.notifications import OBJECT_LABELS, STATES, read_notification
+from keda_gpu_scaler.alerts.replicas import EXCHANGE_SECONDS, LOOKUP_SECONDS, REQUEST_SECONDS
+from keda_gpu_scaler.alerts.store import LATE_SECONDS
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.transport import authentication
 from tests.chart import charts
 from tests.notifications.messages import alert, group
 from tests.test_docs import ROOT
@@ -113,7 +115,7 @@ def test_alertmanager_shows_the_token_of_the_secret_that_is_made() -> None:
 def test_the_rule_names_its_object_and_is_routed_to_the_receiver() -> None:
     (rule,) = block("groups")["groups"][0]["rules"]
     labels = {"alertname": rule["alert"], **rule["labels"]}
-    (notice,) = notifications.read(group(alert(labels=labels)), None).notices
+    (notice,) = read_notification(group(alert(labels=labels)), None).notices
     assert notice.key.scaled_object == ScaledObject("inference", "bert")
 
     configured = block("receivers")
@@ -133,7 +135,7 @@ def test_the_route_repeats_itself_within_the_lifetime_of_an_alert() -> None:
 
 def test_what_the_route_says_next_of_an_alert_is_not_taken_for_a_late_message() -> None:
     (route,) = block("receivers")["route"]["routes"]
-    assert durations.parse(route["group_interval"]) > entry.LATE_SECONDS
+    assert durations.parse(route["group_interval"]) > LATE_SECONDS
 
 
 def test_the_scaled_object_is_the_one_of_the_rule_and_says_nothing_of_alerts() -> None:
@@ -148,22 +150,22 @@ def test_the_scaled_object_is_the_one_of_the_rule_and_says_nothing_of_alerts() -
 
 def test_every_state_of_a_dashboard_is_on_the_page() -> None:
     table = PAGE.partition("| state |")[2].partition("\n\n")[0]
-    assert set(re.findall(r"`(\w+)`", table)) == set(grafana.STATES)
+    assert set(re.findall(r"`(\w+)`", table)) == set(STATES)
 
 
 def test_every_label_for_the_object_is_on_the_page() -> None:
     table = PAGE.partition("| label |")[2].partition("\n\n")[0]
-    assert set(re.findall(r"`(\w+)`", table)) == {"namespace", *fields.OBJECT_LABELS}
+    assert set(re.findall(r"`(\w+)`", table)) == {"namespace", *OBJECT_LABELS}
 
 
 def test_the_numbers_on_the_page_are_those_of_the_code() -> None:
-    round_seconds = peers.LOOKUP_SECONDS + peers.REQUEST_SECONDS
+    round_seconds = LOOKUP_SECONDS + REQUEST_SECONDS
     assert f"within {_word(2 * round_seconds)} seconds" in PAGE
-    assert f"ask each other every {peers.EXCHANGE_SECONDS:g} seconds" in PAGE
-    assert f"more than {_word(entry.LATE_SECONDS)} seconds after" in PAGE
+    assert f"ask each other every {EXCHANGE_SECONDS:g} seconds" in PAGE
+    assert f"more than {_word(LATE_SECONDS)} seconds after" in PAGE
     assert f"knows {_word(LIMIT)} alerts at most" in " ".join(PAGE.split())
-    assert f"takes longer than {asking.BODY_SECONDS:g} s, is larger than 1 MiB" in PAGE
-    assert asking.BODY_BYTES == 2**20
+    assert f"takes longer than {authentication.BODY_SECONDS:g} s, is larger than 1 MiB" in PAGE
+    assert authentication.BODY_BYTES == 2**20
     assert (
         f"The default of {_word(settings.WebhookSettings().lifetime_seconds / 3600)} hours" in PAGE
     )

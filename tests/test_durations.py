@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import durations
+from keda_gpu_scaler.spec import durations
 
 
 @pytest.mark.parametrize(

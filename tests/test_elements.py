@@ -5,10 +5,12 @@ from collections.abc import Mapping
 import promql_parser
 import pytest
 
-from keda_gpu_scaler import elements, promql
-from keda_gpu_scaler.observation import Row, Target
-from keda_gpu_scaler.own_query import OwnQuery
-from keda_gpu_scaler.promql import Policy
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.own_query import element_ages_text, element_targets_text, elements_text
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.snapshot.observation import Row, Target
+from keda_gpu_scaler.sources.prometheus import own_queries
+from keda_gpu_scaler.spec.spec import OwnQuery
 
 POD = {"namespace": "ml", "pod": "bert-0"}
 
@@ -22,20 +24,20 @@ def row(labels: Mapping[str, str], *values: float) -> Row:
 
 
 def test_points_are_asked_for_over_the_whole_span() -> None:
-    text = elements.snapshot(own("load # a comment"), 240, 15)
+    text = elements_text(own("load # a comment"), 240, 15)
     assert text == "(load # a comment\n)[4m:15s]"
     promql_parser.parse(text)
 
 
 def test_the_health_of_the_targets_is_asked_for_over_the_same_span() -> None:
-    text = elements.targets(["b", "a"], 240, 15)
+    text = element_targets_text(["b", "a"], 240, 15)
     assert text.endswith("[4m:15s]")
     assert 'job=~"a|b"' in text
     promql_parser.parse(text)
 
 
 def test_ages_are_those_of_the_samples_and_not_of_the_result() -> None:
-    text = elements.ages(own("avg_over_time(load[10m]) / on (pod) limit"), 15)
+    text = element_ages_text(own("avg_over_time(load[10m]) / on (pod) limit"), 15)
     assert 'max_over_time(timestamp({__name__="load"})[10m15s:15s])' in text
     assert ' (timestamp({__name__="limit"}))' in text
     assert text.endswith("> 60")
@@ -45,22 +47,22 @@ def test_ages_are_those_of_the_samples_and_not_of_the_result() -> None:
 def test_a_pod_is_as_old_as_the_oldest_of_what_its_number_is_made_of() -> None:
     other = {"exported_namespace": "ml", "exported_pod": "bert-1", "namespace": "gpu", "pod": "x"}
     rows = [row(POD, 90), row(POD, 300), row(POD, 120), row(other, 70)]
-    assert elements.oldest(rows, []) == {("ml", "bert-0"): 300, ("ml", "bert-1"): 70}
+    assert own_queries.oldest_age(rows, []) == {("ml", "bert-0"): 300, ("ml", "bert-1"): 70}
 
 
 def test_what_names_no_pod_is_as_old_for_everybody() -> None:
     rows = [row(POD, 90), row({"origin": "1"}, 200)]
     shown = [("ml", "bert-0"), ("ml", "bert-1")]
-    assert elements.oldest(rows, shown) == {("ml", "bert-0"): 200, ("ml", "bert-1"): 200}
+    assert own_queries.oldest_age(rows, shown) == {("ml", "bert-0"): 200, ("ml", "bert-1"): 200}
 
 
 def test_nothing_is_old_where_nothing_is_said() -> None:
-    assert elements.oldest([], [("ml", "bert-0")]) == {}
+    assert own_queries.oldest_age([], [("ml", "bert-0")]) == {}
 
 
 def test_an_element_is_a_gpu_of_the_pod_it_names() -> None:
     labels = POD | {"job": "vllm", "instance": "10.0.0.1:8000", "engine": "0"}
-    ((one,), refused, strangers) = elements.series([row(labels, 20, 30)], {"ml"})
+    ((one,), refused, strangers) = own_queries.element_series([row(labels, 20, 30)], {"ml"})
     assert (one.namespace, one.pod, one.target) == ("ml", "bert-0", Target("vllm", "10.0.0.1:8000"))
     assert one.present == one.times == (15.0, 30.0)
     assert one.values == (20.0, 30.0)
@@ -70,19 +72,21 @@ def test_an_element_is_a_gpu_of_the_pod_it_names() -> None:
 
 def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry() -> None:
     rows = [row(POD | {"engine": number}, 20) for number in "01"]
-    first, second = elements.series(rows, {"ml"})[0]
+    first, second = own_queries.element_series(rows, {"ml"})[0]
     assert first.gpu != second.gpu
 
 
 def test_an_element_that_names_its_board_can_be_looked_for() -> None:
-    ((one,), *_) = elements.series([row(POD | {"UUID": "GPU-1", "gpu": "0"}, 20)], {"ml"})
+    ((one,), *_) = own_queries.element_series(
+        [row(POD | {"UUID": "GPU-1", "gpu": "0"}, 20)], {"ml"}
+    )
     assert one.gpu == "GPU-1/UUID=GPU-1,gpu=0"
 
 
 def test_the_pod_itself_does_not_tell_its_gpus_apart() -> None:
     exported = {"exported_namespace": "ml", "exported_pod": "bert-0", "namespace": "gpu"}
     moved = [row(exported | {"pod": name}, 20) for name in ("exporter-a", "exporter-b")]
-    first, second = elements.series(moved, {"ml"})[0]
+    first, second = own_queries.element_series(moved, {"ml"})[0]
     assert first.gpu == second.gpu
 
 
@@ -99,7 +103,7 @@ def test_the_pod_itself_does_not_tell_its_gpus_apart() -> None:
 def test_an_element_that_names_no_pod_of_the_namespace_counts_for_nobody(
     labels: dict[str, str],
 ) -> None:
-    assert elements.series([row(labels, 90)], {"ml"}) == ((), 0, 1)
+    assert own_queries.element_series([row(labels, 90)], {"ml"}) == ((), 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -117,5 +121,5 @@ def test_an_element_that_names_no_pod_of_the_namespace_counts_for_nobody(
     ],
 )
 def test_a_number_that_is_none_is_refused_and_still_shows_the_pod(value: float) -> None:
-    ((one,), refused, _) = elements.series([row(POD, 20, value)], {"ml"})
+    ((one,), refused, _) = own_queries.element_series([row(POD, 20, value)], {"ml"})
     assert (one.present, one.times, refused) == ((15.0, 30.0), (15.0,), 1)

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors, facts, trigger
-from keda_gpu_scaler.decision import State
-from keda_gpu_scaler.evaluator import Evaluator
-from keda_gpu_scaler.evidence import Basis, Evidence, Statement
-from keda_gpu_scaler.kinds import Kind
-from keda_gpu_scaler.observation import GpuReports, Target
-from keda_gpu_scaler.spec import Owner, ScaledObject, TriggerSpec
-from keda_gpu_scaler.workload import Workload
+from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, Statement
+from keda_gpu_scaler.snapshot.observation import GpuReports, Target
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner, Workload
+from keda_gpu_scaler.telemetry import facts
 from tests.bench import PODS, Bench
 from tests.clocks import at_once
 from tests.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import facts
-from keda_gpu_scaler.decision import State
-from keda_gpu_scaler.demand import Demand
-from keda_gpu_scaler.evidence import Basis, Evidence, Statement
-from keda_gpu_scaler.kinds import Kind
-from keda_gpu_scaler.observation import Target
-from keda_gpu_scaler.spec import Owner, ScaleTarget, TriggerSpec
-from keda_gpu_scaler.workload import Workload
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, Statement
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner, ScaleTarget, Workload
+from keda_gpu_scaler.telemetry import facts
 from tests.bench import PODS, Bench
 from tests.clocks import at_once
 from tests.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource

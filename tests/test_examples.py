@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from keda_gpu_scaler import spec, trigger
-from keda_gpu_scaler.promql import Policy
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from tests.triggers import access
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "scaledobjects").glob("*.yaml"))
@@ -37,8 +38,8 @@ def ours(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def parsed(
     document: dict[str, Any], metadata: dict[str, str], policy: Policy = Policy.NAMESPACED
-) -> spec.TriggerSpec:
-    named = spec.ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
+) -> TriggerSpec:
+    named = ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
     return trigger.parse(named, metadata, access(own_promql=policy))
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from keda_gpu_scaler import explained, profiles, trigger
-from keda_gpu_scaler.spec import ScaledObject
-from keda_gpu_scaler.workload import Kind
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.test_query import selectors
 from tests.triggers import access, spec
 
@@ -20,7 +22,7 @@ def test_the_pages_example_is_the_text() -> None:
     written = re.search(r"```promql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     bert = ScaledObject("inference", "bert")
     keys = {"workload": "bert", "threshold": "70", "profile": "dcgm-exported", "window": "1m"}
-    text = explained.promql(trigger.parse(bert, keys, access()))
+    text = explained_promql(trigger.parse(bert, keys, access()))
 
     assert written is not None
     assert re.sub(r"\s", "", written[1]) == re.sub(r"\s", "", text)
@@ -32,7 +34,7 @@ def test_every_text_is_promql_and_confined_to_the_namespace(subtests: pytest.Sub
         keys = {"workload": f"{kind}/a.b", "signal": signal, "profile": profile}
         given = spec(**keys, activationThreshold="5")
         with subtests.test(f"{kind} {profile} {signal}"):
-            for one in selectors(explained.promql(given, profiles.DETECTED, owned=True)):
+            for one in selectors(explained_promql(given, profiles.DETECTED, owned=True)):
                 places = [
                     each for each in one.matchers.matchers if "namespace" in each.name.lower()
                 ]
@@ -56,14 +58,14 @@ def test_every_text_is_promql_and_confined_to_the_namespace(subtests: pytest.Sub
     ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
 )
 def test_the_text_follows_the_triggers_keys(keys: dict[str, str], parts: tuple[str, ...]) -> None:
-    text = explained.promql(spec(**keys))
+    text = explained_promql(spec(**keys))
 
     assert all(part in text for part in parts)
 
 
 def test_the_usual_window_is_shorter_for_averages_and_the_step_is_the_sources() -> None:
-    assert ")[1m:15s]" in explained.promql(spec(), averaged=True)
-    assert ")[2m:30s]" in explained.promql(spec(), step_seconds=30)
+    assert ")[1m:15s]" in explained_promql(spec(), averaged=True)
+    assert ")[2m:30s]" in explained_promql(spec(), step_seconds=30)
 
 
 @pytest.mark.parametrize(
@@ -92,18 +94,18 @@ def test_the_usual_window_is_shorter_for_averages_and_the_step_is_the_sources() 
     ],
 )
 def test_owners_decide_where_they_are_known(workload: str, owners: str) -> None:
-    assert owners in explained.promql(spec(workload=workload), owned=True)
-    assert "kube_" not in explained.promql(spec(workload=workload))
+    assert owners in explained_promql(spec(workload=workload), owned=True)
+    assert "kube_" not in explained_promql(spec(workload=workload))
 
 
 @pytest.mark.parametrize("keys", [{"workload": "isvc/b"}, {"podPattern": "b-.*"}])
 def test_only_names_can_tell_where_nobody_owns(keys: dict[str, str]) -> None:
-    assert "kube_" not in explained.promql(spec(**keys), owned=True)
+    assert "kube_" not in explained_promql(spec(**keys), owned=True)
 
 
 def test_an_exporter_is_read_only_where_none_before_it_shows_the_pod() -> None:
-    alone = explained.promql(spec())
-    beside = explained.promql(spec(), {"hami", "amd"})
+    alone = explained_promql(spec())
+    beside = explained_promql(spec(), {"hami", "amd"})
 
     assert " or on (pod) max by (pod, gpu) (" not in alone
     first, *others = beside.split(" or on (pod) max by (pod, gpu) (")

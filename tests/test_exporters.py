@@ -2,11 +2,11 @@
 
 import pytest
 
-from keda_gpu_scaler import profiles
-from keda_gpu_scaler.observation import GpuReports, Target
-from keda_gpu_scaler.sources import exposition
-from keda_gpu_scaler.sources.client import Answer
-from keda_gpu_scaler.sources.history import History
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.snapshot.observation import GpuReports, Target
+from keda_gpu_scaler.sources.scrape import exposition
+from keda_gpu_scaler.sources.scrape.rounds import History
+from keda_gpu_scaler.transport.client import Answer
 from tests import exporters
 from tests.exporters import SAMPLES, SHARED, SHARED_UUID, approximately, need, newest
 

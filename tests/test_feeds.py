@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.feeds import Feeds
-from keda_gpu_scaler.needs import FORGET_SECONDS
-from keda_gpu_scaler.observation import Need
-from keda_gpu_scaler.spec import Signal, TriggerSpec
-from keda_gpu_scaler.workload import Kind, Workload
+from keda_gpu_scaler.evaluator.snapshot_cache import FORGET_SECONDS, Feeds
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import Signal, TriggerSpec
+from keda_gpu_scaler.spec.workload import Workload
 from tests import triggers
 from tests.scripted import Clock, ScriptedSource
 from tests.worlds import World, WorldPod

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from keda_gpu_scaler.simulator import cluster, follow, mirror
+from keda_gpu_scaler.simulator import cluster, mirror
+from keda_gpu_scaler.simulator.kubernetes import Follower, Scope
 from tests import kubernetes
 
 PATIENCE_SECONDS = 60
@@ -25,9 +26,9 @@ class Following:
     listed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @contextlib.asynccontextmanager
-    async def running(self, scope: follow.Scope | None = None) -> AsyncIterator[None]:
+    async def running(self, scope: Scope | None = None) -> AsyncIterator[None]:
         """Follow the cluster that the environment names."""
-        follower = follow.Follower(self.shown, scope or follow.Scope(), self.said.append, 0.01)
+        follower = Follower(self.shown, scope or Scope(), self.said.append, 0.01)
         async with follower.running(self.listed.set):
             yield
 
@@ -73,13 +74,13 @@ async def test_nodes_and_pods_of_the_cluster_are_shown(api: kubernetes.ApiServer
 @pytest.mark.parametrize(
     ("scope", "shown"),
     [
-        (follow.Scope(namespace="team-b"), {"llm-5d4f8-bbbbb"}),
-        (follow.Scope(node_labels={"zone": "a"}), {"bert-5d4f8-aaaaa"}),
-        (follow.Scope("team-b", {"zone": "a"}), set()),
+        (Scope(namespace="team-b"), {"llm-5d4f8-bbbbb"}),
+        (Scope(node_labels={"zone": "a"}), {"bert-5d4f8-aaaaa"}),
+        (Scope("team-b", {"zone": "a"}), set()),
     ],
 )
 async def test_namespace_and_node_labels_narrow_what_is_shown(
-    api: kubernetes.ApiServer, scope: follow.Scope, shown: set[str]
+    api: kubernetes.ApiServer, scope: Scope, shown: set[str]
 ) -> None:
     following = Following()
     async with following.running(scope):
@@ -151,4 +152,4 @@ def test_a_wrong_configuration_is_refused_in_words(
     if text is not None:
         path.write_text(text)
     with pytest.raises(ValueError, match=f"no cluster to follow: {message}"):
-        follow.Follower(mirror.Mirror(), follow.Scope(), print)
+        Follower(mirror.Mirror(), Scope(), print)

@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from keda_gpu_scaler import errors, facts, kubernetes
-from keda_gpu_scaler.evidence import Basis, Evidence
-from keda_gpu_scaler.kinds import Kind
-from keda_gpu_scaler.kubernetes import api as client
-from keda_gpu_scaler.kubernetes import listing, reflector
-from keda_gpu_scaler.kubernetes.api import Api
-from keda_gpu_scaler.kubernetes.following import API_SERVER, PODS, Following
-from keda_gpu_scaler.spec import Owner, ScaledObject
-from keda_gpu_scaler.workload import Workload
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.sources import kubernetes
+from keda_gpu_scaler.sources.kubernetes import api as client
+from keda_gpu_scaler.sources.kubernetes import reflector
+from keda_gpu_scaler.sources.kubernetes.api import Api
+from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS, Following
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.workload import Owner, Workload
+from keda_gpu_scaler.telemetry import facts
 from tests import api_server
 from tests.api_server import ApiServer
 from tests.scripted import Clock
@@ -170,7 +172,7 @@ async def test_changes_are_said_as_they_come(bench: Bench) -> None:
         found = await until_said(following, lambda found: found.pods[_name("b")].ended)
         assert not found.pods[_name("a")].ended
         assert not (await said(following, {"web"})).pods
-        bench.clock.seconds += listing.GONE_SECONDS + 1
+        bench.clock.seconds += reflector.GONE_SECONDS + 1
         bench.api.end(api_server.PODS)
         await until_said(following, lambda found: found.pods.keys() == {_name("a")})
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from keda_gpu_scaler import __version__, spec, trigger
+from keda_gpu_scaler import __version__, trigger
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from tests import guides, printed
 from tests.triggers import access
 
@@ -33,11 +34,9 @@ def found(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return one
 
 
-def accepted(scaled_object: dict[str, Any]) -> spec.TriggerSpec:
+def accepted(scaled_object: dict[str, Any]) -> TriggerSpec:
     """Return the trigger of ours that a ScaledObject has, as the scaler reads it."""
-    named = spec.ScaledObject(
-        **{key: scaled_object["metadata"][key] for key in ("namespace", "name")}
-    )
+    named = ScaledObject(**{key: scaled_object["metadata"][key] for key in ("namespace", "name")})
     (ours,) = [
         each["metadata"]
         for each in scaled_object["spec"]["triggers"]

@@ -17,8 +17,8 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keda_gpu_scaler import web
-from keda_gpu_scaler.certificates import Certificate
-from keda_gpu_scaler.http_server import Bounds
+from keda_gpu_scaler.transport.certificates import Certificate
+from keda_gpu_scaler.transport.server import Bounds
 from tests import certificates
 
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]

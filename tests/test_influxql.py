@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import influxql
-from keda_gpu_scaler.influxql import METRIC, Schema, questions, text
-from keda_gpu_scaler.influxql.questions import Span
-from keda_gpu_scaler.influxql.selection import LONGEST_CHARACTERS
+from keda_gpu_scaler.query import influxql
+from keda_gpu_scaler.query.influxql import LONGEST_CHARACTERS, METRIC, Schema, Span
 from tests.test_query import HOSTILE
 
 SPAN = Span(1_700_000_000_000, 1_700_000_300_000)
@@ -33,20 +31,20 @@ def scanned(shown: str) -> tuple[str, str]:
 
 @given(SPEAKABLE | st.sampled_from(HOSTILE), st.text(max_size=5))
 def test_what_is_quoted_stays_in_its_quotes_and_is_what_it_was(given: str, after: str) -> None:
-    assert scanned(text.string(given) + after) == (given, after)
-    assert scanned(text.name(given) + after) == (given, after)
+    assert scanned(influxql.quoted_string(given) + after) == (given, after)
+    assert scanned(influxql.quoted_name(given) + after) == (given, after)
 
 
 @pytest.mark.parametrize("given", ["a\rb", "a\0b"])
 def test_what_influxql_cannot_say_is_not_said(given: str) -> None:
-    assert not text.is_speakable(given)
-    for quote in (text.string, text.name):
+    assert not influxql.is_speakable(given)
+    for quote in (influxql.quoted_string, influxql.quoted_name):
         with pytest.raises(ValueError, match="without carriage returns and NUL"):
             quote(given)
 
 
 def test_a_question_about_points_names_metrics_namespaces_and_times() -> None:
-    asked = questions.points(Schema(), METRICS, ("ml", "lab"), SPAN)
+    asked = influxql.points(Schema(), METRICS, ("ml", "lab"), SPAN)
 
     assert asked == (
         'SELECT "gauge" FROM "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE" '
@@ -57,7 +55,7 @@ def test_a_question_about_points_names_metrics_namespaces_and_times() -> None:
 
 def test_a_question_about_the_last_hour_asks_for_one_point_each_step() -> None:
     schema = Schema("prometheus", METRIC, "ns", "Pod", "gpu")
-    asked = questions.newest(schema, METRICS, ("ml",), SPAN, 120_000)
+    asked = influxql.newest(schema, METRICS, ("ml",), SPAN, 120_000)
 
     assert asked == (
         'SELECT last("DCGM_FI_DEV_GPU_UTIL") AS "DCGM_FI_DEV_GPU_UTIL", '
@@ -68,7 +66,7 @@ def test_a_question_about_the_last_hour_asks_for_one_point_each_step() -> None:
 
 
 def test_a_question_about_gpus_asks_nothing_of_pods() -> None:
-    asked = questions.gpus(Schema(field="value"), METRICS[:1], ["GPU-1"], SPAN)
+    asked = influxql.gpus(Schema(field="value"), METRICS[:1], ["GPU-1"], SPAN)
 
     assert asked == (
         'SELECT "value" FROM "DCGM_FI_DEV_GPU_UTIL" WHERE time > 1700000000000ms '

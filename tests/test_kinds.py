@@ -2,8 +2,8 @@
 
 import pytest
 
-from keda_gpu_scaler import kinds
-from keda_gpu_scaler.kinds import Kind
+from keda_gpu_scaler.spec import kinds
+from keda_gpu_scaler.spec.kinds import Kind
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from dataclasses import replace
 import promql_parser
 import pytest
 
-from keda_gpu_scaler import kube_rows, kube_state
-from keda_gpu_scaler.evidence import Evidence, Statement
-from keda_gpu_scaler.observation import Row, Target
-from keda_gpu_scaler.owners import NOBODY
+from keda_gpu_scaler.query.kube_state_metrics import kube_state_text
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.spec import Owner
+from keda_gpu_scaler.snapshot.evidence import Evidence, Statement
+from keda_gpu_scaler.snapshot.observation import Row, Target
+from keda_gpu_scaler.sources.prometheus.kube_state_metrics import read_evidence
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.workload import NOBODY, Owner
 from tests import kube_state as cluster
 from tests.kube_state import KubePod, Listed
 from tests.prometheus import PrometheusServer
@@ -251,7 +251,7 @@ async def test_a_list_that_was_just_restarted_is_not_settled(
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_no_name_breaks_out_of_the_query(text: str) -> None:
-    promql_parser.parse(kube_state.question({text, "ml"}, {text}, {text}))
+    promql_parser.parse(kube_state_text({text, "ml"}, {text}, {text}))
 
 
 async def test_rows_that_fit_no_table_are_harmless() -> None:
@@ -260,5 +260,5 @@ async def test_rows_that_fit_no_table_are_harmless() -> None:
         Row({"stat": stat}, [(60.0, 1.0)])
         for stat in ("pod", "owner", "ready", "phase", "empty", "scraped", "settled", "")
     ]
-    said = kube_rows.evidence(rows)
+    said = read_evidence(rows)
     assert said.pods.keys() == {("", "")}

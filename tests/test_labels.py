@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.kubernetes import labels
-from keda_gpu_scaler.kubernetes.labels import Requirement, Selector
+from keda_gpu_scaler.sources.kubernetes import labels
+from keda_gpu_scaler.sources.kubernetes.labels import Requirement, Selector
 
 BERT = {"app": "bert", "tier": "gpu", "empty": "", "generation": "7", "example.com/team": "a"}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from keda_gpu_scaler.kubernetes import listing
-from keda_gpu_scaler.kubernetes.listing import Listing
+from keda_gpu_scaler.sources.kubernetes import reflector
+from keda_gpu_scaler.sources.kubernetes.reflector import Listing
 from tests.scripted import Clock
 
 ONE, TWO, ELSEWHERE = ("ml", "one"), ("ml", "two"), ("web", "one")
@@ -55,7 +55,7 @@ def test_another_one_of_the_name_is_there_again(known: Listing[int]) -> None:
 
 def test_what_went_is_forgotten_after_a_while(known: Listing[int], clock: Clock) -> None:
     known.drop(ONE, 1)
-    clock.seconds += listing.GONE_SECONDS
+    clock.seconds += reflector.GONE_SECONDS
     assert list(known.gone()) == [(ONE, 1)]
     clock.seconds += 1
     assert not list(known.gone())
@@ -66,11 +66,11 @@ def test_what_went_is_forgotten_after_a_while(known: Listing[int], clock: Clock)
 
 
 def test_what_went_is_bounded_in_number(known: Listing[int]) -> None:
-    known.replace({("ml", f"pod-{number}"): number for number in range(listing.GONE_LIMIT + 5)})
+    known.replace({("ml", f"pod-{number}"): number for number in range(reflector.GONE_LIMIT + 5)})
     known.replace({})
     went = [number for _, number in known.gone()]
-    assert len(went) == listing.GONE_LIMIT
-    assert went[-1] == listing.GONE_LIMIT + 4
+    assert len(went) == reflector.GONE_LIMIT
+    assert went[-1] == reflector.GONE_LIMIT + 4
 
 
 async def test_a_change_is_told_to_whoever_waits(known: Listing[int]) -> None:

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import load
-from keda_gpu_scaler.condition import Reporting
-from keda_gpu_scaler.evidence import NamespaceEvidence, Readiness
-from keda_gpu_scaler.load import Workload
-from keda_gpu_scaler.snapshot import GpuSamples, Pod
-from keda_gpu_scaler.spec import Owner, TriggerSpec
+from keda_gpu_scaler.decision import load
+from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.decision.pod_state import Reporting
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, Readiness
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner
 from tests.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot, unseen
 from tests.triggers import spec
 

@@ -10,13 +10,15 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from keda_gpu_scaler import explained, facts, logs
-from keda_gpu_scaler.decision import Decision, State
-from keda_gpu_scaler.demand import Demand
-from keda_gpu_scaler.evidence import Basis
-from keda_gpu_scaler.selection import Selected
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.query.explain import explained_promql
 from keda_gpu_scaler.settings import LogFormat, LogLevel
-from keda_gpu_scaler.spec import ScaledObject, ScaleTarget, TriggerSpec
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
+from keda_gpu_scaler.telemetry import facts, logs
+from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from tests import triggers
 from tests.clocks import Clock
 
@@ -68,7 +70,7 @@ def named(lines: LogCapture, event: str) -> list[dict[str, object]]:
 
 
 def test_the_first_decision_is_told_with_its_reason(lines: LogCapture) -> None:
-    logs.LogObserver()(evaluated())
+    LogObserver()(evaluated())
     assert named(lines, "decision.changed") == [
         {
             "event": "decision.changed",
@@ -88,7 +90,7 @@ def test_the_first_decision_is_told_with_its_reason(lines: LogCapture) -> None:
 
 
 def test_the_same_decision_again_is_told_at_debug_only(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     observe(evaluated())
     observe(evaluated())
     assert len(named(lines, "decision.changed")) == 1
@@ -97,14 +99,14 @@ def test_the_same_decision_again_is_told_at_debug_only(lines: LogCapture) -> Non
 
 def test_at_info_only_what_changed_is_told(lines: LogCapture) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
-    observe = logs.LogObserver()
+    observe = LogObserver()
     observe(evaluated())
     observe(evaluated())
     assert [line["event"] for line in lines.entries] == ["decision.changed"]
 
 
 def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     observe(facts.ExportersFound("default", ("hami",)))
     observe(facts.ExportersFound("default", ("amd",)))
     observe(facts.ExportersFound("other", ("gke-system",)))
@@ -112,7 +114,7 @@ def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCaptur
     observe(evaluated(owned))
     observe(evaluated(owned))
     (line,) = named(lines, "trigger.explained")
-    text = explained.promql(triggers.spec(), {"amd", "hami"}, owned=True)
+    text = explained_promql(triggers.spec(), {"amd", "hami"}, owned=True)
     assert (line["log_level"], line["promql"]) == ("debug", text)
 
 
@@ -128,13 +130,13 @@ def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCaptur
 def test_what_no_prometheus_can_be_asked_by_hand_is_not_written(
     lines: LogCapture, asked: TriggerSpec
 ) -> None:
-    logs.LogObserver()(replace(evaluated(), spec=asked))
+    LogObserver()(replace(evaluated(), spec=asked))
     assert named(lines, "decision.made")
     assert not named(lines, "trigger.explained")
 
 
 def test_each_change_of_state_or_activity_is_told_once(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     idle = replace(evaluated().decision, active=False)
     for decision in (None, idle, idle, UNKNOWN, None):
         observe(evaluated(decision))
@@ -149,7 +151,7 @@ def test_each_change_of_state_or_activity_is_told_once(lines: LogCapture) -> Non
 
 
 def test_triggers_change_by_themselves(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     observe(evaluated())
     observe(evaluated(workload="llama"))
     observe(replace(evaluated(), scaled_object=ScaledObject("ml", "other")))
@@ -158,7 +160,7 @@ def test_triggers_change_by_themselves(lines: LogCapture) -> None:
 
 
 def test_warnings_of_a_trigger_are_told_once(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     risky = evaluated(threshold="85")
     assert risky.spec.warnings
     observe(risky)
@@ -171,7 +173,7 @@ def test_warnings_of_a_trigger_are_told_once(lines: LogCapture) -> None:
 
 def test_an_object_not_asked_for_in_ten_minutes_is_forgotten(lines: LogCapture) -> None:
     clock = Clock()
-    observe = logs.LogObserver(clock)
+    observe = LogObserver(clock)
     observe(evaluated())
     clock.now += 599
     observe(evaluated())
@@ -184,7 +186,7 @@ def test_an_object_not_asked_for_in_ten_minutes_is_forgotten(lines: LogCapture) 
 
 
 def test_an_outage_of_a_source_is_told_once_however_many_signals_notice(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     for reachable in (False, False, True, True):
         observe(facts.SourceChanged("default", reachable=reachable, reason="refused"))
     assert [dict(line) for line in lines.entries] == [
@@ -199,7 +201,7 @@ def test_an_outage_of_a_source_is_told_once_however_many_signals_notice(lines: L
 
 
 def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     alone = evaluated(replace(evaluated().decision, evidence=Basis.EXPORTERS))
     for fact in (evaluated(UNKNOWN), alone, alone, replace(alone, spec=triggers.spec(window="9s"))):
         observe(fact)
@@ -211,14 +213,14 @@ def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: Log
 def test_an_object_of_which_the_cluster_spoke_is_not_told_about_each_outage(
     lines: LogCapture,
 ) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     for basis in (Basis.KUBE_STATE_METRICS, Basis.EXPORTERS):
         observe(evaluated(replace(evaluated().decision, evidence=basis)))
     assert not named(lines, "trigger.exporters_only")
 
 
 def test_pods_without_a_gpu_are_told_when_they_change(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     for ignored in ((), ("bert-0",), ("bert-0",), (), ("bert-0", "bert-1")):
         observe(evaluated(replace(evaluated().decision, ignored=ignored)))
     told = named(lines, "trigger.pods_ignored")
@@ -227,7 +229,7 @@ def test_pods_without_a_gpu_are_told_when_they_change(lines: LogCapture) -> None
 
 
 def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     observe(facts.EvidenceChanged("default", Basis.KUBE_STATE_METRICS, "it answers"))
     observe(facts.EvidenceChanged("default", Basis.EXPORTERS, "HTTP 503"))
     assert [dict(line) for line in lines.entries] == [
@@ -249,7 +251,7 @@ def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) 
 
 
 def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     for basis in (*Basis, Basis.KUBE_STATE_METRICS, Basis.KUBERNETES):
         observe(facts.EvidenceChanged("default", basis, "because"))
     levels = [line["log_level"] for line in lines.entries]
@@ -257,7 +259,7 @@ def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> 
 
 
 def test_a_watch_that_is_lost_is_a_warning_and_one_that_works_is_not(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     observe(facts.WatchChanged("pods", works=True, reason="it is listed"))
     observe(facts.WatchChanged("pods", works=False, reason="HTTP 403"))
     told = [(line["event"], line["log_level"], line["resource"]) for line in lines.entries]
@@ -265,7 +267,7 @@ def test_a_watch_that_is_lost_is_a_warning_and_one_that_works_is_not(lines: LogC
 
 
 def test_a_query_is_told_at_debug(lines: LogCapture) -> None:
-    logs.LogObserver()(facts.Queried("default", "snapshot", 0.12345, None))
+    LogObserver()(facts.Queried("default", "snapshot", 0.12345, None))
     assert [dict(line) for line in lines.entries] == [
         {
             "event": "source.queried",
@@ -279,7 +281,7 @@ def test_a_query_is_told_at_debug(lines: LogCapture) -> None:
 
 
 def test_an_exporter_that_is_lost_and_comes_back_is_told_once_each(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     for error in (None, "HTTP 500", "HTTP 500", None, None):
         observe(facts.Queried("default", "scrape", 0.1, error, "http://a/metrics"))
         observe(facts.Queried("default", "scrape", 0.1, None, "http://b/metrics"))
@@ -292,19 +294,19 @@ def test_an_exporter_that_is_lost_and_comes_back_is_told_once_each(lines: LogCap
 
 
 def test_a_query_that_was_given_up_is_no_part_that_is_lost(lines: LogCapture) -> None:
-    logs.LogObserver()(facts.Queried("default", "evidence", 2.0, facts.GIVEN_UP))
+    LogObserver()(facts.Queried("default", "evidence", 2.0, facts.GIVEN_UP))
     assert [(line["log_level"], line["error"]) for line in lines.entries] == [
         ("debug", facts.GIVEN_UP)
     ]
 
 
 def test_a_query_that_takes_the_source_down_is_not_told_twice(lines: LogCapture) -> None:
-    logs.LogObserver()(facts.Queried("default", "snapshot", 0.1, "HTTP 500"))
+    LogObserver()(facts.Queried("default", "snapshot", 0.1, "HTTP 500"))
     assert [line["log_level"] for line in lines.entries] == ["debug"]
 
 
 def test_exporters_that_were_found_are_told(lines: LogCapture) -> None:
-    logs.LogObserver()(facts.ExportersFound("default", ("amd", "hami")))
+    LogObserver()(facts.ExportersFound("default", ("amd", "hami")))
     assert [dict(line) for line in lines.entries] == [
         {
             "event": "source.exporters",
@@ -325,7 +327,7 @@ def test_a_users_own_query_is_told_of_when_it_changes(
     level: str,
     event: str,
 ) -> None:
-    logs.LogObserver()(facts.OwnQueryChanged("default", "query-1a2b3c4d", works, "HTTP 422"))
+    LogObserver()(facts.OwnQueryChanged("default", "query-1a2b3c4d", works, "HTTP 422"))
     assert [dict(line) for line in lines.entries] == [
         {
             "event": event,
@@ -338,7 +340,7 @@ def test_a_users_own_query_is_told_of_when_it_changes(
 
 
 def test_a_demand_is_told_by_its_short_name_once_at_debug(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     trigger = triggers.demanding('sum(waiting{token="hunter2"})')
     wanted = trigger.demand
     assert wanted is not None
@@ -351,7 +353,7 @@ def test_a_demand_is_told_by_its_short_name_once_at_debug(lines: LogCapture) -> 
 
 
 def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     observe(facts.Called("GetMetrics", "OK", 0.001))
     observe(facts.SnapshotTaken("default", "utilization", "auto", 1.0, 1, 0))
     observe(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
@@ -422,7 +424,7 @@ def _fail_with(secret: str) -> None:
 
 
 def test_what_becomes_of_certificates_is_told(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     observe(facts.CertificateLoaded("grpc", 1_800_000_000.0))
     observe(facts.CertificateRefused("http", "/tls.key is not a key"))
     observe(facts.CertificateLapsed("grpc", "expired at 2026-01-01T00:00:00+00:00"))

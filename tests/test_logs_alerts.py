@@ -7,8 +7,9 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from keda_gpu_scaler import facts, logs
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from tests.clocks import Clock
 
 BERT = ScaledObject("ml", "bert")
@@ -32,7 +33,7 @@ def written(lines: LogCapture) -> list[tuple[str, str]]:
 def test_an_alert_that_begins_and_one_that_ends_are_lines_with_their_reason(
     lines: LogCapture,
 ) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     observe(facts.AlertChanged(BERT, "Busy", fires=True, reason="a message says that it fires"))
     observe(
         facts.AlertChanged(BERT, "Busy", fires=False, reason="a message says that it is resolved")
@@ -45,12 +46,12 @@ def test_an_alert_that_begins_and_one_that_ends_are_lines_with_their_reason(
 
 
 def test_a_message_that_is_taken_is_a_line_at_debug(lines: LogCapture) -> None:
-    logs.LogObserver()(facts.Notified("grafana", 200, "taken: 1"))
+    LogObserver()(facts.Notified("grafana", 200, "taken: 1"))
     assert written(lines) == [("webhook.taken", "debug")]
 
 
 def test_a_message_that_is_refused_is_a_warning_with_the_answer(lines: LogCapture) -> None:
-    logs.LogObserver()(REFUSED)
+    LogObserver()(REFUSED)
     (line,) = lines.entries
     assert (line["event"], line["log_level"]) == ("webhook.refused", "warning")
     assert (line["sender"], line["status"], line["answer"]) == ("alertmanager", 422, REFUSED.text)
@@ -58,7 +59,7 @@ def test_a_message_that_is_refused_is_a_warning_with_the_answer(lines: LogCaptur
 
 def test_the_same_refusal_is_written_once_in_ten_minutes(lines: LogCapture) -> None:
     clock = Clock()
-    observe = logs.LogObserver(clock)
+    observe = LogObserver(clock)
     observe(REFUSED)
     observe(REFUSED)
     observe(facts.Notified("unknown", 401, "expected the token"))
@@ -69,12 +70,12 @@ def test_the_same_refusal_is_written_once_in_ten_minutes(lines: LogCapture) -> N
 
 
 def test_alerts_that_the_sender_left_out_are_a_warning(lines: LogCapture) -> None:
-    logs.LogObserver()(facts.Notified("alertmanager", 200, "taken: 1", truncated=3))
+    LogObserver()(facts.Notified("alertmanager", 200, "taken: 1", truncated=3))
     assert written(lines) == [("webhook.truncated", "warning")]
 
 
 def test_a_replica_that_is_lost_and_one_that_is_back_are_lines(lines: LogCapture) -> None:
-    observe = logs.LogObserver()
+    observe = LogObserver()
     peer = "http://10.0.0.1:8080"
     observe(facts.PeerChanged(peer, reachable=False, reason="refused"))
     observe(facts.PeersAsked(0, 1))

@@ -6,12 +6,18 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import census, kube_state, matchers, query
-from keda_gpu_scaler.matchers import Matcher
-from keda_gpu_scaler.observation import Need
-from keda_gpu_scaler.promql import quoted
-from keda_gpu_scaler.query import alternatives
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.query.kube_state_metrics import JOBS, kube_state_text
+from keda_gpu_scaler.query.promql import matchers, quoted
+from keda_gpu_scaler.query.promql.matchers import Matcher
+from keda_gpu_scaler.query.promql_texts import (
+    ages_text,
+    alternatives,
+    exporters_text,
+    reported_gpus_text,
+    snapshot_text,
+)
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.spec.spec import Signal
 
 EU = Matcher("cluster", "=", "eu-1")
 NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300.5, 120)
@@ -84,12 +90,12 @@ def test_a_matcher_is_printed_as_it_is_read() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        query.snapshot(NEED, ["dcgm-exporter"], 2.5),
-        query.ages(NEED),
-        census.gpus(["GPU-1"]),
-        census.exporters(),
-        kube_state.JOBS,
-        kube_state.question(["ml"], ["ksm"]),
+        snapshot_text(NEED, ["dcgm-exporter"], 2.5),
+        ages_text(NEED),
+        reported_gpus_text(["GPU-1"]),
+        exporters_text(),
+        JOBS,
+        kube_state_text(["ml"], ["ksm"]),
         "sum by (a) (rate(x[5m] @ end())) / ignoring (b) group_left (c) max_over_time(y[1h:5m])",
         "-x offset -2500ms > bool 3 unless on () {a=~'b.*'}",
     ],

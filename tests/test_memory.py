@@ -2,9 +2,9 @@
 
 import pytest
 
-from keda_gpu_scaler import memory
-from keda_gpu_scaler.decision import Decision, State
-from keda_gpu_scaler.memory import Memory
+from keda_gpu_scaler.decision import memory
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.decision.memory import Memory
 
 STEP = 15.0
 

@@ -18,7 +18,7 @@ from lightkube.models.core_v1 import (
 )
 from lightkube.models.meta_v1 import ObjectMeta, OwnerReference
 
-from keda_gpu_scaler.simulator import cluster, mirror, pods
+from keda_gpu_scaler.simulator import cluster, kubernetes, mirror
 
 KEY = cluster.Key("team-a", "bert")
 NODES = [mirror.Node("blue", 4), mirror.Node("green", 4)]
@@ -110,7 +110,7 @@ def test_nodes_are_those_with_gpus_to_give() -> None:
         Node(metadata=ObjectMeta(name="newest")),
     ]
     expected = [mirror.Node("big", 8), mirror.Node("huge", 1000), mirror.Node("broken", 0)]
-    assert list(pods.nodes(found)) == expected
+    assert list(kubernetes.nodes(found)) == expected
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,13 @@ def test_nodes_are_those_with_gpus_to_give() -> None:
     ],
 )
 def test_a_pod_that_was_placed_has_gpus_if_it_asks_for_them(pod: Pod, *, shown: bool) -> None:
-    assert bool(list(pods.pods([pod]))) is shown
+    assert bool(list(kubernetes.pods([pod]))) is shown
 
 
 def test_the_gpus_of_all_containers_count_and_the_first_of_them_names_the_container() -> None:
-    (found,) = pods.pods([real(container(None, "proxy"), container("2", "a"), container("1", "b"))])
+    (found,) = kubernetes.pods(
+        [real(container(None, "proxy"), container("2", "a"), container("1", "b"))]
+    )
     assert (found.gpus, found.container) == (3, "a")
 
 
@@ -162,7 +164,7 @@ def test_the_workload_of_a_pod_is_its_controller(
     name: str, owners: list[OwnerReference] | None, labels: dict[str, str] | None, workload: str
 ) -> None:
     metadata = ObjectMeta(name=name, namespace="team-a", ownerReferences=owners, labels=labels)
-    (found,) = pods.pods([real(metadata=metadata)])
+    (found,) = kubernetes.pods([real(metadata=metadata)])
     assert found.workload == cluster.Key("team-a", workload)
 
 
@@ -182,14 +184,14 @@ def condition(kind: str, status: str) -> PodCondition:
 def test_a_pod_is_ready_by_its_condition(
     conditions: list[PodCondition] | None, *, ready: bool
 ) -> None:
-    (found,) = pods.pods([real(status=PodStatus(phase="Running", conditions=conditions))])
+    (found,) = kubernetes.pods([real(status=PodStatus(phase="Running", conditions=conditions))])
     assert found.ready is ready
 
 
 def test_a_pod_that_was_deleted_is_terminating() -> None:
-    (alive,) = pods.pods([real()])
+    (alive,) = kubernetes.pods([real()])
     gone = ObjectMeta(name="bert-0", deletionTimestamp=datetime(2026, 1, 1, tzinfo=UTC))
-    (terminating,) = pods.pods([real(metadata=gone)])
+    (terminating,) = kubernetes.pods([real(metadata=gone)])
     assert (alive.terminating, terminating.terminating) == (False, True)
 
 
@@ -197,7 +199,7 @@ def test_a_pod_that_was_deleted_is_terminating() -> None:
     ("phase", "ended"), [("Running", False), ("Succeeded", True), ("Failed", True)]
 )
 def test_a_pod_that_succeeded_or_failed_has_completed(phase: str, *, ended: bool) -> None:
-    (found,) = pods.pods([real(status=PodStatus(phase=phase))])
+    (found,) = kubernetes.pods([real(status=PodStatus(phase=phase))])
     assert found.completed is ended
 
 

@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler import owners
-from keda_gpu_scaler.evidence import Statement
-from keda_gpu_scaler.kinds import Kind
-from keda_gpu_scaler.kubernetes import objects
-from keda_gpu_scaler.kubernetes.objects import Scale
-from keda_gpu_scaler.spec import Owner
-from keda_gpu_scaler.workload import Workload
+from keda_gpu_scaler.snapshot.evidence import Statement
+from keda_gpu_scaler.sources.kubernetes import objects
+from keda_gpu_scaler.sources.kubernetes.objects import Scale
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.workload import Owner, Workload
 from tests import api_server
 from tests.api_server import NOON
 
@@ -100,7 +99,7 @@ def test_the_controller_is_one_of_the_owners() -> None:
     assert objects.controller(owned) == Owner("Deployment", "bert")
     assert objects.above(owned) == Owner("Deployment", "bert")
     assert objects.controller({"metadata": api_server.metadata("bert")}) is None
-    assert objects.above({"metadata": api_server.metadata("bert")}) == owners.NOBODY
+    assert objects.above({"metadata": api_server.metadata("bert")}) == workload.NOBODY
 
 
 @pytest.mark.parametrize(

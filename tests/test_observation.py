@@ -1,16 +1,16 @@
 """Claims about what is asked of a source."""
 
-from keda_gpu_scaler import observation
-from keda_gpu_scaler.observation import Need
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.query.snapshot_query import Need, merged
+from keda_gpu_scaler.snapshot import observation
+from keda_gpu_scaler.spec.spec import Signal
 
 
 def test_what_everybody_asks_for_is_one_demand_that_covers_them_all() -> None:
     short = Need(Signal.POWER, "auto", frozenset({"ml"}), 255.0, 120.0)
     long = Need(Signal.POWER, "auto", frozenset({"web"}), 600.0, 60.0)
     both = Need(Signal.POWER, "auto", frozenset({"ml", "web"}), 600.0, 120.0)
-    assert observation.merged([short, long]) == both
-    assert observation.merged([short]) == short
+    assert merged([short, long]) == both
+    assert merged([short]) == short
 
 
 def test_a_mig_instance_is_on_the_board_of_its_uuid() -> None:

@@ -2,10 +2,9 @@
 
 import pytest
 
-from keda_gpu_scaler import kinds, owners
-from keda_gpu_scaler.kinds import Kind
-from keda_gpu_scaler.spec import Owner
-from keda_gpu_scaler.workload import PodPattern, Workload
+from keda_gpu_scaler.spec import kinds, workload
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.workload import Owner, PodPattern, Workload
 
 REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
 DEPLOYMENT = Owner("Deployment", "bert")
@@ -18,8 +17,8 @@ DEPLOYMENT = Owner("Deployment", "bert")
         ("deployment", {REPLICA_SET, Owner("Deployment", "bert-b")}, False),
         ("deployment", {REPLICA_SET, Owner("Rollout", "bert")}, False),
         ("deployment", {REPLICA_SET}, None),
-        ("deployment", {REPLICA_SET, owners.NOBODY}, False),
-        ("replicaset", {Owner("ReplicaSet", "bert"), owners.NOBODY}, True),
+        ("deployment", {REPLICA_SET, workload.NOBODY}, False),
+        ("replicaset", {Owner("ReplicaSet", "bert"), workload.NOBODY}, True),
         ("deployment", {Owner("DaemonSet", "bert")}, False),
         ("deployment", set(), False),
         ("rollout", {REPLICA_SET, Owner("Rollout", "bert")}, True),
@@ -35,7 +34,7 @@ DEPLOYMENT = Owner("Deployment", "bert")
         ("job", {Owner("Job", "bert")}, True),
         ("cronjob", {Owner("Job", "bert-123"), Owner("CronJob", "bert")}, True),
         ("cronjob", {Owner("Job", "bert-123")}, None),
-        ("cronjob", {Owner("Job", "bert-123"), owners.NOBODY}, False),
+        ("cronjob", {Owner("Job", "bert-123"), workload.NOBODY}, False),
         ("inferenceservice", {REPLICA_SET, Owner("Deployment", "bert-predictor")}, None),
     ],
 )
@@ -58,4 +57,4 @@ def test_the_owner_with_the_replica_count_is_known_by_the_workload_s_name(kind: 
     by_other_names = {Kind.INFERENCE_SERVICE, Kind.KNATIVE_SERVICE}
     assert (owner is None) == (kind in by_other_names)
     assert owner is None or owner.name == "bert"
-    assert owner == owners.owner(kind, "bert")
+    assert owner == workload.owner(kind, "bert")

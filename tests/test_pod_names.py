@@ -2,7 +2,7 @@
 
 import pytest
 
-from keda_gpu_scaler import pod_names
+from keda_gpu_scaler.spec import pod_names
 
 R5 = "[b-df-hj-np-tv-xz24-9]{5}"
 H = "[4-9bcdf]"

@@ -2,10 +2,16 @@
 
 from dataclasses import replace
 
-from keda_gpu_scaler import presence
-from keda_gpu_scaler.observation import GpuReports, Observation, Series
-from keda_gpu_scaler.presence import Ledger
-from keda_gpu_scaler.snapshot import Pod
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series
+from keda_gpu_scaler.snapshot.reported_pods import (
+    MISSING_PODS_KEPT,
+    Ledger,
+    absent_gpus,
+    advance_ledger,
+    confined,
+    join,
+)
+from keda_gpu_scaler.snapshot.snapshot import Pod
 from tests.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, since, until
 
 NOWHERE = GpuReports()
@@ -17,7 +23,7 @@ FORGET = 3600.0
 def _watched(world: World, *ats: float, gpus: GpuReports = NOWHERE) -> Ledger:
     ledger = Ledger()
     for at in ats:
-        ledger = presence.advance(ledger, world.observed(at), gpus, FORGET)
+        ledger = advance_ledger(ledger, world.observed(at), gpus, FORGET)
     return ledger
 
 
@@ -120,15 +126,15 @@ def test_an_ended_pod_of_the_same_name_is_born_again() -> None:
 def test_a_series_that_lingers_under_a_target_that_is_down_is_not_seen() -> None:
     observation = World((WorldPod("a"),)).observed(900.0)
     lingering = replace(observation, good_scrapes={NODE: {615.0: 615.0}})
-    pod = _pod(presence.advance(Ledger(), lingering, NOWHERE, FORGET))
+    pod = _pod(advance_ledger(Ledger(), lingering, NOWHERE, FORGET))
     assert pod.last_seen == 615.0
 
 
 def test_a_pod_only_ever_seen_lingering_is_silent_since_then() -> None:
-    before = presence.advance(Ledger(), World(()).observed(600.0), NOWHERE, FORGET)
+    before = advance_ledger(Ledger(), World(()).observed(600.0), NOWHERE, FORGET)
     down = World((WorldPod("a", there=since(900.0)),)).observed(930.0)
     lingering = replace(down, good_scrapes={NODE: {}})
-    pod = _pod(presence.advance(before, lingering, NOWHERE, FORGET))
+    pod = _pod(advance_ledger(before, lingering, NOWHERE, FORGET))
     assert (pod.last_seen, pod.first_seen, pod.ended) == (900.0, None, False)
 
 
@@ -137,7 +143,7 @@ def test_a_target_without_health_is_believed_while_it_reports_and_never_proves_a
     ledger = Ledger()
     for at in _steps(885.0, 1500.0):
         blind = replace(world.observed(at), good_scrapes={})
-        ledger = presence.advance(ledger, blind, NOWHERE, FORGET)
+        ledger = advance_ledger(ledger, blind, NOWHERE, FORGET)
     assert (_pod(ledger).last_seen, _pod(ledger).ended) == (885.0, False)
     assert _pod(ledger).scrape_interval_seconds == 0
 
@@ -148,7 +154,7 @@ def test_an_exporter_that_lost_its_map_of_pods_ends_nothing_while_the_gpu_is_bus
     ledger = _watched(world, *_steps(885.0, 1500.0), gpus=lost)
     assert not _pod(ledger).ended
     idle = GpuReports(frozenset({"GPU-a"}))
-    assert _pod(presence.advance(ledger, world.observed(1515.0), idle, FORGET)).ended
+    assert _pod(advance_ledger(ledger, world.observed(1515.0), idle, FORGET)).ended
 
 
 def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a_minute() -> None:
@@ -156,9 +162,9 @@ def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a
     elsewhere = GpuReports(frozenset({"GPU-a"}))
     ledger = _watched(world, *_steps(885.0, 915.0))
     for at in _steps(930.0, 975.0):
-        ledger = presence.advance(ledger, world.observed(at), elsewhere, FORGET)
+        ledger = advance_ledger(ledger, world.observed(at), elsewhere, FORGET)
     assert not _pod(ledger).ended
-    assert _pod(presence.advance(ledger, world.observed(990.0), elsewhere, FORGET)).ended
+    assert _pod(advance_ledger(ledger, world.observed(990.0), elsewhere, FORGET)).ended
 
 
 def test_a_pod_that_reports_is_not_released_whatever_else_is_shown_of_its_gpu() -> None:
@@ -172,9 +178,9 @@ def test_a_gpu_reported_idle_only_once_ends_nothing() -> None:
     idle = GpuReports(frozenset({"GPU-a"}))
     busy = GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
     ledger = _watched(world, *_steps(885.0, 915.0))
-    ledger = presence.advance(ledger, world.observed(930.0), idle, FORGET)
+    ledger = advance_ledger(ledger, world.observed(930.0), idle, FORGET)
     for at in _steps(945.0, 1500.0):
-        ledger = presence.advance(ledger, world.observed(at), busy, FORGET)
+        ledger = advance_ledger(ledger, world.observed(at), busy, FORGET)
     assert not _pod(ledger).ended
 
 
@@ -191,7 +197,7 @@ def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_
     world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0), idle: until(900.0)})
     ledger = _watched(world, *_steps(885.0, 885.0 + FORGET))
     assert ledger.targets.keys() == {NODE, OTHER_NODE, idle}
-    later = presence.advance(ledger, world.observed(900.0 + FORGET), NOWHERE, FORGET)
+    later = advance_ledger(ledger, world.observed(900.0 + FORGET), NOWHERE, FORGET)
     assert later.targets.keys() == {NODE, OTHER_NODE}
 
 
@@ -207,9 +213,9 @@ def test_an_exporter_that_comes_back_without_its_map_of_pods_ends_nothing_at_onc
     idle = GpuReports(frozenset({"GPU-a"}))
     silent = _watched(world, *_steps(885.0, 1185.0))
     for at in (1200.0, 1215.0):
-        silent = presence.advance(silent, world.observed(at), idle, FORGET)
+        silent = advance_ledger(silent, world.observed(at), idle, FORGET)
     assert not _pod(silent).ended
-    again = presence.advance(silent, world.observed(1230.0), NOWHERE, FORGET)
+    again = advance_ledger(silent, world.observed(1230.0), NOWHERE, FORGET)
     assert (_pod(again).last_seen, _pod(again).first_seen) == (1230.0, None)
 
 
@@ -217,24 +223,24 @@ def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() ->
     pods = (WorldPod("a", there=until(900.0), gpus=("GPU-1/7", "GPU-2")), WorldPod("b"))
     world = World(pods)
     ledger = _watched(world, 885.0)
-    assert presence.absent_gpus(ledger, world.observed(885.0)) == frozenset()
-    assert presence.absent_gpus(ledger, world.observed(900.0)) == {"GPU-1", "GPU-2"}
-    assert presence.absent_gpus(Ledger(), world.observed(900.0)) == {"GPU-1", "GPU-2"}
+    assert absent_gpus(ledger, world.observed(885.0)) == frozenset()
+    assert absent_gpus(ledger, world.observed(900.0)) == {"GPU-1", "GPU-2"}
+    assert absent_gpus(Ledger(), world.observed(900.0)) == {"GPU-1", "GPU-2"}
     released = GpuReports(frozenset({"GPU-1", "GPU-2"}))
-    ended = presence.advance(ledger, world.observed(900.0), released, FORGET)
-    assert presence.absent_gpus(ended, world.observed(915.0)) == frozenset()
+    ended = advance_ledger(ledger, world.observed(900.0), released, FORGET)
+    assert absent_gpus(ended, world.observed(915.0)) == frozenset()
 
 
 def test_a_stale_sample_is_as_old_as_the_source_says() -> None:
     observation = replace(World((WorldPod("a"),)).observed(900.0), sample_ages={("ml", "a"): 200.0})
-    assert _pod(presence.advance(Ledger(), observation, NOWHERE, FORGET)).sampled_at == 700.0
+    assert _pod(advance_ledger(Ledger(), observation, NOWHERE, FORGET)).sampled_at == 700.0
 
 
 def test_a_refused_sample_is_a_sign_of_life() -> None:
     seen = World((WorldPod("a"),)).observed(900.0)
-    first = presence.advance(Ledger(), seen, NOWHERE, FORGET)
+    first = advance_ledger(Ledger(), seen, NOWHERE, FORGET)
     refused = tuple(replace(one, times=(), values=()) for one in seen.series)
-    pod = _pod(presence.advance(first, replace(seen, series=refused), NOWHERE, FORGET))
+    pod = _pod(advance_ledger(first, replace(seen, series=refused), NOWHERE, FORGET))
     assert (pod.last_seen, pod.ended) == (900.0, False)
     (gpu,) = pod.gpus
     assert (gpu.values, gpu.refused, gpu.last) == ((), seen.instants, 900.0)
@@ -255,17 +261,17 @@ def test_ended_pods_are_forgotten_in_the_end_and_missing_ones_are_not() -> None:
     world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0)})
     ledger = _watched(world, *_steps(885.0, 885.0 + FORGET))
     assert [name for _, name in ledger.pods] == ["a", "b"]
-    later = presence.advance(ledger, world.observed(900.0 + FORGET), NOWHERE, FORGET)
+    later = advance_ledger(ledger, world.observed(900.0 + FORGET), NOWHERE, FORGET)
     assert [name for _, name in later.pods] == ["b"]
 
 
 def test_what_is_remembered_of_missing_pods_is_bounded() -> None:
     first = Series("ml", "the-first", "GPU-0", NODE, (870.0,), (870.0,), (1.0,), averaged=False)
     later = replace(first, present=(885.0,), times=(885.0,))
-    crowd = [replace(later, pod=f"pod-{n}") for n in range(presence.MISSING_PODS_KEPT)]
+    crowd = [replace(later, pod=f"pod-{n}") for n in range(MISSING_PODS_KEPT)]
     observation = Observation((870.0, 885.0, 900.0), (first, *crowd), {})
-    ledger = presence.advance(Ledger(), observation, NOWHERE, FORGET)
-    assert len(ledger.pods) == presence.MISSING_PODS_KEPT
+    ledger = advance_ledger(Ledger(), observation, NOWHERE, FORGET)
+    assert len(ledger.pods) == MISSING_PODS_KEPT
     assert ("ml", "the-first") not in ledger.pods
 
 
@@ -273,17 +279,17 @@ def test_a_history_is_joined_without_touching_what_is_known_better() -> None:
     known = _watched(World((WorldPod("a", there=since(800.0)),)), 900.0)
     pods = (WorldPod("a"), WorldPod("b", target=OTHER_NODE))
     past = _watched(World(pods, {NODE: EVER, OTHER_NODE: EVER}), 885.0)
-    joined = presence.join(known, past)
+    joined = join(known, past)
     assert joined.at == 900.0
     assert _pod(joined).first_seen == 810.0
     assert _pod(joined, "b").last_seen == 885.0
     assert joined.targets == {**past.targets, **known.targets}
-    assert presence.join(Ledger(), past).at == 885.0
+    assert join(Ledger(), past).at == 885.0
 
 
 def test_namespaces_nobody_asks_about_are_let_go() -> None:
     ledger = _watched(World((WorldPod("a"), WorldPod("b", namespace="web"))), 900.0)
-    assert list(presence.confined(ledger, {"web"}).pods) == [("web", "b")]
+    assert list(confined(ledger, {"web"}).pods) == [("web", "b")]
 
 
 def test_a_history_and_the_present_are_one_story() -> None:
@@ -296,8 +302,8 @@ def test_a_history_and_the_present_are_one_story() -> None:
         )
     )
     hour = world.observed(3480.0, step=120.0, span=3600.0)
-    ledger = presence.advance(Ledger(), hour, NOWHERE, FORGET)
-    ledger = presence.advance(ledger, world.observed(3600.0), NOWHERE, FORGET)
+    ledger = advance_ledger(Ledger(), hour, NOWHERE, FORGET)
+    ledger = advance_ledger(ledger, world.observed(3600.0), NOWHERE, FORGET)
     assert _pod(ledger, "old").first_seen is None
     assert _pod(ledger, "gone").ended
     assert 3400 <= (_pod(ledger, "new").first_seen or 0) <= 3480

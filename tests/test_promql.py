@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import promql
-from keda_gpu_scaler.own_query import OwnQuery
-from keda_gpu_scaler.promql import Policy, place, tree, writing
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy, reading, tree, writing
+from keda_gpu_scaler.spec.spec import OwnQuery
 from tests.expressions import EXPORTED, PLAIN, by_hand, vectors
 
 OTHERS = tuple(
@@ -273,9 +273,9 @@ def test_any_text_is_read_or_refused_in_words(text: str) -> None:
 @given(vectors, st.data())
 def test_a_bracket_that_is_left_out_is_found(marked: str, data: st.DataObject) -> None:
     text = by_hand(marked, "", "")
-    assert place.unmatched(text) is None
+    assert reading.unmatched(text) is None
     cut = data.draw(st.sampled_from([at for at, one in enumerate(text) if one in "})"]))
-    assert place.unmatched(text[:cut]) is not None
+    assert reading.unmatched(text[:cut]) is not None
 
 
 def test_a_query_knows_how_far_back_each_of_its_selectors_looks() -> None:

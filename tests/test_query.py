@@ -11,9 +11,18 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import census, profiles, promql, query
-from keda_gpu_scaler.observation import Need
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.query import profiles, promql
+from keda_gpu_scaler.query.promql_texts import (
+    LONGEST_BYTES,
+    ages_text,
+    alternatives,
+    exporters_text,
+    reported_gpus_text,
+    snapshot_parts,
+    snapshot_text,
+)
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.spec.spec import Signal
 
 SAMPLED = {"DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_utilization", "accelerator_gpu_utilization"}
 HOSTILE = (
@@ -78,7 +87,7 @@ def matched(text: str) -> str:
 
 
 def every_query(asked: Need, jobs: Iterable[str]) -> list[str]:
-    return [query.snapshot(asked, jobs, 15), query.ages(asked), census.gpus(asked.namespaces)]
+    return [snapshot_text(asked, jobs, 15), ages_text(asked), reported_gpus_text(asked.namespaces)]
 
 
 # Texts
@@ -93,7 +102,7 @@ def test_a_quoted_text_means_itself(text: str) -> None:
 
 @given(sets, texts)
 def test_alternatives_match_exactly_their_texts(given_texts: frozenset[str], other: str) -> None:
-    regex = matched(query.alternatives(given_texts))
+    regex = matched(alternatives(given_texts))
 
     assert all(re2.fullmatch(regex, text) for text in given_texts)
     assert bool(re2.fullmatch(regex, other)) == (other in given_texts)
@@ -102,7 +111,7 @@ def test_alternatives_match_exactly_their_texts(given_texts: frozenset[str], oth
 def test_alternatives_are_the_same_text_in_any_order() -> None:
     orders = itertools.permutations(["b", "a", "c"])
 
-    assert {query.alternatives(order) for order in orders} == {'"a|b|c"'}
+    assert {alternatives(order) for order in orders} == {'"a|b|c"'}
 
 
 @given(sets, sets)
@@ -138,9 +147,9 @@ def test_every_gpu_selector_is_confined_to_the_namespaces() -> None:
         ]
         for profile, signal in SHOWN
         for asked in [need("ml", "ai", signal=signal, profile=profile)]
-        for text in (query.snapshot(asked, [], 15), query.ages(asked))
+        for text in (snapshot_text(asked, [], 15), ages_text(asked))
         for one in selectors(text)
-        if one.name != "up" or text != query.ages(asked)
+        if one.name != "up" or text != ages_text(asked)
     }
     assert {each: names for each, names in read.items() if names != ["ai|ml"]} == {}
 
@@ -150,13 +159,13 @@ def test_every_metric_of_a_profile_is_asked_for(subtests: pytest.Subtests) -> No
         asked = need(signal=signal, profile=profile)
         ways = profiles.ways(profile, signal)
         wanted = {metric.name for way in ways for metric in way.measure.metrics}
-        for text in (query.snapshot(asked, [], 15), query.ages(asked)):
+        for text in (snapshot_text(asked, [], 15), ages_text(asked)):
             with subtests.test(f"{profile} {signal}"):
                 assert {name for name in wanted if name not in text} == set()
 
 
 def test_metrics_of_whole_gpus_are_not_asked_of_mig_instances() -> None:
-    for one in selectors(query.snapshot(need(), [], 15)):
+    for one in selectors(snapshot_text(need(), [], 15)):
         whole = ("GPU_I_ID", "MatchOp.Equal") in [
             (each.name, str(each.op)) for each in one.matchers.matchers
         ]
@@ -170,14 +179,14 @@ def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> 
         "intel-xpum-v1": 'xpum_engine_ratio{kube_namespace=~"ml",kube_pod!="",sub_dev=""}',
     }
     for profile, text in texts.items():
-        assert text in query.snapshot(need(profile=profile), [], 15)
+        assert text in snapshot_text(need(profile=profile), [], 15)
     assert "by (kube_namespace, kube_pod, uuid, dev_file, GPU_I_ID, sub_dev, job, instance" in (
-        query.snapshot(need(profile="intel-xpum-v1"), [], 15)
+        snapshot_text(need(profile="intel-xpum-v1"), [], 15)
     )
 
 
 def test_the_ages_of_pods_are_told_apart_by_metric_and_the_source_itself_is_marked() -> None:
-    assert query.ages(need(profile="intel-xpum-v1")) == (
+    assert ages_text(need(profile="intel-xpum-v1")) == (
         "(time() - max by (kube_namespace, kube_pod) ("
         "label_replace(max by (kube_namespace, kube_pod) (timestamp(xpum_engine_ratio"
         '{kube_namespace=~"ml",kube_pod!="",sub_dev=""})), "metric", "xpum_engine_ratio", "", "")'
@@ -195,20 +204,20 @@ def test_a_second_metric_is_asked_for_where_the_first_is_not_and_is_marked() -> 
     second = f"max by ({gpu}, __name__) (xpum_engine_group_ratio{where})"
     missing = f"{second} unless on ({gpu}) ({first})"
     marked = f'label_replace({missing}, "metric", "xpum_engine_group_ratio", "", "")'
-    asked = query.snapshot(need(profile="intel-xpum-v1"), [], 15)
+    asked = snapshot_text(need(profile="intel-xpum-v1"), [], 15)
     assert asked == f"(({first} or {marked}))[5m:15s]"
 
 
 def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:
-    power = query.snapshot(need(profile="amd", signal=Signal.POWER), [], 15)
-    busy = query.snapshot(need(profile="amd"), [], 15)
+    power = snapshot_text(need(profile="amd", signal=Signal.POWER), [], 15)
+    busy = snapshot_text(need(profile="amd"), [], 15)
     assert 'gpu_package_power{exported_namespace=~"ml",exported_pod!=""} != 0)' in power
     assert "!= 0" not in busy
 
 
 def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
     wanted = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120, frozenset({"hami"}))
-    for text in (query.snapshot(wanted, [], 15), query.ages(wanted)):
+    for text in (snapshot_text(wanted, [], 15), ages_text(wanted)):
         assert "hami_container_device_utilization_ratio" in text
         assert "DCGM_FI_DEV_GPU_UTIL" in text
         assert "Device_utilization_desc_of_container" not in text
@@ -216,7 +225,7 @@ def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
 
 
 def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
-    found = list(selectors(census.exporters()))
+    found = list(selectors(exporters_text()))
     asked = {label for one in found for label in one.matchers.matchers}
     names = {name for each in asked if each.name == "__name__" for name in each.value.split("|")}
 
@@ -230,7 +239,7 @@ def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
             each.name for each in one.matchers.matchers if str(each.op) == "MatchOp.NotEqual"
         ]
         assert len(present) == 2
-    assert all(f'"exporter", "{name}"' in census.exporters() for name in profiles.DETECTED)
+    assert all(f'"exporter", "{name}"' in exporters_text() for name in profiles.DETECTED)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +254,7 @@ def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
 def test_spans_and_steps_are_durations_that_prometheus_reads(
     span: float, step: float, expected: str
 ) -> None:
-    text = query.snapshot(need(span=span), ["dcgm"], step)
+    text = snapshot_text(need(span=span), ["dcgm"], step)
     whole: Any = promql_parser.parse(text)
 
     assert text.endswith(expected)
@@ -254,16 +263,16 @@ def test_spans_and_steps_are_durations_that_prometheus_reads(
 
 
 def test_health_is_asked_of_known_jobs_only() -> None:
-    without = shape(query.snapshot(need(), [], 15))
-    with_jobs = shape(query.snapshot(need(), ["b", "a"], 15))
+    without = shape(snapshot_text(need(), [], 15))
+    with_jobs = shape(snapshot_text(need(), ["b", "a"], 15))
 
     assert with_jobs[: len(without)] == without
     assert with_jobs[len(without) :] == [("up", (("job", "MatchOp.Re"),))] * 2
-    assert 'up{job=~"a|b"}' in query.snapshot(need(), ["b", "a"], 15)
+    assert 'up{job=~"a|b"}' in snapshot_text(need(), ["b", "a"], 15)
 
 
 def test_the_parts_of_a_share_are_asked_for_by_their_names() -> None:
-    text = query.snapshot(need(signal=Signal.MEMORY, profile="dcgm-exported"), [], 15)
+    text = snapshot_text(need(signal=Signal.MEMORY, profile="dcgm-exported"), [], 15)
     gpu = "exported_namespace, exported_pod, UUID, gpu, GPU_I_ID, job, instance, __name__"
     names = "DCGM_FI_DEV_FB_USED|DCGM_FI_DEV_FB_FREE|DCGM_FI_DEV_FB_TOTAL"
     assert f'max by ({gpu}) ({{__name__=~"{names}",' in text
@@ -272,14 +281,14 @@ def test_the_parts_of_a_share_are_asked_for_by_their_names() -> None:
 def test_a_query_is_the_same_text_for_the_same_demand() -> None:
     namespaces = [f"namespace-{number}" for number in range(20)]
 
-    forwards = query.snapshot(need(*namespaces), {"a", "b"}, 15)
-    assert forwards == query.snapshot(need(*reversed(namespaces)), {"b", "a"}, 15)
+    forwards = snapshot_text(need(*namespaces), {"a", "b"}, 15)
+    assert forwards == snapshot_text(need(*reversed(namespaces)), {"b", "a"}, 15)
 
 
 def test_gpus_are_asked_for_by_every_spelling_of_their_label() -> None:
     names = {
         each.name
-        for one in selectors(census.gpus(["GPU-a", "GPU-b"]))
+        for one in selectors(reported_gpus_text(["GPU-a", "GPU-b"]))
         for each in one.matchers.matchers
         if each.value in {"GPU-a|GPU-b", "GPU\\-a|GPU\\-b"}
     }
@@ -291,18 +300,18 @@ def test_a_text_that_is_too_long_is_asked_in_parts(names: set[str]) -> None:
     def text_for(some: Collection[str]) -> str:
         return "|".join(sorted(some)).ljust(1000 * len(some))
 
-    parts = list(query.parts(text_for, names))
+    parts = list(snapshot_parts(text_for, names))
 
     assert [name for part in parts for name in part.strip().split("|")] == sorted(names)
-    assert all(len(part) <= query.LONGEST_BYTES for part in parts)
+    assert all(len(part) <= LONGEST_BYTES for part in parts)
     assert (len(parts) == 1) == (len(names) <= 16)
 
 
 def test_a_text_is_halved_until_it_is_no_longer_than_it_may_be() -> None:
-    assert list(query.parts(",".join, ["a", "b"], 3)) == ["a,b"]
-    assert list(query.parts(",".join, ["a", "b"], 2)) == ["a", "b"]
-    assert list(query.parts(",".join, "abcdefgh", 3)) == ["a,b", "c,d", "e,f", "g,h"]
+    assert list(snapshot_parts(",".join, ["a", "b"], 3)) == ["a,b"]
+    assert list(snapshot_parts(",".join, ["a", "b"], 2)) == ["a", "b"]
+    assert list(snapshot_parts(",".join, "abcdefgh", 3)) == ["a,b", "c,d", "e,f", "g,h"]
 
 
 def test_a_text_about_one_name_cannot_be_parted() -> None:
-    assert list(query.parts(lambda _: "x" * 2 * query.LONGEST_BYTES, {"ml"})) == ["x" * 32_768]
+    assert list(snapshot_parts(lambda _: "x" * 2 * LONGEST_BYTES, {"ml"})) == ["x" * 32_768]

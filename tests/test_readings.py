@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import profiles, readings
-from keda_gpu_scaler.observation import Row, Series, Target
-from keda_gpu_scaler.profiles import Metric, Way
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.profiles import Metric, Way
+from keda_gpu_scaler.snapshot.observation import Row, Series, Target
+from keda_gpu_scaler.sources.series import read_series
+from keda_gpu_scaler.spec.spec import Signal
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
@@ -28,11 +29,11 @@ def row(name: str, *values: float, **labels: str) -> Row:
 
 
 def read(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> list[Series]:
-    return list(readings.series(rows, profile, signal)[0])
+    return list(read_series(rows, profile, signal)[0])
 
 
 def refused(*rows: Row, signal: Signal = Signal.UTILIZATION) -> int:
-    return readings.series(rows, "auto", signal)[1]
+    return read_series(rows, "auto", signal)[1]
 
 
 def values(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> list[float]:
@@ -400,7 +401,7 @@ rows = st.lists(st.builds(Row, labels, points), max_size=12)
 def test_any_rows_are_read_without_an_error(
     given_rows: list[Row], profile: str, signal: Signal
 ) -> None:
-    found, refusals = readings.series(given_rows, profile, signal)
+    found, refusals = read_series(given_rows, profile, signal)
     believable = [value for one in found for value in one.values]
 
     assert 0 <= refusals <= sum(len(one.points) for one in given_rows)
@@ -420,12 +421,12 @@ def test_any_rows_are_read_without_an_error(
 def test_refusals_and_what_is_kept_add_up(given_rows: list[Row], signal: Signal) -> None:
     one_by_one = Counter(
         {
-            "refused": sum(readings.series([one], "auto", signal)[1] for one in given_rows),
-            "read": sum(bool(readings.series([one], "auto", signal)[0]) for one in given_rows),
+            "refused": sum(read_series([one], "auto", signal)[1] for one in given_rows),
+            "read": sum(bool(read_series([one], "auto", signal)[0]) for one in given_rows),
         }
     )
 
-    assert readings.series(given_rows, "auto", signal)[1] == one_by_one["refused"]
+    assert read_series(given_rows, "auto", signal)[1] == one_by_one["refused"]
     assert one_by_one["refused"] == 0 or one_by_one["read"] > 0
 
 

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from keda_gpu_scaler import autoscaling, promql
-from keda_gpu_scaler.promql import Policy
+from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from tests.gpus import Gpu
 from tests.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.series import Series
@@ -268,8 +269,8 @@ def climb(value_per_replica: float, target: float, replicas: int) -> list[int]:
     """Return the replicas that an HPA asks for, each time that all of the last ones are busy."""
     asked = [replicas]
     for _ in range(3):
-        metric = autoscaling.Metric(value=value_per_replica * asked[-1], target=target)
-        step = autoscaling.recommend([metric], autoscaling.Scale.steady(asked[-1]))
+        metric = rules.Metric(value=value_per_replica * asked[-1], target=target)
+        step = rules.recommend([metric], rules.Scale.steady(asked[-1]))
         assert step is not None
         asked.append(step.replicas)
     return asked
@@ -290,9 +291,9 @@ def test_workers_of_a_queue_ask_for_themselves_at_what_a_busy_one_shows(
 
 
 def test_the_clusters_sum_keeps_what_it_asks_for() -> None:
-    metric = autoscaling.Metric(value=120, target=45)
+    metric = rules.Metric(value=120, target=45)
     for replicas in (2, 3):
-        step = autoscaling.recommend([metric], autoscaling.Scale.steady(replicas))
+        step = rules.recommend([metric], rules.Scale.steady(replicas))
         assert step is not None
         assert step.replicas == 3
 

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from keda_gpu_scaler import roster
-from keda_gpu_scaler.evidence import Basis, Evidence, Readiness, Statement, Status
-from keda_gpu_scaler.observation import Target
-from keda_gpu_scaler.roster import Roster
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, Readiness, Statement, Status
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.snapshot.pod_status import Roster, advance_roster, silenced
 
 AT = 10_000.0
 KEY = ("ml", "bert-0")
@@ -38,7 +37,7 @@ def _said(
 def _after(*evidence: tuple[float, Evidence]) -> Roster:
     book = Roster()
     for at, said in evidence:
-        book = roster.advance(book, said, {"ml"}, at)
+        book = advance_roster(book, said, {"ml"}, at)
     return book
 
 
@@ -126,7 +125,7 @@ def test_a_pod_is_forgotten_an_hour_after_it_was_last_listed() -> None:
 
 def test_a_namespace_nobody_asks_about_is_forgotten() -> None:
     book = _after((AT, _said(AT, READY)))
-    assert not roster.advance(book, _said(AT + 15), {"web"}, AT + 15).pods
+    assert not advance_roster(book, _said(AT + 15), {"web"}, AT + 15).pods
 
 
 def test_a_pod_that_is_not_listed_any_more_is_gone_after_a_while() -> None:
@@ -215,7 +214,7 @@ def test_the_kubernetes_api_is_one_however_many_list_the_pods_elsewhere() -> Non
 
 
 def test_one_that_was_silenced_proves_nothing_and_keeps_what_cannot_be_undone() -> None:
-    book = roster.silenced(_after((AT, _listed(AT, READY))))
+    book = silenced(_after((AT, _listed(AT, READY))))
     assert not book.proves_gone(("ml", "other"), AT - 90)
     assert book.basis(AT) is Basis.EXPORTERS
     assert book.pods[KEY].readiness is Readiness.EVER

@@ -2,9 +2,8 @@
 
 import pytest
 
-from keda_gpu_scaler import saturation
-from keda_gpu_scaler.condition import Reporting
-from keda_gpu_scaler.snapshot import Pod
+from keda_gpu_scaler.decision.pod_state import Reporting, pod_states
+from keda_gpu_scaler.snapshot.snapshot import Pod
 from tests.snapshots import NOW, bert, said, unseen
 from tests.triggers import spec
 
@@ -15,7 +14,7 @@ FULL = bert("b", 100, status=OLD)
 
 
 def _conditions(*pods: Pod, **metadata: str) -> list[Reporting]:
-    return saturation.conditions(spec(**metadata), pods, NOW, NOW)
+    return pod_states(spec(**metadata), pods, NOW, NOW)
 
 
 def test_where_all_are_full_a_new_pod_counts_with_its_first_sample() -> None:

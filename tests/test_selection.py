@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 import re2
 
-from keda_gpu_scaler import decision, roster
-from keda_gpu_scaler.decision import Context, State
-from keda_gpu_scaler.evidence import Basis, Evidence, NamespaceEvidence, Statement, Status
-from keda_gpu_scaler.observation import Target
-from keda_gpu_scaler.selection import Selected
-from keda_gpu_scaler.snapshot import Pod
-from keda_gpu_scaler.spec import Owner, TriggerSpec
+from keda_gpu_scaler.decision.decision import Context, State, decide
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, NamespaceEvidence, Statement, Status
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.snapshot.pod_status import Roster, advance_roster, silenced
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner, Selected
 from tests.snapshots import NOW, pod, said, snapshot
 from tests.triggers import spec
 
@@ -39,12 +39,12 @@ def _context(remembered: State | None = None) -> Context:
 def test_its_pods_are_those_it_selects_whatever_they_are_called() -> None:
     ours = (_pod("bert-head", 60), _pod("worker-7", 80))
     others = (_pod("bert", 90, ours=False), pod("models", 90))
-    decided = decision.decide(_spec(), snapshot(*ours, *others, evidence=KNOWN), _context())
+    decided = decide(_spec(), snapshot(*ours, *others, evidence=KNOWN), _context())
     assert (decided.state, decided.value, decided.expected) == (State.MEASURED, 140, 2)
 
 
 def test_it_is_empty_only_where_the_api_says_whom_it_selects() -> None:
-    decided = decision.decide(_spec(), snapshot(evidence=KNOWN), _context())
+    decided = decide(_spec(), snapshot(evidence=KNOWN), _context())
     assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
     assert decided.reason == "the Kubernetes API lists no pod of models.example.com/bert"
 
@@ -62,7 +62,7 @@ def test_while_nobody_says_whom_it_selects_nothing_is_known(subtests: pytest.Sub
     ]
     states = (None, State.MEASURED, State.EMPTY)
     for evidence, pods, before in itertools.product((API, STATE_METRICS, None), some, states):
-        decided = decision.decide(_spec(), snapshot(*pods, evidence=evidence), _context(before))
+        decided = decide(_spec(), snapshot(*pods, evidence=evidence), _context(before))
         with subtests.test(f"{evidence} {pods} {before}"):
             assert (decided.state, decided.value) == (State.UNKNOWN, None)
             assert decided.active is (None if before is None else before is State.MEASURED)
@@ -70,16 +70,14 @@ def test_while_nobody_says_whom_it_selects_nothing_is_known(subtests: pytest.Sub
 
 
 def test_a_pod_that_was_known_and_is_busy_keeps_it_active() -> None:
-    decided = decision.decide(
-        _spec(), snapshot(_pod("worker-7", 90), evidence=None), _context(State.EMPTY)
-    )
+    decided = decide(_spec(), snapshot(_pod("worker-7", 90), evidence=None), _context(State.EMPTY))
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
     assert decided.signal
 
 
 def test_samples_beyond_max_age_are_the_reason_before_it() -> None:
     late = replace(_context(), now=NOW + 1000)
-    decided = decision.decide(_spec(), snapshot(evidence=None), late)
+    decided = decide(_spec(), snapshot(evidence=None), late)
     assert decided.reason.startswith("the newest samples are 1000 s old, beyond maxAge")
 
 
@@ -102,9 +100,9 @@ def test_whose_a_pod_is_outlives_the_api_server_and_whom_a_target_selects_does_n
         basis=Basis.KUBERNETES,
         selected=frozenset({("ml", BERT.selected_by)}),
     )
-    known = roster.advance(roster.Roster(), said_now, {"ml"}, NOW)
+    known = advance_roster(Roster(), said_now, {"ml"}, NOW)
     assert known.selected == said_now.selected
-    lost = roster.silenced(known)
+    lost = silenced(known)
     assert not lost.selected
     status = lost.status(("ml", "worker-7"), NOW + 600)
     assert isinstance(status, Status)

@@ -9,11 +9,11 @@ import pytest
 from starlette.responses import JSONResponse
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evidence import Evidence
-from keda_gpu_scaler.kubernetes import selections
-from keda_gpu_scaler.kubernetes.following import Following
-from keda_gpu_scaler.selection import Selected
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.snapshot.evidence import Evidence
+from keda_gpu_scaler.sources.kubernetes import selections
+from keda_gpu_scaler.sources.kubernetes.following import Following
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.workload import Selected
 from tests import api_server
 from tests.api_server import ApiServer
 from tests.test_following import (

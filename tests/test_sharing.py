@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import sharing
-from keda_gpu_scaler.observation import Series, Target
+from keda_gpu_scaler.snapshot.observation import Series, Target
+from keda_gpu_scaler.sources.series import TURNS_SECONDS, fill_gaps
 
 NODE, OTHER = Target("dcgm", "10.0.0.1:9400"), Target("dcgm", "10.0.0.2:9400")
 COUNT = 12
@@ -25,7 +25,7 @@ def shown(turns: str, pod: str = "a", gpu: str = "GPU-a", target: Target = NODE)
 def present(turns: str, pod: str = "a") -> str:
     """Return where a pod is, after everybody in `turns` was looked at."""
     everybody = [shown(turns, each) for each in sorted(set(turns) - {"."})]
-    (one,) = [each for each in sharing.steadied(everybody, GOOD) if each.pod == pod]
+    (one,) = [each for each in fill_gaps(everybody, GOOD) if each.pod == pod]
     return "".join(pod if at in one.present else "." for at in INSTANTS)
 
 
@@ -50,7 +50,7 @@ def test_a_pod_that_comes_back_was_there_all_the_time(turns: str, expected: str)
 
 def test_nothing_is_known_of_the_load_in_between() -> None:
     given_series = [shown("abababababab", pod) for pod in "ab"]
-    for one, before in zip(sharing.steadied(given_series, GOOD), given_series, strict=True):
+    for one, before in zip(fill_gaps(given_series, GOOD), given_series, strict=True):
         assert one.times == before.times
         assert one.values == before.values
 
@@ -61,16 +61,16 @@ def test_what_a_pod_did_long_ago_is_no_turn() -> None:
     there = tuple(at for at in instants if at not in {600.0, 1800.0} and at < 3000)
     one = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
 
-    assert sharing.steadied([one], {NODE: dict.fromkeys(instants, 0.0)}) == (one,)
+    assert fill_gaps([one], {NODE: dict.fromkeys(instants, 0.0)}) == (one,)
 
 
 def test_turns_are_filled_up_as_far_as_they_are_remembered() -> None:
     instants = [30.0 * number for number in range(40)]
     there = tuple(instants[:20] + instants[21::2])
     one = Series("ml", "a", "GPU-a", NODE, there, there, there, averaged=False)
-    (found,) = sharing.steadied([one], {NODE: dict.fromkeys(instants, 0.0)})
+    (found,) = fill_gaps([one], {NODE: dict.fromkeys(instants, 0.0)})
 
-    late = {at for at in instants if at > instants[-1] - sharing.TURNS_SECONDS}
+    late = {at for at in instants if at > instants[-1] - TURNS_SECONDS}
     assert found.present == tuple(sorted({*there, *late}))
 
 
@@ -78,7 +78,7 @@ def test_a_neighbour_that_is_there_at_the_same_time_takes_no_turns() -> None:
     """Copies of a shared GPU: the pod between them was replaced."""
     one, other = shown("aaaa...aaaaa"), shown("b" * COUNT, "b")
 
-    assert sharing.steadied([one, other], GOOD) == (one, other)
+    assert fill_gaps([one, other], GOOD) == (one, other)
 
 
 @pytest.mark.parametrize(
@@ -91,15 +91,15 @@ def test_a_neighbour_that_is_there_at_the_same_time_takes_no_turns() -> None:
 def test_another_gpu_is_nobodys_turn(other: Series) -> None:
     one = shown("aaaa...aaaaa")
 
-    assert sharing.steadied([one, other], GOOD) == (one, other)
+    assert fill_gaps([one, other], GOOD) == (one, other)
 
 
 def test_a_gap_in_the_exporters_own_health_is_no_turn() -> None:
     one = shown("aa.aa.aa.aa.")
     good = {NODE: dict.fromkeys(one.present, 0.0)}
 
-    assert sharing.steadied([one], good) == (one,)
-    assert sharing.steadied([one], {}) == (one,)
+    assert fill_gaps([one], good) == (one,)
+    assert fill_gaps([one], {}) == (one,)
 
 
 turns_of = st.lists(st.sampled_from("abc."), min_size=COUNT, max_size=COUNT).map("".join)
@@ -108,7 +108,7 @@ turns_of = st.lists(st.sampled_from("abc."), min_size=COUNT, max_size=COUNT).map
 @given(turns_of)
 def test_a_pod_is_never_moved_or_lost(turns: str) -> None:
     everybody = [shown(turns, pod) for pod in sorted(set(turns) - {"."})]
-    for one, before in zip(sharing.steadied(everybody, GOOD), everybody, strict=True):
+    for one, before in zip(fill_gaps(everybody, GOOD), everybody, strict=True):
         assert set(before.present) <= set(one.present) <= set(INSTANTS)
         assert one.present[0] == before.present[0]
         assert list(one.present) == sorted(one.present)
@@ -120,7 +120,7 @@ def test_pods_that_never_come_back_are_left_alone(turns: str) -> None:
     in_one_go = "".join(sorted(turns))
     everybody = tuple(shown(in_one_go, pod) for pod in sorted(set(turns) - {"."}))
 
-    assert sharing.steadied(everybody, GOOD) == everybody
+    assert fill_gaps(everybody, GOOD) == everybody
 
 
 def _counted(series: Iterable[Series]) -> int:
@@ -133,4 +133,4 @@ def test_everybody_on_a_shared_gpu_is_counted(pods: str) -> None:
     everybody = [shown(turns, pod) for pod in pods]
 
     assert _counted(everybody) == 1
-    assert _counted(sharing.steadied(everybody, GOOD)) == len(pods)
+    assert _counted(fill_gaps(everybody, GOOD)) == len(pods)

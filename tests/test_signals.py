@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from keda_gpu_scaler import decision, errors, signals
-from keda_gpu_scaler.decision import Context, Decision, State
-from keda_gpu_scaler.demand import Demand, OnEmpty
-from keda_gpu_scaler.evidence import NamespaceEvidence
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision import activation
+from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
 from keda_gpu_scaler.service import answers, streams
-from keda_gpu_scaler.snapshot import Snapshot
-from keda_gpu_scaler.spec import OnUnknown
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
+from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.spec.demand import Demand, OnEmpty
+from keda_gpu_scaler.spec.spec import OnUnknown
 from tests.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
 from tests.test_docs import ROOT, section
 from tests.triggers import spec
@@ -23,7 +24,7 @@ EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
 
 def _own(seen: Snapshot, remembered: State | None = None, policy: str = "hold") -> Decision:
     context = Context(NOW, 3600, remembered=remembered, trouble="HTTP 503")
-    return decision.decide(spec(onUnknown=policy), seen, context)
+    return decide(spec(onUnknown=policy), seen, context)
 
 
 def _listed(*pods: object, by: NamespaceEvidence = LISTED) -> Snapshot:
@@ -106,7 +107,7 @@ class Case:
     def decided(self) -> Decision:
         """Return what is made of it."""
         name = "deployment/router"
-        decided = signals.before_demand(self.load, name, self.neighbour, self.alert)
+        decided = activation.before_demand(self.load, name, self.neighbour, self.alert)
         if self.demand is None:
             assert decided.signal, "the demand has to be asked for"
             return decided
@@ -114,7 +115,7 @@ class Case:
         keys = {"demandQuery": "sum(waiting)", "demandActivationThreshold": "5"}
         wanted = spec(**keys, demandOnEmpty=self.on_empty).demand
         assert wanted is not None
-        return signals.with_demand(decided, wanted, self.demand)
+        return activation.with_demand(decided, wanted, self.demand)
 
 
 def _rows(name: str) -> list[list[str]]:
@@ -215,7 +216,7 @@ def test_the_sentence_names_what_was_looked_at() -> None:
     idle, gone = _own(snapshot(IDLE)), _own(snapshot())
     by = dict(zip(("idle", "gone"), (idle, gone), strict=True))
     said_of = {
-        name: signals.before_demand(idle, "deployment/router", neighbour, None).reason
+        name: activation.before_demand(idle, "deployment/router", neighbour, None).reason
         for name, neighbour in by.items()
     }
     assert said_of["idle"] == f"{idle.reason}; deployment/router is idle"
@@ -246,7 +247,7 @@ def test_the_sentence_says_why_another_workload_may_be_in_use(
     neighbour: Decision, doubt: str
 ) -> None:
     own = _own(snapshot(IDLE))
-    reason = signals.before_demand(own, "deployment/router", neighbour, None).reason
+    reason = activation.before_demand(own, "deployment/router", neighbour, None).reason
     assert reason == f"{own.reason}; deployment/router may be in use ({doubt}): not idle"
 
 

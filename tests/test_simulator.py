@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from keda_gpu_scaler.simulator import changes, cluster, devices, exposition, names, server, web
+from keda_gpu_scaler.simulator import changes, cluster, devices, exposition, web
 
 KEY = cluster.Key("team-a", "bert")
 SAFE = "b-df-hj-np-tv-xz24-9"
@@ -59,15 +59,15 @@ def pod_percents(simulated: cluster.Cluster, now: float = 0) -> list[float]:
     serial=st.integers(min_value=1, max_value=10_000),
 )
 def test_a_deployment_pod_is_named_by_kubernetes_rules(name: str, serial: int) -> None:
-    pod = names.deployment_pod("team-a", name, "template", serial)
-    base = f"{name}-{names.template_hash(f'team-a/{name}/template')}-"
+    pod = cluster.deployment_pod("team-a", name, "template", serial)
+    base = f"{name}-{cluster.template_hash(f'team-a/{name}/template')}-"
     assert len(pod) <= 63
     assert re.fullmatch(f"{re.escape(base[:58])}[{SAFE}]{{5}}", pod)
 
 
 def test_the_template_hash_is_the_decimal_fnv_in_the_safe_alphabet() -> None:
     # FNV-32a of "a" is 0xE40C292C = 3826002220; the digits 0123456789 become 456789bcdf.
-    assert names.template_hash("a") == "7d6b446664"
+    assert cluster.template_hash("a") == "7d6b446664"
 
 
 def test_equal_draws_are_drawn_again() -> None:
@@ -374,11 +374,11 @@ class Simulator:
 @pytest.fixture
 async def simulator() -> AsyncIterator[Simulator]:
     clock, stop = Clock(), asyncio.Event()
-    listener = server.bind("127.0.0.1", 0)
+    listener = web.bind("127.0.0.1", 0)
     api = web.Api(cluster.Cluster(nodes=2, spare_gpus=1), exposition.Style(), clock)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with asyncio.TaskGroup() as tasks, httpx.AsyncClient(base_url=url) as client:
-        tasks.create_task(server.serve(web.application(api), listener, stop), name="simulator")
+        tasks.create_task(web.serve(web.application(api), listener, stop), name="simulator")
         yield Simulator(clock, client, stop)
         stop.set()
 
@@ -475,5 +475,5 @@ async def test_mig_and_whole_gpus_can_be_exchanged_over_http(simulator: Simulato
 
 
 def test_an_ipv6_address_can_be_bound() -> None:
-    with server.bind("::1", 0) as listener:
+    with web.bind("::1", 0) as listener:
         assert listener.getsockname()[0] == "::1"

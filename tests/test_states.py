@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from keda_gpu_scaler import decision
-from keda_gpu_scaler.decision import Context, Decision, State
-from keda_gpu_scaler.evidence import Basis, NamespaceEvidence, Readiness, Status
-from keda_gpu_scaler.selection import Selected
-from keda_gpu_scaler.snapshot import Pod
+from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.snapshot.evidence import Basis, NamespaceEvidence, Readiness, Status
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.spec.workload import Selected
 from tests.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
 from tests.test_docs import ROOT, section
 from tests.triggers import spec
@@ -134,7 +133,7 @@ def _decided(world: World, basis: str, policy: str) -> Decision:
     asked = spec(onUnknown=policy)
     if world.selected:
         asked = replace(asked, pods=Selected("ml", "models.example.com", "bert"))
-    return decision.decide(asked, seen, context)
+    return decide(asked, seen, context)
 
 
 def _told(pod: Pod) -> Pod:
@@ -187,7 +186,7 @@ def test_a_listed_pod_of_which_nobody_knows_how_it_is_has_not_ended(basis: Basis
     listed = said(readiness=Readiness.UNKNOWN)
     scraped = NamespaceEvidence(listed.listed_at, absence_known=True, basis=basis)
     seen = snapshot(unseen("b", listed), evidence=scraped)
-    decided = decision.decide(spec(), seen, Context(NOW, 3600, remembered=State.MEASURED))
+    decided = decide(spec(), seen, Context(NOW, 3600, remembered=State.MEASURED))
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
 
 
@@ -195,5 +194,5 @@ def test_a_list_without_the_pods_that_a_query_alone_would_show_says_nothing_of_t
     listed = NamespaceEvidence(NOW - 10, absence_known=True, basis=Basis.KUBERNETES)
     asked = spec(workload="", query="load", activationThreshold="5")
     seen = snapshot(unseen("b", said()), evidence=listed, absence_known=False)
-    decided = decision.decide(asked, seen, Context(NOW, 3600, remembered=State.MEASURED))
+    decided = decide(asked, seen, Context(NOW, 3600, remembered=State.MEASURED))
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)

@@ -5,19 +5,19 @@ import itertools
 import pytest
 import re2
 
-from keda_gpu_scaler import errors, profiles, trigger
-from keda_gpu_scaler.access import EVERY_NAMESPACE, Access, Namespaces
-from keda_gpu_scaler.spec import (
+from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import (
     Aggregation,
     GpuAggregation,
     OnUnknown,
-    Owner,
     ScaledObject,
-    ScaleTarget,
     Signal,
     TriggerSpec,
 )
-from keda_gpu_scaler.workload import Kind, PodPattern, Workload
+from keda_gpu_scaler.spec.workload import Owner, PodPattern, ScaleTarget, Workload
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access, Namespaces
 from tests.triggers import access
 
 BERT = ScaledObject("prod", "bert")

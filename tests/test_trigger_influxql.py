@@ -2,9 +2,10 @@
 
 import pytest
 
-from keda_gpu_scaler import errors, promql, trigger
-from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.spec import TriggerSpec
+from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.triggers import BERT, access
 
 MEAN = 'SELECT mean("gauge") FROM "DCGM_FI_DEV_GPU_UTIL" WHERE time > now() - 1m'

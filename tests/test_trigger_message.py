@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from tests.triggers import access
 
 BERT = ScaledObject("prod", "bert")

@@ -2,11 +2,13 @@
 
 import pytest
 
-from keda_gpu_scaler import errors, promql, trigger
-from keda_gpu_scaler.access import EVERY_NAMESPACE
-from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.spec import GpuAggregation, ScaledObject, Signal, TriggerSpec
-from keda_gpu_scaler.workload import Kind, PodPattern, Workload
+from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import GpuAggregation, ScaledObject, Signal, TriggerSpec
+from keda_gpu_scaler.spec.workload import PodPattern, Workload
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE
 from tests.triggers import access
 
 BERT = ScaledObject("ml", "bert")

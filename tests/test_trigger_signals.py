@@ -4,12 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import demand, errors, promql, trigger
-from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
-from keda_gpu_scaler.demand import DemandSpec, OnEmpty
-from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.spec import OnUnknown, ScaledObject, ScaleTarget, TriggerSpec
-from keda_gpu_scaler.workload import Kind, Workload
+from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec import demand
+from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import ScaleTarget, Workload
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from tests.triggers import access
 
 BERT = ScaledObject("ml", "bert")

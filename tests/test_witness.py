@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from keda_gpu_scaler import errors, facts
-from keda_gpu_scaler.evidence import Basis, Evidence, Readiness, Statement
-from keda_gpu_scaler.observation import Target
-from keda_gpu_scaler.witness import Witness
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.snapshot_fetcher import Witness
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, Readiness, Statement
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.telemetry import facts
 from tests.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
 from tests.worlds import World
 

@@ -7,8 +7,9 @@ import re2
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import workload
-from keda_gpu_scaler.workload import Kind, PodPattern, Workload
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.workload import PodPattern, Workload
 from tests import naming
 
 KINDS = st.sampled_from(list(Kind))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keda_gpu_scaler.observation import Observation, Series, Target
+from keda_gpu_scaler.snapshot.observation import Observation, Series, Target
 
 STEP = 15.0
 SPAN = 300.0

@@ -10,7 +10,6 @@ An alert wakes a workload and keeps it awake. It never says how many replicas th
 its end takes no replica away that has work.
 """
 
-from keda_gpu_scaler.alerts.book import LIMIT, Alerts
-from keda_gpu_scaler.alerts.entry import Entry, Notice
+from keda_gpu_scaler.alerts.store import LIMIT, Alerts, Entry, Notice
 
 __all__ = ["LIMIT", "Alerts", "Entry", "Notice"]

@@ -13,8 +13,8 @@ import httpx
 import typer
 from rich.console import Console
 
-from keda_gpu_scaler import durations
-from keda_gpu_scaler.demo import answers, children, driver, frames, scenario, screens, server_log
+from keda_gpu_scaler.simulator.demo import answers, children, driver, scenario, screen
+from keda_gpu_scaler.spec import durations
 
 _T = TypeVar("_T")
 _PREFIX = "KEDA_GPU_SCALER_"
@@ -33,7 +33,7 @@ def demo() -> None:
 
 
 def _shown() -> tuple[int, str]:
-    with screens.opened(Console()) as show:
+    with screen.open_screen(Console()) as show:
         return asyncio.run(_played(show))
 
 
@@ -42,7 +42,7 @@ def _end(status: int, story: str) -> None:
     raise typer.Exit(status)
 
 
-async def _played(show: Callable[[frames.Frame], None]) -> tuple[int, str]:
+async def _played(show: Callable[[screen.Frame], None]) -> tuple[int, str]:
     """Play the demo, and return the exit status with what there is to say about it."""
     task = asyncio.create_task(_play(show), name="demo")
     caught: list[int] = []
@@ -62,13 +62,13 @@ def _cancel(task: asyncio.Task[str], caught: list[int], number: int) -> None:
     task.cancel()
 
 
-async def _play(show: Callable[[frames.Frame], None]) -> str:
+async def _play(show: Callable[[screen.Frame], None]) -> str:
     async with AsyncExitStack() as stack:
         simulator, url = await _simulator(stack)
         server, port = await _server(stack, url)
         client = httpx.AsyncClient(base_url=url, timeout=_HTTP_SECONDS, trust_env=False)
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}", _NO_PROXY)
-        words = server_log.Words()
+        words = children.Words()
         played = driver.Driver(
             exporter=answers.Exporter(await stack.enter_async_context(client)),
             scaler=answers.Scaler(await stack.enter_async_context(channel)),
@@ -84,7 +84,7 @@ async def _simulator(stack: AsyncExitStack) -> tuple[children.Child, str]:
     namespace, name = scenario.SCALED_OBJECT
     flags = ["--address", "127.0.0.1:0", "--workload", f"{namespace}/{name}=0:0"]
     child = await _child(stack, "simulate", *flags)
-    return child, await child.first(server_log.simulator_url)
+    return child, await child.first(children.simulator_url)
 
 
 async def _server(stack: AsyncExitStack, url: str) -> tuple[children.Child, int]:
@@ -98,7 +98,7 @@ async def _server(stack: AsyncExitStack, url: str) -> tuple[children.Child, int]
         LOG_FORMAT="json",
         LOG_LEVEL="info",
     )
-    return child, await child.first(server_log.grpc_port)
+    return child, await child.first(children.grpc_port)
 
 
 async def _child(

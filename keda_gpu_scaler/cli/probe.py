@@ -53,21 +53,21 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     """
     # What C-core writes by itself about handshakes is not for people; it looks when it is loaded.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from keda_gpu_scaler.probe import asking, channel  # noqa: PLC0415 - as just said
+    from keda_gpu_scaler.cli import probing  # noqa: PLC0415 - as just said
 
     try:
         _require_port(target)
-        trigger = asking.Trigger(*_named(scaled_object), dict(map(_pair, metadata or _SAMPLE)))
+        trigger = probing.Trigger(*_named(scaled_object), dict(map(_pair, metadata or _SAMPLE)))
         _require_fitting(ca_file, server_name, cert_file, key_file)
-        tls = channel.Tls(ca_file, cert_file, key_file, server_name) if ca_file else None
-        opened = channel.opened(target, tls)
+        tls = probing.Tls(ca_file, cert_file, key_file, server_name) if ca_file else None
+        opened = probing.open_channel(target, tls)
     except (OSError, ValueError) as error:
         raise typer.BadParameter(str(error)) from error
     with opened:
         try:
-            for line in asking.answers(opened, trigger, timeout, tls=tls is not None):
+            for line in probing.ask(opened, trigger, timeout, tls=tls is not None):
                 typer.echo(line)
-        except asking.ProbeError as error:
+        except probing.ProbeError as error:
             typer.echo(f"keda-gpu-scaler: {target}: {error}", err=True)
             raise typer.Exit(1) from error
 

@@ -10,7 +10,8 @@ import typer
 from keda_gpu_scaler.cli import lean
 
 with lean.without("rich", "pygments"):
-    from keda_gpu_scaler import app, errors, logs, settings
+    from keda_gpu_scaler import app, errors, settings
+    from keda_gpu_scaler.telemetry import logs
 
 _WRONG_SETTINGS = 2
 _FAILED = 1

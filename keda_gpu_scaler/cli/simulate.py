@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from keda_gpu_scaler.simulator import changes, cluster, exposition, mirror, server, web
+from keda_gpu_scaler.simulator import changes, cluster, exposition, mirror, web
 
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>\d{1,5})")
 _HIGHEST_PORT = 65535
@@ -113,11 +113,11 @@ def _cluster(
 
 
 def _mirror(namespace: str | None, selectors: list[str]) -> tuple[mirror.Mirror, _Running]:
-    from keda_gpu_scaler.simulator import follow  # noqa: PLC0415 - it loads much that others need not
+    from keda_gpu_scaler.simulator import kubernetes  # noqa: PLC0415 - it loads much that others need not
 
     shown = mirror.Mirror()
-    scope = follow.Scope(namespace, dict(map(_label, selectors)))
-    return shown, follow.Follower(shown, scope, lambda text: typer.echo(text, err=True)).running
+    scope = kubernetes.Scope(namespace, dict(map(_label, selectors)))
+    return shown, kubernetes.Follower(shown, scope, lambda text: typer.echo(text, err=True)).running
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -138,7 +138,7 @@ def _bind(address: str) -> socket.socket:
     if found is None or int(found["port"]) > _HIGHEST_PORT:
         raise ValueError(f"address {address!r} is not HOST:PORT")
     try:
-        return server.bind(found["ipv6"] or found["host"], int(found["port"]))
+        return web.bind(found["ipv6"] or found["host"], int(found["port"]))
     except OSError as error:
         raise ValueError(f"cannot listen on {address}: {error}") from error
 
@@ -152,7 +152,7 @@ async def _run(api: web.Api, listener: socket.socket, running: _Running) -> None
         await go.wait()
         if not stop.is_set():
             typer.echo(f"listening on {_url(listener)}")
-            await server.serve(web.application(api), listener, stop)
+            await web.serve(web.application(api), listener, stop)
 
 
 def _set(*events: asyncio.Event) -> None:

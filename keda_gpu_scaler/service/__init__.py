@@ -13,7 +13,7 @@
 Nothing in here measures or decides: that is behind the `Evaluations` port.
 """
 
-from keda_gpu_scaler.service.evaluations import Evaluations
 from keda_gpu_scaler.service.server import GrpcServer, create_server
+from keda_gpu_scaler.service.servicer import Evaluations
 
 __all__ = ["Evaluations", "GrpcServer", "create_server"]

@@ -1,26 +1,38 @@
-"""Spec and decision → the messages of KEDA's contract. Pure: no clock, no I/O, no log.
+"""Which workloads have replicas, told from who asks: the HPA rests at zero.
+
+Since 2.20, KEDA takes a poll that follows a failed one for "inactive, no error" when a request of
+the HPA's meets it: an error about a busy workload can then scale it to zero. Where there are
+replicas, "active" costs nothing instead; where there are none, it would wake the workload.
+
+Spec and decision → the messages of KEDA's contract. Pure: no clock, no I/O, no log.
 
 KEDA 2.17 and later read the float fields where they are above 0, older ones know only the integers:
 both are always set, so that every version scales on the same number.
 """
 
 import math
+import time
+from collections.abc import Callable
 
-from keda_gpu_scaler import decision, errors, spec
-from keda_gpu_scaler.demand import METRIC_NAME, Demand, is_countable
+from cachetools import TTLCache
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand, is_countable
+from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 
 # The HPA itself ignores a deviation of 10 %; half of that is not worth a word.
 _UNNOTICED_ROUNDING = 0.05
 
 
-def metric_spec(trigger_spec: spec.TriggerSpec) -> pb.GetMetricSpecResponse:
+def metric_spec(trigger_spec: TriggerSpec) -> pb.GetMetricSpecResponse:
     """Say under which names and against which targets the trigger is measured."""
     specs = [_metric_spec(name, target) for name, target in targets(trigger_spec).items()]
     return pb.GetMetricSpecResponse(metricSpecs=specs)
 
 
-def targets(trigger_spec: spec.TriggerSpec) -> dict[str, float]:
+def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
     """Return the target of each metric of a trigger, by the metric's name.
 
     Where there are two, the HPA computes the replicas for each and takes the larger number.
@@ -54,7 +66,7 @@ def rounding_warning(name: str, threshold: float) -> str | None:
     )
 
 
-def metric_value(metric_name: str, decided: decision.Decision) -> pb.GetMetricsResponse:
+def metric_value(metric_name: str, decided: Decision) -> pb.GetMetricsResponse:
     """Answer with exactly one value, or with none to hold the replicas.
 
     Args:
@@ -69,9 +81,7 @@ def metric_value(metric_name: str, decided: decision.Decision) -> pb.GetMetricsR
     return _values(metric_name, decided.value)
 
 
-def demand_value(
-    metric_name: str, demand: Demand, on_unknown: spec.OnUnknown
-) -> pb.GetMetricsResponse:
+def demand_value(metric_name: str, demand: Demand, on_unknown: OnUnknown) -> pb.GetMetricsResponse:
     """Answer with the demand, or with none to hold the replicas.
 
     Args:
@@ -82,7 +92,7 @@ def demand_value(
     Raises:
         errors.UnknownLoadError: the demand is unknown and the trigger wants an error then.
     """
-    if demand.value is None and on_unknown is spec.OnUnknown.ERROR:
+    if demand.value is None and on_unknown is OnUnknown.ERROR:
         raise errors.UnknownLoadError(f"{demand.trouble}: an error by onUnknown error")
     return _values(metric_name, demand.value)
 
@@ -97,7 +107,7 @@ def _values(metric_name: str, number: float | None) -> pb.GetMetricsResponse:
     return pb.GetMetricsResponse(metricValues=[metric])
 
 
-def activity(decided: decision.Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
+def activity(decided: Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
     """Answer whether the workload is active.
 
     Args:
@@ -128,3 +138,33 @@ def _countable(value: float) -> float:
     if not is_countable(value):
         raise ValueError(f"{value} is not a number that KEDA can count with")
     return value
+
+
+REMEMBER_SECONDS = 60.0
+"""Four syncs of the HPA at its default of 15 s: it may be late."""
+OBJECTS_REMEMBERED = 20_000
+
+
+class Awake:
+    """The ScaledObjects that the HPA asked about lately."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Know of none.
+
+        Args:
+            clock: seconds that never go back.
+        """
+        self._asked: TTLCache[ScaledObject, bool] = TTLCache(
+            OBJECTS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        )
+
+    def has_replicas(self, scaled_object: ScaledObject, seconds_left: float | None) -> bool:
+        """Tell whether a workload is known to have replicas, from this call and those before.
+
+        Args:
+            scaled_object: whom the call is about.
+            seconds_left: KEDA passes the HPA's deadline on, and sets none when it polls.
+        """
+        if seconds_left is not None:
+            self._asked[scaled_object] = True
+        return scaled_object in self._asked

@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 import structlog
 
-from keda_gpu_scaler import errors, spec, trigger, workload
-from keda_gpu_scaler.access import Access
+from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.service import answers, status
+from keda_gpu_scaler.service import answers
+from keda_gpu_scaler.service.interceptor import status_message
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.trigger.access import Access
 
 log = structlog.get_logger()
 
@@ -33,8 +36,8 @@ _Items = frozenset[tuple[str, str]]
 class Asked(NamedTuple):
     """One trigger that a request is about."""
 
-    scaled_object: spec.ScaledObject
-    spec: spec.TriggerSpec
+    scaled_object: ScaledObject
+    spec: TriggerSpec
 
 
 class Triggers:
@@ -59,10 +62,10 @@ class Triggers:
         try:
             return Asked(scaled_object, parse(scaled_object, items))
         except errors.SpecError as error:
-            self._note_once("trigger.refused", scaled_object, status.message(str(error)))
+            self._note_once("trigger.refused", scaled_object, status_message(str(error)))
             raise
 
-    def _parse(self, scaled_object: spec.ScaledObject, items: _Items) -> spec.TriggerSpec:
+    def _parse(self, scaled_object: ScaledObject, items: _Items) -> TriggerSpec:
         # Sorted, so that the mistakes of one trigger are always listed in the same order.
         metadata = dict(sorted(items))
         parsed = trigger.parse(scaled_object, metadata, self._access)
@@ -97,7 +100,7 @@ def metric_name(requested: str, names: Collection[str]) -> str:
     raise errors.RequestError(f"metricName {shown!r} is unknown, expected {expected}")
 
 
-def _scaled_object(reference: pb.ScaledObjectRef) -> spec.ScaledObject:
+def _scaled_object(reference: pb.ScaledObjectRef) -> ScaledObject:
     fields = (
         ("namespace", reference.namespace, workload.is_namespace),
         ("name", reference.name, workload.is_name),
@@ -109,10 +112,10 @@ def _scaled_object(reference: pb.ScaledObjectRef) -> spec.ScaledObject:
     ]
     if mistakes:
         raise errors.RequestError("scaledObjectRef: " + "; ".join(mistakes))
-    return spec.ScaledObject(reference.namespace, reference.name)
+    return ScaledObject(reference.namespace, reference.name)
 
 
-def _note(event: str, scaled_object: spec.ScaledObject, text: str) -> None:
+def _note(event: str, scaled_object: ScaledObject, text: str) -> None:
     log.warning(
         event, namespace=scaled_object.namespace, scaled_object=scaled_object.name, reason=text
     )

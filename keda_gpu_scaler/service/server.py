@@ -1,22 +1,113 @@
 """The gRPC server: its port, its options, its start and its stop.
 
 It knows nothing of triggers and loads; `create_server` puts the parts together.
+
+The standard health service: SERVING until the server drains. It says nothing about sources.
+
+grpc's own health servicer keeps each Watch open until the caller leaves, so one watcher would hold
+a stopping server for its whole grace. Here `draining` is the only state, and it ends them.
+
+TLS of the gRPC port: which certificate each handshake shows, and whose it asks for.
+
+gRPC's library takes TLS 1.2 and 1.3 and nothing older. It asks for a certificate anew in each
+handshake and keeps the connections that there are, and their streams, as they are.
 """
+# ruff: noqa: N802 - the methods of the health service carry the names of its contract
 
 import asyncio
 import contextlib
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2 as pb
 from grpc_reflection.v1alpha import reflection
 
-from keda_gpu_scaler import errors, facts
-from keda_gpu_scaler.access import Access
-from keda_gpu_scaler.certificates import CertificateFiles
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from keda_gpu_scaler.service import calls, credentials, health, servicer
-from keda_gpu_scaler.service.evaluations import Evaluations
+from keda_gpu_scaler.service import servicer
+from keda_gpu_scaler.service.certificates import CertificateFiles
+from keda_gpu_scaler.service.interceptor import Calls
+from keda_gpu_scaler.service.servicer import Evaluations
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.certificates import Certificate
+from keda_gpu_scaler.trigger.access import Access
+
+
+def following_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
+    """Return credentials that change with the files, from the next handshake on."""
+    shown = files.current()
+    return grpc.dynamic_ssl_server_credentials(
+        _configuration(shown),
+        Rotation(files, shown),  # type: ignore[arg-type] # None is allowed, and keeps what there is
+        require_client_authentication=shown.client_ca is not None,
+    )
+
+
+class Rotation:
+    """Answers each handshake; the library asks in a thread of its own, one handshake at a time."""
+
+    def __init__(self, files: CertificateFiles, shown: Certificate) -> None:
+        """Begin with what is shown already."""
+        self._files, self._shown = files, shown
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return what to show from now on; None: the same as before."""
+        current = self._files.current()
+        if current == self._shown:
+            return None
+        self._shown = current
+        return _configuration(current)
+
+
+def _configuration(certificate: Certificate) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration(
+        [(certificate.key, certificate.chain)], certificate.client_ca
+    )
+
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class Health:
+    """Tells whether this process takes calls, for each of its services and for all."""
+
+    def __init__(self, services: frozenset[str], draining: asyncio.Event) -> None:
+        self._services = services | {""}
+        self._draining = draining
+
+    async def Check(
+        self, request: pb.HealthCheckRequest, context: Context
+    ) -> pb.HealthCheckResponse:
+        """Answer once; a service that is not here is NOT_FOUND."""
+        if request.service not in self._services:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such service here")
+        return self._answer(request.service)
+
+    async def List(
+        self, _request: pb.HealthListRequest, _context: Context
+    ) -> pb.HealthListResponse:
+        """Answer for every service."""
+        return pb.HealthListResponse(
+            statuses={service: self._answer(service) for service in self._services}
+        )
+
+    async def Watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
+        """Answer now and when it changes, which happens once: then the stream ends."""
+        first = self._answer(request.service)
+        await context.write(first)
+        await self._draining.wait()
+        last = self._answer(request.service)
+        if last != first:
+            await context.write(last)
+
+    def _answer(self, service: str) -> pb.HealthCheckResponse:
+        if service not in self._services:
+            return pb.HealthCheckResponse(status=pb.HealthCheckResponse.SERVICE_UNKNOWN)
+        if self._draining.is_set():
+            return pb.HealthCheckResponse(status=pb.HealthCheckResponse.NOT_SERVING)
+        return pb.HealthCheckResponse(status=pb.HealthCheckResponse.SERVING)
+
 
 SERVICE_NAME = externalscaler_pb2.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
 HEALTH_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
@@ -55,7 +146,7 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
             with OK, so that new replicas get their share of both.
         certificate: what to show clients, and whose certificates to ask of them; None: no TLS.
     """
-    guard = calls.Calls(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
+    guard = Calls(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
     answers = servicer.Servicer(
         evaluations,
         access=access,
@@ -66,7 +157,7 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
     return GrpcServer(
         answers,
         guard,
-        Listener(address, None if certificate is None else credentials.following(certificate)),
+        Listener(address, None if certificate is None else following_credentials(certificate)),
         draining,
         channel_options(connection_max_age_seconds),
     )
@@ -87,7 +178,7 @@ class GrpcServer:
     def __init__(
         self,
         answers: servicer.Servicer,
-        guard: calls.Calls,
+        guard: Calls,
         listener: Listener,
         draining: asyncio.Event,
         options: list[tuple[str, int]],
@@ -107,7 +198,7 @@ class GrpcServer:
         """
         server = grpc.aio.server(interceptors=[self._guard], options=self._options)
         externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(self._answers, server)
-        served = health.Health(frozenset({SERVICE_NAME, HEALTH_NAME}), self._draining)
+        served = Health(frozenset({SERVICE_NAME, HEALTH_NAME}), self._draining)
         health_pb2_grpc.add_HealthServicer_to_server(served, server)
         names = (SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)

@@ -2,22 +2,74 @@
 
 GetMetricSpec and StreamMetricSpec use the spec alone, so that they answer while every source is
 down. An error leaves as an exception: `calls.py` gives it its status code.
+
+The port behind the service: who decides, seen from the calls that ask. Types only.
 """
 # ruff: noqa: N802 - the methods carry the names of KEDA's contract
 
 import asyncio
+import contextlib
 import time
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 import grpc
 import structlog
 
-from keda_gpu_scaler import decision, facts
-from keda_gpu_scaler.access import Access
+from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import answers, requests, streams
-from keda_gpu_scaler.service.awake import Awake
-from keda_gpu_scaler.service.evaluations import Evaluations
+from keda_gpu_scaler.service.answers import Awake
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.trigger.access import Access
+
+
+class Evaluations(Protocol):
+    """Decides what a trigger's load is and whether its workload is active."""
+
+    async def evaluate(
+        self,
+        scaled_object: ScaledObject,
+        trigger_spec: TriggerSpec,
+        timeout_seconds: float | None,
+        /,
+        *,
+        patient: bool = False,
+    ) -> Decision:
+        """Decide within the caller's remaining time; a faulty source becomes a decision too.
+
+        Without a deadline it bounds itself, to a few seconds: KEDA sets none, and a stopping server
+        waits for it.
+
+        Args:
+            scaled_object: whose trigger it is.
+            trigger_spec: the trigger, parsed.
+            timeout_seconds: what is left of the caller's deadline; None when it set none.
+            patient: wait for what is on its way even where there is something usable. A stream
+                would otherwise see it only at its next look.
+        """
+
+    async def demand(
+        self,
+        scaled_object: ScaledObject,
+        trigger_spec: TriggerSpec,
+        timeout_seconds: float | None,
+        /,
+    ) -> Demand:
+        """Find the demand for the workload of a trigger that has a demandQuery; bound as above."""
+
+    def until_news_seconds(
+        self, scaled_object: ScaledObject, trigger_spec: TriggerSpec, /
+    ) -> float:
+        """Tell how long after an evaluation there can be something new to say."""
+
+    def listen(
+        self, scaled_object: ScaledObject, call: Callable[[], None], /
+    ) -> contextlib.AbstractContextManager[None]:
+        """Have `call` called when there is something new before that, while the context lasts."""
+
 
 log = structlog.get_logger()
 
@@ -89,14 +141,14 @@ class Servicer:
 
     async def _evaluate(
         self, asked: requests.Asked, context: Context, *, patient: bool = False
-    ) -> decision.Decision:
+    ) -> Decision:
         decided = await self._evaluations.evaluate(
             *asked, context.time_remaining(), patient=patient
         )
         self._observe(facts.CallDecided(decided))
         return decided
 
-    async def _attempt(self, asked: requests.Asked, context: Context) -> decision.Decision | None:
+    async def _attempt(self, asked: requests.Asked, context: Context) -> Decision | None:
         """Evaluate without ending the stream: KEDA waits longer after each stream that failed."""
         try:
             return await self._evaluate(asked, context, patient=True)

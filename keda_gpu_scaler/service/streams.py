@@ -11,7 +11,7 @@ import contextlib
 import math
 from collections.abc import Iterator
 
-from keda_gpu_scaler import decision
+from keda_gpu_scaler.decision.decision import Decision
 
 REPEAT_SECONDS = 15.0
 _EARLY_SECONDS = 2.5
@@ -73,7 +73,7 @@ class Pushes:
         self._signalled = False
         self._pushed_at = float("-inf")
 
-    def is_due(self, decided: decision.Decision, now: float) -> bool:
+    def is_due(self, decided: Decision, now: float) -> bool:
         """Tell whether this decision is to be pushed; `now` is any clock's seconds."""
         rising = decided.signal and not self._signalled
         self._signalled = decided.signal

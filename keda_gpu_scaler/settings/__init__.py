@@ -16,14 +16,18 @@
 A trigger never carries any of this, and nothing in here opens a connection.
 """
 
-from keda_gpu_scaler.settings.api import ApiSettings
 from keda_gpu_scaler.settings.loading import describe, load
 from keda_gpu_scaler.settings.names import Row
-from keda_gpu_scaler.settings.ports import TlsFiles
-from keda_gpu_scaler.settings.process import LogFormat, LogLevel, Settings
-from keda_gpu_scaler.settings.sources import InfluxdbSettings, PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.settings.ports import TlsFiles, WebhookSettings
+from keda_gpu_scaler.settings.process import Settings
+from keda_gpu_scaler.settings.sources import (
+    ApiSettings,
+    InfluxdbSettings,
+    PrometheusSettings,
+    ScrapeSettings,
+)
 from keda_gpu_scaler.settings.values import Address
-from keda_gpu_scaler.settings.webhook import WebhookSettings
+from keda_gpu_scaler.telemetry.logs import LogFormat, LogLevel
 
 __all__ = [
     "Address",

@@ -1,4 +1,10 @@
-"""From the environment and the file to `Settings`, or to every mistake in them at once."""
+"""From the environment and the file to `Settings`, or to every mistake in them at once.
+
+What a person reads about wrong settings: its name as written, its value, what was expected.
+
+A secret is never shown, nor what may hold one: the value of an unknown setting, a whole source, or
+what stands before an @ in a URL.
+"""
 
 import os
 import re
@@ -6,11 +12,98 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.settings import names, report
+from keda_gpu_scaler.settings import names
 from keda_gpu_scaler.settings.process import Settings
+from keda_gpu_scaler.settings.sources import KINDS
+
+_SECRETS = frozenset({"bearer_token", "password", "headers", "token", "http_token"})
+_SHOWN_CHARACTERS = 100
+_BEFORE_AT = re.compile(r"[^/]*@")
+
+Path = tuple[str, ...]
+
+
+def mistakes_text(error: ValidationError, variables: Mapping[str, str]) -> str:
+    """Return one line per mistake below a heading.
+
+    Args:
+        error: what the model refused.
+        variables: what the environment sets; all else was written in the file.
+    """
+    # A default that follows from another setting fails with that one, and adds nothing.
+    mistakes = [
+        f"- {_mistake(detail, variables)}"
+        for detail in error.errors(include_url=False)
+        if detail["type"] != "default_factory_not_called"
+    ]
+    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    return "\n".join([f"{count} in the process settings:", *mistakes])
+
+
+def _mistake(detail: ErrorDetails, variables: Mapping[str, str]) -> str:
+    path, found, context = _path(detail), detail["input"], detail.get("ctx", {})
+    match detail["type"]:
+        case "extra_forbidden":
+            return f"{path[-1]}: unknown setting; {found}"
+        case "missing":
+            return f"{_name(path, variables, is_set=False)}: not set; expected a value"
+        case "conflict" if len(context["fields"]) > 1:
+            return f"{_conflicting(path, detail, variables)}; expected {context['expected']}"
+        case "conflict":
+            (field,), expected = context["fields"], context["expected"]
+            path, found = (*path, field), found.get(field)
+        case "of_another":
+            path, found, expected = (context["setting"],), context["value"], context["expected"]
+        case "union_tag_invalid" | "union_tag_not_found":
+            path, found, expected = (*path, "type"), found.get("type"), " or ".join(KINDS)
+        case "dict_type" | "model_attributes_type":
+            found, expected = None, "a mapping of names to values"
+        case "value_error":
+            expected = str(context["error"])
+        case _:
+            expected = detail["msg"].removeprefix("Input should be ")
+    return f"{_name(path, variables)}{_shown(path, found)}; expected {expected}"
+
+
+def _path(detail: ErrorDetails) -> Path:
+    """Return where the mistake is, without the kind that pydantic puts after a source's name."""
+    path = tuple(str(part) for part in detail["loc"] if part != "[key]")
+    return path[:2] + path[3:] if path[0] == "sources" else path
+
+
+def _name(path: Path, variables: Mapping[str, str], *, is_set: bool = True) -> str:
+    """Return what the person who wrote a setting calls it, or would call it."""
+    key = ".".join(path) if path[0] == "sources" else "_".join(path)
+    variable = names.PREFIX + key.upper()
+    if path[0] != "sources" and (variable in variables or not is_set):
+        return variable
+    file = variables.get(f"{names.PREFIX}CONFIG")
+    return f"{key} in {file}" if file else key
+
+
+def _conflicting(path: Path, detail: ErrorDetails, variables: Mapping[str, str]) -> str:
+    """Name the settings that are right one by one and wrong together."""
+    if path == ("sources",):  # they say what `default` is, and each is there
+        written = {tuple(field.split(".")): True for field in detail["ctx"]["fields"]}
+    else:
+        written = {(*path, field): field in detail["input"] for field in detail["ctx"]["fields"]}
+    return ", ".join(_name(field, variables, is_set=is_set) for field, is_set in written.items())
+
+
+def _shown(path: Path, value: object) -> str:
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        return ""
+    if path[-1] in _SECRETS:
+        return ": a value that is not shown"
+    shown = _BEFORE_AT.sub("***@", str(value)).encode("unicode_escape").decode("ascii")
+    cut = shown if len(shown) <= _SHOWN_CHARACTERS else f"{shown[:_SHOWN_CHARACTERS]}..."
+    return f': "{cut}"'
+
 
 # Kubernetes puts the addresses of Services into the environment, and those of one that is called
 # keda-gpu-scaler or keda-gpu-scaler-something under our own prefix.
@@ -40,7 +133,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         return Settings(**_environment(variables))
     except ValidationError as error:
         # The cause stays out: it shows values, secrets among them.
-        raise errors.SettingsError(report.message(error, variables)) from None
+        raise errors.SettingsError(mistakes_text(error, variables)) from None
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, Any]:

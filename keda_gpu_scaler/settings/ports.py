@@ -1,18 +1,35 @@
-"""The settings of the two ports: where they are, and the certificates that they show.
+"""The settings of the webhook for alerts, and of the replicas that tell each other of them.
+
+The settings of the two ports: where they are, and the certificates that they show.
 
 Each mistake in a certificate is that of one file, so that its message names the setting to change.
 """
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from keda_gpu_scaler import certificates, errors
-from keda_gpu_scaler.settings import endpoints, tokens, values
-from keda_gpu_scaler.settings.api import CONFIG
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.settings import tokens, values
+from keda_gpu_scaler.settings.sources import CONFIG, conflict
+from keda_gpu_scaler.transport.certificates import (
+    Server,
+    chain,
+    judge,
+    private_key,
+    read_pem,
+    require_served,
+)
 
 _TOKEN_FILE = "the HTTP port's token file"  # noqa: S105 - what it is called
 
@@ -26,7 +43,7 @@ class TlsFiles(NamedTuple):
 
 
 def _with_certificates(path: Path) -> Path:
-    certificates.chain(certificates.read(path))
+    chain(read_pem(path))
     return path
 
 
@@ -55,7 +72,7 @@ class PortSettings(BaseModel):
     http_key_file: values.ReadableFile | None = None
     """PEM file with its key, unless the certificate's file holds it."""
 
-    http_token: endpoints.Token | None = None
+    http_token: values.Token | None = None
     """Token of whoever reads /metrics and every other page but /healthz, /readyz and those of the
     webhook, which has its own; without one everybody may who reaches the port."""
     http_token_file: values.ReadableFile | None = None
@@ -115,9 +132,9 @@ class PortSettings(BaseModel):
     def _key_of_the_certificate(cls, key: Path | None, info: ValidationInfo) -> Path | None:
         cert = info.data.get(_cert_setting(info))
         if cert is not None:
-            own, *_ = certificates.chain(certificates.read(cert))
+            own, *_ = chain(read_pem(cert))
             try:
-                certificates.private_key(certificates.read(key or cert), own)
+                private_key(read_pem(key or cert), own)
             except ValueError:
                 if key is None:
                     raise PydanticKnownError("missing") from None
@@ -132,11 +149,11 @@ class PortSettings(BaseModel):
         cert, keys = info.data.get(setting), info.data | {info.field_name: last}
         key_setting = setting.replace("cert", "key")
         if cert is not None and key_setting in keys:
-            server: certificates.Server = "http" if setting.startswith("http") else "grpc"
+            server: Server = "http" if setting.startswith("http") else "grpc"
             files = (cert, keys[key_setting] or cert)
-            certificate = certificates.judge(*map(certificates.read, files))
+            certificate = judge(*map(read_pem, files))
             try:
-                certificates.require_served(server, certificate)
+                require_served(server, certificate)
             except ValueError as error:
                 raise _of_another(setting, cert, str(error)) from None
         return last
@@ -152,3 +169,53 @@ def _cert_setting(info: ValidationInfo) -> str:
     """Name the setting with the certificate of the same port."""
     port, *_ = str(info.field_name).partition("_")
     return f"{port}_cert_file"
+
+
+class WebhookSettings(BaseModel):
+    """Who may say that alerts fire, for how long that holds, and who else is told."""
+
+    model_config = CONFIG
+
+    token: values.Token | None = None
+    """Token of whoever sends alerts to /webhook; without one there is no webhook."""
+    token_file: values.ReadableFile | None = None
+    """File with the token; read again when it changes."""
+    lifetime_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 18_000.0
+    """How long an alert fires that is not sent again; keep it above the sender's repeat interval,
+    by default 4h in Alertmanager and Grafana."""
+    peers: values.Peers = ()
+    """The other replicas of the scaler, separated by commas: http://host:port, or
+    dns+http://name:port for every address of a headless Service; https and dns+https for those
+    whose HTTP port has a certificate."""
+    ca_file: CertificateFile | None = None
+    """PEM file with the CAs of those certificates instead of the system's; read again when it
+    changes."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a webhook."""
+        return self.token is not None or self.token_file is not None
+
+    def secret(self) -> str:
+        """Return the token of this moment: tokens rotate, and so do files that hold one.
+
+        Raises:
+            errors.SettingsError: there is none, or its file cannot be read.
+        """
+        read = tokens.of(self.token, self.token_file, "the webhook's token file")
+        if read is None:
+            raise errors.SettingsError("the webhook has no token")
+        return read()
+
+    @model_validator(mode="after")
+    def _one_token(self) -> Self:
+        if self.token is not None and self.token_file is not None:
+            raise conflict("only one of them", "token", "token_file")
+        if self.peers and not self.is_on:
+            raise conflict("a token or token_file with it", "peers")
+        if self.token_file is not None:
+            try:
+                self.secret()
+            except errors.SettingsError as error:
+                raise conflict(tokens.EXPECTED, "token_file") from error
+        return self

@@ -1,38 +1,19 @@
 """All process settings in one frozen value."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from keda_gpu_scaler.access import NO_NAMESPACE, Access
-from keda_gpu_scaler.demand import Pace
-from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.settings import file, names, values
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.settings import names, values
 from keda_gpu_scaler.settings import sources as kinds
-from keda_gpu_scaler.settings.api import CONFIG, conflict
-from keda_gpu_scaler.settings.ports import PortSettings
-from keda_gpu_scaler.settings.webhook import WebhookSettings
-
-
-class LogLevel(StrEnum):
-    """The least important lines that are still written."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class LogFormat(StrEnum):
-    """How a line looks."""
-
-    AUTO = "auto"
-    JSON = "json"
-    CONSOLE = "console"
-
+from keda_gpu_scaler.settings.ports import PortSettings, WebhookSettings
+from keda_gpu_scaler.settings.sources import CONFIG, conflict
+from keda_gpu_scaler.spec.demand import Pace
+from keda_gpu_scaler.telemetry.logs import LogFormat, LogLevel
+from keda_gpu_scaler.trigger.access import NO_NAMESPACE, Access
 
 _LOWER = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 
@@ -54,7 +35,7 @@ class Settings(PortSettings, BaseSettings):
         env_nested_max_split=1,
     )
 
-    config: file.SettingsFile | None = None
+    config: names.SettingsFile | None = None
     """YAML file with more settings, such as several named sources."""
     log_level: Annotated[LogLevel, _LOWER] = LogLevel.INFO
     """debug, info, warning or error."""
@@ -147,4 +128,4 @@ class Settings(PortSettings, BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not wanted
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let what is given win over the file."""
-        return init_settings, file.FileSource(settings_cls, init_settings().get("config"))
+        return init_settings, names.FileSource(settings_cls, init_settings().get("config"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.settings import endpoints
+from keda_gpu_scaler.settings import values
 
 EXPECTED = "a file that holds one token of visible ASCII"
 """What a setting that names such a file wants."""
@@ -36,7 +36,7 @@ def held_by(path: Path, name: str) -> str:
         errors.SettingsError: it cannot be read, or holds no token.
     """
     try:
-        return endpoints.token(path.read_text(encoding="utf-8").strip())
+        return values.token(path.read_text(encoding="utf-8").strip())
     except OSError as error:
         raise errors.SettingsError(f"{name} cannot be read: {error.strerror}") from error
     except ValueError:

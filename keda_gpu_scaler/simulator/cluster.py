@@ -2,14 +2,60 @@
 
 Pure: the time comes in as an argument. It knows nothing of metrics or HTTP. Pods are created at
 once and stay until they are given back, newest first; a change of the pod template replaces all.
+
+Pod names as Kubernetes builds them. Pure: the same pod always gets the same name.
+
+Sources: apiserver `storage/names/generate.go`, `util/rand`, `pkg/controller/controller_utils.go`.
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from keda_gpu_scaler.simulator import devices, names
+from keda_gpu_scaler.simulator import devices
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_RANDOM_LENGTH = 5
+_BASE_LENGTH = 58
+"""A generated name has at most 63 characters, and 5 of them are random."""
+
+
+def template_hash(template: str) -> str:
+    """Return the pod-template-hash: FNV-32a in decimal, each digit moved into the safe alphabet."""
+    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(_fnv_32a(template)))
+
+
+def _fnv_32a(text: str) -> int:
+    number = 2166136261
+    for byte in text.encode():
+        number = (number ^ byte) * 16777619 % 2**32
+    return number
+
+
+def deployment_pod(namespace: str, name: str, template: str, serial: int) -> str:
+    """Name a Deployment's pod; a long name loses its dash and its hash, as in Kubernetes."""
+    base = f"{name}-{template_hash(f'{namespace}/{name}/{template}')}-"
+    return base[:_BASE_LENGTH] + _suffix(f"{namespace}/{base}{serial}")
+
+
+def _suffix(seed: str) -> str:
+    """Return the five characters that Kubernetes draws at random, drawn from a seed here."""
+    digest = hashlib.sha256(seed.encode()).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:_RANDOM_LENGTH])
+
+
+def stateful_set_pod(name: str, ordinal: int) -> str:
+    """Name a StatefulSet's pod by its ordinal."""
+    return f"{name}-{ordinal}"
+
+
+def uuid(seed: str) -> str:
+    """Return a stable GPU UUID in NVIDIA's form."""
+    text = hashlib.sha256(seed.encode()).hexdigest()
+    return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
+
 
 MAX_DEVICES = 100_000
 """Ten thousand pods on eight GPUs each fit; the page of a larger cluster would exhaust memory."""
@@ -106,14 +152,14 @@ class Workload:
     def next_name(self) -> str:
         """Name the pod that comes next."""
         if self.wanted.kind is Kind.STATEFULSET:
-            return names.stateful_set_pod(self.key.name, len(self.pods))
+            return stateful_set_pod(self.key.name, len(self.pods))
         while (name := self._draw()) in self.pods:
             pass  # two draws of 5 characters may be equal: Kubernetes tries again too
         return name
 
     def _draw(self) -> str:
         self.created += 1
-        return names.deployment_pod(*self.key, self.wanted.template, self.created)
+        return deployment_pod(*self.key, self.wanted.template, self.created)
 
 
 class Simulated(Protocol):

@@ -11,7 +11,7 @@ from prometheus_client import exposition
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from keda_gpu_scaler.simulator import cluster, devices, names
+from keda_gpu_scaler.simulator import cluster, devices
 
 CONTENT_TYPE = exposition.CONTENT_TYPE_PLAIN_0_0_4
 ROUTER_METRIC = "simulator_router_offered_load_percent"
@@ -146,7 +146,7 @@ def _holders(
 def _labels(device: devices.Device, host: str) -> dict[str, str]:
     labels = {
         "gpu": str(device.gpu),
-        "UUID": names.uuid(f"{host}/{device.gpu}"),
+        "UUID": cluster.uuid(f"{host}/{device.gpu}"),
         "pci_bus_id": f"00000000:{device.gpu % 256:02X}:00.0",
         "device": f"nvidia{device.gpu}",
         "modelName": MODEL,

@@ -1,9 +1,15 @@
 """The simulator's HTTP interface: exporter pages to scrape, workloads to change while it runs.
 
 It translates between HTTP and the cluster and decides nothing. Time comes from one clock.
+
+Uvicorn around the simulator, on a socket that is already bound, until an event says stop.
+
+Signals are the caller's: it sets the event. So the tests need none, and the command ends with 0.
 """
 
+import asyncio
 import dataclasses
+import socket
 from collections.abc import Callable
 from typing import cast
 
@@ -14,6 +20,26 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keda_gpu_scaler.simulator import changes, cluster, exposition
+from keda_gpu_scaler.transport.server import Bounds, create_server
+
+_BOUNDS = Bounds(shutdown_seconds=2)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a listening socket; connections wait in it until `serve` runs. OSError if taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family)
+
+
+async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set, then let answers in progress finish."""
+    server = create_server(app, _BOUNDS)
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(server.serve(sockets=[listener]), name="simulator-http")
+        serving.add_done_callback(lambda _: stop.set())
+        await stop.wait()
+        server.should_exit = True
+
 
 MAX_BODY_BYTES = 16 * 1024
 _CREATED, _OK, _NO_CONTENT = 201, 200, 204

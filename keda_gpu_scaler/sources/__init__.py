@@ -1,14 +1,14 @@
 """Where samples come from, over HTTP. Other replicas are asked with the same client, by `peers/`.
 
-Every source implements the port in `keda_gpu_scaler/source.py`; none of them decides anything.
+Every source implements the port in `evaluator/ports.py`; none of them decides anything.
 """
 
-from keda_gpu_scaler import facts
+from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.settings import InfluxdbSettings, PrometheusSettings, ScrapeSettings
-from keda_gpu_scaler.source import Source
-from keda_gpu_scaler.sources.influxdb import InfluxdbSource
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.sources.scrape import ScrapeSource
+from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.scrape.source import ScrapeSource
+from keda_gpu_scaler.telemetry import facts
 
 __all__ = ["create"]
 

@@ -5,8 +5,7 @@ Pure: no clock, I/O or logging. Behind this door nobody reads metadata again.
 
 from collections.abc import Mapping
 
-from keda_gpu_scaler.access import Access
-from keda_gpu_scaler.spec import (
+from keda_gpu_scaler.spec.spec import (
     Aggregation,
     GpuAggregation,
     OnUnknown,
@@ -14,7 +13,8 @@ from keda_gpu_scaler.spec import (
     Signal,
     TriggerSpec,
 )
-from keda_gpu_scaler.trigger import rules, signals, values
+from keda_gpu_scaler.trigger import rules, values
+from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import KEDA_KEYS, KEYS, Key
 from keda_gpu_scaler.trigger.reader import Reader
 
@@ -56,7 +56,7 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
     threshold = rules.threshold(reader, signal, gpu_aggregation)
     activation = rules.activation_threshold(reader, signal)
     aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
-    demand = signals.demand(reader, access, source, aggregation)
+    demand = rules.demand(reader, access, source, aggregation)
     return TriggerSpec(
         pods=pods,
         workload=name,
@@ -75,11 +75,11 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
         source=source,
         query=query,
         only_shown=name == rules.EVERY_POD,
-        metric_name=signals.metric_name(reader, f"gpu-{signal}"),
-        neighbour=signals.neighbour(reader, pods),
+        metric_name=rules.metric_name(reader, f"gpu-{signal}"),
+        neighbour=rules.neighbour(reader, pods),
         demand=demand,
         warnings=(
             *rules.warnings(signal, gpu_aggregation, threshold, activation),
-            *signals.warnings(demand),
+            *rules.signal_warnings(demand),
         ),
     )

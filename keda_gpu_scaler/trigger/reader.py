@@ -7,8 +7,9 @@ the user wrote in quotes, and never a value that may have been a secret.
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from keda_gpu_scaler import errors, workload
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEDA_KEYS, KEYS, hint
 
 _KEYS_LIMIT = 64

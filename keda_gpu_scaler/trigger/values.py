@@ -10,8 +10,9 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
-from keda_gpu_scaler import durations, profiles, workload
-from keda_gpu_scaler.demand import TOO_LARGE, is_countable
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.spec import durations, workload
+from keda_gpu_scaler.spec.demand import TOO_LARGE, is_countable
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SMALLEST_TARGET = 0.001

@@ -17,8 +17,9 @@ from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount
 
-from keda_gpu_scaler.web import guard, pages, replicas, webhook
-from keda_gpu_scaler.web.server import HttpServer
+from keda_gpu_scaler.transport import authentication
+from keda_gpu_scaler.transport.server import HttpServer
+from keda_gpu_scaler.web import pages, webhook
 from keda_gpu_scaler.web.webhook import Webhook
 
 __all__ = ["HttpServer", "Webhook", "create_app"]
@@ -40,8 +41,8 @@ def create_app(
             health, which the kubelet asks for without one, and the webhook, which has its own.
             None: whoever reaches the port may read.
     """
-    open_to_all = [*pages.health(is_ready), *webhook.routes(hook), *replicas.routes(hook)]
+    open_to_all = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
     shown: Sequence[BaseRoute] = pages.metrics(registry)
     if token is not None:
-        shown = [Mount("/", guard.Guard(Starlette(routes=shown), token))]
+        shown = [Mount("/", authentication.Guard(Starlette(routes=shown), token))]
     return Starlette(routes=[*open_to_all, *shown])

@@ -1,4 +1,8 @@
-"""`/webhook`: Alertmanager and Grafana say which alerts fire.
+"""`/alerts`: what this replica knows of alerts, for the others, and what they know.
+
+What comes in here goes no further: whoever heard of it first has told everybody.
+
+`/webhook`: Alertmanager and Grafana say which alerts fire.
 
 The answer comes once the alerts are in the book and the other replicas were told. Alertmanager
 sends again what is answered with 5xx, at once, and what is answered with 4xx when the group is due
@@ -9,15 +13,18 @@ taken, and the rest is named.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+import orjson
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from keda_gpu_scaler import errors, facts, notifications
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import Alerts, Entry
-from keda_gpu_scaler.notifications import Notification
-from keda_gpu_scaler.web import asking
+from keda_gpu_scaler.alerts.notifications import Notification, read_notification, scaled_object
+from keda_gpu_scaler.alerts.replicas import LONGEST_BYTES, read_entries, written_entries
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport import authentication
 
 _METHODS = ["POST", "PUT"]
 """Grafana can be told to use either."""
@@ -40,7 +47,7 @@ class Webhook:
     hand_on: Callable[[Sequence[Entry]], Awaitable[None]]
     """Tells the other replicas, within a bound, and never fails."""
     observe: facts.Observer
-    body_seconds: float = asking.BODY_SECONDS
+    body_seconds: float = authentication.BODY_SECONDS
     """How long what is sent may take."""
 
 
@@ -59,8 +66,8 @@ def routes(hook: Webhook | None) -> list[Route]:
 async def _received(hook: Webhook, request: Request) -> Response:
     """Answer, and say what became of the message, whatever that was."""
     try:
-        asking.admit(request, hook.token, TOKEN)
-        said = _read(await asking.payload(request, hook.body_seconds), request)
+        authentication.admit(request, hook.token, TOKEN)
+        said = _read(await authentication.payload(request, hook.body_seconds), request)
         status, text = await _taken(hook, said)
     except HTTPException as error:
         hook.observe(facts.Notified("unknown", error.status_code, error.detail))
@@ -72,8 +79,8 @@ async def _received(hook: Webhook, request: Request) -> Response:
 def _read(payload: object, request: Request) -> Notification:
     named = request.path_params
     try:
-        whose = notifications.scaled_object(**named) if named else None
-        return notifications.read(payload, whose)
+        whose = scaled_object(**named) if named else None
+        return read_notification(payload, whose)
     except errors.RequestError as error:
         raise HTTPException(400, str(error)) from error
 
@@ -104,3 +111,29 @@ def _words(said: Notification, taken: int) -> list[str]:
     if len(said.refused) > _SHOWN:
         words.append(f"- and {len(said.refused) - _SHOWN} more")
     return words
+
+
+def replica_routes(hook: Webhook | None) -> list[Route]:
+    """Return the routes for other replicas; without a webhook they say how to have one."""
+
+    async def tell(request: Request) -> Response:
+        found = _admitted(hook, request).alerts.entries()
+        return Response(orjson.dumps(written_entries(found)), media_type="application/json")
+
+    async def learn(request: Request) -> Response:
+        admitted = _admitted(hook, request)
+        payload = await authentication.payload(request, admitted.body_seconds, LONGEST_BYTES)
+        try:
+            admitted.alerts.merge(read_entries(payload))
+        except errors.RequestError as error:
+            raise HTTPException(400, str(error)) from error
+        return Response(status_code=204)
+
+    return [Route("/alerts", tell, methods=["GET"]), Route("/alerts", learn, methods=["POST"])]
+
+
+def _admitted(hook: Webhook | None, request: Request) -> Webhook:
+    if hook is None:
+        raise HTTPException(404, OFF)
+    authentication.admit(request, hook.token, TOKEN)
+    return hook

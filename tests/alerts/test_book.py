@@ -2,11 +2,10 @@
 
 import pytest
 
-from keda_gpu_scaler import facts
 from keda_gpu_scaler.alerts import Alerts, Entry, Notice
-from keda_gpu_scaler.alerts.book import AHEAD_SECONDS
-from keda_gpu_scaler.alerts.entry import LATE_SECONDS, NEVER, Key
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.alerts.store import AHEAD_SECONDS, LATE_SECONDS, NEVER, Key
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry import facts
 from tests.clocks import Clock
 
 BERT, GPT = ScaledObject("ml", "bert"), ScaledObject("ml", "gpt")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.alerts import Alerts, Entry, Notice
-from keda_gpu_scaler.alerts.entry import LATE_SECONDS, NEVER, Key, merged
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.alerts.store import LATE_SECONDS, NEVER, Key, merged
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.clocks import Clock
 
 BERT = ScaledObject("ml", "bert")

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.alerts import Entry, wire
-from keda_gpu_scaler.alerts.entry import Key
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.alerts import Entry
+from keda_gpu_scaler.alerts.replicas import FARTHEST_SECONDS, read_entries, written_entries
+from keda_gpu_scaler.alerts.store import Key
+from keda_gpu_scaler.spec.spec import ScaledObject
 
 KEY = Key(ScaledObject("ml", "bert"), "c6eadffa33fcdf37")
 WRITTEN = {
@@ -21,22 +22,22 @@ WRITTEN = {
     "ended_at": None,
     "told_at": None,
 }
-seconds = st.floats(-wire.FARTHEST_SECONDS, wire.FARTHEST_SECONDS)
+seconds = st.floats(-FARTHEST_SECONDS, FARTHEST_SECONDS)
 
 
 def test_an_entry_is_written_as_names_texts_and_seconds() -> None:
     entry = Entry(KEY, "Busy", began_at=1.5, heard_at=2.0)
-    assert wire.written([entry]) == {"alerts": [WRITTEN]}
+    assert written_entries([entry]) == {"alerts": [WRITTEN]}
 
 
 @given(st.tuples(seconds, seconds, seconds, seconds))
 def test_what_is_written_is_read_as_the_same(times: tuple[float, float, float, float]) -> None:
     entry = Entry(KEY, "Busy", *times)
-    assert wire.read(orjson.loads(orjson.dumps(wire.written([entry])))) == [entry]
+    assert read_entries(orjson.loads(orjson.dumps(written_entries([entry])))) == [entry]
 
 
 def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
-    (entry,) = wire.read({"alerts": [WRITTEN | {"colour": "red"}], "version": 2})
+    (entry,) = read_entries({"alerts": [WRITTEN | {"colour": "red"}], "version": 2})
     assert entry == Entry(KEY, "Busy", began_at=1.5, heard_at=2.0)
 
 
@@ -61,4 +62,4 @@ def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
 )
 def test_anything_else_is_refused(payload: object, words: str) -> None:
     with pytest.raises(errors.RequestError, match=words):
-        wire.read(payload)
+        read_entries(payload)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.demand import OnEmpty
-from keda_gpu_scaler.spec import Aggregation, GpuAggregation, OnUnknown, ScaledObject, Signal
+from keda_gpu_scaler.spec.demand import OnEmpty
+from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, ScaledObject, Signal
 from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, rules
 from tests.chart import charts
 from tests.triggers import access

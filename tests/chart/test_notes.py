@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.chart import charts, shapes
 from tests.chart.charts import Object
 from tests.triggers import access

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import cli, settings, web
-from keda_gpu_scaler.kubernetes import following
+from keda_gpu_scaler.sources.kubernetes import following
 from tests.chart import charts, shapes
 from tests.chart.charts import ROOT, Object
 

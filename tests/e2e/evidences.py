@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import Basis
 
 _EACH = Basis.KUBE_STATE_METRICS, Basis.EXPORTERS
 of_all_pods = pytest.mark.parametrize("lab", [Basis.KUBE_STATE_METRICS], indirect=True, ids=str)

@@ -9,7 +9,7 @@ import lightkube
 from lightkube import codecs
 from lightkube.resources.core_v1 import Namespace, Node
 
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import Basis
 from tests.e2e import kube_state_metrics, manifests, simulator
 from tests.e2e.lab import Lab
 from tests.e2e.product import Scaler

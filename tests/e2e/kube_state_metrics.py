@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from keda_gpu_scaler.simulator import server
+from keda_gpu_scaler.simulator import web
 from tests.e2e import kube_state_series as series
 from tests.e2e.watching import again
 
@@ -76,7 +76,7 @@ async def standing(client: lightkube.AsyncClient, namespace: str) -> AsyncIterat
     """Serve /metrics on a port of 127.0.0.1 until the block ends; yields the port."""
     known, stop = _Known(), asyncio.Event()
     application = _application(known)
-    listener = server.bind("127.0.0.1", 0)
+    listener = web.bind("127.0.0.1", 0)
     watches = [
         asyncio.create_task(
             again(functools.partial(_list_and_watch, client, namespace, resource, found)),
@@ -84,9 +84,7 @@ async def standing(client: lightkube.AsyncClient, namespace: str) -> AsyncIterat
         )
         for resource, found in known.objects.items()
     ]
-    serving = asyncio.create_task(
-        server.serve(application, listener, stop), name="kube-state-metrics"
-    )
+    serving = asyncio.create_task(web.serve(application, listener, stop), name="kube-state-metrics")
     try:
         yield listener.getsockname()[1]
     finally:

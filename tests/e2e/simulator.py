@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import httpx
 import lightkube
 
-from keda_gpu_scaler.simulator import exposition, follow, mirror, server, web
+from keda_gpu_scaler.simulator import exposition, kubernetes, mirror, web
 from tests.e2e.manifests import NODE_LABEL
 from tests.e2e.product import READY_WITHIN_SECONDS
 
@@ -37,14 +37,14 @@ class Simulator:
 async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simulator]:
     """Show what a lab has from now until the block ends."""
     shown, listed, stop = mirror.Mirror(), asyncio.Event(), asyncio.Event()
-    scope = follow.Scope(lab, {NODE_LABEL: lab})
+    scope = kubernetes.Scope(lab, {NODE_LABEL: lab})
     # What is said of lists that fail is for the command's terminal: a scenario sees the GPUs.
-    follower = follow.Follower(shown, scope, say=lambda _: None, config=config)
-    listener = server.bind("127.0.0.1", 0)
+    follower = kubernetes.Follower(shown, scope, say=lambda _: None, config=config)
+    listener = web.bind("127.0.0.1", 0)
     application = web.application(web.Api(shown, exposition.Style(), time.monotonic))
     async with follower.running(listed.set):
         await asyncio.wait_for(listed.wait(), READY_WITHIN_SECONDS)
-        serving = asyncio.create_task(server.serve(application, listener, stop), name="simulator")
+        serving = asyncio.create_task(web.serve(application, listener, stop), name="simulator")
         inside = httpx.ASGITransport(app=application)
         try:
             async with httpx.AsyncClient(transport=inside, base_url="http://simulator") as asked:

@@ -15,7 +15,8 @@ import pytest_asyncio
 from lightkube import ApiError, codecs
 from lightkube.types import PatchType
 
-from keda_gpu_scaler import errors, spec, trigger
+from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.spec import spec
 from tests.chart import charts
 from tests.e2e import manifests
 from tests.e2e.gate import Gate, open_gate

@@ -11,8 +11,9 @@ from itertools import pairwise
 
 import pytest
 
-from keda_gpu_scaler import evaluator, trigger
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.evaluator import evaluator
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import METRIC, Call, Recorder
 from tests.triggers import access

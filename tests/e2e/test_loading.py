@@ -4,7 +4,7 @@ Where it is known how pods are, a pod says itself when it is Ready. By exporters
 stands in for that, and has to be longer than the loading: the same triggers serve for both.
 """
 
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import Basis
 from tests.e2e import evidences, router, streams, waking
 from tests.e2e.lab import COOLDOWN_SECONDS, Lab
 from tests.e2e.under_load import goes_to_zero

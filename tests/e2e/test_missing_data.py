@@ -7,7 +7,7 @@ seen. Afterwards the load decides again, down to zero.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import Basis
 from tests.e2e import evidences
 from tests.e2e.lab import Lab
 from tests.e2e.relay import Door, Relay

@@ -3,7 +3,7 @@
 Only a demand can: the GPUs of another workload are in the same pool, or show nothing of this one.
 """
 
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import Basis
 from tests.e2e import evidences, node_pool, router, streams, waking
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, goes_to_zero

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import Basis
 from tests.e2e import evidences
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab

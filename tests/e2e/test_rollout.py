@@ -14,7 +14,7 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Pod
 from lightkube.types import PatchType
 
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import Basis
 from tests.e2e import evidences
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import goes_to_zero, the_hpa_has_a_number

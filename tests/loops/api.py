@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from keda_gpu_scaler.evidence import Basis, Evidence
-from keda_gpu_scaler.kubernetes.following import API_SERVER
-from keda_gpu_scaler.kubernetes.listing import GONE_SECONDS
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.sources.kubernetes.following import API_SERVER
+from keda_gpu_scaler.sources.kubernetes.reflector import GONE_SECONDS
 from tests.loops.pods import SimPod
 from tests.scripted import ScriptedCluster
 

@@ -8,11 +8,11 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from keda_gpu_scaler.autoscaling import Hpa, Keda, Metric, Scale
-from keda_gpu_scaler.decision import Decision
-from keda_gpu_scaler.evaluator import Evaluator
-from keda_gpu_scaler.evidence import Basis
-from keda_gpu_scaler.spec import TriggerSpec
+from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, Scale
+from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.loops.api import Api
 from tests.loops.monitoring import STEP, Monitoring
 from tests.loops.pods import COLLECT, SimPod

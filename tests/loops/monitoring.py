@@ -4,9 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evidence import Basis, Evidence
-from keda_gpu_scaler.observation import GpuReports, Need, Observation, Series, Target
-from keda_gpu_scaler.spec import Owner
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
+from keda_gpu_scaler.spec.workload import Owner
 from tests.loops.pods import COLLECT, SimPod
 
 STEP = 15

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from keda_gpu_scaler.evidence import Statement
-from keda_gpu_scaler.observation import Target
-from keda_gpu_scaler.spec import Owner
+from keda_gpu_scaler.snapshot.evidence import Statement
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.spec.workload import Owner
 
 COLLECT = 30
 """dcgm-exporter looks at its GPUs so often, and shows the same numbers in between."""

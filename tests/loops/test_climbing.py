@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from keda_gpu_scaler import condition, errors
-from keda_gpu_scaler.autoscaling import Hpa
-from keda_gpu_scaler.evidence import Basis
-from keda_gpu_scaler.snapshot import Pod
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.autoscaling.rules import Hpa
+from keda_gpu_scaler.decision.pod_state import COVERED, window_seconds
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.snapshot import Pod
 from tests.loops.loop import Loop, each
 from tests.triggers import spec
 
@@ -89,5 +90,5 @@ async def test_above_90_no_replica_is_ever_far_enough_from_its_target() -> None:
 def test_a_pod_counts_half_a_window_after_it_became_ready() -> None:
     """What the loops stand on where not every GPU is full."""
     nothing = Pod("bert-7b6667bd9-bbbbb", (), None, 0.0, 0.0)
-    assert condition.COVERED * condition.window_seconds(spec(window="2m"), nothing) == 60
-    assert condition.window_seconds(spec(), replace(nothing, averaged=True)) == 60
+    assert COVERED * window_seconds(spec(window="2m"), nothing) == 60
+    assert window_seconds(spec(), replace(nothing, averaged=True)) == 60

@@ -1,6 +1,6 @@
 """Claims about what goes missing: nothing is taken away for it, and nothing kept up for ever."""
 
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import Basis
 from tests.loops.loop import Loop, each
 from tests.loops.pods import NEVER
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from keda_gpu_scaler.autoscaling import Keda
-from keda_gpu_scaler.decision import State
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.autoscaling.rules import Keda
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.snapshot.evidence import Basis
 from tests.loops.loop import Loop, each, told
 from tests.loops.monitoring import STEP
 

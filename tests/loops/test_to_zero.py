@@ -2,7 +2,7 @@
 
 import random
 
-from keda_gpu_scaler.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import Basis
 from tests.loops.loop import Loop, each
 
 

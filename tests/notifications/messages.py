@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject
 
 BERT = ScaledObject("ml", "bert")
 NONE = "0001-01-01T00:00:00Z"

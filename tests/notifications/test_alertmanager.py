@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler import errors, notifications
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import Notice
-from keda_gpu_scaler.alerts.entry import Key
-from keda_gpu_scaler.notifications import Notification, Sender
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.alerts.notifications import Notification, Sender, read_notification
+from keda_gpu_scaler.alerts.store import Key
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.notifications.messages import (
     BEGAN_AT,
     BERT,
@@ -32,22 +32,22 @@ def labelled(**labels: str) -> dict[str, Any]:
 
 
 def read(*alerts: object) -> Notification:
-    return notifications.read(group(*alerts), None)
+    return read_notification(group(*alerts), None)
 
 
 def test_alerts_that_fire_and_alerts_that_are_resolved_come_in_one_message() -> None:
-    said = notifications.read(group(alert(), alert(fires=False)), None)
+    said = read_notification(group(alert(), alert(fires=False)), None)
     assert said == Notification(Sender.ALERTMANAGER, (FIRES, ENDED))
 
 
 def test_grafana_writes_the_same_and_more() -> None:
-    said = notifications.read(of_grafana(alert()), None)
+    said = read_notification(of_grafana(alert()), None)
     assert said == Notification(Sender.GRAFANA, (FIRES,))
 
 
 def test_the_path_says_what_all_alerts_are_about() -> None:
     gpt = ScaledObject("ml", "gpt")
-    said = notifications.read(group(alert(), labelled()), gpt)
+    said = read_notification(group(alert(), labelled()), gpt)
     assert [notice.key.scaled_object for notice in said.notices] == [gpt, gpt]
 
 
@@ -149,13 +149,13 @@ def test_without_a_usable_fingerprint_the_labels_tell_alerts_apart(fingerprint: 
 @pytest.mark.parametrize("fires", [True, False])
 def test_that_grafana_does_not_know_says_nothing(name: str, fires: bool) -> None:  # noqa: FBT001 - a table
     labels = {"alertname": name, "namespace": "ml", "scaled_object": "bert", "rulename": "Busy"}
-    said = notifications.read(of_grafana(alert(fires=fires, labels=labels)), None)
+    said = read_notification(of_grafana(alert(fires=fires, labels=labels)), None)
     assert (said.notices, said.passed_over, said.refused) == ((), 1, ())
 
 
 def test_what_was_left_out_is_counted() -> None:
-    assert notifications.read(group(alert(), truncatedAlerts=3), None).truncated == 3
-    assert notifications.read(group(alert(), truncatedAlerts="many"), None).truncated == 0
+    assert read_notification(group(alert(), truncatedAlerts=3), None).truncated == 3
+    assert read_notification(group(alert(), truncatedAlerts="many"), None).truncated == 0
 
 
 def test_a_name_is_shown_on_one_line_and_cut() -> None:
@@ -174,8 +174,8 @@ def test_an_alert_may_have_no_name() -> None:
 )
 def test_a_message_of_nobody_we_know_is_refused(payload: object) -> None:
     with pytest.raises(errors.RequestError, match="expected a message of Alertmanager or of Graf"):
-        notifications.read(payload, None)
+        read_notification(payload, None)
 
 
 def test_a_dashboard_of_grafana_is_told_apart() -> None:
-    assert notifications.read(of_dashboard(), BERT).sender is Sender.GRAFANA_DASHBOARD
+    assert read_notification(of_dashboard(), BERT).sender is Sender.GRAFANA_DASHBOARD

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler import errors, notifications
-from keda_gpu_scaler.notifications import Notification, Sender
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.alerts.notifications import Notification, Sender, read_notification
 from tests.notifications.messages import BERT, nested, of_dashboard
 
 NAME = "GPU usage of the cluster"
 
 
 def read(state: str = "alerting", **changes: Any) -> Notification:  # noqa: ANN401 - any JSON
-    return notifications.read(of_dashboard(state, **changes), BERT)
+    return read_notification(of_dashboard(state, **changes), BERT)
 
 
 def mark(**changes: Any) -> str:  # noqa: ANN401 - any JSON
@@ -35,7 +35,7 @@ def test_a_state_that_does_not_say_changes_nothing(state: str) -> None:
 @pytest.mark.parametrize("state", ["firing", "", None, 7, nested()])
 def test_a_state_that_grafana_does_not_have_is_refused(state: object) -> None:
     with pytest.raises(errors.RequestError, match="expected one of Grafana's states"):
-        notifications.read(of_dashboard() | {"state": state}, BERT)
+        read_notification(of_dashboard() | {"state": state}, BERT)
 
 
 def test_a_rule_stays_the_same_when_it_is_renamed_or_its_panel_moves() -> None:
@@ -56,12 +56,12 @@ def test_a_rule_without_a_usable_url_has_its_number(url: object) -> None:
 
 def test_newer_versions_name_the_object_in_tags() -> None:
     tags = {"namespace": "ml", "scaled_object": "bert"}
-    (notice,) = notifications.read(of_dashboard(tags=tags), None).notices
+    (notice,) = read_notification(of_dashboard(tags=tags), None).notices
     assert notice.key.scaled_object == BERT
 
 
 def test_older_versions_need_the_path() -> None:
-    said = notifications.read(of_dashboard(), None)
+    said = read_notification(of_dashboard(), None)
     assert said.notices == ()
     (sentence,) = said.refused
     assert sentence.startswith(f"{NAME}: no label namespace and no label scaled_object; add")

@@ -8,11 +8,12 @@ from pathlib import Path
 import httpx
 from prometheus_client import CollectorRegistry
 
-from keda_gpu_scaler import facts, web
+from keda_gpu_scaler import web
 from keda_gpu_scaler.alerts import Alerts
-from keda_gpu_scaler.certificates import Certificate
-from keda_gpu_scaler.peers import Peers
-from keda_gpu_scaler.sources import addresses
+from keda_gpu_scaler.alerts.replicas import Peers
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport import resolver
+from keda_gpu_scaler.transport.certificates import Certificate
 from tests.clocks import Clock
 from tests.processes import free_port
 
@@ -31,7 +32,7 @@ class Replica:
     port: int = field(default_factory=free_port)
     token: str = TOKEN
     exchange_seconds: float = RARELY_SECONDS
-    look_up: addresses.LookUp = addresses.look_up
+    look_up: resolver.LookUp = resolver.look_up
     ca_file: Path | None = None
     certificate: Callable[[], Certificate] | None = None
 

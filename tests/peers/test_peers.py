@@ -9,9 +9,9 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import Notice
-from keda_gpu_scaler.alerts.entry import Key
-from keda_gpu_scaler.peers import Peers
-from keda_gpu_scaler.sources import addresses
+from keda_gpu_scaler.alerts.replicas import Peers
+from keda_gpu_scaler.alerts.store import Key
+from keda_gpu_scaler.transport import resolver
 from tests.notifications.messages import BERT, alert, group, of_dashboard
 from tests.peers.replicas import Replica, running
 from tests.processes import free_port, until
@@ -29,7 +29,7 @@ def three() -> list[Replica]:
     return replicas
 
 
-def answering(answers: list[frozenset[str] | OSError]) -> addresses.LookUp:
+def answering(answers: list[frozenset[str] | OSError]) -> resolver.LookUp:
     """Return what looks a name up and is answered this, in turn."""
 
     async def look_up(_url: httpx.URL) -> frozenset[str]:

@@ -7,9 +7,9 @@ import pytest
 import trustme
 
 from keda_gpu_scaler.alerts import Notice
-from keda_gpu_scaler.alerts.entry import Key
-from keda_gpu_scaler.certificates import Certificate
-from keda_gpu_scaler.sources import addresses
+from keda_gpu_scaler.alerts.store import Key
+from keda_gpu_scaler.transport import resolver
+from keda_gpu_scaler.transport.certificates import Certificate
 from tests import certificates
 from tests.notifications.messages import BERT, alert, group
 from tests.peers.replicas import Replica, running
@@ -43,7 +43,7 @@ def named(replica: Replica, target: str = f"dns+https://{NAME}:8080") -> Replica
     async def look_up(_url: httpx.URL) -> frozenset[str]:
         return frozenset({replica.url})
 
-    found: addresses.LookUp = look_up
+    found: resolver.LookUp = look_up
     return Replica([target], look_up=found)
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import grpc
 
-from keda_gpu_scaler import facts, service
-from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
-from keda_gpu_scaler.evaluator import Evaluator
+from keda_gpu_scaler import service
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.promql import Policy
+from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 HANG_SECONDS = 30.0
 """Bounds a test that hangs; no answer takes this long."""

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.cluster import Cluster
-from keda_gpu_scaler.decision import Decision, State
-from keda_gpu_scaler.demand import DemandSpec, OnEmpty
-from keda_gpu_scaler.evaluator import Evaluator
-from keda_gpu_scaler.evidence import Basis, Evidence
-from keda_gpu_scaler.observation import Target
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.ports import Cluster
 from keda_gpu_scaler.settings import InfluxdbSettings
-from keda_gpu_scaler.sources.influxdb import InfluxdbSource
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
+from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
 from tests import triggers
 from tests.influxdb import DATABASE, InfluxdbServer, on_influxdb
 from tests.processes import until

@@ -14,7 +14,7 @@ from typing import Any
 import promql_parser
 import pytest
 
-from keda_gpu_scaler.promql import tree
+from keda_gpu_scaler.query.promql import tree
 from tests import api_server, kube_state, series, test_alerts, test_dashboard
 from tests.api_server import ApiServer
 from tests.kube_state import KubePod, Listed

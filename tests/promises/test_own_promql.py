@@ -13,8 +13,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import facts, promql
-from keda_gpu_scaler.promql import Policy
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.telemetry import facts
 from tests.expressions import by_hand, vectors
 from tests.gpus import Gpu, Up, history
 from tests.prometheus import PrometheusServer

@@ -11,13 +11,15 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 
-from keda_gpu_scaler import explained, facts, profiles, trigger
-from keda_gpu_scaler.decision import Decision
-from keda_gpu_scaler.evaluator import Evaluator
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.explain import explained_promql
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.spec import ScaledObject, TriggerSpec
-from keda_gpu_scaler.states import State
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
 from tests import kube_state
 from tests.cluster_history import history
 from tests.clusters import Cluster, Question
@@ -102,7 +104,7 @@ async def asked(
 ) -> float | None:
     """Return the answer to the PromQL of one trigger."""
     pods = cluster.pods_of(question.workload)
-    text = explained.promql(
+    text = explained_promql(
         spec,
         profiles.DETECTED,
         averaged=all(map(cluster.is_averaged, pods)),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from keda_gpu_scaler import autoscaling
-from keda_gpu_scaler.autoscaling import Metric, Scale
+from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.autoscaling.rules import Metric, Scale
 from tests.gpus import Gpu, Up, history
 from tests.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.promises.stack import Poll, running
@@ -70,7 +70,7 @@ async def test_the_number_is_right_and_the_hpa_makes_the_right_replicas_of_it(
     assert poll == Poll(float(threshold), value, active=True)
     now, wanted = replicas
     metric = Metric(value=poll.value, target=poll.target)
-    step = autoscaling.recommend([metric], Scale.steady(now))
+    step = rules.recommend([metric], Scale.steady(now))
     assert step is not None
     assert step.replicas == wanted
 

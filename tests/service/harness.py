@@ -8,29 +8,32 @@ from typing import Any
 
 import grpc
 
-from keda_gpu_scaler import decision, facts, service, spec
-from keda_gpu_scaler.access import EVERY_NAMESPACE, Access
-from keda_gpu_scaler.certificates import CertificateFiles
-from keda_gpu_scaler.demand import Demand
+from keda_gpu_scaler import service
+from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from keda_gpu_scaler.service.certificates import CertificateFiles
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 TRIGGER = {"workload": "bert", "threshold": "70"}
-OBJECT = spec.ScaledObject("ml", "bert-scaler")
+OBJECT = ScaledObject("ml", "bert-scaler")
 # Bounds a test that hangs; far above anything a test takes.
 HANG_SECONDS = 30
 
 
-def decided(**values: Any) -> decision.Decision:  # noqa: ANN401 - a Decision's fields
+def decided(**values: Any) -> Decision:  # noqa: ANN401 - a Decision's fields
     """Make a decision about a workload that is measured and active, unless told otherwise."""
     known: dict[str, Any] = {
-        "state": decision.State.MEASURED,
+        "state": State.MEASURED,
         "reason": "mean utilization 45 % over 2 pods",
         "value": 90.0,
         "active": True,
         "reporting_pods": 2,
     }
-    return decision.Decision(**(known | values))
+    return Decision(**(known | values))
 
 
 SIGNAL = decided(signal=True)
@@ -55,14 +58,12 @@ class Script:
     An exception in the script is raised. While `gate` is closed, no evaluation ends.
     """
 
-    def __init__(
-        self, *lines: decision.Decision | Exception, seconds_per_step: float = 0.001
-    ) -> None:
+    def __init__(self, *lines: Decision | Exception, seconds_per_step: float = 0.001) -> None:
         self._lines = list(lines)
         self._seconds_per_step = seconds_per_step
         self.gate = asyncio.Event()
         self.gate.set()
-        self.asked: list[tuple[spec.ScaledObject, spec.TriggerSpec, float | None]] = []
+        self.asked: list[tuple[ScaledObject, TriggerSpec, float | None]] = []
         self.patience: list[bool] = []
         """Whether who asked would wait for news, call by call."""
         self.demanded = Demand(None, "nobody was asked")
@@ -71,12 +72,12 @@ class Script:
 
     async def evaluate(
         self,
-        scaled_object: spec.ScaledObject,
-        trigger_spec: spec.TriggerSpec,
+        scaled_object: ScaledObject,
+        trigger_spec: TriggerSpec,
         timeout_seconds: float | None,
         *,
         patient: bool = False,
-    ) -> decision.Decision:
+    ) -> Decision:
         """Write down what is asked, wait for the gate, and answer the next line."""
         self.asked.append((scaled_object, trigger_spec, timeout_seconds))
         self.patience.append(patient)
@@ -90,23 +91,21 @@ class Script:
 
     async def demand(
         self,
-        scaled_object: spec.ScaledObject,
-        trigger_spec: spec.TriggerSpec,
+        scaled_object: ScaledObject,
+        trigger_spec: TriggerSpec,
         timeout_seconds: float | None,
     ) -> Demand:
         """Write down what is asked and answer the demand of the script."""
         self.asked.append((scaled_object, trigger_spec, timeout_seconds))
         return self.demanded
 
-    def until_news_seconds(
-        self, scaled_object: spec.ScaledObject, trigger_spec: spec.TriggerSpec
-    ) -> float:
+    def until_news_seconds(self, scaled_object: ScaledObject, trigger_spec: TriggerSpec) -> float:
         """Tell how long a line of the script lasts."""
         assert (scaled_object, trigger_spec.source) == (OBJECT, "default")
         return self._seconds_per_step
 
     @contextmanager
-    def listen(self, scaled_object: spec.ScaledObject, call: Callable[[], None]) -> Iterator[None]:
+    def listen(self, scaled_object: ScaledObject, call: Callable[[], None]) -> Iterator[None]:
         """Keep who is to be called when there is news."""
         assert scaled_object == OBJECT
         self.listeners.append(call)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import demand, errors, trigger
-from keda_gpu_scaler.demand import Demand
+from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.service import answers
-from keda_gpu_scaler.spec import OnUnknown
+from keda_gpu_scaler.spec import demand
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import OnUnknown
 from tests.service.harness import OBJECT, TRIGGER, decided
 from tests.triggers import access
 

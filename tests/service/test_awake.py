@@ -1,7 +1,7 @@
 """Who has replicas is told from the HPA's calls, which have a deadline, and for a minute only."""
 
-from keda_gpu_scaler.service.awake import REMEMBER_SECONDS, Awake
-from keda_gpu_scaler.spec import ScaledObject
+from keda_gpu_scaler.service.answers import REMEMBER_SECONDS, Awake
+from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.clocks import Clock
 
 BERT, GPT = ScaledObject("ml", "bert"), ScaledObject("ml", "gpt")

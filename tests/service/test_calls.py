@@ -7,10 +7,12 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from keda_gpu_scaler import errors, spec
-from keda_gpu_scaler.decision import Decision
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.service import server, status
+from keda_gpu_scaler.service import server
+from keda_gpu_scaler.service.interceptor import BUSY, DEADLINE_TEXT, INTERNAL_TEXT
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from tests.service.harness import (
     QUIET,
     SIGNAL,
@@ -134,7 +136,7 @@ async def test_our_own_fault_is_internal_with_a_fixed_text_and_a_trace_in_the_lo
             code, text = await refusal(served.stub.IsActive(reference()))
 
         assert code is grpc.StatusCode.INTERNAL
-        assert text == status.INTERNAL_TEXT
+        assert text == INTERNAL_TEXT
         (line,) = logs
         assert (line["event"], line["log_level"]) == ("rpc.failed", "error")
         assert (line["method"], line["exc_info"]) == ("IsActive", error)
@@ -145,14 +147,14 @@ async def test_a_value_that_is_no_number_is_internal() -> None:
         code, text = await refusal(served.stub.GetMetrics(metrics_request()))
 
         assert code is grpc.StatusCode.INTERNAL
-        assert text == status.INTERNAL_TEXT
+        assert text == INTERNAL_TEXT
 
 
 async def test_an_evaluation_out_of_time_is_a_passed_deadline() -> None:
     async with serving(Script(TimeoutError())) as served:
         code, text = await refusal(served.stub.IsActive(reference()))
 
-        assert (code, text) == (grpc.StatusCode.DEADLINE_EXCEEDED, status.DEADLINE_TEXT)
+        assert (code, text) == (grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
 
 
 async def test_a_wild_reason_arrives_as_one_bounded_line() -> None:
@@ -224,8 +226,8 @@ class Stubborn(Script):
 
     async def evaluate(
         self,
-        scaled_object: spec.ScaledObject,
-        trigger_spec: spec.TriggerSpec,
+        scaled_object: ScaledObject,
+        trigger_spec: TriggerSpec,
         timeout_seconds: float | None,
         *,
         patient: bool = False,
@@ -259,7 +261,7 @@ async def test_calls_beyond_the_limit_are_refused_and_the_room_is_given_back() -
         first = served.stub.IsActive(reference())
         await script.asked_at_least(1)
 
-        assert await refusal(served.stub.IsActive(reference())) == status.BUSY
+        assert await refusal(served.stub.IsActive(reference())) == BUSY
         assert await served.next_call() == ("IsActive", "RESOURCE_EXHAUSTED")
 
         script.gate.set()

@@ -14,10 +14,10 @@ import grpc
 import pytest
 import trustme
 
-from keda_gpu_scaler import facts
-from keda_gpu_scaler.certificates import CertificateFiles
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.service import credentials
+from keda_gpu_scaler.service import server
+from keda_gpu_scaler.service.certificates import CertificateFiles
+from keda_gpu_scaler.telemetry import facts
 from tests.certificates import Pair, chain, expired, for_agreement_only, key_of, write
 from tests.service.harness import QUIET, SIGNAL, Script, Served, first, reference, rest, serving
 from tests.sources import web
@@ -171,7 +171,7 @@ async def test_an_expired_certificate_is_shown_and_clients_refuse_it(mounted: Mo
 
 def test_only_a_handshake_after_a_change_gets_a_new_configuration(mounted: Mounted) -> None:
     files = mounted.follow()
-    answer = credentials.Rotation(files, files.current())
+    answer = server.Rotation(files, files.current())
     assert answer() is None
     mounted.write(RENEWED)
     assert isinstance(answer(), grpc.ServerCertificateConfiguration)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import grpc
 import pytest
 
-from keda_gpu_scaler.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from tests.scripted import REFUSED, Clock, ScriptedSource
 from tests.service.harness import Served, reference, refusal, serving

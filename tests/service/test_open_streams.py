@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from keda_gpu_scaler import facts
-from keda_gpu_scaler.demand import Pace
-from keda_gpu_scaler.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.spec.demand import Pace
+from keda_gpu_scaler.telemetry import facts
 from tests.scripted import Clock, ScriptedAlerts, ScriptedSource
 from tests.service.harness import TRIGGER, Served, first, rest, serving
 from tests.triggers import BERT, spec

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.access import EVERY_NAMESPACE, Access, Namespaces
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import requests
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access, Namespaces
 from tests.service.harness import OBJECT, TRIGGER, reference
 
 

@@ -7,10 +7,10 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from keda_gpu_scaler.decision import Decision
-from keda_gpu_scaler.demand import Demand
+from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import servicer
+from keda_gpu_scaler.spec.demand import Demand
 from tests.service.harness import (
     HANG_SECONDS,
     OBJECT,

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from keda_gpu_scaler import decision
+from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.service import streams
 from tests.service.harness import QUIET, SIGNAL
 
-WAKING = replace(SIGNAL, state=decision.State.ENDED, reporting_pods=0)
+WAKING = replace(SIGNAL, state=State.ENDED, reporting_pods=0)
 
 
-def pushed(*decisions: decision.Decision, step_seconds: float = 15) -> list[bool]:
+def pushed(*decisions: Decision, step_seconds: float = 15) -> list[bool]:
     """Feed decisions that lie one step apart; tell for each whether it was pushed."""
     pushes = streams.Pushes()
     return [

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from keda_gpu_scaler import errors, settings
-from keda_gpu_scaler.demand import Pace
-from keda_gpu_scaler.influxql import METRIC, Schema
-from keda_gpu_scaler.promql import Policy
+from keda_gpu_scaler.query.influxql import METRIC, Schema
+from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import (
     InfluxdbSettings,
     LogFormat,
@@ -15,6 +14,7 @@ from keda_gpu_scaler.settings import (
     PrometheusSettings,
     ScrapeSettings,
 )
+from keda_gpu_scaler.spec.demand import Pace
 
 PREFIX = "KEDA_GPU_SCALER_"
 URL = "http://prometheus:9090"

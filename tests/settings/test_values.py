@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.access import Namespaces
 from keda_gpu_scaler.settings import values
 from keda_gpu_scaler.settings.values import Address
+from keda_gpu_scaler.trigger.access import Namespaces
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import socket
 import httpx
 import pytest
 
-from keda_gpu_scaler.sources import addresses
+from keda_gpu_scaler.transport import resolver
+from keda_gpu_scaler.transport.resolver import Found, Resolver
 
 LOCAL = {address[0] for *_, address in socket.getaddrinfo("localhost", 9400)}
 
@@ -19,22 +20,22 @@ def local_urls(scheme: str = "http", path: str = "/metrics") -> set[str]:
 async def test_a_plain_target_is_one_url_whatever_its_name() -> None:
     targets = ("http://10.0.0.1:9400/metrics", "https://no-such-name.invalid/metrics")
 
-    found = await addresses.Resolver().resolve(targets, 5)
+    found = await resolver.Resolver().resolve(targets, 5)
 
-    assert found == addresses.Found(frozenset(targets), {})
+    assert found == resolver.Found(frozenset(targets), {})
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_name_is_every_address_it_has(scheme: str) -> None:
-    found = await addresses.Resolver().resolve([f"dns+{scheme}://localhost:9400/a/path?x=1"], 5)
+    found = await resolver.Resolver().resolve([f"dns+{scheme}://localhost:9400/a/path?x=1"], 5)
 
     urls = local_urls(scheme, "/a/path?x=1")
-    assert found == addresses.Found(frozenset(urls), {}, names=dict.fromkeys(urls, "localhost"))
+    assert found == resolver.Found(frozenset(urls), {}, names=dict.fromkeys(urls, "localhost"))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
 async def test_an_address_is_its_own_name(host: str) -> None:
-    found = await addresses.Resolver().resolve([f"dns+http://{host}:9400/metrics"], 5)
+    found = await resolver.Resolver().resolve([f"dns+http://{host}:9400/metrics"], 5)
 
     assert found.urls == {f"http://{host}:9400/metrics"}
 
@@ -42,7 +43,7 @@ async def test_an_address_is_its_own_name(host: str) -> None:
 async def test_two_names_of_one_address_are_one_exporter() -> None:
     targets = ["dns+http://localhost:9400/metrics", *local_urls()]
 
-    assert (await addresses.Resolver().resolve(targets, 5)).urls == local_urls()
+    assert (await resolver.Resolver().resolve(targets, 5)).urls == local_urls()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ async def test_a_name_without_an_address_is_a_trouble_beside_the_others(
 ) -> None:
     target = f"dns+http://{name}:9400/metrics"
 
-    found = await addresses.Resolver().resolve([target, "http://10.0.0.1:9400/metrics"], 5)
+    found = await resolver.Resolver().resolve([target, "http://10.0.0.1:9400/metrics"], 5)
 
     assert found.urls == {"http://10.0.0.1:9400/metrics"}
     assert found.troubles.keys() == {target}
@@ -91,7 +92,7 @@ class Lookups:
 
 async def test_a_name_is_looked_up_once_at_a_time_whoever_gives_up_waiting() -> None:
     lookups = Lookups()
-    resolver = addresses.Resolver(lookups)
+    resolver = Resolver(lookups)
 
     for _ in range(10):
         assert (await resolver.resolve([NAMED], 0)).urls == frozenset()
@@ -105,18 +106,18 @@ async def test_a_name_is_looked_up_once_at_a_time_whoever_gives_up_waiting() -> 
 
 
 async def test_a_name_that_is_not_resolved_in_time_is_a_trouble() -> None:
-    resolver = addresses.Resolver(Lookups())
+    resolver = Resolver(Lookups())
 
     found = await resolver.resolve([NAMED], 0)
 
-    assert found == addresses.Found(frozenset(), {NAMED: "the name was not resolved within 0 s"})
+    assert found == Found(frozenset(), {NAMED: "the name was not resolved within 0 s"})
     await resolver.close()
 
 
 async def test_what_a_name_stood_for_is_known_until_somebody_says_that_it_is_gone() -> None:
     lookups = Lookups()
     lookups.may_end.set()
-    resolver = addresses.Resolver(lookups)
+    resolver = Resolver(lookups)
     assert (await resolver.resolve([NAMED], 30)).before == frozenset()
 
     lookups.answer = socket.gaierror(socket.EAI_AGAIN, "try again")
@@ -126,6 +127,4 @@ async def test_what_a_name_stood_for_is_known_until_somebody_says_that_it_is_gon
     lookups.answer = socket.gaierror(socket.EAI_NONAME, "no such name")
     found = await resolver.resolve([NAMED], 30)
 
-    assert found == addresses.Found(
-        frozenset(), {NAMED: f"[Errno {socket.EAI_NONAME}] no such name"}
-    )
+    assert found == Found(frozenset(), {NAMED: f"[Errno {socket.EAI_NONAME}] no such name"})

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources import client
-from keda_gpu_scaler.sources.client import Client
+from keda_gpu_scaler.sources import connection
+from keda_gpu_scaler.transport.client import Answer, Client
 from tests.processes import free_port, until
 from tests.sources import web
 from tests.sources.web import HttpServer
@@ -39,7 +39,7 @@ def settings(url: str = "http://127.0.0.1:1", **given: object) -> PrometheusSett
 
 @asynccontextmanager
 async def connected(url: str, **given: object) -> AsyncIterator[Client]:
-    made = client.create(settings(url, **given))
+    made = connection.create_client(settings(url, **given))
     try:
         yield made
     finally:
@@ -70,7 +70,7 @@ async def test_a_whole_answer_comes_back_whole(server: HttpServer) -> None:
     async with connected(server.url) as made:
         answer = await made.get(f"{server.url}/a/path")
 
-    assert answer == client.Answer(418, "text/plain", b"hello")
+    assert answer == Answer(418, "text/plain", b"hello")
     assert [(one.method, one.path) for one in server.requests] == [("GET", "/a/path")]
     assert server.requests[0].headers["user-agent"] == "keda-gpu-scaler"
 
@@ -92,7 +92,7 @@ async def test_an_answer_without_a_content_type_says_so(server: HttpServer) -> N
     async with connected(server.url) as made:
         answer = await made.get(server.url)
 
-    assert answer == client.Answer(204, "no content type", b"")
+    assert answer == Answer(204, "no content type", b"")
 
 
 async def test_an_error_status_is_an_answer(server: HttpServer) -> None:

@@ -2,11 +2,12 @@
 
 import pytest
 
-from keda_gpu_scaler import facts, sources
+from keda_gpu_scaler import sources
 from keda_gpu_scaler.settings import InfluxdbSettings, PrometheusSettings, ScrapeSettings
-from keda_gpu_scaler.sources.influxdb import InfluxdbSource
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.sources.scrape import ScrapeSource
+from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.scrape.source import ScrapeSource
+from keda_gpu_scaler.telemetry import facts
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,13 @@ import asyncio
 
 import pytest
 
-from keda_gpu_scaler import errors, facts, profiles
-from keda_gpu_scaler.observation import Need, Row
-from keda_gpu_scaler.sources.detection import DETECTED_SECONDS, Detection
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.sources.prometheus.exporter_discovery import DETECTED_SECONDS, Detection
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
 
 
 class Server:

@@ -6,11 +6,12 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import profiles
-from keda_gpu_scaler.observation import GpuReports, Need, Observation
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.spec import Signal
 from tests import exporters
 from tests.exporters import (
     EXPORTER_POD,

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import errors, profiles
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.simulator import changes, cluster
 from keda_gpu_scaler.simulator import exposition as simulated
-from keda_gpu_scaler.sources import exposition
-from keda_gpu_scaler.sources.client import Answer
+from keda_gpu_scaler.sources.scrape import exposition
+from keda_gpu_scaler.transport.client import Answer
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 PAGE = f"""\

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.observation import GpuReports, Need, Observation, Target
-from keda_gpu_scaler.sources.exposition import Sample
-from keda_gpu_scaler.sources.history import History
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
+from keda_gpu_scaler.sources.scrape.exposition import Sample
+from keda_gpu_scaler.sources.scrape.rounds import History
+from keda_gpu_scaler.spec.spec import Signal
 
 A, B = Target("gpus", "http://a/metrics"), Target("gpus", "http://b/metrics")
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"

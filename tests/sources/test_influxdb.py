@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors, facts
-from keda_gpu_scaler.collector import Collector
-from keda_gpu_scaler.facts import Fact, Queried
-from keda_gpu_scaler.influxql import METRIC
-from keda_gpu_scaler.observation import GpuReports, Need, Observation
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.snapshot_fetcher import Collector, Witness
+from keda_gpu_scaler.query.influxql import METRIC
+from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.settings import InfluxdbSettings
-from keda_gpu_scaler.sources.influxdb import InfluxdbSource
-from keda_gpu_scaler.sources.server_clock import SYNCHRONIZED_SECONDS
-from keda_gpu_scaler.spec import Signal
-from keda_gpu_scaler.witness import Witness
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
+from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from tests.clocks import Clock
 from tests.influxdb import DATABASE, InfluxdbServer, on_influxdb
 from tests.series import Series

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.sources import influxdb_api
-from keda_gpu_scaler.sources.client import Answer
-from keda_gpu_scaler.sources.influxdb_api import Series
+from keda_gpu_scaler.sources.influxdb import api
+from keda_gpu_scaler.sources.influxdb.api import Series
+from keda_gpu_scaler.transport.client import Answer
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 TAGS = {"UUID": "GPU-1", "namespace": "ml", "pod": "bert-0", "container": ""}
@@ -29,7 +29,7 @@ def result(*tables: object, **more: object) -> Answer:
 
 
 def test_a_series_has_its_tags_and_times_in_seconds() -> None:
-    assert influxdb_api.series(result(TABLE)) == [
+    assert api.series(result(TABLE)) == [
         Series(
             UTIL,
             {"UUID": "GPU-1", "namespace": "ml", "pod": "bert-0"},
@@ -45,15 +45,15 @@ def test_every_field_is_a_series_and_one_without_a_value_is_none() -> None:
         "columns": ["time", "used", "free", "nothing"],
         "values": [[1000, 1, None, None], [2000, 2, 3, None]],
     }
-    assert influxdb_api.series(result(table)) == [
+    assert api.series(result(table)) == [
         Series("prometheus", {}, "used", [(1.0, 1.0), (2.0, 2.0)]),
         Series("prometheus", {}, "free", [(2.0, 3.0)]),
     ]
 
 
 def test_nothing_found_is_no_series() -> None:
-    assert influxdb_api.series(result()) == []
-    assert influxdb_api.number(result()) is None
+    assert api.series(result()) == []
+    assert api.number(result()) is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_nothing_found_is_no_series() -> None:
 )
 def test_a_number_is_the_newest_value(values: list[list[float]], expected: float | None) -> None:
     table = {"name": UTIL, "columns": ["time", "mean"], "values": values}
-    assert influxdb_api.number(result(table)) == expected
+    assert api.number(result(table)) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,25 +82,25 @@ def test_a_number_is_the_newest_value(values: list[list[float]], expected: float
 )
 def test_two_series_are_not_one_number(tables: list[object]) -> None:
     with pytest.raises(errors.SourceMalformedError, match="2 series instead of one number"):
-        influxdb_api.number(result(*tables))
+        api.number(result(*tables))
 
 
 @pytest.mark.parametrize("value", [-1, 1e300])
 def test_a_number_that_cannot_be_counted_with_is_none(value: float) -> None:
     table = {"name": UTIL, "columns": ["time", "mean"], "values": [[1000, value]]}
     with pytest.raises(errors.SourceMalformedError, match="instead of a number from 0 to below"):
-        influxdb_api.number(result(table))
+        api.number(result(table))
 
 
 def test_the_clock_is_the_date_of_the_answer() -> None:
     dated = answer({"results": [{}]}, date="Tue, 14 Nov 2023 22:13:20 GMT")
-    assert influxdb_api.clock(dated) == 1_700_000_000
+    assert api.clock(dated) == 1_700_000_000
 
 
 @pytest.mark.parametrize("date", ["", "yesterday"])
 def test_without_a_date_there_is_no_clock(date: str) -> None:
     with pytest.raises(errors.SourceMalformedError, match="without its date"):
-        influxdb_api.clock(answer({"results": [{}]}, date=date))
+        api.clock(answer({"results": [{}]}, date=date))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_without_a_date_there_is_no_clock(date: str) -> None:
     ],
 )
 def test_a_refusal_is_in_the_words_of_the_server(given: Answer, words: str) -> None:
-    for read in (influxdb_api.series, influxdb_api.number, influxdb_api.clock):
+    for read in (api.series, api.number, api.clock):
         with pytest.raises(errors.SourceRefusedError, match=words):
             read(given)
 
@@ -161,4 +161,4 @@ def test_a_refusal_is_in_the_words_of_the_server(given: Answer, words: str) -> N
 )
 def test_what_is_no_whole_answer_is_none(given: Answer, words: str) -> None:
     with pytest.raises(errors.SourceMalformedError, match=words):
-        influxdb_api.series(given)
+        api.series(given)

@@ -4,12 +4,13 @@ import itertools
 
 import pytest
 
-from keda_gpu_scaler import profiles
-from keda_gpu_scaler.influxql import METRIC, Schema
-from keda_gpu_scaler.observation import GpuReports, Need, Row
-from keda_gpu_scaler.sources import influxdb_rows
-from keda_gpu_scaler.sources.influxdb_api import Series
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.influxql import METRIC, Schema
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.observation import GpuReports, Row
+from keda_gpu_scaler.sources.influxdb import rows
+from keda_gpu_scaler.sources.influxdb.api import Series
+from keda_gpu_scaler.spec.spec import Signal
 
 STEP = 15.0
 AT = 1_700_000_100.0
@@ -34,14 +35,14 @@ def every(seconds: float, *, until: float = 0, count: int = 40) -> list[tuple[fl
 
 
 def shown(points: list[tuple[float, float]], step: float = STEP) -> list[float]:
-    return [time - AT for time, _ in influxdb_rows.at_instants(points, TIMES, step)]
+    return [time - AT for time, _ in rows.at_instants(points, TIMES, step)]
 
 
 def read(
     *found: Series, schema: Schema | None = None, signal: Signal = Signal.UTILIZATION
 ) -> list[Row]:
     ways = profiles.ways("auto", signal)
-    return influxdb_rows.rows(found, schema or Schema(), ways)
+    return rows.rows(found, schema or Schema(), ways)
 
 
 def test_a_series_that_goes_on_has_no_gap() -> None:
@@ -55,7 +56,7 @@ def test_a_series_that_goes_on_has_no_gap() -> None:
 
 def test_an_instant_shows_the_newest_point_up_to_it() -> None:
     points = [(AT - 16, 1.0), (AT - 15, 2.0), (AT - 14, 3.0), (AT + 1, 4.0)]
-    assert influxdb_rows.at_instants(points, TIMES, STEP)[-2:] == [(AT - 15, 2.0), (AT, 3.0)]
+    assert rows.at_instants(points, TIMES, STEP)[-2:] == [(AT - 15, 2.0), (AT, 3.0)]
 
 
 def test_a_point_that_was_lost_is_no_gap() -> None:
@@ -80,8 +81,8 @@ def test_a_series_ends_two_of_its_intervals_after_its_last_point(
 
 def test_no_point_is_looked_back_for_longer_than_the_limit() -> None:
     assert shown(every(600, until=-130))[-1] == -15
-    assert influxdb_rows.lookback_seconds(STEP) == 120
-    assert influxdb_rows.lookback_seconds(90) == 180
+    assert rows.lookback_seconds(STEP) == 120
+    assert rows.lookback_seconds(90) == 180
 
 
 def test_a_metric_is_the_measurement_or_the_field() -> None:
@@ -105,7 +106,7 @@ def test_tags_that_are_named_say_whose_it_is_whatever_else_there_is() -> None:
     schema = Schema(namespace_tag="ns", pod_tag="Pod", gpu_tag="card")
 
     raw = read(Series(UTIL, tags, "gauge", [(AT, 50.0)]), schema=schema)
-    (one,) = influxdb_rows.samples(raw, NEED, AT, STEP).series
+    (one,) = rows.samples(raw, NEED, AT, STEP).series
 
     assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
 
@@ -113,14 +114,14 @@ def test_tags_that_are_named_say_whose_it_is_whatever_else_there_is() -> None:
 @pytest.mark.parametrize("metric", ANYBODYS)
 def test_metrics_of_every_convention_have_the_tags_that_were_named(metric: str) -> None:
     raw = read(Series(metric, TELEGRAF, "gauge", [(AT, 1.0)]))
-    (one,) = influxdb_rows.samples(raw, NEED, AT, STEP).series
+    (one,) = rows.samples(raw, NEED, AT, STEP).series
     assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
 
 
 def test_a_gpu_that_no_tag_names_keeps_what_its_exporter_calls_it() -> None:
     tags = {"namespace": "ml", "pod": "bert-0", "gpu": "3"}
     raw = read(Series(UTIL, tags, "gauge", [(AT, 50.0)]))
-    (one,) = influxdb_rows.samples(raw, NEED, AT, STEP).series
+    (one,) = rows.samples(raw, NEED, AT, STEP).series
     assert one.gpu == "#3"
 
 
@@ -129,18 +130,18 @@ def test_a_pod_is_as_old_as_its_newest_point() -> None:
         Series(UTIL, TELEGRAF, "gauge", [(AT - 20, 50.0)]),
         Series(UTIL, {**TELEGRAF, "UUID": "GPU-2"}, "gauge", [(AT - 24, 1.0), (AT - 9, 50.0)]),
     )
-    found = influxdb_rows.samples(raw, NEED, AT, STEP)
+    found = rows.samples(raw, NEED, AT, STEP)
     assert found.sample_ages == {("ml", "bert-0"): 9}
 
 
 def test_a_point_that_names_no_pod_counts_for_nobody() -> None:
-    found = influxdb_rows.samples(read(Series(UTIL, IDLE, "gauge", [(AT, 50.0)])), NEED, AT, STEP)
+    found = rows.samples(read(Series(UTIL, IDLE, "gauge", [(AT, 50.0)])), NEED, AT, STEP)
     assert not found.series
     assert not found.sample_ages
 
 
 def test_absence_proves_nothing() -> None:
-    found = influxdb_rows.samples([], NEED, AT, STEP)
+    found = rows.samples([], NEED, AT, STEP)
     assert found.instants == TIMES
     assert not found.absence_known
     assert not found.good_scrapes
@@ -151,7 +152,7 @@ def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
     at = AT // 120 * 120
     raw = read(Series(UTIL, TELEGRAF, "gauge", [(at - 360, 40.0), (at - 240, 50.0)]))
 
-    found = influxdb_rows.record(raw, hour, at, 120)
+    found = rows.record(raw, hour, at, 120)
 
     (one,) = found.series
     assert one.present == (at - 240, at - 120)
@@ -189,4 +190,4 @@ def test_a_gpu_is_where_it_is_shown_last(
         for tags, value, late in series
     ]
     for order in itertools.permutations(found):
-        assert influxdb_rows.reports(order, Schema(), {"GPU-1"}, AT, STEP) == expected
+        assert rows.reports(order, Schema(), {"GPU-1"}, AT, STEP) == expected

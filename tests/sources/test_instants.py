@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.observation import Row
-from keda_gpu_scaler.sources import instants
+from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.sources import evaluation_times
 
 milliseconds = st.integers(1, 10**6)
 NOW_MS = 1_800_000_000_000
@@ -12,26 +12,26 @@ NOW_MS = 1_800_000_000_000
 
 @given(st.integers(0, 10**9), milliseconds)
 def test_a_floored_time_is_the_last_multiple_of_the_step(after: int, step_ms: int) -> None:
-    floored = instants.floored((NOW_MS + after) / 1000, step_ms / 1000)
+    floored = evaluation_times.floored((NOW_MS + after) / 1000, step_ms / 1000)
     assert round(floored * 1000) == (NOW_MS + after) // step_ms * step_ms
 
 
 @given(milliseconds, milliseconds)
 def test_a_span_of_whole_steps_holds_the_span_and_no_step_more(span_ms: int, step_ms: int) -> None:
-    whole_ms = round(instants.whole_steps(span_ms / 1000, step_ms / 1000) * 1000)
+    whole_ms = round(evaluation_times.whole_steps(span_ms / 1000, step_ms / 1000) * 1000)
     assert whole_ms % step_ms == 0
     assert span_ms <= whole_ms < span_ms + step_ms
 
 
 def test_the_instant_at_which_a_span_begins_is_not_in_it() -> None:
-    assert instants.within(60, 30, 15) == (45, 60)
-    assert instants.within(61, 30, 15) == (45, 60)
+    assert evaluation_times.within(60, 30, 15) == (45, 60)
+    assert evaluation_times.within(61, 30, 15) == (45, 60)
 
 
 def test_rows_are_cut_to_the_span() -> None:
     points = [(30.0, 1.0), (45.0, 2.0), (60.0, 3.0)]
     rows = [Row({"pod": "a"}, points), Row({"pod": "b"}, points[:1]), Row({"pod": "c"}, points[1:])]
-    assert instants.since(45, rows) == [
+    assert evaluation_times.since(45, rows) == [
         Row({"pod": "a"}, points[1:]),
         Row({"pod": "c"}, points[1:]),
     ]

@@ -12,13 +12,15 @@ from dataclasses import replace
 
 import pytest
 
-from keda_gpu_scaler import errors, facts, promql
-from keda_gpu_scaler.facts import Fact, Queried
-from keda_gpu_scaler.promql import Policy
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import Source
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
-from keda_gpu_scaler.source import Source
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.sources.scrape import ScrapeSource
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.scrape.source import ScrapeSource
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from tests.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
 from tests.prometheus import PrometheusServer
 from tests.series import Series

@@ -15,15 +15,16 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import facts, load
-from keda_gpu_scaler.collector import Collector
-from keda_gpu_scaler.condition import Reporting
-from keda_gpu_scaler.facts import Fact, Queried
-from keda_gpu_scaler.observation import GpuReports, Need, Observation, Series, Target
+from keda_gpu_scaler.decision import load
+from keda_gpu_scaler.decision.pod_state import Reporting
+from keda_gpu_scaler.evaluator.snapshot_fetcher import Collector, Witness
+from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import GPUS_PER_QUERY, PrometheusSource
-from keda_gpu_scaler.spec import Signal
-from keda_gpu_scaler.witness import Witness
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
+from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY, PrometheusSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from tests import gpus, series, triggers
 from tests.gpus import Gpu, Up, mig
 from tests.prometheus import PrometheusServer, VictoriaMetrics, each

@@ -10,20 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler import demand, errors
-from keda_gpu_scaler.observation import Row
-from keda_gpu_scaler.sources import prometheus_api
-from keda_gpu_scaler.sources.client import Answer
-from keda_gpu_scaler.sources.prometheus_api import Clock
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.sources.prometheus import api
+from keda_gpu_scaler.sources.prometheus.api import Clock
+from keda_gpu_scaler.spec import demand
+from keda_gpu_scaler.transport.client import Answer
 from tests.sources import web
 
 LABELS = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "exported_pod": "bert-0"}
 KINDS: dict[str, Callable[[Answer], object]] = {
-    "matrix": prometheus_api.matrix,
-    "vector": prometheus_api.vector,
-    "scalar or vector": prometheus_api.clock,
+    "matrix": api.matrix,
+    "vector": api.vector,
+    "scalar or vector": api.clock,
 }
-PARSERS = [*KINDS.values(), prometheus_api.number]
+PARSERS = [*KINDS.values(), api.number]
 
 
 def answer(content: object, status: int = 200) -> Answer:
@@ -44,36 +45,34 @@ def vector(*elements: object, **more: object) -> Answer:
 def test_a_matrix_becomes_rows() -> None:
     series = {"metric": LABELS, "values": [[1700000000, "87"], [1700000015.5, "1e1"]]}
 
-    assert prometheus_api.matrix(matrix(series)) == [
-        Row(LABELS, [(1700000000.0, 87.0), (1700000015.5, 10.0)])
-    ]
+    assert api.matrix(matrix(series)) == [Row(LABELS, [(1700000000.0, 87.0), (1700000015.5, 10.0)])]
 
 
 def test_a_vector_becomes_rows_of_one_point() -> None:
     element = {"metric": LABELS, "value": [1700000000.123, "0.5"]}
 
-    assert prometheus_api.vector(vector(element)) == [Row(LABELS, [(1700000000.123, 0.5)])]
+    assert api.vector(vector(element)) == [Row(LABELS, [(1700000000.123, 0.5)])]
 
 
 def test_a_clock_is_a_scalar() -> None:
     given = answer(web.success("scalar", [1700000000.2, "1700000000.1"]))
 
-    assert prometheus_api.clock(given) == Clock(1700000000.1, takes_long_queries=True)
+    assert api.clock(given) == Clock(1700000000.1, takes_long_queries=True)
 
 
 def test_the_clock_of_victoria_metrics_is_a_vector() -> None:
     given = vector({"metric": {}, "value": [1700000030, "1700000000.1"]})
 
-    assert prometheus_api.clock(given) == Clock(1700000000.1, takes_long_queries=False)
+    assert api.clock(given) == Clock(1700000000.1, takes_long_queries=False)
 
 
 def test_an_empty_answer_is_no_rows() -> None:
-    assert prometheus_api.matrix(matrix()) == []
-    assert prometheus_api.vector(vector()) == []
+    assert api.matrix(matrix()) == []
+    assert api.vector(vector()) == []
 
 
 def test_a_series_without_points_is_no_row() -> None:
-    assert prometheus_api.matrix(matrix({"metric": LABELS, "values": []})) == []
+    assert api.matrix(matrix({"metric": LABELS, "values": []})) == []
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_a_series_without_points_is_no_row() -> None:
 )
 def test_numbers_json_lacks_are_read(spelled: str, value: float) -> None:
     series = {"metric": LABELS, "values": [[0, spelled]]}
-    ((_, [(_, found)]),) = prometheus_api.matrix(matrix(series))
+    ((_, [(_, found)]),) = api.matrix(matrix(series))
 
     assert found == pytest.approx(value, nan_ok=True)
 
@@ -90,21 +89,21 @@ def test_numbers_json_lacks_are_read(spelled: str, value: float) -> None:
 def test_a_scalar_that_is_no_number_is_refused(spelled: str) -> None:
     given = answer(web.success("scalar", [0, spelled]))
     with pytest.raises(errors.SourceMalformedError, match="no number"):
-        prometheus_api.clock(given)
+        api.clock(given)
 
 
 def test_one_number_is_a_scalar_or_the_only_element() -> None:
     scalar = answer(web.success("scalar", [1700000000, "0.25"]))
     element = {"metric": LABELS, "value": [1700000000, "1e3"]}
 
-    assert prometheus_api.number(scalar) == 0.25
-    assert prometheus_api.number(vector(element)) == 1000
-    assert prometheus_api.number(vector()) is None
+    assert api.number(scalar) == 0.25
+    assert api.number(vector(element)) == 1000
+    assert api.number(vector()) is None
 
 
 @pytest.mark.parametrize("text", ["0", "-0", "5e-324", "9007199254740991"])
 def test_a_number_that_can_be_counted_with_is_taken(text: str) -> None:
-    assert prometheus_api.number(vector({"metric": {}, "value": [0, text]})) == float(text)
+    assert api.number(vector({"metric": {}, "value": [0, text]})) == float(text)
 
 
 def test_a_number_that_cannot_be_counted_with_is_never_another_one(
@@ -121,7 +120,7 @@ def test_a_number_that_cannot_be_counted_with_is_never_another_one(
                 subtests.test(f"{kind} {text}"),
                 pytest.raises(errors.SourceMalformedError, match=told),
             ):
-                prometheus_api.number(answer(web.success(kind, given_one)))
+                api.number(answer(web.success(kind, given_one)))
 
 
 def test_two_numbers_are_none_also_where_they_are_the_same() -> None:
@@ -129,13 +128,13 @@ def test_two_numbers_are_none_also_where_they_are_the_same() -> None:
     with pytest.raises(
         errors.SourceMalformedError, match=r"2 elements instead of one number; sum\(\.\.\.\)"
     ):
-        prometheus_api.number(vector(element, element))
+        api.number(vector(element, element))
 
 
 def test_infos_are_no_trouble() -> None:
     infos = ['PromQL info: metric might not be a counter, name does not end in _total: "x" (1:6)']
 
-    assert prometheus_api.vector(vector(infos=infos)) == []
+    assert api.vector(vector(infos=infos)) == []
 
 
 # Partial answers
@@ -150,15 +149,15 @@ def test_infos_are_no_trouble() -> None:
     ],
 )
 def test_a_partial_answer_is_no_answer(more: dict[str, object], words: str) -> None:
-    for parse in (prometheus_api.matrix, prometheus_api.vector, prometheus_api.number):
-        kind = "matrix" if parse is prometheus_api.matrix else "vector"
+    for parse in (api.matrix, api.vector, api.number):
+        kind = "matrix" if parse is api.matrix else "vector"
         with pytest.raises(errors.SourceMalformedError, match=f"an incomplete answer: .*{words}"):
             parse(answer(web.success(kind, [], **more)))
 
 
 @pytest.mark.parametrize("more", [{"warnings": []}, {"warnings": None}, {"isPartial": False}])
 def test_an_answer_that_says_it_is_whole_is_taken(more: dict[str, object]) -> None:
-    assert prometheus_api.vector(vector(**more)) == []
+    assert api.vector(vector(**more)) == []
 
 
 # Refusals
@@ -201,7 +200,7 @@ def test_an_error_is_told_in_the_servers_own_words(status: int, kind: str, words
 def test_a_question_that_is_repeated_is_no_part_of_the_reason(words: str, told: str) -> None:
     given_one = answer({"status": "error", "errorType": "422", "error": words}, 422)
     with pytest.raises(errors.SourceRefusedError) as raised:
-        prometheus_api.number(given_one)
+        api.number(given_one)
     assert str(raised.value) == f"HTTP 422, 422: {told}"
 
 
@@ -214,7 +213,7 @@ def test_an_error_without_words_still_names_its_status() -> None:
 @pytest.mark.parametrize("status", [206, 404, 503])
 def test_a_success_under_another_status_is_no_success(status: int) -> None:
     with pytest.raises(errors.SourceRefusedError, match=f"HTTP {status}"):
-        prometheus_api.vector(answer(web.success("vector", []), status))
+        api.vector(answer(web.success("vector", []), status))
 
 
 @pytest.mark.parametrize(
@@ -303,7 +302,7 @@ def test_a_result_that_is_no_list_is_malformed(subtests: pytest.Subtests) -> Non
 def test_one_wrong_series_makes_the_whole_matrix_malformed(series: object) -> None:
     good = {"metric": LABELS, "values": [[0, "1"]]}
     with pytest.raises(errors.SourceMalformedError, match="a matrix of the wrong shape"):
-        prometheus_api.matrix(matrix(good, series))
+        api.matrix(matrix(good, series))
 
 
 @pytest.mark.parametrize(
@@ -320,7 +319,7 @@ def test_one_wrong_series_makes_the_whole_matrix_malformed(series: object) -> No
 )
 def test_one_wrong_element_makes_the_whole_vector_malformed(element: object) -> None:
     with pytest.raises(errors.SourceMalformedError, match="a vector of the wrong shape"):
-        prometheus_api.vector(vector(element))
+        api.vector(vector(element))
 
 
 @pytest.mark.parametrize(
@@ -328,7 +327,7 @@ def test_one_wrong_element_makes_the_whole_vector_malformed(element: object) -> 
 )
 def test_a_scalar_of_the_wrong_shape_is_malformed(result: object) -> None:
     with pytest.raises(errors.SourceMalformedError, match="a scalar of the wrong shape"):
-        prometheus_api.clock(answer(web.success("scalar", result)))
+        api.clock(answer(web.success("scalar", result)))
 
 
 def test_a_number_of_the_wrong_shape_is_malformed(subtests: pytest.Subtests) -> None:
@@ -349,7 +348,7 @@ def test_a_number_of_the_wrong_shape_is_malformed(subtests: pytest.Subtests) -> 
             subtests.test(f"{kind} {result}"),
             pytest.raises(errors.SourceMalformedError, match="a number of the wrong shape"),
         ):
-            prometheus_api.number(answer(web.success(kind, result)))
+            api.number(answer(web.success(kind, result)))
 
 
 json_values = st.recursive(
@@ -372,7 +371,7 @@ def is_row(row: Any) -> bool:  # noqa: ANN401 - what came out of arbitrary JSON
 
 @given(kind=st.sampled_from(["matrix", "vector"]), result=json_values, whole=json_values)
 def test_any_json_is_rows_or_a_source_error(kind: str, result: object, whole: object) -> None:
-    parse = prometheus_api.matrix if kind == "matrix" else prometheus_api.vector
+    parse = api.matrix if kind == "matrix" else api.vector
     for content in (web.success(kind, result), web.success(kind, [result]), whole):
         try:
             rows = parse(answer(content))
@@ -392,7 +391,7 @@ def test_any_bytes_are_an_answer_or_a_source_error(body: bytes, status: int) -> 
 @given(result=json_values)
 def test_any_scalar_is_a_number_or_a_source_error(result: object) -> None:
     try:
-        value = prometheus_api.clock(answer(web.success("scalar", result))).seconds
+        value = api.clock(answer(web.success("scalar", result))).seconds
     except errors.SourceError as error:
         assert str(error)  # noqa: PT017 - either is right
     else:
@@ -405,7 +404,7 @@ def test_any_result_is_nothing_one_countable_number_or_a_source_error(
 ) -> None:
     for content in (web.success(kind, result), web.success(kind, [result])):
         try:
-            value = prometheus_api.number(answer(content))
+            value = api.number(answer(content))
         except errors.SourceError as error:
             assert str(error)  # noqa: PT017 - either is right
         else:

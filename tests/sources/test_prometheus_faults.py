@@ -11,13 +11,15 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors, facts
-from keda_gpu_scaler.facts import Fact, Queried
-from keda_gpu_scaler.observation import GpuReports, Need
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.sources.server_clock import SYNCHRONIZED_SECONDS
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.snapshot.observation import GpuReports
+from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from tests.clocks import Clock
 from tests.processes import free_port, until
 from tests.sources import web

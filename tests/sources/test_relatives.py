@@ -10,10 +10,10 @@ import json
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.observation import Need
+from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.spec import Signal
 from tests.clocks import Clock
 from tests.sources import web
 from tests.sources.web import HttpServer

@@ -10,15 +10,18 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors, facts, sources
-from keda_gpu_scaler.facts import Fact, Queried
-from keda_gpu_scaler.observation import GpuReports, Need, Observation, Target
+from keda_gpu_scaler import errors, sources
+from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
-from keda_gpu_scaler.simulator import changes, cluster, exposition, server
+from keda_gpu_scaler.simulator import changes, cluster, exposition
 from keda_gpu_scaler.simulator import web as simulated
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.sources.scrape import KEEP_SECONDS, ScrapeSource
-from keda_gpu_scaler.spec import Signal
+from keda_gpu_scaler.simulator.web import bind, serve
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.scrape.source import KEEP_SECONDS, ScrapeSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from tests import processes
 from tests.processes import free_port
 from tests.sources import web
@@ -151,9 +154,9 @@ async def test_the_simulator_can_be_scraped() -> None:
     world = cluster.Cluster()
     world.put(cluster.Key("ml", "bert"), changes.checked(cluster.Wanted(), load=90, replicas=2), 0)
     app = simulated.application(simulated.Api(world, exposition.Style(), lambda: 60.0))
-    listener, stop = server.bind("127.0.0.1", 0), asyncio.Event()
+    listener, stop = bind("127.0.0.1", 0), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(server.serve(app, listener, stop))
+        tasks.create_task(serve(app, listener, stop))
         async with scraping(f"http://127.0.0.1:{listener.getsockname()[1]}/metrics") as source:
             found = await observed(source)
         stop.set()

@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from keda_gpu_scaler import errors, kube_state
-from keda_gpu_scaler.observation import Row
-from keda_gpu_scaler.sources.state_metrics import StateMetrics
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS, kube_state_text
+from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.sources.prometheus.kube_state_metrics import StateMetrics
 from tests.clocks import Clock
 
 
@@ -15,7 +16,7 @@ class Server:
     """Answers both questions; notes what it was asked."""
 
     jobs: list[str] = field(default_factory=list)
-    shows: str = kube_state.PODS
+    shows: str = PODS
     asked: list[tuple[str, str]] = field(default_factory=list)
     fails: bool = False
     """It does not answer what it is asked about pods."""
@@ -37,7 +38,7 @@ async def test_it_is_looked_for_each_time_until_it_is_there() -> None:
     for _ in range(2):
         assert await metrics.evidence({"ml"}, 0.0) is None
         clock.now += 15
-    assert server.asked == [("jobs", kube_state.JOBS)] * 2
+    assert server.asked == [("jobs", JOBS)] * 2
     server.jobs = ["ksm"]
     assert await metrics.evidence({"ml"}, 0.0) is not None
 
@@ -49,7 +50,7 @@ async def test_once_found_it_is_asked_each_time_and_looked_for_rarely() -> None:
         assert await metrics.evidence({"ml"}, 0.0) is not None
         clock.now += 15
     assert [kind for kind, _ in server.asked].count("jobs") == 2
-    assert server.asked[-1] == ("evidence", kube_state.question({"ml"}, {"ksm"}))
+    assert server.asked[-1] == ("evidence", kube_state_text({"ml"}, {"ksm"}))
 
 
 async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
@@ -60,10 +61,10 @@ async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
     for namespaces, at in asked:
         await metrics.evidence(namespaces, at)
     assert [text for kind, text in server.asked if kind == "evidence"] == [
-        kube_state.question({"ml"}, {"ksm"}, {"ml"}),
-        kube_state.question({"ml", "new"}, {"ksm"}, {"new"}),
-        kube_state.question({"ml", "new"}, {"ksm"}, {"new"}),
-        kube_state.question({"ml"}, {"ksm"}, {"ml"}),
+        kube_state_text({"ml"}, {"ksm"}, {"ml"}),
+        kube_state_text({"ml", "new"}, {"ksm"}, {"new"}),
+        kube_state_text({"ml", "new"}, {"ksm"}, {"new"}),
+        kube_state_text({"ml"}, {"ksm"}, {"ml"}),
     ]
 
 
@@ -74,11 +75,11 @@ async def test_an_answer_that_did_not_come_leaves_the_past_to_be_asked_about() -
         await metrics.evidence({"ml"}, 0.0)
     server.fails = False
     await metrics.evidence({"ml"}, 15.0)
-    assert server.asked[-1] == ("evidence", kube_state.question({"ml"}, {"ksm"}, {"ml"}))
+    assert server.asked[-1] == ("evidence", kube_state_text({"ml"}, {"ksm"}, {"ml"}))
 
 
 @pytest.mark.parametrize(
-    ("shows", "settled"), [(kube_state.PODS, True), ("kube_deployment_status_replicas", False)]
+    ("shows", "settled"), [(PODS, True), ("kube_deployment_status_replicas", False)]
 )
 async def test_one_that_lists_no_pods_proves_no_absence(shows: str, *, settled: bool) -> None:
     said = await StateMetrics(Server(["ksm"], shows), Clock()).evidence({"ml"}, 0.0)
@@ -93,7 +94,7 @@ async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
     server.jobs = ["other"]
     clock.now += 300
     assert await metrics.evidence({"ml"}, 0.0) is not None
-    asked = kube_state.question({"ml"}, {"ksm", "other"})
+    asked = kube_state_text({"ml"}, {"ksm", "other"})
     assert server.asked[-1] == ("evidence", asked)
 
 

@@ -11,15 +11,27 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import census, errors, facts, kube_state, matchers, promql, query
-from keda_gpu_scaler.decision import Decision, State
-from keda_gpu_scaler.evaluator import Evaluator
-from keda_gpu_scaler.evidence import Basis
-from keda_gpu_scaler.observation import Need, Observation, Target
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.kube_state_metrics import JOBS, kube_state_text
+from keda_gpu_scaler.query.promql import matchers
+from keda_gpu_scaler.query.promql_texts import (
+    ages_text,
+    exporters_text,
+    reported_gpus_text,
+    snapshot_text,
+)
+from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.sources.prometheus import PrometheusSource
-from keda_gpu_scaler.spec import ScaledObject, Signal
-from keda_gpu_scaler.workload import Kind, Workload
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.observation import Observation, Target
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import ScaledObject, Signal
+from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.telemetry import facts
 from tests import gpus, triggers
 from tests import kube_state as listed
 from tests.gpus import Gpu, Up
@@ -165,12 +177,12 @@ async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
 @pytest.mark.parametrize(
     "text",
     [
-        query.snapshot(need("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
-        query.ages(need("ml")),
-        census.gpus(["GPU-1", "a\\b"]),
-        census.exporters(),
-        kube_state.JOBS,
-        kube_state.question(["ml"], ["kube-state-metrics"]),
+        snapshot_text(need("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
+        ages_text(need("ml")),
+        reported_gpus_text(["GPU-1", "a\\b"]),
+        exporters_text(),
+        JOBS,
+        kube_state_text(["ml"], ["kube-state-metrics"]),
         "time()",
         "sum by (job) (rate(up[5m] offset -2500ms)) / ignoring (a) group_left () count(up @ end())",
     ],

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.sources import words
+from keda_gpu_scaler.transport.client import WORDS_SHOWN, printable
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ from keda_gpu_scaler.sources import words
     ],
 )
 def test_a_servers_words_are_made_printable(text: str, expected: str) -> None:
-    assert words.printable(text) == expected
+    assert printable(text) == expected
 
 
 @given(st.text())
 def test_printable_words_are_one_short_line(text: str) -> None:
-    shown = words.printable(text)
+    shown = printable(text)
 
     assert shown.isprintable()
-    assert len(shown) <= words.WORDS_SHOWN + 1
-    assert words.printable(shown) in {shown, shown[:-1] + "…"}
+    assert len(shown) <= WORDS_SHOWN + 1
+    assert printable(shown) in {shown, shown[:-1] + "…"}

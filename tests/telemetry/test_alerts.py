@@ -2,9 +2,9 @@
 
 import pytest
 
-from keda_gpu_scaler import facts
-from keda_gpu_scaler.spec import ScaledObject
-from keda_gpu_scaler.telemetry import Telemetry
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.metrics import Telemetry
 from tests.clocks import Clock
 
 BERT, GPT = ScaledObject("ml", "bert"), ScaledObject("ml", "gpt")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.telemetry.lately import REMEMBER_SECONDS, Lately
+from keda_gpu_scaler.telemetry.metrics.expiring import REMEMBER_SECONDS, Lately
 from tests.clocks import Clock
 
 

@@ -6,12 +6,13 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from keda_gpu_scaler import __version__, facts, telemetry
-from keda_gpu_scaler.decision import Decision, State
-from keda_gpu_scaler.demand import Demand
-from keda_gpu_scaler.evidence import Basis
-from keda_gpu_scaler.spec import ScaledObject
-from keda_gpu_scaler.telemetry import Telemetry
+from keda_gpu_scaler import __version__
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry import facts, metrics
+from keda_gpu_scaler.telemetry.metrics import Telemetry
 from tests import triggers
 from tests.clocks import Clock
 
@@ -226,8 +227,7 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
             labels = {label for sample in family.samples for label in sample.labels} - {"le"}
             own[family.name + total] = (family.type, labels, family.documentation)
     assert own == {
-        metric.name: (metric.kind, set(metric.labels), metric.meaning)
-        for metric in telemetry.METRICS
+        metric.name: (metric.kind, set(metric.labels), metric.meaning) for metric in metrics.METRICS
     }
 
 

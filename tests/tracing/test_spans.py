@@ -9,10 +9,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from keda_gpu_scaler import facts
-from keda_gpu_scaler.decision import State
-from keda_gpu_scaler.demand import Demand
-from keda_gpu_scaler.tracing import SpanObserver
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.traces import SpanObserver
 from tests.service.harness import decided
 from tests.triggers import BERT, demanding
 

@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 from prometheus_client import CollectorRegistry
 
-from keda_gpu_scaler import errors, facts, web
+from keda_gpu_scaler import errors, web
 from keda_gpu_scaler.alerts import Alerts, Entry
+from keda_gpu_scaler.telemetry import facts
 from tests.clocks import Clock
 
 TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret

@@ -2,8 +2,9 @@
 
 import pytest
 
-from keda_gpu_scaler.alerts import LIMIT, Notice, wire
-from keda_gpu_scaler.alerts.entry import Key
+from keda_gpu_scaler.alerts import LIMIT, Notice
+from keda_gpu_scaler.alerts.replicas import read_entries, written_entries
+from keda_gpu_scaler.alerts.store import Key
 from tests.notifications.messages import BERT, alert, group
 from tests.web.hooks import Hook, serving
 
@@ -13,7 +14,7 @@ async def test_one_tells_what_it_knows_and_another_learns_it() -> None:
     async with serving(one) as client:
         await client.post("/webhook", json=group(alert()))
         known = (await client.get("/alerts")).json()
-    assert wire.read(known) == one.alerts.entries()
+    assert read_entries(known) == one.alerts.entries()
     async with serving(other) as client:
         answer = await client.post("/alerts", json=known)
     assert (answer.status_code, answer.content) == (204, b"")
@@ -48,6 +49,6 @@ async def test_as_many_alerts_are_told_at_once_as_a_book_holds() -> None:
     keys = (Key(BERT, f"{number:016x}") for number in range(LIMIT))
     one.alerts.hear(Notice(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
     async with serving(other) as client:
-        answer = await client.post("/alerts", json=wire.written(one.alerts.entries()))
+        answer = await client.post("/alerts", json=written_entries(one.alerts.entries()))
     assert answer.status_code == 204
     assert other.alerts.entries() == one.alerts.entries()

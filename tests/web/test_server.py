@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from keda_gpu_scaler import errors, web
-from keda_gpu_scaler.http_server import Bounds
+from keda_gpu_scaler.transport.server import Bounds
 
 
 @asynccontextmanager

@@ -1,0 +1,300 @@
+"""The other replicas of the scaler: what one hears of alerts, all know.
+
+    line    one request to one replica
+    peers   everybody is told at once, and asked now and then
+
+An alert reaches one replica, and KEDA asks any of them. So whoever hears of it tells all others at
+once; what they hear so goes no further. Whoever starts asks them for what they know, and everybody
+asks again every half minute, for what did not arrive. No replica has to know which of the addresses
+is its own: what it tells itself it knows already.
+
+Everybody is told at once, and asked now and then.
+
+One request to one replica: with the webhook's token, bounded in size and time.
+
+Entries as replicas of the scaler tell them to each other: JSON's own types.
+
+A replica may be of another version: fields that are new to it are passed over.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx
+import orjson
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.alerts.store import NEVER, Alerts, Entry, Key
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport import resolver
+from keda_gpu_scaler.transport.client import USER_AGENT, Answer, Bearer, Client, printable
+
+LONGEST_BYTES = 16 * 2**20
+"""As many alerts as a book holds, several times over."""
+LONGEST_TEXT = 256
+"""Of an alert's mark and of its name, in characters; what senders write is cut to less."""
+FARTHEST_SECONDS = 253_402_300_800.0
+"""The end of the year 9999, and of all times that a sender can write."""
+_TIMES = ("began_at", "heard_at", "ended_at", "told_at")
+
+
+def written_entries(entries: Iterable[Entry]) -> dict[str, list[dict[str, object]]]:
+    """Return entries as a replica sends them."""
+    return {"alerts": [_written(entry) for entry in entries]}
+
+
+def _written(entry: Entry) -> dict[str, object]:
+    (namespace, name), alert = entry.key
+    whose = {"namespace": namespace, "scaled_object": name, "alert": alert, "name": entry.name}
+    times = {field: getattr(entry, field) for field in _TIMES}
+    return whose | {field: None if at == NEVER else at for field, at in times.items()}
+
+
+def read_entries(payload: object) -> list[Entry]:
+    """Return the entries that another replica sent.
+
+    Raises:
+        errors.RequestError: they are not what a replica sends.
+    """
+    alerts = payload.get("alerts") if isinstance(payload, dict) else None
+    if not isinstance(alerts, list):
+        raise errors.RequestError("expected the alerts that another replica knows of")
+    return [_read(alert) for alert in alerts]
+
+
+def _read(alert: object) -> Entry:
+    if not isinstance(alert, dict):
+        raise errors.RequestError("expected each alert to be an object")
+    texts = [alert.get(field) for field in ("namespace", "scaled_object", "alert", "name")]
+    if not all(isinstance(text, str) for text in texts):
+        raise errors.RequestError("expected texts: namespace, scaled_object, alert, name")
+    namespace, name, mark, shown = (str(text) for text in texts)
+    if max(len(mark), len(shown)) > LONGEST_TEXT:
+        raise errors.RequestError(f"expected alert and name of at most {LONGEST_TEXT} characters")
+    if not (workload.is_namespace(namespace) and workload.is_name(name)):
+        raise errors.RequestError("expected the names of a namespace and of a ScaledObject")
+    times = {field: _time(alert, field) for field in _TIMES}
+    if times["heard_at"] == times["told_at"] == NEVER:
+        raise errors.RequestError("expected heard_at or told_at")
+    return Entry(Key(ScaledObject(namespace, name), mark), shown, **times)
+
+
+def _time(alert: Mapping[str, Any], field: str) -> float:
+    at = alert.get(field)
+    if at is None:
+        return NEVER
+    if not isinstance(at, int | float) or not abs(at) <= FARTHEST_SECONDS:
+        raise errors.RequestError(f"expected {field} to be a number of seconds")
+    return float(at)
+
+
+PATH = "/alerts"
+_STATUSES = {401: "it has another token", 404: "it has no webhook"}
+
+
+class Line:
+    """Requests to other replicas."""
+
+    def __init__(
+        self, token: Callable[[], str], timeout_seconds: float, ca_file: Path | None = None
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            token: returns the token of this moment, or raises SettingsError.
+            timeout_seconds: bounds a request from its start to the last byte of its answer.
+            ca_file: PEM file with the CAs to trust instead of the system's.
+        """
+        self._ca_file, self._trust = ca_file, ssl.create_default_context(cafile=ca_file)
+        # Nothing out of the environment: replicas are not behind a proxy.
+        requests = httpx.AsyncClient(
+            auth=Bearer(token),
+            headers={"User-Agent": USER_AGENT},
+            timeout=timeout_seconds,
+            trust_env=False,
+            verify=self._trust,
+        )
+        self._client = Client(
+            requests, timeout_seconds=timeout_seconds, max_response_bytes=LONGEST_BYTES
+        )
+
+    def trust_anew(self) -> None:
+        """Trust the CAs that the file holds now as well: CAs rotate, if rarely.
+
+        What it held before is trusted until the process ends: others may still use it.
+        """
+        if self._ca_file is not None:
+            with contextlib.suppress(OSError):  # it may be half written, and is read again
+                self._trust.load_verify_locations(self._ca_file)
+
+    async def tell(self, peer: str, name: str | None, entries: Sequence[Entry]) -> None:
+        """Tell a replica what is known of these alerts.
+
+        Args:
+            peer: its URL.
+            name: what its certificate is for; None: the URL's host.
+            entries: what is known.
+
+        Raises:
+            errors.SourceError: it was not told.
+        """
+        body = orjson.dumps(written_entries(entries))
+        headers = {"content-type": "application/json"}
+        _require_ok(await self._client.post(peer + PATH, body, headers, name))
+
+    async def ask(self, peer: str, name: str | None) -> list[Entry]:
+        """Return all that a replica knows of alerts.
+
+        Args:
+            peer: its URL.
+            name: what its certificate is for; None: the URL's host.
+
+        Raises:
+            errors.SourceError: it did not say.
+        """
+        answer = await self._client.get(peer + PATH, name)
+        _require_ok(answer)
+        try:
+            return read_entries(orjson.loads(answer.body))
+        except (orjson.JSONDecodeError, errors.RequestError) as error:
+            raise errors.SourceMalformedError(f"an answer of another kind: {error}") from error
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.close()
+
+
+def _require_ok(answer: Answer) -> None:
+    if not httpx.codes.is_success(answer.status):
+        words = _STATUSES.get(answer.status) or printable(answer.body.decode(errors="replace"))
+        raise errors.SourceRefusedError(f"{answer.status}: {words}")
+
+
+REQUEST_SECONDS = 2.0
+LOOKUP_SECONDS = 1.0
+"""Telling all others takes no longer than these two, also where some of them do not answer: the
+sender of the alert is waiting."""
+EXCHANGE_SECONDS = 30.0
+"""A replica that missed something knows it after this time."""
+
+_Call: TypeAlias = Callable[[str, str | None], Awaitable[None]]
+"""What is done with one replica: its URL, and the name of its certificate if that is another."""
+
+
+class Peers:
+    """The other replicas of the scaler, and the care of what all of them know."""
+
+    def __init__(  # noqa: PLR0913 - the last two have defaults that only tests change
+        self,
+        targets: Sequence[str],
+        alerts: Alerts,
+        token: Callable[[], str],
+        observe: facts.Observer = facts.ignore,
+        *,
+        ca_file: Path | None = None,
+        exchange_seconds: float = EXCHANGE_SECONDS,
+        look_up: resolver.LookUp = resolver.look_up,
+    ) -> None:
+        """Ask nobody yet.
+
+        Args:
+            targets: where they are, as the operator wrote it; none: there is only this replica.
+            alerts: the book that they tell each other of.
+            token: returns the token of this moment, or raises SettingsError.
+            observe: is told of replicas that come and go.
+            ca_file: PEM file with the CAs to trust instead of the system's, for `https`.
+            exchange_seconds: how often the others are asked.
+            look_up: finds the addresses of one name.
+        """
+        self._targets, self._alerts, self._observe = targets, alerts, observe
+        self._exchange_seconds = exchange_seconds
+        self._resolver = resolver.Resolver(look_up)
+        self._line = Line(token, REQUEST_SECONDS, ca_file)
+        self._troubles: dict[str, str | None] = {}
+        self._untold: list[Entry] = []
+        self._telling = asyncio.Lock()
+        self._upkeep: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Ask everybody once, within a bound, and go on asking."""
+        await self._exchange()
+        self._upkeep = asyncio.create_task(self._keep(), name="alerts")
+
+    async def ended(self) -> BaseException | None:
+        """Wait until nobody is asked any more, and return the error that ended it, if one did."""
+        if self._upkeep is None:
+            return None
+        await asyncio.wait({self._upkeep})
+        return None if self._upkeep.cancelled() else self._upkeep.exception()
+
+    async def close(self) -> None:
+        """Ask no more."""
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+            await self.ended()
+        await self._resolver.close()
+        await self._line.close()
+
+    async def hand_on(self, entries: Sequence[Entry]) -> None:
+        """Tell everybody what is known of these alerts; who cannot be told asks for it later.
+
+        What comes while somebody is being told goes out together after that: a hundred messages at
+        once are two rounds.
+        """
+        self._untold += entries
+        async with self._telling:
+            told, self._untold = self._untold, []
+            if told:
+                await self._everybody(lambda peer, name: self._line.tell(peer, name, told))
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(self._exchange_seconds)
+            self._alerts.expire()
+            await self._exchange()
+
+    async def _exchange(self) -> None:
+        async def ask(peer: str, name: str | None) -> None:
+            self._alerts.merge(await self._line.ask(peer, name))
+
+        self._line.trust_anew()
+        await self._everybody(ask)
+
+    async def _everybody(self, call: _Call) -> None:
+        """Call every replica at the same time, and note who cannot be reached."""
+        if not self._targets:
+            return
+        found = await self._resolver.resolve(self._targets, LOOKUP_SECONDS)
+        # Where names cannot be looked up, the replicas are where they were.
+        peers = sorted(found.urls | found.before)
+        came = await asyncio.gather(
+            *(_trouble(call(peer, found.names.get(peer))) for peer in peers)
+        )
+        self._note({**found.troubles, **dict(zip(peers, came, strict=True))})
+
+    def _note(self, troubles: dict[str, str | None]) -> None:
+        # A name that could not be found and can be now is one that is back; an address that is no
+        # longer one of a name's is nobody's loss.
+        found = dict.fromkeys(set(self._targets) & self._troubles.keys())
+        for peer, trouble in {**found, **troubles}.items():
+            if (trouble is None) != (self._troubles.get(peer) is None):
+                reason = "it is there" if trouble is None else trouble
+                self._observe(facts.PeerChanged(peer, reachable=trouble is None, reason=reason))
+        self._troubles = troubles
+        unreachable = sum(trouble is not None for trouble in troubles.values())
+        self._observe(facts.PeersAsked(len(troubles) - unreachable, unreachable))
+
+
+async def _trouble(call: Awaitable[None]) -> str | None:
+    """Return in words why a replica could not be reached; None: it was."""
+    try:
+        await call
+    except errors.SourceError as error:
+        return str(error)
+    return None

@@ -1,0 +1,1 @@
+"""TriggerSpec + snapshot → value, activity, state, and the reason in one sentence. Pure."""

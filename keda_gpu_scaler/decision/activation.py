@@ -1,0 +1,94 @@
+"""What else says that a workload is in use: another workload's GPUs, an alert, a demand.
+
+Pure. They are looked at in this order after the workload's own GPUs, and the first that says active
+decides; what comes after it is not even asked for. None of them touches what GetMetrics returns for
+the load, except that an unknown load is held while one of them says active. One that is not known
+is no reason to stop a workload that has pods, and none to wake one that has not.
+"""
+
+from dataclasses import replace
+
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.spec.demand import Demand, DemandSpec, OnEmpty
+
+_IN_DOUBT = {
+    State.MEASURED: "samples do not cover activationWindow yet, or a pod is not Ready yet",
+    State.STARTING: "its pods are starting",
+    State.PARTIAL: "not all of its pods are seen",
+    State.UNKNOWN: "its load is unknown",
+}
+"""Why another workload may be in use although none of its GPUs is seen busy, by its state."""
+
+
+def before_demand(
+    decided: Decision, name: str, neighbour: Decision | None, alert: str | None
+) -> Decision:
+    """Return a decision after a look at the signals that nobody has to be asked for.
+
+    Args:
+        decided: what the workload's own GPUs say.
+        name: how people call the other workload.
+        neighbour: what would be decided about it, with the same levels and windows; None: the
+            trigger names no other workload.
+        alert: the name of an alert that fires; None: none does.
+    """
+    if not decided.signal and neighbour is not None:
+        decided = _with_neighbour(decided, name, neighbour)
+    if not decided.signal and alert is not None:
+        decided = _active(decided, f"alert {alert} fires")
+    return decided
+
+
+def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decision:
+    """Return a decision after the demand was asked for.
+
+    Args:
+        decided: what was decided before; nothing said active.
+        wanted: what the trigger says of the demand.
+        demand: what came of asking.
+    """
+    if demand.value is None:
+        said = f"the demand is not known ({demand.trouble})"
+        policy = f" by demandOnEmpty {wanted.on_empty}"
+        return _unseen(decided, said, wanted.on_empty, policy)
+    level = f"demandActivationThreshold {wanted.activation_threshold:g}"
+    if demand.value > wanted.activation_threshold:
+        return _active(decided, f"demand {demand.value:.6g} is above {level}")
+    return _said(decided, f"demand {demand.value:.6g} is not above {level}")
+
+
+def _with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decision:
+    if neighbour.signal:
+        return _active(decided, f"GPUs of {name} are busy")
+    if neighbour.active is False:
+        return _said(decided, f"{name} {'has no pods' if neighbour.has_no_pods else 'is idle'}")
+    said = f"{name} may be in use ({_IN_DOUBT[neighbour.state]})"
+    return _unseen(decided, said, OnEmpty.INACTIVE)
+
+
+def _active(decided: Decision, said: str) -> Decision:
+    """An unknown load is held then, whatever `onUnknown` says: a workload in use is not at zero."""
+    answer = replace(decided, active=True, signal=True)
+    if decided.state is State.UNKNOWN:
+        answer = replace(answer, value=None, refused=False)
+        said = f"but {said}: hold, and active"
+    return _said(answer, said)
+
+
+def _unseen(decided: Decision, said: str, on_empty: OnEmpty, policy: str = "") -> Decision:
+    """Nobody knows what this signal says: that blocks the last step to zero, and wakes nobody.
+
+    Where the load is unknown as well, its own answer to that stands.
+    """
+    if decided.active is not False or decided.is_zero_by_choice:
+        return _said(decided, said)
+    if not decided.has_no_pods:
+        return _said(replace(decided, active=True), f"{said}: not idle")
+    if on_empty is OnEmpty.ERROR:
+        return _said(replace(decided, active=None), f"{said}: an error{policy}")
+    active = on_empty is OnEmpty.ACTIVE
+    return _said(replace(decided, active=active), f"{said}: {on_empty}{policy}")
+
+
+def _said(decided: Decision, said: str) -> Decision:
+    return replace(decided, reason=f"{decided.reason}; {said}")

@@ -1,0 +1,67 @@
+"""Whether a workload is in use: its busiest single GPU over the activation window.
+
+Pure. Idle is a strong claim: it needs samples over the whole window, or over the pod's whole life.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.targets import PATIENCE_SECONDS, patience_seconds
+from keda_gpu_scaler.spec.spec import TriggerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the GPUs say by themselves."""
+
+    busiest: float | None
+    """The largest value of any GPU in the window; None without a usable sample."""
+    active: bool
+    covered: bool
+    """The samples cover the window well enough to call the workload idle."""
+
+
+def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> Activity:
+    """Return the activity of the workload's pods; ended pods and stale samples say nothing.
+
+    Args:
+        spec: the trigger.
+        pods: the workload's pods.
+        at: the snapshot's instant: the window ends here.
+        now: the time of the answer: the age of samples is measured up to here.
+    """
+    usable = [pod for pod in pods if not pod.ended and now - pod.sampled_at <= spec.max_age_seconds]
+    since = at - spec.activation_window_seconds
+    values = (value for pod in usable for value in _values(pod, since))
+    busiest = max(values, default=None)
+    return Activity(
+        busiest=busiest,
+        active=busiest is not None and busiest > spec.activation_threshold,
+        covered=all(_covered(pod, since, at) for pod in usable),
+    )
+
+
+def _values(pod: Pod, since: float) -> Iterable[float]:
+    for gpu in pod.gpus:
+        for time, value in zip(gpu.times, gpu.values, strict=True):
+            if time > since:
+                yield value
+
+
+def _covered(pod: Pod, since: float, at: float) -> bool:
+    ready_since = pod.status.ready_since if pod.status is not None else None
+    start = max([since, *(time for time in (pod.first_seen, ready_since) if time is not None)])
+    patience = patience_seconds(pod.scrape_interval_seconds)
+    current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - PATIENCE_SECONDS]
+    # A window shorter than the patience would fit into a gap, and be covered by nothing at all.
+    return bool(current) and all(
+        any(time > since for time in gpu.times)
+        and _without_gap([start, *(time for time in gpu.times if time > start), at], patience)
+        for gpu in current
+    )
+
+
+def _without_gap(times: Sequence[float], patience_seconds: float) -> bool:
+    return all(later - earlier <= patience_seconds for earlier, later in itertools.pairwise(times))

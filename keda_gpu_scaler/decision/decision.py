@@ -1,0 +1,267 @@
+"""Spec + snapshot → decision: the state, the answer, and the reason in one sentence.
+
+Pure: no clock, no I/O, no logger. Unknown is never zero: nothing but `measured`, `empty` and an
+explicit `zero` ends in the number 0, and nothing but a covered idle window, `ended`, `empty`, pods
+that were not Ready in time, an explicit `zero` or the memory of `ended`/`empty` ends in inactive.
+
+How well a workload's load is known: one of six states.
+
+Pure. What each of them means for the answer is in `decision.py`.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from keda_gpu_scaler.decision import activity, load, reasons
+from keda_gpu_scaler.decision.activity import Activity
+from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.decision.pod_state import Reporting
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.spec.spec import Aggregation, OnUnknown, TriggerSpec
+from keda_gpu_scaler.spec.workload import Selected
+
+
+class State(StrEnum):
+    """How well the workload's load is known."""
+
+    MEASURED = "measured"
+    STARTING = "starting"
+    PARTIAL = "partial"
+    EMPTY = "empty"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the workload is known to have no pods."""
+        return self in (State.EMPTY, State.ENDED)
+
+
+def state_of(spec: TriggerSpec, snapshot: Snapshot, found: Workload, now: float) -> State:
+    """Return the state of a workload.
+
+    Args:
+        spec: the trigger.
+        snapshot: the newest snapshot of its source.
+        found: the workload's replicas in it.
+        now: the time of the answer.
+    """
+    if now - snapshot.at > spec.max_age_seconds or not is_told(spec, snapshot):
+        return State.UNKNOWN
+    if not found.replicas:
+        return _without_replicas(spec, snapshot, found)
+    if not found.reporting_pods:
+        return State.UNKNOWN
+    if found.of(Reporting.MISSING) or not snapshot.is_complete(spec.pods.namespace):
+        return State.PARTIAL
+    return State.STARTING if found.of(Reporting.WARMING) else State.MEASURED
+
+
+def is_told(spec: TriggerSpec, snapshot: Snapshot) -> bool:
+    """Tell whether it is known which pods are the workload's.
+
+    Those that a selector alone tells are known only while the cluster says whom it selects. Before
+    and after that the ones that were known may be a part of them, and none is not no pod.
+    """
+    if not isinstance(spec.pods, Selected):
+        return True
+    said = snapshot.evidence.get(spec.pods.namespace)
+    return said is not None and spec.pods.selected_by in said.selected
+
+
+def _without_replicas(spec: TriggerSpec, snapshot: Snapshot, found: Workload) -> State:
+    """No pod should report: none is Ready yet, or there is none."""
+    namespace = spec.pods.namespace
+    if found.starting or found.stalled:
+        return State.STARTING
+    said = snapshot.evidence.get(namespace)
+    if said is not None and found.last_alive >= said.scraped_at:
+        return State.UNKNOWN  # it is there, and nobody says how it is
+    lists_ours = None if spec.only_shown else said
+    if lists_ours is not None and lists_ours.denies(spec.pods.owner, found.last_listed):
+        return State.EMPTY
+    listed_absent = lists_ours is not None and lists_ours.absence_known
+    if found.ended_pods or listed_absent or namespace in snapshot.absence_known_in:
+        return State.ENDED
+    return State.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The answer for one spec from one snapshot, with its reason in one sentence."""
+
+    state: State
+    reason: str
+    value: float | None
+    """What GetMetrics returns; None: hold (an empty list). Never negative, NaN or infinite."""
+    active: bool | None
+    """What IsActive returns; None: it fails with the reason (UNAVAILABLE)."""
+    refused: bool = False
+    """GetMetrics fails with the reason (UNAVAILABLE): `onUnknown: error`."""
+    signal: bool = False
+    """Something said active, a GPU above activationThreshold or another signal: the only thing
+    StreamIsActive may push."""
+    average: float | None = None
+    """Load per replica, for people."""
+    expected: int = 0
+    """Replicas that should report."""
+    measured: int = 0
+    """Replicas whose load is known."""
+    reporting_pods: int = 0
+    """Pods that report right now."""
+    evidence: Basis | None = None
+    """By whom it is known which pods there are; None: there is no snapshot yet."""
+    ignored: tuple[str, ...] = ()
+    """Ready pods that never showed a GPU, while others of the workload did."""
+    remembered: State | None = None
+    """What was known last, where the load is unknown now; None: nothing is remembered."""
+
+    @property
+    def is_zero_by_choice(self) -> bool:
+        """Whether nobody knows the load, and the trigger wants that to be nothing."""
+        return self.state is State.UNKNOWN and self.value is not None
+
+    @property
+    def shows_pods(self) -> bool:
+        """Whether it is known that the workload has pods now."""
+        known = self.state in (State.MEASURED, State.STARTING, State.PARTIAL)
+        return known or bool(self.reporting_pods or self.expected)
+
+    @property
+    def has_no_pods(self) -> bool:
+        """Whether the workload is known to have no pods, now or from before."""
+        return (self.remembered or self.state).is_gone
+
+
+_REASONS = {
+    State.MEASURED: reasons.measured,
+    State.STARTING: reasons.starting,
+    State.PARTIAL: reasons.partial,
+    State.ENDED: reasons.ended,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a decision needs beside the trigger and the snapshot."""
+
+    now: float
+    """The time of the answer, on the source's clock."""
+    give_up_seconds: float
+    """How long a pod that vanished with its exporter counts as missing while others report."""
+    remembered: State | None = None
+    """The last known state before the load became unknown; None: nothing is."""
+    trouble: str | None = None
+    """Why no newer snapshot could be had, in the source's words; None: it could."""
+
+
+def decide(spec: TriggerSpec, snapshot: Snapshot, context: Context) -> Decision:
+    """Return the decision for one trigger.
+
+    Args:
+        spec: the trigger.
+        snapshot: the newest snapshot of its source; a failed fetch does not age it.
+        context: the time, and what is known from before.
+    """
+    pods = load.pods_of(spec, snapshot)
+    found = load.workload(spec, pods, snapshot.at, context.now, context.give_up_seconds)
+    busy = activity.activity(spec, pods, snapshot.at, context.now)
+    state = state_of(spec, snapshot, found, context.now)
+    return replace(
+        _decided(spec, state, snapshot, found, busy, context),
+        expected=len(found.replicas),
+        reporting_pods=found.reporting_pods,
+        evidence=snapshot.basis(spec.pods.namespace),
+        ignored=found.ignored,
+    )
+
+
+def unknown(
+    spec: TriggerSpec, why: str, remembered: State | None, *, signal: bool = False
+) -> Decision:
+    """Return the answer of `onUnknown` to a load nobody knows.
+
+    Args:
+        spec: the trigger.
+        why: what is not known, and why: a clause.
+        remembered: the last known state before; None: nothing is remembered.
+        signal: a GPU said active lately: that holds, whatever else is unknown.
+    """
+    policy = OnUnknown.HOLD if signal else spec.on_unknown
+    answer = Decision(
+        state=State.UNKNOWN,
+        reason=why,
+        value=None,
+        active=None,
+        signal=signal,
+        remembered=remembered,
+    )
+    if policy is OnUnknown.ZERO:
+        return replace(answer, value=0.0, active=False, reason=f"{why}: 0 by onUnknown zero")
+    if policy is OnUnknown.ERROR:
+        return replace(answer, refused=True, reason=f"{why}: an error by onUnknown error")
+    active = signal or (None if remembered is None else not remembered.is_gone)
+    held = reasons.held(active, signal=signal)
+    return replace(answer, active=active, reason=f"{why}: {held}")
+
+
+def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
+    spec: TriggerSpec,
+    state: State,
+    snapshot: Snapshot,
+    found: Workload,
+    busy: Activity,
+    context: Context,
+) -> Decision:
+    basis = snapshot.basis(spec.pods.namespace)
+    if state is State.UNKNOWN:
+        why = _why_unknown(spec, snapshot, found, context)
+        return unknown(spec, why, context.remembered, signal=busy.active)
+    complete = snapshot.is_complete(spec.pods.namespace)
+    value = _value(spec, state, found) if complete or state is State.EMPTY else None
+    measured = len(found.of(Reporting.MEASURED))
+    empty = state is State.EMPTY
+    return Decision(
+        state=state,
+        reason=reasons.empty(spec, basis) if empty else _REASONS[state](spec, found, busy, value),
+        value=value,
+        active=busy.active or _active_without_signal(state, found, busy),
+        signal=busy.active,
+        average=found.total / measured if measured else None,
+        measured=measured,
+    )
+
+
+def _why_unknown(spec: TriggerSpec, snapshot: Snapshot, found: Workload, context: Context) -> str:
+    basis = snapshot.basis(spec.pods.namespace)
+    age_seconds = context.now - snapshot.at
+    if age_seconds <= spec.max_age_seconds and not is_told(spec, snapshot):
+        return reasons.untold(spec, basis)
+    return reasons.unknown(spec, found, age_seconds, context.trouble, basis, snapshot.strangers)
+
+
+def _active_without_signal(state: State, found: Workload, busy: Activity) -> bool:
+    """A pod we cannot see, or one that is starting, is not idle; nor is a window half covered."""
+    if found.starting or state is State.PARTIAL:
+        return True
+    if state is State.MEASURED:
+        return not busy.covered
+    return state is State.STARTING and bool(found.replicas)
+
+
+def _value(spec: TriggerSpec, state: State, found: Workload) -> float | None:
+    """The number, or None to hold.
+
+    While some replicas are not measured the sum is too small by what nobody knows. It is an answer
+    only where it asks for more replicas than there are: then the truth asks for more still.
+    """
+    if state is State.EMPTY:
+        return 0.0
+    expected = len(found.replicas)
+    if not found.of(Reporting.MEASURED):
+        return None
+    enough = (1 + load.TOLERANCE) * expected * spec.threshold
+    if state is not State.MEASURED and found.total <= enough:
+        return None
+    return found.total if spec.aggregation is Aggregation.SUM else found.total / expected

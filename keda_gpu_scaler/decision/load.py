@@ -1,0 +1,207 @@
+"""The load of a workload: which of its replicas are measured, and what they add up to.
+
+Pure. A pod's load is its GPUs aggregated at each instant, then the mean over the window of the
+samples that count. Loads are added up over a common time: once a new pod shares the work, what
+the others carried alone is nobody's load any more, and would be counted beside the new one's share.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from keda_gpu_scaler.decision.pod_state import (
+    NEVER,
+    NOT_READY,
+    REPORTING,
+    Reporting,
+    counted,
+    pod_states,
+    ready_since,
+    since_when,
+)
+from keda_gpu_scaler.snapshot.evidence import Readiness
+from keda_gpu_scaler.snapshot.snapshot import Pod, Snapshot
+from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
+
+DECIMALS = 6
+"""Servers differ in the 15th digit of the same mean; thresholds are compared after rounding."""
+TOLERANCE = 0.1
+"""The HPA changes nothing while a value is this near to its target (its default)."""
+NO_GPU_SECONDS = 900.0
+"""A Ready pod that shows no GPU for so long, while others of the workload do, has none."""
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+_AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
+    GpuAggregation.AVERAGE: _mean,
+    GpuAggregation.MAX: max,
+    GpuAggregation.SUM: sum,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica: a pod, or the pods of one LeaderWorkerSet group."""
+
+    name: str
+    reporting: Reporting
+    load: float
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The replicas that should report, and what they are known to carry."""
+
+    replicas: tuple[Replica, ...]
+    reporting_pods: int
+    ended_pods: int
+    starting: tuple[str, ...] = ()
+    """Replicas that were never Ready, and are young enough to become so."""
+    stalled: tuple[str, ...] = ()
+    """Replicas that were never Ready, and should have been for long."""
+    ignored: tuple[str, ...] = ()
+    """Ready pods that show no GPU while others of the workload do."""
+    ready_known: bool = False
+    """It is known of some of its pods whether they are Ready."""
+    last_listed: float = NEVER
+    """When the cluster listed one of its pods for the last time, ended or not."""
+    last_alive: float = NEVER
+    """The same of those that have not ended and may have a GPU."""
+
+    def of(self, reporting: Reporting) -> list[Replica]:
+        """Return the replicas in one condition."""
+        return [replica for replica in self.replicas if replica.reporting is reporting]
+
+    @property
+    def total(self) -> float:
+        """The sum over the measured replicas."""
+        return round(sum(replica.load for replica in self.of(Reporting.MEASURED)), DECIMALS)
+
+
+def pods_of(spec: TriggerSpec, snapshot: Snapshot) -> list[Pod]:
+    """Return exactly the workload's pods, ended ones included.
+
+    By their owners where these are known. An owner that says it has no replicas ends those pods
+    that nobody has shown since; so does the Kubernetes API, pod by pod (`Roster.proves_gone`).
+    """
+    candidates = snapshot.pods_of(spec.pods.namespace, spec.pods.prefix)
+    ours = [pod for pod in candidates if _is_ours(spec, pod)]
+    said = snapshot.evidence.get(spec.pods.namespace)
+    if said is None or spec.pods.owner not in said.without_pods:
+        return ours
+    return [pod if _shown_at(pod) >= said.scraped_at else replace(pod, ended=True) for pod in ours]
+
+
+def workload(
+    spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float, give_up_seconds: float
+) -> Workload:
+    """Return the workload's replicas with their loads.
+
+    Args:
+        spec: the trigger.
+        pods: the workload's pods, as `pods_of` finds them.
+        at: the snapshot's instant: silence is measured up to here, so a failed fetch adds none.
+        now: the time of the answer: the age of samples is measured up to here.
+        give_up_seconds: how long a pod that vanished with its exporter counts as missing while
+            others report, unless the cluster says that it exists; it does not come back when the
+            others end.
+    """
+    alive = [pod for pod in pods if not pod.ended]
+    listed = _listed_with_gpu(alive)
+    known = {pod.name for pod in listed if pod.readiness is not Readiness.UNKNOWN}
+    should = [pod for pod in alive if pod.was_seen or pod.name in known]
+    ignored = {pod.name for pod in should if not pod.was_seen and _never_will(pod, should, at)}
+    counting = [pod for pod in should if pod.name not in ignored]
+    how = pod_states(spec, counting, at, now)
+    reported = _with_loads(spec, list(map(_Reported, counting, how)))
+    newest = max((pod.last_seen for pod in pods), default=NEVER)
+    reported = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
+    groups: dict[str, list[_Reported]] = defaultdict(list)
+    for one in reported:
+        groups[spec.pods.replica_of(one.pod.name)].append(one)
+    replicas = [_replica(name, group) for name, group in sorted(groups.items())]
+    return Workload(
+        replicas=tuple(one for one in replicas if one.reporting not in NOT_READY),
+        reporting_pods=sum(one.reporting in REPORTING for one in reported),
+        ended_pods=sum(pod.ended for pod in pods),
+        starting=_named(replicas, Reporting.STARTING),
+        stalled=_named(replicas, Reporting.STALLED),
+        ignored=tuple(sorted(ignored)),
+        ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
+        last_listed=_last_listed(pods),
+        last_alive=_last_listed(listed),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reported:
+    """One pod with what is known of its load."""
+
+    pod: Pod
+    reporting: Reporting
+    load: float = 0.0
+
+    def is_given_up(self, before: float) -> bool:
+        return self.reporting is Reporting.MISSING and _shown_at(self.pod) < before
+
+
+def _is_ours(spec: TriggerSpec, pod: Pod) -> bool:
+    if spec.only_shown and not pod.was_seen:
+        return False
+    owned = None if pod.status is None else spec.pods.owns(pod.status.owners)
+    return spec.pods.matches(pod.name) if owned is None else owned
+
+
+def _shown_at(pod: Pod) -> float:
+    """Return when an exporter or the cluster has last shown a pod."""
+    return pod.last_seen if pod.status is None else max(pod.last_seen, pod.status.listed_at)
+
+
+def _last_listed(pods: Sequence[Pod]) -> float:
+    return max((pod.status.listed_at for pod in pods if pod.status), default=NEVER)
+
+
+def _listed_with_gpu(pods: Sequence[Pod]) -> list[Pod]:
+    """Return the pods that the cluster lists and that may have a GPU: others do not ask for one."""
+    asking = [pod for pod in pods if pod.status is not None and pod.status.asks_gpu]
+    return asking or [pod for pod in pods if pod.status is not None]
+
+
+def _never_will(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
+    """Tell whether a pod has been Ready, and others have reported, for so long that it has none."""
+    since = at - NO_GPU_SECONDS
+    lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= since
+    return lasting and any(one.was_seen and (one.first_seen or NEVER) <= since for one in siblings)
+
+
+def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]:
+    """Return the measured pods with their loads over the time in which all of them were Ready."""
+    measured = [one.pod for one in reported if one.reporting is Reporting.MEASURED]
+    common = max((ready_since(pod) for pod in measured), default=NEVER)
+    return [
+        _measured(spec, one.pod, common) if one.reporting is Reporting.MEASURED else one
+        for one in reported
+    ]
+
+
+def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
+    since = max(common, since_when(spec, pod))
+    aggregate = _AGGREGATE[spec.gpu_aggregation]
+    loads = [aggregate(values) for values in counted(spec, pod, since).values()]
+    if not loads:
+        return _Reported(pod, Reporting.WARMING)
+    return _Reported(pod, Reporting.MEASURED, _mean(loads))
+
+
+def _replica(name: str, pods: list[_Reported]) -> Replica:
+    for state in (*NOT_READY, Reporting.MISSING, Reporting.WARMING):
+        if any(one.reporting is state for one in pods):
+            return Replica(name, state, 0.0)
+    return Replica(name, Reporting.MEASURED, _mean([one.load for one in pods]))
+
+
+def _named(replicas: Sequence[Replica], reporting: Reporting) -> tuple[str, ...]:
+    return tuple(one.name for one in replicas if one.reporting is reporting)

@@ -1,0 +1,177 @@
+"""Decisions in words: one plain sentence with the numbers in it.
+
+Pure. This is what an operator reads in the log and in a gRPC error: it has to answer "why was this
+workload (not) scaled?" without a look at the code.
+"""
+
+import math
+from collections.abc import Sequence
+
+from keda_gpu_scaler.decision import load
+from keda_gpu_scaler.decision.activity import Activity
+from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.decision.pod_state import Reporting
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
+
+NAMES_SHOWN = 3
+OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
+
+
+def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+    """Say what was measured, what it asks for, and how busy the workload is."""
+    del value
+    waiting = f"; {_names(found.starting)} not Ready yet" if found.starting else ""
+    return f"{_measurement(spec, found)}; {_activity(spec, busy)}{waiting}"
+
+
+def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+    """Say which replicas are not measured yet, why, and what that does to the answer."""
+    warming = [replica.name for replica in found.of(Reporting.WARMING)]
+    if warming:
+        why = f"{_names(warming)} {_young(spec, found)}"
+        return f"{why}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+    if found.starting:
+        return f"{_names(found.starting)} not Ready yet: hold; {_activity(spec, busy)}"
+    limit = durations.text(spec.start_timeout_seconds)
+    late = f"{_names(found.stalled)} not Ready within startTimeout {limit}"
+    return f"{late}: hold, and not active by itself; {_activity(spec, busy)}"
+
+
+def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+    """Say which replicas do not report and what that does to the answer."""
+    missing = found.of(Reporting.MISSING)
+    names = _names([replica.name for replica in missing])
+    who = f"{names} stopped reporting without having ended" if missing else OVERLOOKED
+    return f"{who}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+
+
+def empty(spec: TriggerSpec, basis: Basis) -> str:
+    """Say who says that there is no pod."""
+    if basis is Basis.KUBERNETES:
+        return f"the Kubernetes API lists no pod of {spec.workload}"
+    return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
+
+
+def ended(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
+    """Say why the workload is believed to have no pods."""
+    del busy, value
+    if found.ended_pods:
+        gone = f"{_count(found.ended_pods, 'pod')} of {spec.workload} ended"
+        return f"{gone}; no pod is left"
+    return f"no pod of {spec.workload} reports or is remembered, and the source is healthy"
+
+
+def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
+    spec: TriggerSpec,
+    found: Workload,
+    age_seconds: float,
+    trouble: str | None,
+    basis: Basis,
+    strangers: int = 0,
+) -> str:
+    """Say what is not known, as a clause, with the source's own words where it failed."""
+    because = f" ({trouble})" if trouble is not None else f" (evidence: {basis})"
+    if age_seconds > spec.max_age_seconds:
+        limit = durations.text(spec.max_age_seconds)
+        return f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}{because}"
+    if found.replicas:
+        who = _names([replica.name for replica in found.replicas])
+        return f"{who} did not end, and no fresh sample of them is left{because}"
+    if spec.query is not None:
+        return f"{_not_shown(spec, strangers)}{because}"
+    early = "too soon to believe that after the source began or came back"
+    return f"no pod of {spec.workload} is seen, {early}{because}"
+
+
+def untold(spec: TriggerSpec, basis: Basis) -> str:
+    """Say that only the Kubernetes API could tell which pods are the workload's, and does not."""
+    said = "the Kubernetes API does not say now which pods the label selector selects"
+    return f"{said} of {spec.workload}, and nothing else could (evidence: {basis})"
+
+
+def held(active: bool | None, *, signal: bool) -> str:  # noqa: FBT001 - an answer, not a switch
+    """Say what `hold` makes of an unknown load."""
+    if signal:
+        return "hold, active because a GPU was busy within activationWindow"
+    if active is None:
+        return "hold, and nothing is remembered that could tell whether the workload is active"
+    if active:
+        return "hold, active because the workload was not at rest when it was last known"
+    return "hold, inactive because the workload had no pods when it was last known"
+
+
+def _not_shown(spec: TriggerSpec, strangers: int) -> str:
+    """Say that a user's query shows nothing of the workload: that alone does not say it is gone."""
+    whose = "" if spec.only_shown else f" of {spec.workload}"
+    if not strangers:
+        return f"query shows no pod{whose}, which does not say that there is none"
+    return (
+        f"query shows no pod{whose}, and {_count(strangers, 'element')} that "
+        f"{'names' if strangers == 1 else 'name'} no pod in namespace {spec.pods.namespace}: an "
+        "element needs labels such as namespace and pod, or exported_namespace and exported_pod"
+    )
+
+
+def _measurement(spec: TriggerSpec, found: Workload) -> str:
+    average = _number(spec, found.total / len(found.replicas))
+    replicas = _count(len(found.replicas), "replica")
+    return f"mean {spec.signal} {average} over {replicas}, {_asks(spec, found)}"
+
+
+def _asks(spec: TriggerSpec, found: Workload) -> str:
+    threshold = _number(spec, spec.threshold)
+    if spec.aggregation is Aggregation.AVERAGE:
+        average = _number(spec, found.total / len(found.replicas))
+        return f"average {average} against threshold {threshold}"
+    return f"sum {_number(spec, found.total)} at threshold {threshold} {_wanted(spec, found)}"
+
+
+def _wanted(spec: TriggerSpec, found: Workload) -> str:
+    """What the HPA makes of the sum, if it runs as many replicas as report here."""
+    replicas = len(found.replicas)
+    ratio = found.total / (replicas * spec.threshold)
+    if 1 - load.TOLERANCE <= ratio <= 1 + load.TOLERANCE:  # both ends, as in the HPA
+        return f"is on target for {_count(replicas, 'replica')}"
+    return f"asks for {_count(math.ceil(found.total / spec.threshold), 'replica')}"
+
+
+def _young(spec: TriggerSpec, found: Workload) -> str:
+    if found.ready_known:
+        return "Ready for too short a time to be measured"
+    return f"younger than warmup {durations.text(spec.warmup_seconds)}"
+
+
+def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
+    known = len(found.of(Reporting.MEASURED))
+    part = f"{known} of {_count(len(found.replicas), 'replica')} measured"
+    if value is None:
+        return f"{part}, hold"
+    return f"{part}, and those alone ask for more than there are: {_asks(spec, found)}"
+
+
+def _activity(spec: TriggerSpec, busy: Activity) -> str:
+    threshold = _number(spec, spec.activation_threshold)
+    window = durations.text(spec.activation_window_seconds)
+    if busy.busiest is None:
+        return "no GPU sample to judge activity by"
+    busiest = f"busiest GPU {_number(spec, busy.busiest)}"
+    if busy.active:
+        return f"{busiest} is above activationThreshold {threshold}"
+    rest = "idle" if busy.covered else f"but samples do not cover {window} yet"
+    return f"{busiest} within {window} is not above activationThreshold {threshold}, {rest}"
+
+
+def _number(spec: TriggerSpec, value: float) -> str:
+    return f"{round(value, load.DECIMALS):.6g} {spec.signal.unit}".rstrip()
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMES_SHOWN])
+    rest = len(names) - NAMES_SHOWN
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

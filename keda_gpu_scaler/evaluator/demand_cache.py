@@ -1,0 +1,291 @@
+"""Every demand that triggers ask for: the same expression is asked once, for all of them.
+
+An expression is asked when somebody wants to know, at most once per interval, and the expressions
+of a source take turns within its budget: a few wake their workloads within seconds, a thousand do
+no harm.
+
+One expression about demand: asked once at a time, with the last answer.
+
+As with snapshots, a failure does not age what was answered before: that serves until it is older
+than the trigger's `maxAge`. Nobody waits for a source that is known to fail or to be slow. That
+there is nothing is an answer too: it replaces the one before it.
+"""
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Source
+from keda_gpu_scaler.spec import demand
+from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, DemandSpec, Pace
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+
+NOTHING = "demandQuery gives nothing"
+
+
+class Question:
+    """What one source says about one expression."""
+
+    def __init__(
+        self,
+        source_name: str,
+        source: Source,
+        text: str,
+        observe: facts.Observer,
+        clock: Callable[[], float],
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            source_name: the source, as facts name it.
+            source: whom to ask.
+            text: the expression.
+            observe: is told when it fails and when it works again.
+            clock: seconds that never go back.
+        """
+        self._source_name, self._source, self._text = source_name, source, text
+        self._observe, self._clock = observe, clock
+        self._value: float | None = None
+        self._answered_at = self._asked_at = self._wanted_at = float("-inf")
+        self._trouble: str | None = f"source {source_name}: no answer yet"
+        """Why the newest asking brought no number; None: it did."""
+        self._is_prompt = True
+        """The newest asking that ended was answered, and in time: the next is waited for."""
+        self._works = True
+        self._flight: asyncio.Task[None] | None = None
+
+    def due_seconds(self, interval_seconds: float) -> float:
+        """Return how long it takes until it may be asked again, once per interval.
+
+        While it waits for its turn, that is when its turn comes.
+        """
+        left = self._asked_at - self._clock()
+        if left > 0:
+            return left
+        is_overdue = left <= -interval_seconds and self._is_under_way()
+        return interval_seconds if is_overdue else left + interval_seconds
+
+    def is_idle(self, seconds: float) -> bool:
+        """Tell whether nobody has wanted to know for so long, and it is not being asked now."""
+        is_being_asked = self._is_under_way() and self._asked_at <= self._clock()
+        return not is_being_asked and self._wanted_at < self._clock() - seconds
+
+    def launch(self, turn_seconds: float) -> None:
+        """Ask when its turn comes; the answer comes by itself."""
+        self._collect()
+        self._asked_at = self._clock() + turn_seconds
+        self._flight = asyncio.create_task(
+            self._fly(turn_seconds), name=f"{demand.name_of(self._text)} {self._source_name}"
+        )
+
+    async def waited(self, deadline: float) -> None:
+        """Wait for the answer under way, where there is hope that it comes soon.
+
+        There is none where it is not even asked before the deadline.
+        """
+        self._wanted_at = self._clock()
+        if self._flight is not None and self._is_prompt and self._asked_at <= deadline:
+            left = min(deadline, self._asked_at + SLOW_SECONDS) - self._clock()
+            await asyncio.wait({self._flight}, timeout=max(0.0, left))
+        self._collect()
+
+    def demand(self, max_age_seconds: float) -> Demand:
+        """Return what is known now; what was answered longer ago than this is not known."""
+        age_seconds = self._clock() - self._answered_at
+        if self._value is not None and age_seconds <= max_age_seconds:
+            return Demand(self._value)
+        return Demand(None, self._trouble or f"source {self._source_name}: no newer answer")
+
+    def cancel(self) -> None:
+        """Let the asking under way end, if there is one."""
+        if self._flight is not None:
+            self._flight.cancel()
+
+    async def close(self) -> None:
+        """End the asking under way, if there is one."""
+        self.cancel()
+        if self._flight is not None:
+            await asyncio.wait({self._flight})
+
+    def _is_under_way(self) -> bool:
+        return self._flight is not None and not self._flight.done()
+
+    def _collect(self) -> None:
+        """Take note of an asking that ended; a fault of ours in it is raised."""
+        if self._flight is not None and self._flight.done():
+            flight, self._flight = self._flight, None
+            flight.result()
+
+    async def _fly(self, turn_seconds: float) -> None:
+        await asyncio.sleep(turn_seconds)
+        try:
+            value = await self._source.number(self._text)
+        except errors.SourceError as error:
+            self._is_prompt = False
+            self._found_trouble(f"source {self._source_name}: {error}")
+            return
+        self._answered_at = self._clock()
+        self._is_prompt = self._answered_at - self._asked_at <= SLOW_SECONDS
+        self._value = value
+        if value is None:
+            self._found_trouble(NOTHING)
+        else:
+            self._answered()
+
+    def _found_trouble(self, trouble: str) -> None:
+        self._trouble = trouble
+        if self._works:
+            self._changed(works=False, reason=trouble)
+
+    def _answered(self) -> None:
+        self._trouble = None
+        if not self._works:
+            self._changed(works=True, reason="it gives a number again")
+
+    def _changed(self, *, works: bool, reason: str) -> None:
+        self._works = works
+        name = demand.name_of(self._text)
+        self._observe(facts.OwnQueryChanged(self._source_name, name, works, reason))
+
+
+FORGET_SECONDS = 600.0
+"""What nobody wanted to know for this long no longer counts, and is forgotten."""
+LOOK_SECONDS = 60.0
+QUESTIONS_PER_SOURCE = 2000
+"""By the usual budget each has its turn every 200 s; more would silence those there are."""
+TOO_MANY = f"too many different demandQueries, more than {QUESTIONS_PER_SOURCE:,}"
+OVERDUE_SECONDS = 1.0
+"""Whoever wants to know asks when it is due, or a second later, where one poll got one decision."""
+
+
+class _Key(NamedTuple):
+    """What triggers have to have in common to share a question."""
+
+    source: str
+    namespace: str
+    """Empty where the source is not asked by namespace."""
+    text: str
+
+    @property
+    def side(self) -> str:
+        """The source as facts name it: with the namespace, where each is asked by itself."""
+        return f"{self.source}/{self.namespace}" if self.namespace else self.source
+
+
+class Demands:
+    """Asks the sources; a question begins with the first who wants to know."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        observe: facts.Observer = facts.ignore,
+        *,
+        pace: Pace = USUAL_PACE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            sources: by the name that triggers call them; whoever made them closes them.
+            observe: is told what came of each asking, and when an expression fails or works again.
+            pace: how often to ask.
+            clock: seconds that never go back.
+        """
+        self._sources, self._observe, self._clock = sources, observe, clock
+        self._pace = pace
+        self._questions: dict[_Key, Question] = {}
+        self._sharing: Counter[str] = Counter()
+        """How many questions each source has."""
+        self._looked_at = float("-inf")
+        self._next_turn = dict.fromkeys(sources, float("-inf"))
+        """When each source's budget has room for one more asking."""
+
+    async def ask(
+        self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec, deadline: float
+    ) -> Demand:
+        """Return the demand, as new as can be had before `deadline`.
+
+        Args:
+            scaled_object: whose trigger it is; a source per namespace is asked about its own.
+            spec: the trigger, for its source and its `maxAge`.
+            wanted: its demand.
+            deadline: on this clock.
+        """
+        self._let_go()
+        question = self._question(self._key(scaled_object, spec, wanted), scaled_object.namespace)
+        if question is None:
+            demand = Demand(None, f"source {spec.source}: {TOO_MANY}")
+        else:
+            demand = await self._asked(question, spec, deadline)
+        self._observe(facts.DemandKnown(scaled_object, spec, demand))
+        return demand
+
+    def due_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
+        """Return in how many seconds to look for a newer demand; infinite without one.
+
+        What was not asked for when it was due is wanted by nobody: something else says active. That
+        may end with any evaluation, and is looked for once per interval.
+        """
+        if spec.demand is None:
+            return math.inf
+        interval_seconds = self._interval_seconds(spec.source)
+        question = self._questions.get(self._key(scaled_object, spec, spec.demand))
+        if question is None:
+            return interval_seconds
+        due_seconds = question.due_seconds(interval_seconds)
+        return interval_seconds if due_seconds < -OVERDUE_SECONDS else max(0.0, due_seconds)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        for question in self._questions.values():
+            await question.close()
+
+    async def _asked(self, question: Question, spec: TriggerSpec, deadline: float) -> Demand:
+        """Return what a question gives; where turns are rare, its number counts for two of them."""
+        interval_seconds = self._interval_seconds(spec.source)
+        if question.due_seconds(interval_seconds) <= 0:
+            question.launch(self._turn_seconds(spec.source))
+        await question.waited(deadline)
+        return question.demand(max(spec.max_age_seconds, 2 * interval_seconds))
+
+    def _key(self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec) -> _Key:
+        alone = self._sources[spec.source].is_per_namespace
+        return _Key(spec.source, scaled_object.namespace if alone else "", wanted.text)
+
+    def _question(self, key: _Key, namespace: str) -> Question | None:
+        """Return the question, which begins with this; None: its source has too many already."""
+        if key not in self._questions:
+            if self._sharing[key.source] >= QUESTIONS_PER_SOURCE:
+                return None
+            source = self._sources[key.source].within(namespace)
+            self._questions[key] = Question(key.side, source, key.text, self._observe, self._clock)
+            self._sharing[key.source] += 1
+        return self._questions[key]
+
+    def _let_go(self) -> None:
+        """Forget, once in a while, what nobody wants to know: the rest may be asked more often."""
+        if self._clock() < self._looked_at + LOOK_SECONDS:
+            return
+        self._looked_at = self._clock()
+        for key, question in list(self._questions.items()):
+            if question.is_idle(FORGET_SECONDS):
+                question.cancel()
+                del self._questions[key]
+        self._sharing = Counter(key.source for key in self._questions)
+
+    def _interval_seconds(self, source: str) -> float:
+        """Return how often an expression is asked where so many share the source's budget."""
+        share_seconds = self._sharing[source] / self._pace.queries_per_second
+        return max(self._pace.interval_seconds, share_seconds)
+
+    def _turn_seconds(self, source: str) -> float:
+        """Return in how many seconds the source has room for one more asking, and take it."""
+        now = self._clock()
+        begins = max(now, self._next_turn[source])
+        self._next_turn[source] = begins + 1 / self._pace.queries_per_second
+        return begins - now

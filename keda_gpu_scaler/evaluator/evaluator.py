@@ -1,0 +1,195 @@
+"""The use case: one trigger in, one decision out, from what is shared by all triggers.
+
+It knows sources only by their port, and gRPC, logs and metrics not at all. An evaluation never
+raises because of a source: what is wrong with one is the reason of the decision.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from cachetools import TTLCache
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision import activation
+from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator import gpu_decisions
+from keda_gpu_scaler.evaluator.demand_cache import Demands
+from keda_gpu_scaler.evaluator.gpu_decisions import Loaded, Loads
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, Cluster, NoAlerts, Source
+from keda_gpu_scaler.evaluator.snapshot_cache import Feeds
+from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import ScaleTarget
+from keda_gpu_scaler.telemetry import facts
+
+ANSWER_SECONDS = SLOW_SECONDS
+"""KEDA sets no deadline on its poll path: this one keeps its loops and the HPA's workers moving."""
+MARGIN_SECONDS = 0.1
+"""Left of the caller's own deadline for the way back."""
+SAME_POLL_SECONDS = 1.0
+"""KEDA asks GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The last decision about one trigger, and what it was made of."""
+
+    decision: Decision
+    decided_at: float
+    loaded: Loaded
+    alert: str | None
+
+
+class Evaluator:
+    """Decides triggers. They share one snapshot per (source, signal, profile) or own query."""
+
+    def __init__(  # noqa: PLR0913 - the composition root's values, all by name
+        self,
+        sources: Mapping[str, Source],
+        observe: facts.Observer = facts.ignore,
+        *,
+        cluster: Cluster | None = None,
+        alerts: Alerting | None = None,
+        pace: Pace = USUAL_PACE,
+        give_up_seconds: float = 3600.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the sources and the cluster over; `close` closes them.
+
+        Args:
+            sources: by the name that triggers call them.
+            observe: is told of every decision, snapshot and change of a source.
+            cluster: the Kubernetes API, where it is asked.
+            alerts: who is told of alerts, where anybody is.
+            pace: how often demand is asked for.
+            give_up_seconds: how long a pod that vanished with its exporter counts as missing.
+            clock: seconds that never go back.
+        """
+        self._cluster, self._observe, self._clock = cluster, observe, clock
+        self._alerts = alerts or NoAlerts()
+        self._feeds = Feeds(
+            sources, observe, cluster=cluster, give_up_seconds=give_up_seconds, clock=clock
+        )
+        self._loads = Loads(self._feeds, give_up_seconds, clock)
+        self._demands = Demands(sources, observe, pace=pace, clock=clock)
+        self._records: TTLCache[gpu_decisions.Key, _Record] = gpu_decisions.remembering(clock)
+
+    async def start(self) -> None:
+        """Start every source, and to follow the cluster."""
+        await self._feeds.start()
+        if self._cluster is not None:
+            await self._cluster.start()
+
+    async def close(self) -> None:
+        """End what is on its way and close every source."""
+        if self._cluster is not None:
+            await self._cluster.close()
+        await self._demands.close()
+        await self._feeds.close()
+
+    def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
+        """Return how long after an evaluation there can be something new to say."""
+        due_seconds = self._demands.due_seconds(scaled_object, spec)
+        return max(SAME_POLL_SECONDS, min(self._feeds.step_seconds(spec.source), due_seconds))
+
+    def listen(
+        self, scaled_object: ScaledObject, call: Callable[[], None]
+    ) -> contextlib.AbstractContextManager[None]:
+        """Have `call` called when there is something new before that, while the context lasts."""
+        return self._alerts.listen(scaled_object, call)
+
+    async def evaluate(
+        self,
+        scaled_object: ScaledObject,
+        spec: TriggerSpec,
+        timeout_seconds: float | None,
+        *,
+        patient: bool = False,
+    ) -> Decision:
+        """Return the decision for one trigger within the caller's time, and within 2.5 s.
+
+        Args:
+            scaled_object: whose trigger it is.
+            spec: the trigger.
+            timeout_seconds: what is left of the caller's deadline; None: he set none.
+            patient: wait for what is on its way even where there is something usable.
+        """
+        deadline = self._clock() + _patience(timeout_seconds)
+        try:
+            spec = await self._aimed(scaled_object, spec, timeout_seconds)
+        except errors.SourceError as error:
+            loaded = await self._loads.unaimed(spec, str(error), deadline)
+            return await self._concluded(scaled_object, spec, loaded, deadline)
+        record = self._records.get((scaled_object, spec))
+        if record is not None and self._is_of_this_poll(scaled_object, record):
+            return record.decision
+        loaded = await self._loads.decide(scaled_object, spec, deadline, patient=patient)
+        return await self._concluded(scaled_object, spec, loaded, deadline)
+
+    async def demand(
+        self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
+    ) -> Demand:
+        """Return the demand alone, within the same time; it needs no GPU to be known.
+
+        Args:
+            scaled_object: whose trigger it is.
+            spec: a trigger with a demand.
+            timeout_seconds: what is left of the caller's deadline; None: he set none.
+        """
+        if spec.demand is None:
+            raise ValueError("a trigger without demandQuery was asked for its demand")
+        deadline = self._clock() + _patience(timeout_seconds)
+        return await self._demands.ask(scaled_object, spec, spec.demand, deadline)
+
+    async def _aimed(
+        self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
+    ) -> TriggerSpec:
+        """Return the trigger with the pods of the scale target, where it names none itself."""
+        if self._cluster is None or not isinstance(spec.pods, ScaleTarget):
+            return spec
+        pods = await self._cluster.target(scaled_object, _patience(timeout_seconds))
+        return replace(spec, pods=pods, workload=str(pods))
+
+    def _is_of_this_poll(self, scaled_object: ScaledObject, record: _Record) -> bool:
+        if record.alert != self._alerts.firing(scaled_object):
+            return False
+        return self._clock() - record.decided_at < SAME_POLL_SECONDS
+
+    async def _concluded(
+        self, scaled_object: ScaledObject, spec: TriggerSpec, loaded: Loaded, deadline: float
+    ) -> Decision:
+        """Return the decision with all signals in it; remember it, and state it if it is new."""
+        alert = self._alerts.firing(scaled_object)
+        decided = await self._with_signals(scaled_object, spec, loaded, alert, deadline)
+        if decided.active and not loaded.decision.active:
+            self._loads.keep_in_use(scaled_object, spec)
+        before = self._records.get((scaled_object, spec))
+        self._records[scaled_object, spec] = _Record(decided, self._clock(), loaded, alert)
+        if before is None or before.loaded is not loaded or before.decision != decided:
+            age_seconds, source = loaded.snapshot_age_seconds, loaded.source
+            self._observe(facts.Evaluated(scaled_object, spec, decided, age_seconds, source))
+        return decided
+
+    async def _with_signals(
+        self,
+        scaled_object: ScaledObject,
+        spec: TriggerSpec,
+        loaded: Loaded,
+        alert: str | None,
+        deadline: float,
+    ) -> Decision:
+        """Look at one signal after the other, until one says active."""
+        name = str(spec.neighbour)
+        decided = activation.before_demand(loaded.decision, name, loaded.neighbour, alert)
+        if not decided.signal and spec.demand is not None:
+            demand = await self._demands.ask(scaled_object, spec, spec.demand, deadline)
+            decided = activation.with_demand(decided, spec.demand, demand)
+        return decided
+
+
+def _patience(timeout_seconds: float | None) -> float:
+    if timeout_seconds is None:
+        return ANSWER_SECONDS
+    return max(0.0, min(ANSWER_SECONDS, timeout_seconds - MARGIN_SECONDS))

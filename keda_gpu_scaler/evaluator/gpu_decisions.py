@@ -1,0 +1,190 @@
+"""What the GPUs say about a trigger: its decision from the snapshot that it shares with others.
+
+A fetch that fails does not raise here: what is wrong with a source is the reason of the decision.
+"""
+
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+from cachetools import TTLCache
+
+from keda_gpu_scaler.decision import memory
+from keda_gpu_scaler.decision.decision import Context, Decision, State, decide, unknown
+from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.evaluator.snapshot_cache import Feed, Feeds
+from keda_gpu_scaler.query.snapshot_query import Need, need_of
+from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import PodSelector
+
+REMEMBER_SECONDS = 600.0
+TRIGGERS_REMEMBERED = 20_000
+
+Key = tuple[ScaledObject, TriggerSpec]
+"""One trigger."""
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the GPUs said; the same object as before, as long as nothing about it can be new."""
+
+    decision: Decision
+    neighbour: Decision | None = None
+    """About the workload that activationWorkload names, unless the own GPUs say active."""
+    snapshot_age_seconds: float | None = None
+    source: str = ""
+    """As the facts of the snapshot name it."""
+
+
+class _Made(NamedTuple):
+    """What was said last, and what it was made of."""
+
+    loaded: Loaded
+    snapshot: weakref.ref[Snapshot] | None
+    """Known by identity and not kept: a trigger that is asked about rarely outlives many."""
+    at: float
+    """On the source's clock."""
+
+
+class Loads:
+    """Decides triggers by their GPUs alone, and remembers each for when its load is unknown."""
+
+    def __init__(
+        self, feeds: Feeds, give_up_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Take the feeds to decide from.
+
+        Args:
+            feeds: whoever made them starts and closes them.
+            give_up_seconds: how long a pod that vanished with its exporter counts as missing.
+            clock: seconds that never go back.
+        """
+        self._feeds, self._give_up_seconds = feeds, give_up_seconds
+        self._made: TTLCache[Key, _Made] = remembering(clock)
+        self._memories: TTLCache[Key, Memory] = remembering(clock)
+
+    async def decide(
+        self,
+        scaled_object: ScaledObject,
+        spec: TriggerSpec,
+        deadline: float,
+        *,
+        patient: bool = False,
+    ) -> Loaded:
+        """Return what the GPUs say, as new as can be had before `deadline`.
+
+        Args:
+            scaled_object: whose trigger it is.
+            spec: the trigger.
+            deadline: on the feeds' clock.
+            patient: wait for what is on its way even where there is something usable.
+        """
+        shared, need = self._shared(spec)
+        await shared.refresh(need, deadline, patient=patient)
+        # Nothing is waited for from here on, so that what is remembered is in order.
+        made = self._made.get((scaled_object, spec))
+        if made is None or not self._still_holds(made, spec, shared):
+            made = self._anew((scaled_object, spec), shared, need)
+            self._made[scaled_object, spec] = made
+        return made.loaded
+
+    async def unaimed(self, spec: TriggerSpec, why: str, deadline: float) -> Loaded:
+        """Return what can be said while nobody knows whose load it would be: nothing of its own.
+
+        Args:
+            spec: the trigger.
+            why: a clause.
+            deadline: on the feeds' clock.
+        """
+        decided = unknown(spec, why, None)
+        if spec.neighbour is None:
+            return Loaded(decided)
+        shared, need = self._shared(spec)
+        await shared.refresh(need, deadline)
+        return Loaded(decided, self._neighbour(spec, decided, shared, need))
+
+    def keep_in_use(self, scaled_object: ScaledObject, spec: TriggerSpec) -> None:
+        """Remember that something else called the workload active just now."""
+        shared, _ = self._shared(spec)
+        self._memories[scaled_object, spec] = memory.in_use(shared.now())
+
+    def _shared(self, spec: TriggerSpec) -> tuple[Feed, Need]:
+        need = need_of(spec, self._feeds.step_seconds(spec.source))
+        return self._feeds.of(spec, need), need
+
+    def _still_holds(self, made: _Made, spec: TriggerSpec, shared: Feed) -> bool:
+        """Tell whether a decision anew would say the same: all it is made of is the same.
+
+        Only the time went on, by less than a step, and there is no trouble. What is said of an
+        unknown load is made of memories too, which change at any time.
+        """
+        taken, now = shared.snapshot, shared.now()
+        is_known = made.loaded.decision.state is not State.UNKNOWN and shared.trouble is None
+        if taken is None or not is_known or now - taken.at > spec.max_age_seconds:
+            return False
+        is_recent = 0 <= now - made.at < self._feeds.step_seconds(spec.source)
+        return is_recent and made.snapshot is not None and made.snapshot() is taken
+
+    def _anew(self, key: Key, shared: Feed, need: Need) -> _Made:
+        _, spec = key
+        taken = shared.snapshot
+        decided, kept = self._decided(spec, shared, need, self._memories.get(key))
+        if kept is not None:
+            self._memories[key] = kept
+        loaded = Loaded(
+            decided,
+            neighbour=self._neighbour(spec, decided, shared, need),
+            snapshot_age_seconds=None if taken is None else shared.now() - taken.at,
+            source=shared.source_name,
+        )
+        return _Made(loaded, None if taken is None else weakref.ref(taken), shared.now())
+
+    def _decided(
+        self, spec: TriggerSpec, shared: Feed, need: Need, before: Memory | None
+    ) -> tuple[Decision, Memory | None]:
+        """Decide now; where the load is unknown now, with what was known before."""
+        now = shared.now()
+        taken = shared.snapshot
+        if taken is None or not shared.covers(need):
+            why = shared.trouble or f"source {spec.source}: no answer yet"
+            return unknown(spec, why, self._recalled(spec, before, now)), before
+        context = Context(now, self._give_up_seconds, trouble=shared.trouble)
+        decided = decide(spec, taken, context)
+        if decided.state is not State.UNKNOWN:
+            return decided, memory.remember(before, decided, taken.at)
+        last = decide(spec, taken, replace(context, now=taken.at))
+        kept = memory.remember(before, last, taken.at)
+        lost_at = shared.failure.since if shared.failure is not None else now
+        recalled = self._recalled(spec, kept, lost_at)
+        return decide(spec, taken, replace(context, remembered=recalled)), kept
+
+    def _recalled(self, spec: TriggerSpec, kept: Memory | None, lost_at: float) -> State | None:
+        return memory.recall(kept, lost_at, self._feeds.step_seconds(spec.source))
+
+    def _neighbour(
+        self, spec: TriggerSpec, decided: Decision, shared: Feed, need: Need
+    ) -> Decision | None:
+        """Decide about the other workload, unless this one's own GPUs say active already."""
+        if spec.neighbour is None or decided.signal:
+            return None
+        theirs = _of_neighbour(spec, spec.neighbour)
+        if shared.snapshot is None or not shared.covers(need):
+            return unknown(theirs, decided.reason, None)
+        context = Context(shared.now(), self._give_up_seconds, trouble=shared.trouble)
+        return decide(theirs, shared.snapshot, context)
+
+
+def remembering(clock: Callable[[], float]) -> TTLCache[Key, V]:
+    """Return what holds something about each trigger that was asked about lately."""
+    return TTLCache(TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock)
+
+
+def _of_neighbour(spec: TriggerSpec, pods: PodSelector) -> TriggerSpec:
+    """Return the trigger as if it were about the other workload."""
+    return replace(
+        spec, pods=pods, workload=str(pods), on_unknown=OnUnknown.HOLD, neighbour=None, demand=None
+    )

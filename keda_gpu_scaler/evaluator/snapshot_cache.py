@@ -1,0 +1,327 @@
+"""The feeds of all sources: which one answers for a trigger.
+
+A feed serves every trigger of its source, signal and profile. Of a source that has to be asked
+about each namespace by itself, every namespace has feeds of its own; so has every query that a
+user wrote. A feed begins with the first trigger that asks for it, and ends when nobody has for ten
+minutes.
+
+One shared snapshot: kept fresh by whoever asks, fetched once for all of them.
+
+Fetching is separate from answering. Somebody who asks starts a fetch when a newer instant exists
+and none is on its way; he waits for it only where there is nothing usable or he is patient, never
+once the source is known to be down. So a thousand triggers cost one query per step, and none when
+nobody asks.
+
+What is wanted of one snapshot lately: the needs of everybody who asks, as one.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Cluster, Source
+from keda_gpu_scaler.evaluator.snapshot_fetcher import Collector, Witness
+from keda_gpu_scaler.query.snapshot_query import Need, merged
+from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+
+FORGET_SECONDS = 600.0
+"""Namespaces and spans nobody asked about for this long are no longer fetched."""
+
+
+class Needs:
+    """Remembers who asked for what, and when he did last."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Know of nobody yet.
+
+        Args:
+            clock: seconds that never go back.
+        """
+        self._clock = clock
+        self._asked: dict[Need, float] = {}
+
+    def note(self, need: Need) -> None:
+        """Remember that somebody asks for this now."""
+        self._asked[need] = self._clock()
+
+    @property
+    def are_forgotten(self) -> bool:
+        """Whether nobody has asked for anything lately."""
+        return all(when < self._since for when in self._asked.values())
+
+    def together(self) -> Need:
+        """Return the one that covers everything asked for lately, of which there is some."""
+        self._asked = {need: when for need, when in self._asked.items() if when >= self._since}
+        return merged(self._asked)
+
+    @property
+    def _since(self) -> float:
+        return self._clock() - FORGET_SECONDS
+
+
+USABLE_STEPS = 2
+"""A snapshot older than this is not answered from while a newer one can be had."""
+WIDEN_SECONDS = 1.0
+"""A fetch only for namespaces that are new waits this long after the last, to gather more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the newest fetch failed, and since when fetches do."""
+
+    reason: str
+    since: float
+    """The instant that could not be had, on the source's clock."""
+
+
+class Feed:
+    """The snapshots of one (source, signal, profile)."""
+
+    def __init__(
+        self,
+        key: Key,
+        source: Source,
+        observe: facts.Observer,
+        collector: Collector,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start without a snapshot.
+
+        Args:
+            key: what it is a feed of.
+            source: where samples come from, for its clock and its step.
+            observe: is told of every new snapshot and of the source's changes.
+            collector: takes the snapshots.
+            clock: seconds that never go back.
+        """
+        self.snapshot: Snapshot | None = None
+        self.failure: Failure | None = None
+        self._key, self._source, self._observe = key, source, observe
+        self._collector, self._clock = collector, clock
+        self._needs = Needs(clock)
+        self._span_seconds = 0.0
+        self._flight: asyncio.Task[None] | None = None
+        self._launched_at = self._tried = float("-inf")
+
+    async def refresh(self, need: Need, deadline: float, *, patient: bool = False) -> None:
+        """Bring the snapshot up to date for `need`, as far as can be done before `deadline`.
+
+        Args:
+            need: the namespaces and the span of one trigger.
+            deadline: on this feed's clock.
+            patient: wait for a fetch on its way even where there is something usable.
+        """
+        self._needs.note(need)
+        while True:
+            self._collect()
+            if self._flight is None and self._is_due(need):
+                self._launch()
+            if self._is_down() or (self._is_current(need) and not (patient and self._flight)):
+                return
+            if not await self._waited(deadline):
+                return
+
+    @property
+    def trouble(self) -> str | None:
+        """Why there is no newer snapshot, in the source's words; None while there is no trouble."""
+        if self.failure is not None:
+            return self.failure.reason
+        if self._is_slow():
+            return f"source {self._key.source}: no answer within {SLOW_SECONDS:g} s"
+        return None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody has asked for long, so that it can be forgotten with all it knows."""
+        return not self._is_under_way() and self._needs.are_forgotten
+
+    @property
+    def source_name(self) -> str:
+        """The source, as facts name it."""
+        return self._key.source
+
+    def now(self) -> float:
+        """The time on the source's clock."""
+        return self._source.now()
+
+    def covers(self, need: Need) -> bool:
+        """Tell whether the snapshot holds everything that `need` is about."""
+        if self.snapshot is None or need.span_seconds > self._span_seconds:
+            return False
+        return need.namespaces <= self.snapshot.namespaces.keys()
+
+    async def close(self) -> None:
+        """End the fetch on its way, if there is one."""
+        if self._flight is not None:
+            self._flight.cancel()
+            await asyncio.wait({self._flight})
+
+    def _is_current(self, need: Need) -> bool:
+        if self.snapshot is None or not self.covers(need):
+            return False
+        behind = self._source.instant() - self.snapshot.at
+        return behind <= USABLE_STEPS * self._source.step_seconds
+
+    def _is_down(self) -> bool:
+        return self.failure is not None or self._is_slow()
+
+    def _is_slow(self) -> bool:
+        return self._is_under_way() and self._clock() - self._launched_at >= SLOW_SECONDS
+
+    def _is_under_way(self) -> bool:
+        return self._flight is not None and not self._flight.done()
+
+    def _is_due(self, need: Need) -> bool:
+        if self._source.instant() > self._tried:
+            return True
+        return self.failure is None and not self._is_current(need) and self._until_wider() <= 0
+
+    def _until_wider(self) -> float:
+        return self._launched_at + WIDEN_SECONDS - self._clock()
+
+    async def _waited(self, deadline: float) -> bool:
+        """Wait for what can be waited for; tell whether there was time for it."""
+        left = max(0.0, deadline - self._clock())
+        if (flight := self._flight) is None:
+            pause = max(0.0, self._until_wider())
+            await asyncio.sleep(min(left, pause))
+            return left > pause
+        slow = max(0.0, self._launched_at + SLOW_SECONDS - self._clock())
+        await asyncio.wait({flight}, timeout=min(left, slow))
+        return flight.done() or left > slow
+
+    def _launch(self) -> None:
+        self._launched_at = self._clock()
+        self._flight = asyncio.create_task(
+            self._fly(), name=f"fetch {self._key.source} {self._key.signal}"
+        )
+
+    def _collect(self) -> None:
+        """Take note of a fetch that ended; a fault of ours in it is raised to whoever asks next."""
+        if self._flight is not None and self._flight.done():
+            flight, self._flight = self._flight, None
+            flight.result()
+
+    async def _fly(self) -> None:
+        self._tried = self._source.instant()
+        try:
+            await self._source.synchronize()
+            self._tried = self._source.instant()
+            need = self._needs.together()
+            self.snapshot = await self._collector.take(need, self._tried)
+            self._span_seconds = need.span_seconds
+        except errors.SourceError as error:
+            self._failed(f"source {self._key.source}: {error}")
+        else:
+            self._succeeded(self.snapshot)
+
+    def _failed(self, reason: str) -> None:
+        if self.failure is None:
+            self.failure = Failure(reason, self._tried)
+            self._changed(works=False, reason=reason)
+        else:
+            self.failure = Failure(reason, self.failure.since)
+
+    def _succeeded(self, taken: Snapshot) -> None:
+        if self.failure is not None:
+            self.failure = None
+            self._changed(works=True, reason="it answers again")
+        self._observe(
+            facts.SnapshotTaken(*self._key[:3], taken.at, taken.pod_count, taken.refused_samples)
+        )
+
+    def _changed(self, *, works: bool, reason: str) -> None:
+        """State it of the source, or of a user's query alone: that says nothing of its source."""
+        source, query = self._key.source, self._key.query
+        if query is not None:
+            self._observe(facts.OwnQueryChanged(source, query.name, works, reason))
+        else:
+            self._observe(facts.SourceChanged(source, works, reason))
+
+
+WIDE_SECONDS = 900.0
+"""Triggers that look back further share a snapshot of their own: theirs is many times the size."""
+
+
+class _Side(NamedTuple):
+    """A source as one group of feeds sees it, with what the cluster says there."""
+
+    source: Source
+    witness: Witness
+
+
+class Feeds:
+    """Every feed of this process, each made when it is first asked for."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        observe: facts.Observer = facts.ignore,
+        *,
+        cluster: Cluster | None = None,
+        give_up_seconds: float = 3600.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the sources over; `close` closes them.
+
+        Args:
+            sources: by the name that triggers call them.
+            observe: is told of every snapshot and change of a source.
+            cluster: the Kubernetes API, where it is asked.
+            give_up_seconds: how long a pod that vanished with its exporter counts as missing.
+            clock: seconds that never go back.
+        """
+        self._sources, self._cluster, self._observe = sources, cluster, observe
+        self._give_up_seconds, self._clock = give_up_seconds, clock
+        self._feeds: dict[Key, Feed] = {}
+        self._sides: dict[str, _Side] = {}
+
+    async def start(self) -> None:
+        """Start every source."""
+        for source in self._sources.values():
+            await source.start()
+
+    async def close(self) -> None:
+        """End what is on its way and close every source."""
+        for shared in self._feeds.values():
+            await shared.close()
+        for source in self._sources.values():
+            await source.close()
+
+    def step_seconds(self, source: str) -> float:
+        """Return how often a source can have something new."""
+        return self._sources[source].step_seconds
+
+    def of(self, spec: TriggerSpec, need: Need) -> Feed:
+        """Return the feed that answers for a trigger."""
+        wide = need.span_seconds > WIDE_SECONDS
+        key = Key(self._side_name(spec), spec.shared_signal, spec.profile, wide, spec.query)
+        if key not in self._feeds:
+            self._let_go()
+            self._feeds[key] = self._made(key, spec)
+        return self._feeds[key]
+
+    def _side_name(self, spec: TriggerSpec) -> str:
+        """Name the source, and the namespace with it where that is asked about by itself."""
+        alone = self._sources[spec.source].is_per_namespace
+        return f"{spec.source}/{spec.pods.namespace}" if alone else spec.source
+
+    def _made(self, key: Key, spec: TriggerSpec) -> Feed:
+        side = self._sides.get(key.source)
+        if side is None:
+            source = self._sources[spec.source].within(spec.pods.namespace)
+            side = _Side(source, Witness(key.source, source, self._observe, self._cluster))
+            self._sides[key.source] = side
+        collector = Collector(side.source, side.witness, self._give_up_seconds)
+        return Feed(key, side.source, self._observe, collector, self._clock)
+
+    def _let_go(self) -> None:
+        """Forget what nobody asks for any more: namespaces and queries come and go."""
+        self._feeds = {key: shared for key, shared in self._feeds.items() if not shared.is_idle}
+        named = {key.source for key in self._feeds}
+        self._sides = {name: side for name, side in self._sides.items() if name in named}

@@ -1,0 +1,1 @@
+"""TriggerSpec → the texts that a source is asked with; what exporters call their metrics. Pure."""

@@ -1,0 +1,166 @@
+"""One trigger's value as PromQL of its own: what people paste into Prometheus to see the number.
+
+Pure text. No source is asked this way: all triggers share one snapshot. It says the same as that
+for a workload whose pods have all reported for the whole window. What it cannot say is what the
+rest of the scaler is for: whether a pod is missing, warming or gone, and that a sample nobody can
+believe makes the whole instant of its pod unknown; here the pod's other GPUs still count.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.kube_state_metrics import LINKS
+from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, Part, Way
+from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
+from keda_gpu_scaler.query.promql import quoted
+from keda_gpu_scaler.query.promql_texts import alternatives
+from keda_gpu_scaler.spec import durations, workload
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import (
+    AVERAGED_WINDOW_SECONDS,
+    WINDOW_SECONDS,
+    Aggregation,
+    GpuAggregation,
+    TriggerSpec,
+)
+from keda_gpu_scaler.spec.workload import PodSelector, Workload
+
+STEP_SECONDS = 15.0
+"""How often a source is looked at, unless its settings say otherwise."""
+_FUNCTIONS = {
+    Aggregation.SUM: "sum",
+    Aggregation.AVERAGE: "avg",
+    GpuAggregation.AVERAGE: "avg",
+    GpuAggregation.MAX: "max",
+    GpuAggregation.SUM: "sum",
+}
+_LINKS = {kind: (label, metric) for label, (kind, metric) in LINKS.items()}
+"""Where kube-state-metrics says whose such an object is: the label of its name, and the metric."""
+
+
+def explained_promql(
+    spec: TriggerSpec,
+    found: Collection[str] = (),
+    *,
+    averaged: bool = False,
+    owned: bool = False,
+    step_seconds: float = STEP_SECONDS,
+) -> str:
+    """Return the query for the value of a trigger: one number, or nothing where no pod reports.
+
+    Args:
+        spec: the trigger.
+        found: the exporters beside dcgm-exporter that the profile `auto` has to look for.
+        averaged: every GPU of the workload shows a metric that is itself an average, such as
+            `DCGM_FI_PROF_GR_ENGINE_ACTIVE`: the usual window is shorter then.
+        owned: kube-state-metrics decides whose pods are whose, as far as owners can.
+        step_seconds: how often the source is looked at.
+    """
+    usual = AVERAGED_WINDOW_SECONDS if averaged else WINDOW_SECONDS
+    window = durations.text(spec.window_seconds or usual)
+    instants = f"[{window}:{durations.text(step_seconds)}]"
+    gpus = _gpus(spec, profiles.ways(spec.profile, spec.signal, found))
+    pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus})"
+    owns = _owned(spec.pods) if owned else ""
+    loads = f"avg_over_time(({pods}{owns}){instants})"
+    return f"{_FUNCTIONS[spec.aggregation]}({_replicas(spec.pods, loads)})"
+
+
+def _gpus(spec: TriggerSpec, ways: Iterable[Way]) -> str:
+    """One element for each `pod` and `gpu`: of the first exporter that shows the pod."""
+    return " or on (pod) ".join(
+        f"max by (pod, gpu) ({' or '.join(_named(way, spec.pods) for way in same)})"
+        for _, same in groupby(ways, lambda way: way.rank)
+    )
+
+
+def _named(way: Way, pods: PodSelector) -> str:
+    """One way's GPUs under the names that all have in common: `pod` and `gpu`."""
+    labels = way.labels
+    parts = ", ".join(quoted(label) for label in _gpu(labels, way.measure))
+    gpus = f'label_join({_Reader(way, pods).value()}, "gpu", "/", {parts})'
+    if labels.pod == "pod":
+        return gpus
+    return f'label_replace({gpus}, "pod", "$1", "{labels.pod}", "(.*)")'
+
+
+def _gpu(labels: Labels, measure: Measure) -> tuple[str, ...]:
+    part = () if measure.per_board else (labels.slice,)
+    return (*labels.gpu, labels.number, *part)
+
+
+class _Reader:
+    """Writes one way to read the GPUs of a workload, in the signal's unit."""
+
+    def __init__(self, way: Way, pods: PodSelector) -> None:
+        self._labels, self._measure, self._pods = way.labels, way.measure, pods
+        gpu = _gpu(way.labels, way.measure)
+        self._identity = ", ".join((way.labels.pod, *gpu, "job", "instance"))
+
+    def value(self) -> str:
+        if not self._measure.is_ratio:
+            return self._first(Part.VALUE)
+        used, free, total = map(self._first, (Part.USED, Part.FREE, Part.TOTAL))
+        on = f"on ({self._identity})"
+        both = f"(({used}) + {on} ({free}))" if free else ""
+        whole = f" or {on} ".join(filter(None, (both, total)))
+        return f"100 * ({used}) / {on} ({whole}) <= {SHARE_LIMIT}"
+
+    def _first(self, part: Part) -> str:
+        """Of each GPU of a target the first metric that is there; of duplicates the largest."""
+        return f" or on ({self._identity}) ".join(
+            f"max by ({self._identity}) ({self._in_unit(metric)})"
+            for metric in self._measure.metrics
+            if metric.part is part
+        )
+
+    def _in_unit(self, metric: Metric) -> str:
+        at_least = ">" if metric.zero_is_unknown else ">="
+        shown = f"{self._selector(metric)} {at_least} 0 <= {_number(metric.limit)}"
+        if self._labels.may_name_exporter:
+            here = f"up{{namespace={quoted(self._pods.namespace)}}}"
+            shown = f"{shown} unless on (job, instance, namespace, pod) {here}"
+        if metric.factor < 1:
+            return f"({shown}) / {_number(1 / metric.factor)}"
+        return shown if metric.factor == 1 else f"{_number(metric.factor)} * ({shown})"
+
+    def _selector(self, metric: Metric) -> str:
+        return f"{metric.name}{{{','.join(self._matchers(metric))}}}"
+
+    def _matchers(self, metric: Metric) -> Iterator[str]:
+        labels = self._labels
+        yield f"{labels.namespace}={quoted(self._pods.namespace)}"
+        yield f"{labels.pod}=~{quoted(self._pods.regex)}"
+        yield from (f'{label}=""' for label in labels.absent)
+        if metric.whole_gpus_only:
+            yield f"{labels.slice}=~{alternatives(labels.whole)}"
+        yield from (f"{label}=~{alternatives(texts)}" for label, texts in metric.where)
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(value)
+
+
+def _replicas(pods: PodSelector, loads: str) -> str:
+    """The pods of one LeaderWorkerSet group are one replica, with their mean."""
+    if not isinstance(pods, Workload) or pods.kind is not Kind.LEADER_WORKER_SET:
+        return loads
+    group = quoted(f"({pods.prefix.replace('.', '[.]')}[0-9]+)(-[0-9]+)?")
+    return f'avg by (group) (label_replace({loads}, "group", "$1", "pod", {group}))'
+
+
+def _owned(pods: PodSelector) -> str:
+    """Whose owner it is; nothing where only names can tell."""
+    if not isinstance(pods, Workload) or pods.owner is None:
+        return ""
+    between = workload.BETWEEN.get(pods.kind)
+    name, namespace = pods.name.replace(".", "[.]"), f"namespace={quoted(pods.namespace)}"
+    more = "(-[0-9]+)?" if pods.kind is Kind.LEADER_WORKER_SET else ""
+    owner = f'owner_kind="{pods.owner.kind}",owner_name=~{quoted(name + more)}'
+    if between is None:
+        return f" and on (pod) kube_pod_owner{{{namespace},{owner}}}"
+    label, metric = _LINKS[between]
+    owned = f'kube_pod_owner{{{namespace},owner_kind="{between}"}}'
+    linked = f'label_replace({owned}, "{label}", "$1", "owner_name", "(.*)")'
+    return f" and on (pod) ({linked} and on ({label}) {metric}{{{namespace},{owner}}})"

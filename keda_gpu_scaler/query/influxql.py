@@ -1,0 +1,217 @@
+"""InfluxQL texts: the points of all pods, their last hour, and where GPUs are.
+
+Pure text. Every name and every string in a text went through `influxql.text`. Times are whole
+milliseconds, as answers show them.
+
+InfluxQL: the scaler's own questions, and those that users write.
+
+Pure. Nothing here sends anything.
+
+    text       literals: the one function that escapes what goes between quotes
+    schema     which measurement, field and tags of a database say what
+    questions  the texts that a source asks: points, the last hour, GPUs
+    selection  a user's own question: one that only reads, or what is wrong with it
+
+Which measurement, field and tags of an InfluxDB say what. Values only.
+
+Exporters' metrics come there in two usual ways: a measurement for each metric, or one measurement
+with a field for each. Where neither names the metric, the numbers are utilization in percent.
+
+Literals of InfluxQL: the one way by which a name or a string gets into a text.
+
+Pure. The rules are those of InfluxDB's own scanner: after a backslash it takes either quote, a
+backslash or `n`, in names and in strings alike.
+
+A user's own InfluxQL, looked at before it is ever sent.
+
+Pure. InfluxDB carries out whatever it is sent, a DROP by GET as well: it only warns of it. So what
+is not plainly one SELECT is refused. Nothing is parsed for that, because whoever reads a text in
+another way than the server can be deceived: a statement ends at a semicolon and writes by the word
+INTO, and neither may stand anywhere, be it in quotes.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.profiles import Labels
+
+LONGEST_CHARACTERS = 4096
+_SELECT = re.compile(r"[ \t\n]*select\b", re.ASCII | re.IGNORECASE)
+# A number ends where a letter begins: in `1.0into` InfluxDB reads two words.
+_INTO = re.compile(r"(?<![a-z_])into\b", re.ASCII | re.IGNORECASE)
+_NOW = re.compile(r"\bnow[ \t\n]*\(", re.ASCII | re.IGNORECASE)
+
+
+def selection(text: str) -> str:
+    """Return the text of a question that only reads, and that is about now.
+
+    Raises:
+        ValueError: it is none, with what was expected.
+    """
+    if len(text) > LONGEST_CHARACTERS:
+        raise ValueError(f"InfluxQL of at most {LONGEST_CHARACTERS} characters")
+    if not all(char.isprintable() or char in "\t\n" for char in text):
+        raise ValueError("InfluxQL without control characters")
+    if _SELECT.match(text) is None:
+        raise ValueError("InfluxQL that begins with SELECT")
+    if ";" in text:
+        raise ValueError("a single statement of InfluxQL, without a semicolon, also in quotes")
+    if _INTO.search(text):
+        raise ValueError("InfluxQL that writes nothing: without the word INTO, also in quotes")
+    if _NOW.search(text) is None:
+        raise ValueError(
+            "InfluxQL with a time range such as WHERE time > now() - 1m: without one, a number of "
+            "last week looks like one of now"
+        )
+    return text
+
+
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "'": r"\'", "\n": r"\n"})
+_UNSPEAKABLE = frozenset("\r\0")
+"""The scanner takes a carriage return for the end of a line and NUL for the end of everything."""
+
+
+def quoted_name(text: str) -> str:
+    """Return the name of a database, a measurement, a field or a tag, as InfluxQL.
+
+    Raises:
+        ValueError: InfluxQL cannot express it.
+    """
+    return f'"{_escaped(text)}"'
+
+
+def quoted_string(text: str) -> str:
+    """Return a string literal; raises as `name` does."""
+    return f"'{_escaped(text)}'"
+
+
+def is_speakable(text: str) -> bool:
+    """Tell whether InfluxQL can express a text at all."""
+    return _UNSPEAKABLE.isdisjoint(text)
+
+
+def _escaped(text: str) -> str:
+    if not is_speakable(text):
+        raise ValueError("a text without carriage returns and NUL")
+    return text.translate(_ESCAPES)
+
+
+METRIC = "{metric}"
+"""Stands for the name of an exporter's metric."""
+UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
+"""What the numbers are taken for where nothing names their metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """How samples are laid out."""
+
+    measurement: str = METRIC
+    """A name, or `METRIC`: there is a measurement for each metric."""
+    field: str = "gauge"
+    """A name, or `METRIC`: there is a field for each metric."""
+    namespace_tag: str = "namespace"
+    pod_tag: str = "pod"
+    gpu_tag: str = "UUID"
+
+    @property
+    def names_metrics(self) -> bool:
+        """Whether every metric of an exporter can be told from the others."""
+        return METRIC in (self.measurement, self.field)
+
+    @property
+    def knows_uuids(self) -> bool:
+        """Whether a GPU is named the same whoever holds it, and differently from all others."""
+        return self.gpu_tag in profiles.BOARD_LABELS
+
+    def measurements(self, metrics: Iterable[str]) -> list[str]:
+        """Return the measurements that hold these metrics."""
+        return sorted(metrics) if self.measurement == METRIC else [self.measurement]
+
+    def fields(self, metrics: Iterable[str]) -> list[str]:
+        """Return the fields that hold these metrics."""
+        return sorted(metrics) if self.field == METRIC else [self.field]
+
+    def metric(self, measurement: str, field: str) -> str:
+        """Return the metric that a field of a measurement holds."""
+        if not self.names_metrics:
+            return UTILIZATION
+        return measurement if self.measurement == METRIC else field
+
+    def labels(self, tags: Mapping[str, str], labels: Labels) -> dict[str, str]:
+        """Return tags under the names that an exporter's labels have, the pod's above all.
+
+        What else could name a pod there is somebody else's: Telegraf adds the exporter's own.
+        """
+        meant = {
+            labels.gpu[0]: tags.get(self.gpu_tag),
+            labels.namespace: tags.get(self.namespace_tag),
+            labels.pod: tags.get(self.pod_tag),
+        }
+        others = {name: text for name, text in tags.items() if name not in labels.absent}
+        return others | {name: text for name, text in meant.items() if text}
+
+
+class Span(NamedTuple):
+    """The times after `since_ms`, up to `until_ms` and with it."""
+
+    since_ms: int
+    until_ms: int
+
+
+def policies(database: str) -> str:
+    """Return a question that costs nothing, and fails where samples could not be read either."""
+    return f"SHOW RETENTION POLICIES ON {quoted_name(database)}"
+
+
+def points(schema: Schema, metrics: Collection[str], names: Iterable[str], span: Span) -> str:
+    """Return the question for every point of the pods of these namespaces."""
+    fields = ", ".join(map(quoted_name, schema.fields(metrics)))
+    where = _of_pods(schema, names)
+    return f"SELECT {fields} {_from(schema, metrics)} {_where(span, where)} GROUP BY *"
+
+
+def newest(
+    schema: Schema, metrics: Collection[str], names: Iterable[str], span: Span, each_ms: int
+) -> str:
+    """Return the question for the newest points of the same in each of many equal times.
+
+    What is found in one of them has the time at which that one begins.
+    """
+    fields = ", ".join(
+        f"last({name}) AS {name}" for name in map(quoted_name, schema.fields(metrics))
+    )
+    where = _where(span, _of_pods(schema, names))
+    return (
+        f"SELECT {fields} {_from(schema, metrics)} {where} GROUP BY time({each_ms}ms), * fill(none)"
+    )
+
+
+def gpus(schema: Schema, metrics: Collection[str], uuids: Iterable[str], span: Span) -> str:
+    """Return the question for every point of these GPUs, with whatever pod or none."""
+    fields = ", ".join(map(quoted_name, schema.fields(metrics)))
+    where = _one_of(schema.gpu_tag, uuids)
+    return f"SELECT {fields} {_from(schema, metrics)} {_where(span, where)} GROUP BY *"
+
+
+def _from(schema: Schema, metrics: Collection[str]) -> str:
+    return f"FROM {', '.join(map(quoted_name, schema.measurements(metrics)))}"
+
+
+def _where(span: Span, condition: str) -> str:
+    return f"WHERE time > {span.since_ms}ms AND time <= {span.until_ms}ms AND {condition}"
+
+
+def _of_pods(schema: Schema, namespaces: Iterable[str]) -> str:
+    named = f"{quoted_name(schema.pod_tag)} != ''"
+    return f"{named} AND {_one_of(schema.namespace_tag, namespaces)}"
+
+
+def _one_of(tag: str, values: Iterable[str]) -> str:
+    options = " OR ".join(
+        f"{quoted_name(tag)} = {quoted_string(value)}" for value in sorted(values)
+    )
+    return f"({options})"

@@ -1,0 +1,139 @@
+"""kube-state-metrics: what it is asked about pods and owners. `kube_rows` reads the answer.
+
+Pure text. One query for everybody: a few rows for each pod, the owners of ReplicaSets and Jobs, and
+rows for exceptions. Every row says in the label `stat` what it is about, or `or` would drop one of
+two that are equal without their names.
+
+With thousands of pods its cost is what counts. What several metrics say of one pod is not brought
+together by the server: a join costs it more than the rows that it saves. And the branches with a
+row for each pod come last: each `or` looks at all rows before it once more.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+
+from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
+from keda_gpu_scaler.query.promql_texts import alternatives, marked
+
+STAT = "stat"
+PODS = "kube_pod_owner"
+_COUNTED = "kube_deployment_status_replicas|kube_statefulset_status_replicas"
+JOBS = f'group by (job, __name__) ({{__name__=~"{PODS}|{_COUNTED}",exported_namespace=""}})'
+"""Which scrape jobs show kube-state-metrics, and whether pods are among what they show.
+
+Without `honor_labels` the namespace of a pod is in another label, and a list of pods would look
+empty: such a job is as good as none.
+"""
+_GPU_RESOURCES = "|".join(f"{re.sub('[./]', '_', start)}.+" for start in GPU_RESOURCES)
+"""As kube-state-metrics writes the names of extended resources."""
+SETTLED_SECONDS = 120.0
+"""A list of pods is believed to be whole after this time: twice the longest usual scrape."""
+_LATELY = "10m"
+PAST_SECONDS = 300.0
+_HOUR = f"[1h:{PAST_SECONDS:.0f}s]"
+"""How the past is looked at: what did not last for one of these steps, it may not show."""
+LINKS = {
+    "replicaset": ("ReplicaSet", "kube_replicaset_owner"),
+    "job_name": ("Job", "kube_job_owner"),
+}
+"""Owners that mostly have an owner themselves: by their label."""
+COUNTS = {
+    "deployment": ("Deployment", "kube_deployment_status_replicas"),
+    "statefulset": ("StatefulSet", "kube_statefulset_status_replicas"),
+    "replicaset": ("ReplicaSet", "kube_replicaset_status_replicas"),
+}
+IS_CONTROLLER = "owner_is_controller"
+_READY = 'condition="true"'
+
+
+def kube_state_text(
+    namespaces: Collection[str], jobs: Collection[str], strangers: Collection[str] = ()
+) -> str:
+    """Return the query for everything about the pods of these namespaces.
+
+    Args:
+        namespaces: the ones somebody asks about.
+        jobs: the scrape jobs of kube-state-metrics.
+        strangers: those of them of which nothing is known from minutes ago: what has been there is
+            asked about as well.
+    """
+    branches = [*_health(jobs), *(_past(strangers) if strangers else ()), *_present(namespaces)]
+    return " or ".join(marked(expression, STAT, stat) for stat, expression in branches)
+
+
+def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield each kind of row about how things are, by its stat; those with many rows last."""
+    here = _Here(namespaces)
+    # Not kube_namespace_created: it shows every namespace, those whose pods are not listed as well.
+    yield "covered", f"group by (namespace) ({here.any_of(_COUNTED)})"
+    for label, (_, metric) in COUNTS.items():
+        yield "empty", f"max by (namespace, {label}) ({here.all(metric)}) == 0{here.alone(label)}"
+    yield "deleting", here.pods("kube_pod_deletion_timestamp")
+    phases = here.all("kube_pod_status_phase", 'phase=~"Pending|Succeeded|Failed"')
+    yield "phase", f"max by (namespace, pod, phase) ({phases} == 1)"
+    for label, (_, metric) in LINKS.items():
+        # Those without any owner have a row that says so.
+        owned = here.all(metric, f'{IS_CONTROLLER}!="false"') + here.in_use(label)
+        yield "owner", f"max by (namespace, {label}, owner_kind, owner_name) ({owned})"
+    requests = here.all("kube_pod_container_resource_requests", f'resource=~"{_GPU_RESOURCES}"')
+    yield "gpu", f"max by (namespace, pod) ({requests} > 0)"
+    yield "created", here.pods("kube_pod_created")
+    yield "ready", here.pods("kube_pod_status_ready", _READY)
+    yield "since", here.pods("kube_pod_status_ready_time")
+    owner = f"owner_kind, owner_name, {IS_CONTROLLER}"
+    yield "pod", f"max by (namespace, pod, {owner}) ({here.all(PODS)})"
+
+
+def _past(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield what has been, for pods that nobody has watched: whether and when they became Ready."""
+    here = _Here(namespaces)
+    condition = here.all("kube_pod_status_ready", _READY)
+    before = f"(max by (namespace, pod) ({condition} offset {_LATELY}) == 1)"
+    timed = here.pods("kube_pod_status_ready_time")
+    untimed = f"(max by (namespace, pod) ({condition}) == 1) unless on (namespace, pod) {timed}"
+    yield "lately", f"{untimed} unless on (namespace, pod) {before}"
+    unready = f"and on (namespace, pod, uid) ({condition} == 0)"
+    yield "once", f"max by (namespace, pod) (max_over_time({condition}{_HOUR}) {unready}) == 1"
+
+
+def _health(jobs: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield how the targets are that speak."""
+    up = f"up{{job=~{alternatives(jobs)}}}"
+    yield "scraped", f"max by (job, instance) (timestamp({up}) and {up} == 1)"
+    yield "down", f"max by (job, instance) ({up}) == 0"
+    # A millisecond less: up to Prometheus 2 a range includes the instant it begins at.
+    span = f"[{SETTLED_SECONDS - 1:.0f}s999ms]"
+    good = f"min_over_time({up}{span}) == 1 and {up} offset {SETTLED_SECONDS:.0f}s"
+    yield "settled", f"max by (job, instance) (count_over_time({up}{span}) and {good})"
+
+
+class _Here:
+    """Selectors that are confined to some namespaces."""
+
+    def __init__(self, namespaces: Collection[str]) -> None:
+        self._here = f"namespace=~{alternatives(namespaces)}"
+
+    def all(self, metric: str, *matchers: str) -> str:
+        """Every series of a metric."""
+        return f"{metric}{{{','.join([self._here, *matchers])}}}"
+
+    def any_of(self, metrics: str) -> str:
+        """Every series of several metrics."""
+        return f'{{__name__=~"{metrics}",{self._here}}}'
+
+    def pods(self, metric: str, *matchers: str) -> str:
+        """One row per pod; duplicates of several kube-state-metrics become one."""
+        return f"max by (namespace, pod) ({self.all(metric, *matchers)})"
+
+    def alone(self, label: str) -> str:
+        """Confine counts to objects nobody owns: Deployments leave too many ReplicaSets behind."""
+        if label not in LINKS:
+            return ""
+        others = self.all(LINKS[label][1], f'{IS_CONTROLLER}!="true"')
+        return f" and on (namespace, {label}) {others}"
+
+    def in_use(self, label: str) -> str:
+        """Leave out the owners without pods."""
+        if label not in COUNTS:
+            return ""
+        return f" unless on (namespace, {label}) ({self.all(COUNTS[label][1])} == 0)"

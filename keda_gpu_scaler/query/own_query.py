@@ -1,0 +1,46 @@
+"""PromQL of a user's own: the texts that ask for its points, their targets and their ages. Pure."""
+
+from collections.abc import Iterable
+
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.promql_texts import STALE_SECONDS, good_scrapes_text, marked
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.spec import Origin, OwnQuery
+
+ORIGIN_LABEL = "origin"
+
+
+def elements_text(own: OwnQuery, span_seconds: float, step_seconds: float) -> str:
+    """Return the query for the points of every element, one each step."""
+    span, step = durations.text(span_seconds), durations.text(step_seconds)
+    # A comment at the end of what the user wrote ends with the line.
+    return f"({own.text}\n)[{span}:{step}]"
+
+
+def element_targets_text(jobs: Iterable[str], span_seconds: float, step_seconds: float) -> str:
+    """Return the query for the good scrapes of the elements' targets."""
+    span, step = durations.text(span_seconds), durations.text(step_seconds)
+    return f"({good_scrapes_text(jobs)})[{span}:{step}]"
+
+
+def element_ages_text(own: OwnQuery, step_seconds: float) -> str:
+    """Return the query for the ages of what the numbers are made of, where it is not fresh.
+
+    An average over ten minutes goes on for ten minutes after its samples have ended, and looks
+    fresh all the time: so the samples are asked for their times, not the result.
+    """
+    newest = [
+        marked(_newest(origin, step_seconds), ORIGIN_LABEL, str(number))
+        for number, origin in enumerate(own.origins)
+    ]
+    return f"time() - ({' or '.join(newest)}) > {STALE_SECONDS}"
+
+
+def _newest(origin: Origin, step_seconds: float) -> str:
+    times = f"timestamp({origin.selector})"
+    if origin.reach_seconds:
+        # A step more than the reach: an instant is within it in any case.
+        span = durations.text(origin.reach_seconds + step_seconds)
+        times = f"max_over_time({times}[{span}:{durations.text(step_seconds)}])"
+    names = ", ".join((*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS))
+    return f"max by ({names}) ({times})"

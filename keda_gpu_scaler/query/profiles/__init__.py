@@ -1,0 +1,163 @@
+"""The exporters: how each names a signal, in which unit, and how it labels pods.
+
+Pure. `table.py` has one row for each; this is how the rest of the scaler looks into it.
+
+The table of exporters, one row each: whose series can be read, and how.
+
+Pure data; the documentation's table is compared with it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from keda_gpu_scaler.query.profiles import clouds, dcgm, vendors
+from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Profile, Scheme, Way
+from keda_gpu_scaler.spec.spec import Signal
+
+__all__ = [
+    "AUTO",
+    "BOARD_LABELS",
+    "DETECTED",
+    "KNOWN_METRICS",
+    "NAMES",
+    "NAMESPACE_LABELS",
+    "POD_LABELS",
+    "PROFILES",
+    "UTILIZATION_METRICS",
+    "Labels",
+    "Measure",
+    "Metric",
+    "Part",
+    "Profile",
+    "Scheme",
+    "Way",
+    "metric_names",
+    "pod_of",
+    "signals",
+    "ways",
+]
+
+PROFILES: Mapping[str, Profile] = {
+    "dcgm-exported": Profile("dcgm-exporter, scraped without honor_labels", dcgm.EXPORTED_SCHEMES),
+    "dcgm": Profile(
+        "dcgm-exporter, scraped with honor_labels or by GKE's managed collection",
+        dcgm.PLAIN_SCHEMES,
+    ),
+    "dcgm-prof": Profile("dcgm-exporter, profiling metrics alone", dcgm.ENGINE_SCHEMES),
+    "dcgm-old": Profile("dcgm-exporter before 2.0, or with its old namespace", dcgm.OLD_SCHEMES),
+    "ack-dcgm-custom": Profile(
+        "Alibaba Cloud ACK's DCGM exporter, per process", clouds.ACK_CUSTOM, verified=False
+    ),
+    "acs": Profile("Alibaba Cloud ACS GPU pods", dcgm.ACS_SCHEMES),
+    "ack-legacy": Profile("Alibaba Cloud's ack-prometheus-gpu-exporter", clouds.ACK_LEGACY),
+    "mindprince": Profile("mindprince/nvidia_gpu_prometheus_exporter", ()),
+    "cadvisor-accel": Profile("the kubelet's cAdvisor, Kubernetes up to 1.24", clouds.CADVISOR),
+    "amd": Profile("AMD device-metrics-exporter", vendors.AMD),
+    "intel-xpum-v1": Profile("Intel XPU Manager 1", vendors.XPUM),
+    "otel-hw": Profile(
+        "OpenTelemetry's hw.gpu metrics, Intel xpumd; only if enriched with the pod", vendors.OTEL
+    ),
+    "nvidia-smi": Profile("utkuozdemir/nvidia_gpu_exporter", ()),
+    "hami-legacy": Profile("HAMi's monitor, older names", vendors.HAMI_LEGACY),
+    "hami": Profile("HAMi's monitor since 2.9", vendors.HAMI),
+    "gke-system": Profile("GKE's system metrics", clouds.GKE, verified=False),
+    "openshift-rules": Profile("OpenShift's recording rules over dcgm-exporter", clouds.OPENSHIFT),
+}
+
+
+AUTO = "auto"
+"""dcgm-exporter's series of any convention, and those of the exporters that were detected."""
+NAMES = (AUTO, *PROFILES)
+DETECTED = (
+    "ack-dcgm-custom",
+    "ack-legacy",
+    "amd",
+    "intel-xpum-v1",
+    "otel-hw",
+    "hami",
+    "hami-legacy",
+    "cadvisor-accel",
+    "gke-system",
+    "openshift-rules",
+)
+"""What `auto` reads where dcgm-exporter does not show a pod; the first that does.
+
+dcgm-exporter comes before all of them: HAMi's monitor shows 0 for whole cards (HAMi issue 601)."""
+
+
+def ways(profile: str, signal: Signal, found: Collection[str] = DETECTED) -> list[Way]:
+    """Return a profile's ways to read a signal, the preferred exporter first.
+
+    Args:
+        profile: a name of the table, or `auto`.
+        signal: what is read.
+        found: the exporters beside dcgm-exporter that `auto` has to look for.
+    """
+    return [
+        Way(scheme.labels, scheme.measures[signal], rank)
+        for rank, schemes in enumerate(_exporters(profile, found))
+        for scheme in schemes
+        if signal in scheme.measures
+    ]
+
+
+def signals(profile: str) -> tuple[Signal, ...]:
+    """Return the signals that a profile can show."""
+    return _SHOWN if profile == AUTO else PROFILES[profile].signals
+
+
+def metric_names(profile: str, signal: Signal) -> frozenset[tuple[str, str]]:
+    """Return the metrics that a signal is read from, as label and name: `__name__` and the name."""
+    return frozenset(
+        ("__name__", metric.name) for way in ways(profile, signal) for metric in way.measure.metrics
+    )
+
+
+def pod_of(row: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the namespace and the name of the pod that a row of any convention is about."""
+    for labels in _CONVENTIONS:
+        if labels.fit(row):
+            return row[labels.namespace], row[labels.pod]
+    return None
+
+
+def _exporters(profile: str, found: Collection[str]) -> Iterator[tuple[Scheme, ...]]:
+    if profile == AUTO:
+        yield dcgm.AUTO_SCHEMES
+        yield from (PROFILES[name].schemes for name in DETECTED if name in found)
+    else:
+        yield PROFILES[profile].schemes
+
+
+def _every_scheme() -> Iterator[Scheme]:
+    yield from dcgm.AUTO_SCHEMES
+    for profile in PROFILES.values():
+        yield from profile.schemes
+
+
+def _conventions() -> Iterator[Labels]:
+    """Yield each naming of pods once, and last those where `pod` may be the exporter's own."""
+    known = {(one.labels.namespace, one.labels.pod): one.labels for one in _every_scheme()}
+    yield from sorted(known.values(), key=lambda labels: labels.may_name_exporter)
+
+
+_SHOWN = tuple(signal for signal in Signal if signal is not Signal.NUMBER)
+_CONVENTIONS = tuple(_conventions())
+NAMESPACE_LABELS = tuple(dict.fromkeys(labels.namespace for labels in _CONVENTIONS))
+"""Every label that can name the namespace of a workload's pod; the last is `namespace` itself."""
+POD_LABELS = tuple(dict.fromkeys(labels.pod for labels in _CONVENTIONS))
+"""Every label that can name a workload's pod; the last is `pod` itself."""
+BOARD_LABELS = ("UUID", "uuid", "gpu_uuid")
+"""What identifies a GPU in the series of exporters that show it without a pod too."""
+UTILIZATION_METRICS = frozenset(
+    metric.name
+    for scheme in _every_scheme()
+    if Signal.UTILIZATION in scheme.measures
+    for metric in scheme.measures[Signal.UTILIZATION].metrics
+)
+"""What tells a busy GPU from an idle one, whatever signal is measured."""
+KNOWN_METRICS = frozenset(
+    metric.name
+    for scheme in _every_scheme()
+    for measure in scheme.measures.values()
+    for metric in measure.metrics
+)

@@ -1,0 +1,81 @@
+"""dcgm-exporter's metrics and label conventions, of all its releases, and of what relabels them.
+
+Pure data. Facts are dcgm-exporter's own (`etc/default-counters.csv`, its `dcp-metrics-included.csv`
+and its label code).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from keda_gpu_scaler.query.profiles import model
+from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Scheme
+from keda_gpu_scaler.spec.spec import Signal
+
+OLD = Labels("pod_namespace", "pod_name", ("uuid",), absent=("exported_pod",))
+ACK = Labels("NamespaceName", model.ACK_POD, absent=("exported_pod", "pod_name"))
+
+SAMPLED = Metric("DCGM_FI_DEV_GPU_UTIL", limit=100, whole_gpus_only=True)
+_ENGINE = Metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", limit=1.01, factor=100, averaged=True)
+
+
+def _codec(name: str) -> Measure:
+    return Measure((Metric(name, limit=100, whole_gpus_only=True),))
+
+
+def _profiled(name: str) -> Measure:
+    return Measure((Metric(name, limit=1.01, factor=100, averaged=True),))
+
+
+FB_USED = model.in_mebibytes("DCGM_FI_DEV_FB_USED")
+_FB_SHARE = (
+    replace(FB_USED, part=Part.USED),
+    model.in_mebibytes("DCGM_FI_DEV_FB_FREE", Part.FREE),
+    model.in_mebibytes("DCGM_FI_DEV_FB_TOTAL", Part.TOTAL),
+)
+POWER = model.watts("DCGM_FI_DEV_POWER_USAGE")
+TEMPERATURE = model.celsius("DCGM_FI_DEV_GPU_TEMP")
+
+_ANY: Mapping[Signal, Measure] = {
+    Signal.UTILIZATION: Measure((_ENGINE, SAMPLED)),
+    Signal.MEMORY: Measure(_FB_SHARE),
+    Signal.MEMORY_USED: Measure((FB_USED,)),
+    Signal.POWER: POWER,
+    Signal.TEMPERATURE: TEMPERATURE,
+    Signal.SM_ACTIVITY: _profiled("DCGM_FI_PROF_SM_ACTIVE"),
+    Signal.TENSOR_ACTIVITY: _profiled("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"),
+    Signal.DRAM_ACTIVITY: _profiled("DCGM_FI_PROF_DRAM_ACTIVE"),
+    Signal.ENCODER: _codec("DCGM_FI_DEV_ENC_UTIL"),
+    Signal.DECODER: _codec("DCGM_FI_DEV_DEC_UTIL"),
+}
+_SAMPLES_FIRST = {**_ANY, Signal.UTILIZATION: Measure((SAMPLED, _ENGINE))}
+_ENGINE_ONLY = {**_ANY, Signal.UTILIZATION: Measure((_ENGINE,))}
+_OLD_USED = model.in_mebibytes("dcgm_fb_used")
+_OLD_NAMES: Mapping[Signal, Measure] = {
+    Signal.UTILIZATION: Measure((Metric("dcgm_gpu_utilization", limit=100, whole_gpus_only=True),)),
+    Signal.MEMORY: Measure(
+        (replace(_OLD_USED, part=Part.USED), model.in_mebibytes("dcgm_fb_free", Part.FREE))
+    ),
+    Signal.MEMORY_USED: Measure((_OLD_USED,)),
+    Signal.POWER: model.watts("dcgm_power_usage"),
+    Signal.TEMPERATURE: model.celsius("dcgm_gpu_temp"),
+}
+_ACS: Mapping[Signal, Measure] = {
+    Signal.UTILIZATION: Measure((SAMPLED,)),
+    Signal.MEMORY: Measure((_FB_SHARE[0], _FB_SHARE[2])),
+    Signal.MEMORY_USED: Measure((FB_USED,)),
+    Signal.POWER: POWER,
+    Signal.TEMPERATURE: TEMPERATURE,
+}
+
+AUTO_SCHEMES = (
+    Scheme(model.EXPORTED, _ANY),
+    Scheme(OLD, _ANY),
+    Scheme(OLD, _OLD_NAMES),
+    Scheme(model.PLAIN, _ANY),
+)
+"""Whatever dcgm-exporter's series there are; of two metrics the average before the sample."""
+EXPORTED_SCHEMES = (Scheme(model.EXPORTED, _SAMPLES_FIRST),)
+PLAIN_SCHEMES = (Scheme(model.PLAIN, _SAMPLES_FIRST),)
+ENGINE_SCHEMES = (Scheme(model.EXPORTED, _ENGINE_ONLY), Scheme(model.PLAIN, _ENGINE_ONLY))
+OLD_SCHEMES = (Scheme(OLD, _SAMPLES_FIRST), Scheme(OLD, _OLD_NAMES))
+ACS_SCHEMES = (Scheme(model.PLAIN, _ACS),)

@@ -1,0 +1,145 @@
+"""The exporters of other vendors and of shared GPUs: AMD, Intel, OpenTelemetry, HAMi.
+
+Pure data, from each exporter's source.
+"""
+
+from dataclasses import replace
+
+from keda_gpu_scaler.query.profiles import model
+from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Scheme
+from keda_gpu_scaler.spec.spec import Signal
+
+_HAMI_LIMIT = 1000
+"""Its sampling overshoots: far more than 100 % has been reported (HAMi issues 555, 1565)."""
+
+
+def _some(measure: Measure) -> Measure:
+    """Let a 0 give way to the next metric: this exporter shows it for what a card lacks."""
+    shown = tuple(replace(metric, zero_is_unknown=True) for metric in measure.metrics)
+    return replace(measure, metrics=shown)
+
+
+_AMD = replace(
+    model.PLAIN,
+    gpu=("gpu_uuid", "serial_number"),
+    slice="gpu_partition_id",
+    whole=("", "0"),
+    number="gpu_id",
+)
+AMD = model.both(
+    _AMD,
+    {
+        Signal.UTILIZATION: Measure(
+            (
+                Metric("gpu_gfx_activity", limit=100, whole_gpus_only=True),
+                Metric("gpu_gfx_busy_instantaneous", limit=100),
+            )
+        ),
+        **model.memory(model.in_mebibytes("gpu_used_vram"), model.in_mebibytes("gpu_total_vram")),
+        Signal.POWER: _some(
+            model.watts("gpu_package_power", "gpu_average_package_power", "gpu_power_usage")
+        ),
+        Signal.TEMPERATURE: _some(
+            model.celsius("gpu_junction_temperature", "gpu_edge_temperature")
+        ),
+    },
+)
+
+_XPUM_LABELS = Labels("kube_namespace", "kube_pod", ("uuid",), number="dev_file")
+_DEVICE = ("sub_dev", ("",))
+"""The rows of the tiles stand beside those of their device."""
+
+
+def _of_device(metric: Metric, *where: tuple[str, tuple[str, ...]]) -> Metric:
+    return replace(metric, where=(_DEVICE, *where))
+
+
+XPUM = (
+    Scheme(
+        _XPUM_LABELS,
+        {
+            Signal.UTILIZATION: Measure(
+                (
+                    _of_device(Metric("xpum_engine_ratio", limit=1.01, factor=100)),
+                    _of_device(Metric("xpum_engine_group_ratio", limit=1.01, factor=100)),
+                )
+            ),
+            Signal.MEMORY: Measure(
+                (_of_device(Metric("xpum_memory_ratio", limit=1.01, factor=100)),)
+            ),
+            Signal.MEMORY_USED: Measure((_of_device(model.in_bytes("xpum_memory_used_bytes")),)),
+            Signal.POWER: Measure(
+                (_of_device(Metric("xpum_power_watts", limit=model.WATTS_LIMIT)),), per_board=True
+            ),
+            Signal.TEMPERATURE: Measure(
+                (
+                    _of_device(
+                        Metric("xpum_temperature_celsius", limit=model.CELSIUS_LIMIT),
+                        ("location", ("gpu",)),
+                    ),
+                ),
+                per_board=True,
+            ),
+        },
+    ),
+)
+
+_OTEL_LABELS = Labels("k8s_namespace_name", "k8s_pod_name", ("hw_id",), number="pci_bdf")
+
+
+def _task(*tasks: str) -> Measure:
+    ratio = Metric("hw_gpu_utilization_ratio", limit=1.01, factor=100)
+    return Measure((replace(ratio, where=(("hw_gpu_task", tasks),)),))
+
+
+OTEL = (
+    Scheme(
+        _OTEL_LABELS,
+        {
+            Signal.UTILIZATION: _task("", "general", "compute", "render"),
+            Signal.MEMORY: Measure(
+                (
+                    model.in_bytes("hw_gpu_memory_usage_bytes", Part.USED),
+                    model.in_bytes("hw_memory_usage_bytes", Part.USED),
+                    model.in_bytes("hw_gpu_memory_limit_bytes", Part.TOTAL),
+                    model.in_bytes("hw_memory_size_bytes", Part.TOTAL),
+                )
+            ),
+            Signal.MEMORY_USED: Measure(
+                (
+                    model.in_bytes("hw_gpu_memory_usage_bytes"),
+                    model.in_bytes("hw_memory_usage_bytes"),
+                )
+            ),
+            Signal.POWER: model.watts("hw_power_watts"),
+            Signal.TEMPERATURE: model.celsius("hw_temperature_celsius"),
+            Signal.ENCODER: _task("encoder"),
+            Signal.DECODER: _task("decoder"),
+        },
+    ),
+)
+
+_HAMI_LABELS = replace(model.PLAIN, gpu=("device_uuid",), slice="vdevice_index")
+HAMI = model.both(
+    _HAMI_LABELS,
+    {
+        Signal.UTILIZATION: model.percent("hami_container_device_utilization_ratio", _HAMI_LIMIT),
+        **model.memory(
+            model.in_bytes("hami_vgpu_memory_used_bytes"),
+            model.in_bytes("hami_vgpu_memory_limit_bytes"),
+        ),
+    },
+)
+_HAMI_OLD = Labels("podnamespace", "podname", ("deviceuuid",), slice="vdeviceid")
+HAMI_LEGACY = (
+    Scheme(
+        _HAMI_OLD,
+        {
+            Signal.UTILIZATION: model.percent("Device_utilization_desc_of_container", _HAMI_LIMIT),
+            **model.memory(
+                model.in_bytes("vGPU_device_memory_usage_in_bytes"),
+                model.in_bytes("vGPU_device_memory_limit_in_bytes"),
+            ),
+        },
+    ),
+)

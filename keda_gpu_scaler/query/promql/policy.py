@@ -1,0 +1,181 @@
+"""What the operator lets users ask of a Prometheus, and what becomes of their PromQL under that.
+
+Pure.
+
+Which matchers keep a selector to the data of one namespace.
+
+Pure. A series can name two namespaces: the one of the pod it is about and, where its target was
+scraped without `honor_labels`, the target's own. Then `namespace` is the target's, and the pod's is
+in another label, such as `exported_namespace`. Neither may be another namespace's data:
+
+- a selector that has a matcher on one of these other labels gets that label pinned;
+- every other selector gets `namespace` pinned, and the other labels must be empty or the same, so
+  that who runs an exporter does not see the pods of everybody on it.
+
+A series that names no namespace at all is nobody's, and not shown.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from promql_parser import Call, Expr, Matcher
+
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.promql import reading, tree, writing
+from keda_gpu_scaler.spec.spec import Origin, OwnQuery
+
+TARGETS_OWN = "namespace"
+"""The label that is the pod's or the scrape target's."""
+_PODS = tuple(label for label in profiles.NAMESPACE_LABELS if label != TARGETS_OWN)
+
+
+def confining_matchers(given: Sequence[Matcher], namespace: str) -> list[str]:
+    """Return what is added to a selector's matchers to confine it.
+
+    Matchers add up: one of the user's that says something else leaves nothing to show.
+
+    Args:
+        given: the selector's own matchers.
+        namespace: the only one to be seen.
+    """
+    named = {one.name for one in given}
+    pinned = next((label for label in _PODS if label in named), TARGETS_OWN)
+    same_or_none = writing.quoted(f"|{namespace}")
+    others = [f"{label}=~{same_or_none}" for label in _PODS if label != pinned]
+    return [f"{pinned}={writing.quoted(namespace)}", *others]
+
+
+LARGEST_REACH_SECONDS = 3600.0
+"""Whatever a query asks for is asked for again and again."""
+_SELECTORS = 20
+_STEPS = 10_000
+"""An hour in steps of a second, with room; nested subqueries multiply theirs."""
+_USUAL_STEP_SECONDS = 1.0
+"""Of a subquery that names no step: its server's own, which is hardly ever shorter."""
+_UNCONFINED = frozenset({"info"})
+"""Functions that read series which no selector names."""
+
+
+class Policy(StrEnum):
+    """What PromQL of a user's own may read."""
+
+    ALLOW = "allow"
+    NAMESPACED = "namespaced"
+    DENY = "deny"
+
+
+class Allowed(NamedTuple):
+    """A user's PromQL that may be asked."""
+
+    root: Expr
+    """As it was understood."""
+    text: str
+    """As it is sent."""
+    more: writing.More
+    """What its selectors are confined by."""
+
+
+def allowed(text: str, read: Callable[[str], Expr], policy: Policy, namespace: str) -> Allowed:
+    """Return an expression as it may be sent.
+
+    Args:
+        text: what the user wrote.
+        read: parses it; one of `reading`.
+        policy: what the operator has decided.
+        namespace: all that may be seen, if the policy is `namespaced`.
+
+    Raises:
+        ValueError: it cannot or may not be asked; the words follow "expected".
+    """
+    _check_not_denied(policy)
+    root = read(text)
+    _check_affordable(root)
+    if policy is Policy.ALLOW:
+        return Allowed(root, text, writing.nothing)
+    _check_confinable(root)
+    more = functools.partial(confining_matchers, namespace=namespace)
+    return Allowed(root, writing.written(root, more), more)
+
+
+def own(text: str, policy: Policy, namespace: str) -> OwnQuery:
+    """Return a query for elements that name their pods, as it is sent.
+
+    Args:
+        text: what the user wrote: an expression for an instant vector.
+        policy: what the operator has decided.
+        namespace: whose pods are measured.
+
+    Raises:
+        ValueError: it cannot or may not be asked; the words follow "expected".
+    """
+    asked = allowed(text, reading.instant_vector, policy, namespace)
+    return OwnQuery(
+        text=asked.text,
+        origins=tuple(_origins(tree.reaches(asked.root), asked.more)),
+        faithful=tree.is_faithful(asked.root),
+    )
+
+
+def number(text: str, policy: Policy, namespace: str) -> str:
+    """Return an expression for one number, as it is sent.
+
+    Args:
+        text: what the user wrote: an expression for a scalar or an instant vector.
+        policy: what the operator has decided.
+        namespace: the ScaledObject's.
+
+    Raises:
+        ValueError: it cannot or may not be asked; the words follow "expected".
+    """
+    asked = allowed(text, reading.number, policy, namespace)
+    _longest_reaches(tree.reaches(asked.root), asked.more)
+    return asked.text
+
+
+def _check_not_denied(policy: Policy) -> None:
+    if policy is Policy.DENY:
+        raise ValueError(
+            "none: own PromQL is denied here; whoever runs the scaler can allow it with "
+            "KEDA_GPU_SCALER_OWN_PROMQL"
+        )
+
+
+def _check_affordable(root: Expr) -> None:
+    """Refuse what a server would work on for minutes, and be asked again meanwhile."""
+    if tree.most_steps(root, _USUAL_STEP_SECONDS) > _STEPS:
+        raise ValueError(
+            f"a PromQL expression whose subqueries take at most {_STEPS:,} steps, multiplied where "
+            f"they are nested; one that names no step counts as if it were "
+            f"{_USUAL_STEP_SECONDS:g}s"
+        )
+
+
+def _check_confinable(root: Expr) -> None:
+    called = {node.func.name for node, _ in tree.nodes(root) if isinstance(node, Call)}
+    for name in sorted(called & _UNCONFINED):
+        raise ValueError(
+            f"no {name}(), which reads series beside those it is given: own PromQL is confined to "
+            "the ScaledObject's namespace here (KEDA_GPU_SCALER_OWN_PROMQL)"
+        )
+
+
+def _origins(found: Iterable[tree.Reach], more: writing.More) -> list[Origin]:
+    longest = _longest_reaches(found, more)
+    if not longest:
+        raise ValueError("an expression with a metric in it: without one it says nothing of a pod")
+    return [Origin(text, seconds) for text, seconds in longest.items()]
+
+
+def _longest_reaches(found: Iterable[tree.Reach], more: writing.More) -> dict[str, float]:
+    """Return the selectors without repetition, each with the longest time it reaches back."""
+    longest: dict[str, float] = {}
+    for selector, seconds in found:
+        text = writing.written(selector, more)
+        longest[text] = max(seconds, longest.get(text, 0.0))
+    if len(longest) > _SELECTORS:
+        raise ValueError(f"a PromQL expression with at most {_SELECTORS} different selectors")
+    if max(longest.values(), default=0.0) > LARGEST_REACH_SECONDS:
+        raise ValueError("a PromQL expression whose ranges, added up, reach back at most 1h")
+    return longest

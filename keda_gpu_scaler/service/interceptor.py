@@ -1,0 +1,179 @@
+"""Around every call of KEDA's contract: bytes → request, errors → status, one fact at its end.
+
+Requests are decoded here and not by grpc, which answers a request it cannot decode with UNKNOWN and
+the text of an internal error. Calls to other services (health, reflection) pass untouched: they
+must answer when the scaler is at its limit, and nobody counts them.
+
+The one ladder from errors to gRPC status codes, and what a status message may hold.
+
+A message ends up in KEDA's log: it is bounded, on one line, and never repeats the text of an error
+that nobody wrote for the caller.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias
+
+import grpc
+import structlog
+from google.protobuf.message import DecodeError
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry import facts
+
+# gRPC peers drop answers whose trailers pass 8 KiB; other trailers need their share of that.
+MAX_MESSAGE_BYTES = 4096
+INTERNAL_TEXT = "internal error of the scaler; its log has the details"
+DEADLINE_TEXT = "the caller's deadline passed before the load was known"
+_ELLIPSIS = "…"
+
+CODES = {
+    errors.SpecError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.RequestError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.UnknownLoadError: grpc.StatusCode.UNAVAILABLE,
+    # These two are dealt with before an answer is made; here they can only be our own fault.
+    errors.SettingsError: grpc.StatusCode.INTERNAL,
+    errors.SourceError: grpc.StatusCode.INTERNAL,
+}
+
+
+class Status(NamedTuple):
+    """How a call ends that does not end with an answer."""
+
+    code: grpc.StatusCode
+    text: str
+
+
+BUSY = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls at once; try again later")
+
+
+def status_of(error: Exception) -> Status:
+    """Choose the status for an error, by whose fault it is."""
+    if isinstance(error, TimeoutError):
+        return Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
+    mapped = (CODES[kind] for kind in type(error).__mro__ if kind in CODES)
+    code = next(mapped, grpc.StatusCode.INTERNAL)
+    if code is grpc.StatusCode.INTERNAL:
+        return Status(code, INTERNAL_TEXT)
+    return Status(code, status_message(str(error)))
+
+
+def status_message(text: str) -> str:
+    """Return the text on one line, cut to what fits into a status message."""
+    line = "".join(char if char.isprintable() else " " for char in text)
+    if _wire_bytes(line) <= MAX_MESSAGE_BYTES:
+        return line
+    room = MAX_MESSAGE_BYTES - _wire_bytes(_ELLIPSIS)
+    sizes = accumulate(_wire_bytes(char) for char in line)
+    return line[: sum(size <= room for size in sizes)] + _ELLIPSIS
+
+
+def _wire_bytes(text: str) -> int:
+    """Count the bytes of a message on the wire, where gRPC writes `%` and non-ASCII as %XX."""
+    data = text.encode()
+    return len(data) + 2 * sum(byte > ord("~") or byte == ord("%") for byte in data)
+
+
+log = structlog.get_logger()
+
+# A caller's deadline passes there before it passes here, by what the request spent on its way.
+_LATENCY_SECONDS = 0.1
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Behaviour = Callable[[Any, Context], Awaitable[Any]]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
+
+
+class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in its types only
+    """Carries each call to its RPC and its outcome to the caller and to the observer."""
+
+    def __init__(self, service_name: str, *, observe: facts.Observer, max_concurrent: int) -> None:
+        self._prefix = f"/{service_name}/"
+        self._observe = observe
+        self._max_concurrent = max_concurrent
+        self._open = 0
+
+    async def intercept_service(  # type: ignore[override]  # an unknown method has no handler
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        """Replace the RPC's handler by one that takes bytes; grpc asks for every call."""
+        handler = await continuation(handler_call_details)
+        path = handler_call_details.method
+        if handler is None or not path.startswith(self._prefix):
+            return handler
+        return self._guarded(handler, path.removeprefix(self._prefix))
+
+    def _guarded(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpc types behaviours as synchronous
+        behaviour: Behaviour = handler.unary_unary or handler.unary_stream
+        make = (
+            grpc.unary_stream_rpc_method_handler
+            if handler.response_streaming
+            else grpc.unary_unary_rpc_method_handler
+        )
+
+        async def from_bytes(data: bytes, context: Context) -> object:
+            request = _decoded(handler.request_deserializer, data)
+            self._observe(_began(method, request, context))
+            return await behaviour(request, context)
+
+        async def call(data: bytes, context: Context) -> object:
+            return await self._call(method, from_bytes, data, context)
+
+        return make(call, None, handler.response_serializer)
+
+    async def _call(
+        self, method: str, behaviour: Behaviour, data: bytes, context: Context
+    ) -> object:
+        started = time.monotonic()
+        outcome = Status(grpc.StatusCode.OK, "")
+        self._open += 1
+        try:
+            if self._open <= self._max_concurrent:
+                return await behaviour(data, context)
+            outcome = BUSY
+        except (asyncio.CancelledError, grpc.aio.InternalError):
+            # The caller went away, be it while we were thinking or while we were writing.
+            outcome = _abandoned(context)
+            raise asyncio.CancelledError from None
+        except Exception as error:  # noqa: BLE001 - whatever it was, the caller gets a status
+            outcome = _failed(method, error)
+        finally:
+            self._open -= 1
+            self._observe(facts.Called(method, outcome.code.name, time.monotonic() - started))
+        return await context.abort(*outcome)
+
+
+def _decoded(deserializer: Callable[[bytes], object], data: bytes) -> object:
+    try:
+        return deserializer(data)
+    except DecodeError as error:
+        raise errors.RequestError(
+            "the request is not a message of externalscaler.proto: a field is cut off, "
+            "of another type, or not UTF-8"
+        ) from error
+
+
+def _began(method: str, request: Any, context: Context) -> facts.CallBegan:  # noqa: ANN401 - one of two messages
+    reference = getattr(request, "scaledObjectRef", request)
+    sent = dict(context.invocation_metadata() or ())
+    whose = ScaledObject(reference.namespace, reference.name)
+    return facts.CallBegan(method, whose, str(sent.get("traceparent", "")))
+
+
+def _abandoned(context: Context) -> Status:
+    seconds_left: float | None = context.time_remaining()
+    if seconds_left is not None and seconds_left < _LATENCY_SECONDS:
+        return Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
+    return Status(grpc.StatusCode.CANCELLED, "")
+
+
+def _failed(method: str, error: Exception) -> Status:
+    outcome = status_of(error)
+    if outcome.code is grpc.StatusCode.INTERNAL:
+        log.error("rpc.failed", method=method, exc_info=error)
+    return outcome

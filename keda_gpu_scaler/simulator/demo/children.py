@@ -1,0 +1,147 @@
+"""What the server's log says: on which ports it listens, and why it decided as it did.
+
+The demo's own child processes: started, listened to and stopped by their handles.
+
+A child is a stream of lines that should not end. What it wrote last is kept, so that its death can
+be explained.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
+
+from keda_gpu_scaler.simulator.demo import scenario
+
+_T = TypeVar("_T")
+_LONGEST_LINE_BYTES = 1024 * 1024
+_LINES_KEPT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a child may take; a busy machine starts a Python process in seconds."""
+
+    start_seconds: float = 20
+    stop_seconds: float = 10
+
+
+class Child:
+    """One running process and what it said last."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, limits: Limits) -> None:
+        """Listen to a process that people know by this name."""
+        self._name = name
+        self._process = process
+        self._limits = limits
+        self._last: deque[str] = deque(maxlen=_LINES_KEPT)
+
+    async def first(self, read: Callable[[str], _T | None]) -> _T:
+        """Return what `read` finds in the first line it finds something in."""
+        try:
+            async with asyncio.timeout(self._limits.start_seconds):
+                async for line in self._lines():
+                    if (found := read(line)) is not None:
+                        return found
+        except TimeoutError as error:
+            raise scenario.DemoError(self._story("did not start in time")) from error
+        raise await self._ended()
+
+    async def follow(self, hear: Callable[[str], None]) -> NoReturn:
+        """Pass on every line; DemoError when there are no more."""
+        async for line in self._lines():
+            hear(line)
+        raise await self._ended()
+
+    async def _lines(self) -> AsyncIterator[str]:
+        output = self._process.stdout or asyncio.StreamReader()
+        while line := await output.readline():
+            text = line.decode(errors="replace").rstrip()
+            self._last.append(text)
+            yield text
+
+    async def wait(self) -> int:
+        """Return the status the process ends with, once its output has ended as well."""
+        await self._process.communicate()
+        return await self._process.wait()
+
+    async def _ended(self) -> scenario.DemoError:
+        return scenario.DemoError(self._story(f"ended with status {await self.wait()}"))
+
+    def _story(self, what: str) -> str:
+        return "\n    ".join([f"{self._name} {what}; its last lines:", *self._last])
+
+    async def stop(self) -> None:
+        """Ask the process to end, and end it if it does not or if nobody waits for it."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._limits.stop_seconds):
+                    await self._process.communicate()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+
+@contextlib.asynccontextmanager
+async def running(
+    name: str, command: Sequence[str], environment: Mapping[str, str], limits: Limits | None = None
+) -> AsyncIterator[Child]:
+    """Run a command for as long as the block lasts."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=environment,
+        limit=_LONGEST_LINE_BYTES,
+        stderr=asyncio.subprocess.STDOUT,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    child = Child(name, process, limits or Limits())
+    try:
+        yield child
+    finally:
+        await child.stop()
+
+
+@dataclass(slots=True)
+class Words:
+    """The state and the reason of the newest decision about the demo's ScaledObject."""
+
+    state: str = ""
+    reason: str = ""
+
+    def hear(self, line: str) -> None:
+        """Take the words from a log line, if it tells of a changed decision."""
+        said = _event(line, "decision.changed")
+        if _scaled_object(said) in {str(scenario.SCALED_OBJECT), scenario.SCALED_OBJECT.name}:
+            self.state = str(said.get("state", ""))
+            self.reason = str(said.get("reason", ""))
+
+
+def _scaled_object(said: dict[str, object]) -> str:
+    return str(said.get("scaled_object", ""))
+
+
+def grpc_port(line: str) -> int | None:
+    """Return the gRPC port if this line says that the server listens."""
+    port = _event(line, "serve.listening").get("grpc_port")
+    return port if isinstance(port, int) else None
+
+
+def simulator_url(line: str) -> str | None:
+    """Return the simulator's address if this line names it."""
+    found = line.removeprefix("listening on ")
+    return None if found == line else found.strip()
+
+
+def _event(line: str, name: str) -> dict[str, object]:
+    """Return the keys of a JSON log line of this event, or none."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) and said.get("event") == name else {}

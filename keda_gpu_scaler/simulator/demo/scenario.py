@@ -1,0 +1,124 @@
+"""What the demo plays, and whether it came out as the arithmetic says. Pure.
+
+Everything runs about thirty times faster than in a cluster with KEDA's default settings.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.spec.spec import ScaledObject
+
+SPEED = 30
+POLL_TICKS = 2
+"""KEDA polls at every second sync of the HPA: 30 s against 15 s."""
+SYNC_SECONDS = 15 / SPEED
+COOLDOWN_SECONDS = 300 / SPEED
+STABILIZATION_SECONDS = 300 / SPEED
+STARTUP_SECONDS = 1.0
+THRESHOLD = 70
+ROUTER_TARGET = 1000
+"""The router's trigger wakes. Its target is so high that it never asks for a second replica."""
+
+SCALED_OBJECT = ScaledObject("demo", "bert")
+TRIGGER: Mapping[str, str] = {
+    "workload": f"deployment/{SCALED_OBJECT.name}",
+    "threshold": str(THRESHOLD),
+    "window": "2s",
+    "activationWindow": "3s",
+    # Start-up and window together: no replica is counted before its load has spread to all.
+    "warmup": "3s",
+    "maxAge": "30s",
+}
+
+
+class DemoError(Exception):
+    """The demo did not come out; the message says what was expected and what was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A load that is offered until the replicas have followed it for a while."""
+
+    title: str
+    load: float
+    hold_seconds: float
+    limit_seconds: float
+
+    @property
+    def goal(self) -> int:
+        """The replicas that this load needs."""
+        return math.ceil(self.load / THRESHOLD)
+
+
+PHASES = (
+    Phase("idle at zero", 0, 2, 6),
+    # Held for longer than start-up, window and a poll: the load has spread, and 7 is still right.
+    Phase("load arrives", 430, 6, 36),
+    Phase("load falls", 130, 2, 20),
+    Phase("idle again", 0, 1, 24),
+)
+
+
+@dataclass(slots=True)
+class Progress:
+    """Which phase it is, and since when its goal is met."""
+
+    phases: Sequence[Phase] = PHASES
+    index: int = 0
+    entered_at: float = 0
+    met_at: float | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that runs."""
+        return self.phases[self.index]
+
+    def advance(self, now: float, replicas: int) -> bool:
+        """Go on to the next phase when its time has come; True when there is none left.
+
+        DemoError when a phase has taken longer than it may.
+        """
+        if replicas != self.phase.goal:
+            self.met_at = None
+        elif self.met_at is None:
+            self.met_at = now
+        if self.met_at is not None and now - self.met_at >= self.phase.hold_seconds:
+            return self._next(now)
+        self._require_time_left(now, replicas)
+        return False
+
+    def _next(self, now: float) -> bool:
+        if self.index + 1 == len(self.phases):
+            return True
+        self.index, self.entered_at, self.met_at = self.index + 1, now, None
+        return False
+
+    def _require_time_left(self, now: float, replicas: int) -> None:
+        phase = self.phase
+        if now - self.entered_at > phase.limit_seconds:
+            raise DemoError(
+                f"{phase.title}: {phase.load:g} % over a threshold of {THRESHOLD} % needs "
+                f"{phase.goal} replicas; after {phase.limit_seconds:g} s there are {replicas}"
+            )
+
+
+def hpa() -> rules.Hpa:
+    """Return the HPA of the demo's ScaledObject, at the demo's speed."""
+    return rules.Hpa(maximum=20, stabilization_seconds=STABILIZATION_SECONDS)
+
+
+def keda() -> rules.Keda:
+    """Return KEDA's loop for the demo's ScaledObject, at the demo's speed."""
+    return rules.Keda(cooldown_seconds=COOLDOWN_SECONDS)
+
+
+def summary(peak: int, seconds: float) -> str:
+    """Say in two sentences what was seen."""
+    highest = max(PHASES, key=lambda phase: phase.load)
+    return (
+        f"From 0 to {peak} replicas and back to 0 in {seconds:.0f} s, which stand for "
+        f"{seconds * SPEED / 60:.0f} minutes in a cluster. Expected at the peak: "
+        f"{highest.load:g} % / {THRESHOLD} % = {highest.goal} replicas."
+    )

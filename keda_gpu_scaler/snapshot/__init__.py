@@ -1,0 +1,1 @@
+"""What a source showed and what the cluster says → every pod, its samples, its status. Pure."""

@@ -1,0 +1,195 @@
+"""The book of what the cluster said: one status per pod, carried from fetch to fetch.
+
+Pure. What cannot be undone is kept while nobody speaks: whose a pod is, that it was Ready once,
+that it is being deleted. That a pod is *not listed* proves something only if everybody who lists
+pods was scraped well for a while, and later than the pod was last listed or seen: a list that was
+just restarted is short, and so is one of several that share the pods. The Kubernetes API lists all
+pods at once: where it does not list one that was last seen before, that one is gone.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, PodKey, Readiness, Statement, Status
+from keda_gpu_scaler.snapshot.targets import PATIENCE_SECONDS, patience_seconds
+from keda_gpu_scaler.spec.workload import Owner
+
+HOUR_SECONDS = 3600.0
+"""So long a target that went away is waited for, and a pod that is not listed is remembered."""
+YOUNG_SECONDS = 600.0
+"""Where nobody says since when a pod is Ready: a younger one may have become so just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Those who list the pods: whether any of them can be missing."""
+
+    is_whole: bool = False
+    steady: int = 0
+    """How many there have been lately when nobody was missing."""
+    steady_at: float = float("-inf")
+    interval_seconds: float = 0.0
+    basis: Basis = Basis.KUBE_STATE_METRICS
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long something is not acted on that the next scrape may change."""
+        return patience_seconds(self.interval_seconds)
+
+    def proves_gone(self, silence_seconds: float) -> bool:
+        """Tell whether what is not listed, and was last seen so long before, does not exist."""
+        if self.basis is Basis.KUBERNETES:
+            return self.is_whole and silence_seconds > 0
+        return self.is_whole and silence_seconds >= self.patience_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Everything remembered between two fetches."""
+
+    scraped_at: float = float("-inf")
+    """What is listed was so at this time."""
+    pods: Mapping[PodKey, Status] = field(default_factory=dict)
+    without_pods: frozenset[tuple[str, Owner]] = frozenset()
+    covered: frozenset[str] = frozenset()
+    """The namespaces it speaks of."""
+    watch: Watch = field(default_factory=Watch)
+    selected: frozenset[tuple[str, Owner]] = frozenset()
+    """The scale targets of which it is known now whom they select."""
+
+    def is_current(self, at: float) -> bool:
+        """Tell whether the cluster has spoken lately."""
+        return self._is_fresh(self.scraped_at, at)
+
+    def basis(self, at: float) -> Basis:
+        """Return by whom it is known which pods there are."""
+        is_silenced = self.watch.basis is Basis.KUBERNETES and not self.covered
+        return self.watch.basis if self.is_current(at) and not is_silenced else Basis.EXPORTERS
+
+    def is_listed(self, status: Status) -> bool:
+        """Tell whether the newest scrape showed this pod."""
+        return status.listed_at >= self.scraped_at
+
+    def lists_end(self, key: PodKey, status: Status) -> bool:
+        """Tell whether the Kubernetes API shows now that this pod is ending, or has just ended.
+
+        Elsewhere a pod that ends is as good as one that is not listed.
+        """
+        speaks = self.watch.basis is Basis.KUBERNETES and key[0] in self.covered
+        return speaks and status.ended and self.is_listed(status)
+
+    def status(self, key: PodKey, at: float) -> Status | None:
+        """Return what is known of a pod; that it was never Ready is only known for a while."""
+        known = self.pods.get(key)
+        if (
+            known is None
+            or known.readiness is Readiness.EVER
+            or self._is_fresh(known.listed_at, at)
+        ):
+            return known
+        return replace(known, readiness=Readiness.UNKNOWN)
+
+    def proves_gone(self, key: PodKey, last_seen: float) -> bool:
+        """Tell whether a pod that was last seen then does not exist any more."""
+        known = self.pods.get(key)
+        last = last_seen if known is None else max(last_seen, known.listed_at)
+        return key[0] in self.covered and self.watch.proves_gone(self.scraped_at - last)
+
+    def _is_fresh(self, time: float, at: float) -> bool:
+        return at - time <= 2 * self.watch.patience_seconds
+
+
+def advance_roster(
+    roster: Roster, evidence: Evidence, namespaces: Collection[str], at: float
+) -> Roster:
+    """Return the roster after a fetch.
+
+    Args:
+        roster: what was known before.
+        evidence: what the cluster says now.
+        namespaces: the ones it was asked about.
+        at: the instant of the fetch.
+    """
+    watch = _watched(roster.watch, evidence, at)
+    # Without `up`, nobody knows when the targets were scraped: not more than a scrape ago.
+    listed_at = min(evidence.scrapes.values(), default=at - PATIENCE_SECONDS)
+    pods = {
+        key: status
+        for key, status in roster.pods.items()
+        if key[0] in namespaces and at - status.listed_at <= HOUR_SECONDS
+    }
+    for key, statement in evidence.pods.items():
+        pods[key] = _status(pods.get(key), statement, at, listed_at)
+    scraped_at = listed_at if evidence.speaks else roster.scraped_at
+    return Roster(
+        scraped_at=scraped_at,
+        pods=pods,
+        without_pods=evidence.without_pods,
+        selected=evidence.selected,
+        covered=evidence.covered,
+        watch=watch,
+    )
+
+
+def silenced(roster: Roster) -> Roster:
+    """Return the roster when nobody speaks any more: what is not listed proves nothing then."""
+    watch = replace(roster.watch, is_whole=False)
+    nothing = frozenset[Any]()
+    return replace(roster, without_pods=nothing, selected=nothing, covered=nothing, watch=watch)
+
+
+def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
+    """Wait an hour for one who went away: of several that share the pods, its part is missing."""
+    if evidence.basis is not watch.basis:
+        watch = Watch(basis=evidence.basis)  # how many speak elsewhere says nothing of these
+    interval = max(evidence.settled.values(), default=watch.interval_seconds)
+    expected = watch.steady if at - watch.steady_at <= HOUR_SECONDS else 0
+    if evidence.is_whole and len(evidence.scrapes) >= expected:
+        return Watch(
+            is_whole=True,
+            steady=len(evidence.scrapes),
+            steady_at=at,
+            interval_seconds=interval,
+            basis=evidence.basis,
+        )
+    return replace(watch, is_whole=False, interval_seconds=interval)
+
+
+def _status(known: Status | None, said: Statement, at: float, listed_at: float) -> Status:
+    if known is not None and _is_another(known, said):
+        known = None
+    readiness, since = _readiness(known, said, at)
+    return Status(
+        owners=said.owners,
+        created_at=said.created_at,
+        readiness=readiness,
+        ready_since=since,
+        ended=said.ended or (known is not None and known.ended),
+        asks_gpu=said.asks_gpu,
+        listed_at=listed_at,
+    )
+
+
+def _is_another(known: Status, said: Statement) -> bool:
+    """Tell whether it is about another pod of the same name: what has ended does not come back."""
+    came_back = said.created_at is None and known.ended and not said.ended
+    return known.created_at != said.created_at or came_back
+
+
+def _readiness(known: Status | None, said: Statement, at: float) -> tuple[Readiness, float | None]:
+    if known is not None and known.readiness is Readiness.EVER:
+        return Readiness.EVER, known.ready_since
+    if said.ready:
+        return Readiness.EVER, _ready_since(known, said, at)
+    if said.once_ready:
+        return Readiness.EVER, None
+    return (Readiness.UNKNOWN if said.ready is None else Readiness.NEVER), None
+
+
+def _ready_since(known: Status | None, said: Statement, at: float) -> float | None:
+    if said.ready_at is not None:
+        return said.ready_at
+    watched = known is not None and known.readiness is Readiness.NEVER
+    young = said.created_at is not None and at - said.created_at < YOUNG_SECONDS
+    return at if watched or said.lately or young else None

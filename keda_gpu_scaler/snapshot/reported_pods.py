@@ -1,0 +1,259 @@
+"""Which pods there are: what was seen before, carried forward by what is seen now.
+
+Pure. This is the exporter-only evidence: a pod that vanished has *ended* only if a later good
+scrape of its own target lacked it; if it was in its target's last good scrape it is missing, and
+nobody knows how it is. Absence right after a target (or the whole source) came back proves nothing.
+
+One pod, as the series of one observation show it: seen, silent, come back or ended.
+
+Pure. `presence.py` keeps the book; the judgement on a single pod is here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target, uuid_of
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
+from keda_gpu_scaler.snapshot.targets import Health, Runs, advance_targets, lacked, patience_seconds
+
+PodKey = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One observation with the health of every target in it."""
+
+    observation: Observation
+    runs: Mapping[Target, Runs]
+    targets: Mapping[Target, Health]
+
+    def saw(self, target: Target, instant: float) -> bool:
+        """Tell whether a series there at `instant` was really scraped; unwatched targets are."""
+        if target not in self.targets:
+            return True
+        return instant in self.observation.good_scrapes.get(target, {})
+
+
+def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
+    """Return the pod after an observation that has series of it."""
+    last_seen, targets = _last_seen(scene, group)
+    if last_seen is None or (known is not None and last_seen < known.last_seen):
+        return known or _unscraped(key, group)
+    anew = known is None or (known.ended and last_seen > known.last_seen)
+    first_seen = _began(scene, group, known) if known is None or anew else known.first_seen
+    return Pod(
+        name=key[1],
+        gpus=_gpus(group, first_seen),
+        first_seen=first_seen,
+        last_seen=last_seen,
+        sampled_at=_sampled_at(scene, key, last_seen, targets),
+        scrape_interval_seconds=_interval(scene, targets),
+        collection_seconds=scene.observation.collection_seconds,
+        averaged=all(one.averaged for one in group if one.values),
+        targets=targets,
+        ended=known is not None and known.ended and not anew,
+        released_since=known.released_since if known and known.last_seen == last_seen else None,
+    )
+
+
+def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozenset[Target]]:
+    """Find the newest instant at which a target in good health reported the pod, and who did."""
+    newest: dict[Target, float] = {}
+    for one in group:
+        seen = next((time for time in reversed(one.present) if scene.saw(one.target, time)), None)
+        if seen is not None:
+            newest[one.target] = max(seen, newest.get(one.target, seen))
+    if not newest:
+        return None, frozenset()
+    last = max(newest.values())
+    return last, frozenset(target for target, time in newest.items() if time == last)
+
+
+def _unscraped(key: PodKey, group: list[Series]) -> Pod:
+    """A series that only lingers under a target that is down: there was a pod, unseen since."""
+    first = min(one.present[0] for one in group)
+    targets = frozenset(one.target for one in group)
+    return Pod(key[1], _gpus(group, None), None, first, first, targets=targets)
+
+
+def _began(scene: Scene, group: list[Series], known: Pod | None) -> float | None:
+    """Say when the pod's series began; None when it was there before, or has only come back."""
+    after = known.last_seen if known is not None else float("-inf")
+    first, target = min((time, one.target) for one in group for time in one.present if time > after)
+    if first <= scene.observation.instants[0]:
+        return None
+    state = scene.targets.get(target)
+    if state is not None and state.returned_at == first:
+        return None
+    return first
+
+
+def _sampled_at(scene: Scene, key: PodKey, last_seen: float, targets: frozenset[Target]) -> float:
+    age = scene.observation.sample_ages.get(key)
+    if age is not None and last_seen == scene.observation.at:
+        return last_seen - age
+    scrapes = scene.observation.good_scrapes
+    return max(
+        min(scrapes.get(target, {}).get(last_seen, last_seen), last_seen) for target in targets
+    )
+
+
+def _interval(scene: Scene, targets: frozenset[Target]) -> float:
+    states = (scene.targets.get(target) for target in targets)
+    return max(state.interval_seconds if state is not None else 0.0 for state in states)
+
+
+def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ...]:
+    """Merge what several targets say of one GPU.
+
+    Samples from before the pod began belong to another one of the same name.
+    """
+    began = float("-inf") if first_seen is None else first_seen
+    present: dict[str, set[float]] = defaultdict(set)
+    merged: dict[str, dict[float, float]] = defaultdict(dict)
+    for one in group:
+        present[one.gpu].update(time for time in one.present if time >= began)
+        values = merged[one.gpu]
+        for time, value in zip(one.times, one.values, strict=True):
+            if time >= began:
+                values[time] = max(value, values.get(time, value))
+    return tuple(
+        _samples(gpu, merged[gpu], times) for gpu, times in sorted(present.items()) if times
+    )
+
+
+def _samples(gpu: str, values: Mapping[float, float], present: set[float]) -> GpuSamples:
+    times = tuple(sorted(values))
+    refused = tuple(sorted(present - values.keys()))
+    return GpuSamples(gpu, times, tuple(values[time] for time in times), refused)
+
+
+def update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
+    """Return a pod that does not report now, after looking for it and for its GPUs.
+
+    It has ended at once where both agree: its target was scraped well without it, and its GPUs are
+    reported without it. One of them alone is believed after the settling time: an exporter that was
+    only just restarted shows no GPU yet, or does not know its pods yet.
+    """
+    at, uuids = scene.observation.at, {uuid_of(gpu.gpu) for gpu in pod.gpus}
+    patience = patience_seconds(pod.scrape_interval_seconds)
+    busy = bool(uuids & gpus.busy_without_pod)
+    known = at if pod.released_since is None else pod.released_since
+    since = known if uuids <= gpus.reported and not busy else None
+    lacked = any(_lacked(scene, pod, target) for target in pod.targets)
+    settled = lacked and (since is not None or at - pod.last_seen >= patience)
+    released = since is not None and at - since >= patience
+    ended = (settled or released) and not busy
+    return replace(pod, released_since=since, ended=ended)
+
+
+def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:
+    state = scene.targets.get(target)
+    settle = patience_seconds(state.interval_seconds if state is not None else 0.0)
+    return lacked(scene.runs.get(target, {}), pod.last_seen, settle)
+
+
+MISSING_PODS_KEPT = 20_000
+"""Bound on what is remembered of pods that vanished together with their exporters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Everything remembered between two observations."""
+
+    at: float | None = None
+    pods: Mapping[PodKey, Pod] = field(default_factory=dict)
+    targets: Mapping[Target, Health] = field(default_factory=dict)
+
+
+def advance_ledger(
+    ledger: Ledger, observation: Observation, gpus: GpuReports, forget_seconds: float
+) -> Ledger:
+    """Return the ledger after an observation.
+
+    Args:
+        ledger: what was known before.
+        observation: what the source shows now.
+        gpus: where the GPUs named by `absent_gpus` are now.
+        forget_seconds: how long an ended pod stays in the ledger.
+    """
+    runs, targets = advance_targets(ledger.targets, ledger.at, observation)
+    scene = Scene(observation, runs, targets)
+    pods = dict(ledger.pods)
+    for key, group in _by_pod(observation.series).items():
+        pods[key] = update_reporting(scene, key, pods.get(key), group)
+    for key in [key for key, pod in pods.items() if _is_absent(pod, observation.at)]:
+        pods[key] = update_absent(scene, pods[key], gpus)
+    kept = _kept(pods, observation.at, forget_seconds)
+    return Ledger(observation.at, kept, _watched(targets, kept, observation.at - forget_seconds))
+
+
+def absent_gpus(ledger: Ledger, observation: Observation) -> frozenset[str]:
+    """Return the UUIDs of the GPUs whose pods are gone now and not known to have ended."""
+    at = observation.at
+    here = {(one.namespace, one.pod) for one in observation.series if one.present[-1] >= at}
+    known = {
+        gpu.gpu
+        for key, pod in ledger.pods.items()
+        if key not in here and not pod.ended
+        for gpu in pod.gpus
+    }
+    new = {
+        one.gpu
+        for one in observation.series
+        if (one.namespace, one.pod) not in here and (one.namespace, one.pod) not in ledger.pods
+    }
+    return frozenset(uuid_of(gpu) for gpu in known | new)
+
+
+def join(ledger: Ledger, history: Ledger) -> Ledger:
+    """Return `ledger` with the pods of namespaces that were not asked about before."""
+    return Ledger(
+        history.at if ledger.at is None else ledger.at,
+        {**history.pods, **ledger.pods},
+        {**history.targets, **ledger.targets},
+    )
+
+
+def confined(ledger: Ledger, namespaces: Iterable[str]) -> Ledger:
+    """Return the ledger without the pods of namespaces nobody asks about any more."""
+    kept = frozenset(namespaces)
+    return replace(ledger, pods={key: pod for key, pod in ledger.pods.items() if key[0] in kept})
+
+
+def _by_pod(series: Iterable[Series]) -> dict[PodKey, list[Series]]:
+    grouped: dict[PodKey, list[Series]] = defaultdict(list)
+    for one in series:
+        grouped[one.namespace, one.pod].append(one)
+    return grouped
+
+
+def _is_absent(pod: Pod, at: float) -> bool:
+    return pod.last_seen < at and not pod.ended
+
+
+def _watched(
+    targets: Mapping[Target, Health], pods: Mapping[PodKey, Pod], since: float
+) -> dict[Target, Health]:
+    """Let go of targets that were good long ago and that no remembered pod was seen by."""
+    named = {target for pod in pods.values() for target in pod.targets}
+    return {
+        target: state
+        for target, state in targets.items()
+        if state.last_good >= since or target in named
+    }
+
+
+def _kept(pods: Mapping[PodKey, Pod], at: float, forget_seconds: float) -> dict[PodKey, Pod]:
+    kept = {
+        key: pod
+        for key, pod in pods.items()
+        if not (pod.ended and at - pod.last_seen > forget_seconds)
+    }
+    missing = [key for key, pod in kept.items() if _is_absent(pod, at)]
+    missing.sort(key=lambda key: kept[key].last_seen)
+    for key in missing[: max(0, len(missing) - MISSING_PODS_KEPT)]:
+        del kept[key]
+    return kept

@@ -1,0 +1,146 @@
+"""What one shared query found: every pod's GPU samples, and when each pod was last seen.
+
+Values only. A snapshot is complete for its namespaces: the decision for any workload in them needs
+nothing else. All times are seconds on the source's own clock (Unix time).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from keda_gpu_scaler.snapshot.evidence import Basis, NamespaceEvidence, Readiness, Status
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.spec.spec import OwnQuery, Signal
+
+NEVER_SEEN = float("-inf")
+"""When a pod was last seen that no exporter has shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSamples:
+    """The samples of one GPU, or of one MIG instance, while one pod held it."""
+
+    gpu: str
+    times: tuple[float, ...]
+    """Ascending."""
+    values: tuple[float, ...]
+    """One for each time, in the signal's unit; finite and believable."""
+    refused: tuple[float, ...] = ()
+    """The instants at which it was there with a number that nobody can believe."""
+
+    @property
+    def last(self) -> float:
+        """The newest instant at which it was there."""
+        return max((*self.times[-1:], *self.refused[-1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod as the exporters saw it, if they did."""
+
+    name: str
+    gpus: tuple[GpuSamples, ...]
+    """Its GPUs, those included that it had a while ago."""
+    first_seen: float | None
+    """When its series began; None when it was there before anything that is known."""
+    last_seen: float
+    """The newest instant at which a target in good health reported it."""
+    sampled_at: float
+    """When its newest sample was taken; not after `last_seen`."""
+    scrape_interval_seconds: float = 0.0
+    """How often its target is scraped, as observed; 0 when that is not known yet."""
+    collection_seconds: float = 0.0
+    """How old its numbers can be when they are scraped."""
+    averaged: bool = False
+    """The exporter's number is itself an average over its interval."""
+    targets: frozenset[Target] = frozenset()
+    """The targets that reported it at `last_seen`."""
+    ended: bool = False
+    """It is known to be gone."""
+    released_since: float | None = None
+    """Since when its GPUs are reported without it, time after time; None: they are not."""
+    status: Status | None = None
+    """What the cluster says of it; None: nothing, or nobody was asked."""
+
+    @property
+    def was_seen(self) -> bool:
+        """Whether an exporter has ever shown it."""
+        return self.last_seen > NEVER_SEEN
+
+    @property
+    def readiness(self) -> Readiness:
+        """Whether it has ever been Ready."""
+        return Readiness.UNKNOWN if self.status is None else self.status.readiness
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacePods:
+    """The pods of one namespace, sorted by name so that a workload's are found by bisection."""
+
+    names: tuple[str, ...]
+    pods: Mapping[str, Pod]
+
+    def starting_with(self, prefix: str) -> Iterator[Pod]:
+        """Yield the pods whose names start with `prefix`, in the order of their names."""
+        for position in range(bisect_left(self.names, prefix), len(self.names)):
+            name = self.names[position]
+            if not name.startswith(prefix):
+                return
+            yield self.pods[name]
+
+
+NO_PODS = NamespacePods((), {})
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Snapshot:
+    """Every pod's load for one (source, signal, profile) at one instant."""
+
+    at: float
+    """The evaluation time."""
+    step_seconds: float
+    namespaces: Mapping[str, NamespacePods]
+    """The namespaces this snapshot is complete for; one without pods is there, and empty."""
+    absence_known_in: frozenset[str] = field(default_factory=frozenset)
+    """Namespaces watched long enough that a pod which never showed up is believed absent."""
+    complete_in: frozenset[str] = field(default_factory=frozenset)
+    """Namespaces in which no pod can be overlooked: it reports, or is known to have reported."""
+    evidence: Mapping[str, NamespaceEvidence] = field(default_factory=dict)
+    """The namespaces of whose pods the cluster has spoken lately."""
+    refused_samples: int = 0
+    """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
+    strangers: int = 0
+    """Elements of a user's own query that name no pod of these namespaces."""
+
+    def pods_of(self, namespace: str, prefix: str) -> Iterator[Pod]:
+        """Yield the pods of a namespace whose names start with `prefix`."""
+        return self.namespaces.get(namespace, NO_PODS).starting_with(prefix)
+
+    def basis(self, namespace: str) -> Basis:
+        """By whom it is known which pods there are in a namespace."""
+        said = self.evidence.get(namespace)
+        return Basis.EXPORTERS if said is None else said.basis
+
+    def is_complete(self, namespace: str) -> bool:
+        """Tell whether no pod of a namespace can be overlooked."""
+        said = self.evidence.get(namespace)
+        return namespace in self.complete_in or (said is not None and said.absence_known)
+
+    @property
+    def pod_count(self) -> int:
+        """How many pods the snapshot holds that exporters have shown."""
+        return sum(pod.was_seen for pods in self.namespaces.values() for pod in pods.pods.values())
+
+
+class Key(NamedTuple):
+    """What one snapshot is of."""
+
+    source: str
+    """As facts name it: with the namespace behind it, where each has a snapshot of its own."""
+    signal: Signal
+    profile: str
+    wide: bool = False
+    """Reaches back so far that its size is nobody else's business."""
+    query: OwnQuery | None = None
+    """The user's own PromQL that it is of."""

@@ -1,0 +1,45 @@
+"""How a request shows who asks: by a bearer token of the moment, or by a user and a password."""
+
+import ssl
+
+import httpx
+
+from keda_gpu_scaler.settings import ApiSettings, tokens
+from keda_gpu_scaler.transport.client import USER_AGENT, Bearer, Client
+
+
+def credentials(settings: ApiSettings) -> httpx.Auth | None:
+    """Return what an HTTP API wants to be shown; None: nothing."""
+    if (path := settings.bearer_token_file) is not None:
+        return Bearer(lambda: tokens.held_by(path, f"the bearer token file {path}"))
+    if (fixed := settings.bearer_token) is not None:
+        return Bearer(fixed.get_secret_value)
+    if settings.username is not None:
+        password = settings.password.get_secret_value() if settings.password is not None else ""
+        return httpx.BasicAuth(settings.username, password)
+    return None
+
+
+def create_client(settings: ApiSettings) -> Client:
+    """Return a client for an HTTP API, with its authentication and its certificates."""
+    client = httpx.AsyncClient(
+        auth=credentials(settings),
+        verify=_tls(settings),
+        headers={
+            "User-Agent": USER_AGENT,
+            **{name: value.get_secret_value() for name, value in settings.headers.items()},
+        },
+        timeout=settings.timeout_seconds,
+    )
+    return Client(
+        client,
+        timeout_seconds=settings.timeout_seconds,
+        max_response_bytes=settings.max_response_bytes,
+    )
+
+
+def _tls(settings: ApiSettings) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=settings.ca_file)
+    if settings.cert_file is not None:
+        context.load_cert_chain(settings.cert_file, settings.key_file)
+    return context

@@ -1,0 +1,1 @@
+"""An InfluxDB 1.x as a source."""

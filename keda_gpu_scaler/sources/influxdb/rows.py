@@ -1,0 +1,105 @@
+"""Points of an InfluxDB → what they say of the pods at the instants of a snapshot.
+
+Pure. Nothing in InfluxDB says that a series has ended, and nothing how an exporter is: a series is
+there as long as its newest point is not older than two of its own intervals, and what is not there
+proves nothing.
+"""
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from keda_gpu_scaler.query.influxql import Schema
+from keda_gpu_scaler.query.profiles import Way
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
+from keda_gpu_scaler.sources import evaluation_times
+from keda_gpu_scaler.sources.influxdb.api import Series
+from keda_gpu_scaler.sources.series import read_series, sample_ages
+
+_INTERVALS = 2
+"""Points come a little late, and one that was lost is no reason to miss a pod."""
+_LONGEST_SECONDS = 120.0
+_SLICE = "GPU_I_ID"
+
+Points = Sequence[tuple[float, float]]
+
+
+def lookback_seconds(step: float) -> float:
+    """Return how long a point is looked back for at most."""
+    return max(_LONGEST_SECONDS, _INTERVALS * step)
+
+
+def rows(found: Iterable[Series], schema: Schema, ways: Sequence[Way]) -> list[Row]:
+    """Return the points with the labels that an exporter would have shown."""
+    known = {metric.name: way.labels for way in reversed(ways) for metric in way.measure.metrics}
+    named = ((schema.metric(one.measurement, one.field), one) for one in found)
+    return [
+        Row({**schema.labels(one.tags, known[metric]), "__name__": metric}, one.points)
+        for metric, one in named
+        if metric in known
+    ]
+
+
+def samples(raw: list[Row], need: Need, at: float, step: float) -> Observation:
+    """Return what points at any time show at each instant.
+
+    Args:
+        raw: rows with those points.
+        need: what was asked for.
+        at: the newest instant.
+        step: the seconds between two instants.
+    """
+    times = evaluation_times.within(at, need.span_seconds, step)
+    placed = [Row(row.labels, at_instants(row.points, times, step)) for row in raw]
+    return replace(_observation(placed, need, times), sample_ages=_ages(raw, at))
+
+
+def record(raw: list[Row], need: Need, at: float, step: float) -> Observation:
+    """Return the same of points that each stand at the beginning of a step for the whole of it."""
+    ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in raw]
+    return _observation(ended, need, evaluation_times.within(at, need.span_seconds, step))
+
+
+def _observation(placed: list[Row], need: Need, times: tuple[float, ...]) -> Observation:
+    series, refused = read_series(placed, need.profile, need.signal)
+    return Observation(times, series, good_scrapes={}, refused_samples=refused)
+
+
+def at_instants(points: Points, times: Iterable[float], step: float) -> list[tuple[float, float]]:
+    """Return a series' value at every instant at which it is there."""
+    taken = [time for time, _ in points]
+    gaps = (later - earlier for earlier, later in itertools.pairwise(taken))
+    interval = max(step, min(gaps, default=step))
+    reach = min(_INTERVALS * interval, lookback_seconds(step))
+    found = ((time, bisect_right(taken, time) - 1) for time in times)
+    return [
+        (time, points[newest][1])
+        for time, newest in found
+        if newest >= 0 and time - taken[newest] < reach
+    ]
+
+
+def reports(
+    found: Iterable[Series], schema: Schema, uuids: Collection[str], at: float, step: float
+) -> GpuReports:
+    """Return which of these GPUs are shown at an instant, and which are busy without a pod."""
+    busy: set[tuple[str, str]] = set()
+    mapped: set[tuple[str, str]] = set()
+    reported: set[str] = set()
+    for one in found:
+        uuid, now = one.tags.get(schema.gpu_tag, ""), at_instants(one.points, (at,), step)
+        if now and uuid in uuids:
+            reported.add(uuid)
+            part = uuid, one.tags.get(_SLICE, "")
+            if one.tags.get(schema.pod_tag):
+                mapped.add(part)
+            elif now[0][1] > 0:
+                busy.add(part)
+    return GpuReports(frozenset(reported), frozenset(uuid for uuid, _ in busy - mapped))
+
+
+def _ages(raw: Iterable[Row], at: float) -> dict[tuple[str, str], float]:
+    """Return how old the newest point of each pod is."""
+    return sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in raw])

@@ -1,0 +1,199 @@
+"""An InfluxDB 1.x as a source, asked in InfluxQL over HTTP.
+
+Per step one question for everybody, however many triggers there are; beside it a few that are
+rare: the clock, the last hour of namespaces that are new, and the GPUs of pods that just vanished.
+
+Every question goes by GET to `/query`. That keeps none from writing: InfluxDB 1.x only warns of it.
+What keeps them is that texts are ours, and that a user's own is looked at before.
+"""
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS
+from keda_gpu_scaler.query import influxql, profiles
+from keda_gpu_scaler.query.influxql import Span
+from keda_gpu_scaler.query.promql_texts import snapshot_parts
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.settings import InfluxdbSettings
+from keda_gpu_scaler.snapshot.evidence import Evidence
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
+from keda_gpu_scaler.sources import connection, evaluation_times
+from keda_gpu_scaler.sources.evaluation_times import ServerClock
+from keda_gpu_scaler.sources.influxdb import api, rows
+from keda_gpu_scaler.sources.influxdb.api import Series
+from keda_gpu_scaler.sources.influxdb.rows import lookback_seconds, record, samples
+from keda_gpu_scaler.sources.query_client import Questions
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.client import Answer, Client
+
+LONGEST_BYTES = 4096
+"""Longer texts are asked in parts: they are part of a URL, and proxies bound those at 8 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """The query endpoint of one database."""
+
+    settings: InfluxdbSettings
+    client: Client
+
+    async def ask(self, text: str, _at: float | None) -> Answer:
+        """Send a text; the times it is about are in it."""
+        form = {"db": self.settings.database, "epoch": "ms", "q": text}
+        if self.settings.retention_policy is not None:
+            form["rp"] = self.settings.retention_policy
+        return await self.client.get(f"{self.settings.url}/query?{urlencode(form)}")
+
+
+class InfluxdbSource:
+    """Answers from the points that an InfluxDB has stored."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: InfluxdbSettings,
+        observe: facts.Observer = facts.ignore,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            name: how triggers call this source.
+            settings: where it is, how to be let in, and what says what there.
+            observe: is told of every question.
+            clock: seconds that never go back.
+        """
+        self.step_seconds, self.is_per_namespace = round(settings.step_seconds, 3), False
+        self._settings, self._schema, self._clock = settings, settings.layout, clock
+        self._client = connection.create_client(settings)
+        self._questions = Questions(name, _Endpoint(settings, self._client), observe, clock)
+        self._server_clock = ServerClock(clock)
+
+    def within(self, namespace: str) -> "InfluxdbSource":  # noqa: ARG002 - it holds them all
+        """Return itself: one question is for every namespace."""
+        return self
+
+    async def start(self) -> None:
+        """Nothing runs on its own here."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.close()
+
+    async def synchronize(self) -> None:
+        """Learn the server's clock, unless it was asked lately.
+
+        InfluxQL cannot say what time it is, and what can (SHOW DIAGNOSTICS) only administrators may
+        ask: so it is the time at which the server dates an answer.
+        """
+        if self._server_clock.is_synchronized:
+            return
+        text = influxql.policies(self._settings.database)
+        there = await self._questions.asked("clock", text, None, api.clock)
+        self._server_clock.set(there)
+
+    def now(self) -> float:
+        """The time on the server's clock, or up to a second before."""
+        return self._server_clock.now()
+
+    def instant(self) -> float:
+        """The newest multiple of the step of which the points are written by now."""
+        late = self._settings.delay_seconds + SETTLED_LAG_SECONDS
+        return evaluation_times.floored(self.now() - late, self.step_seconds)
+
+    async def fetch(self, need: Need, at: float) -> Observation:
+        """Return the points up to `at`, and how old the newest of each pod is.
+
+        They reach back into what `history` covers, so that the two can be read as one story.
+        """
+        need = self._meant(need)
+        reach = max(need.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
+        wide = replace(need, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds))
+        before = at - wide.span_seconds - lookback_seconds(self.step_seconds)
+        ask = functools.partial(influxql.points, span=_span(before, at))
+        rows = await self._rows("snapshot", wide, ask, at)
+        observed = await asyncio.to_thread(samples, rows, wide, at, self.step_seconds)
+        return replace(observed, collection_seconds=self._settings.collection_seconds)
+
+    async def history(self, need: Need, at: float) -> Observation:
+        """Return who reported in the hour before `at`, at a coarse step."""
+        hour = replace(self._meant(need), span_seconds=evaluation_times.HISTORY_SECONDS)
+        last = evaluation_times.floored(
+            at - self.step_seconds, evaluation_times.HISTORY_STEP_SECONDS
+        )
+        each = evaluation_times.milliseconds(evaluation_times.HISTORY_STEP_SECONDS)
+        since, until = _span(last - evaluation_times.HISTORY_SECONDS, last)
+        # A point at an instant belongs to the step that begins there.
+        span = Span(since - 1, until - 1)
+        ask = functools.partial(influxql.newest, span=span, each_ms=each)
+        rows = await self._rows("history", hour, ask, last)
+        observed = await asyncio.to_thread(
+            record, rows, hour, last, evaluation_times.HISTORY_STEP_SECONDS
+        )
+        return replace(observed, collection_seconds=self._settings.collection_seconds)
+
+    async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
+        """Return where these GPUs are, if GPUs are named by what nobody else is called."""
+        wanted = {uuid for uuid in uuids if uuid and influxql.is_speakable(uuid)}
+        if not self._schema.knows_uuids or not wanted:
+            return GpuReports()
+        metrics = profiles.UTILIZATION_METRICS
+        span = _span(at - rows.lookback_seconds(self.step_seconds), at)
+        text_for = functools.partial(influxql.gpus, self._schema, metrics, span=span)
+        found = await self._series("gpus", snapshot_parts(text_for, wanted, LONGEST_BYTES), at)
+        return rows.reports(found, self._schema, wanted, at, self.step_seconds)
+
+    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+        """InfluxDB knows nothing of pods but their tags."""
+
+    async def number(self, text: str) -> float | None:
+        """Return the newest value that a SELECT finds; None: it finds nothing.
+
+        Args:
+            text: InfluxQL, about one series and the time before now.
+
+        Raises:
+            errors.SourceError: there is no whole answer, or it is more than one series; or it is
+                not even asked, because it would not only read.
+        """
+        try:
+            asked = influxql.selection(text)
+        except ValueError as error:
+            raise errors.SourceRefusedError(f"not asked: expected {error}") from error
+        return await self._questions.asked("demand", asked, None, api.number)
+
+    def _meant(self, need: Need) -> Need:
+        """Return the need as the database is laid out: without names of metrics, it has one."""
+        if self._schema.names_metrics:
+            return need
+        if need.signal is not Signal.UTILIZATION:
+            raise errors.SourceRefusedError(
+                f"it has no {need.signal}: where neither measurement nor field is "
+                f"{influxql.METRIC}, the numbers are utilization"
+            )
+        return replace(need, profile=profiles.AUTO)
+
+    async def _rows(self, kind: str, need: Need, ask: Callable[..., str], at: float) -> list[Row]:
+        ways = profiles.ways(need.profile, need.signal)
+        metrics = {metric.name for way in ways for metric in way.measure.metrics}
+        text_for = functools.partial(ask, self._schema, metrics)
+        found = await self._series(
+            kind, snapshot_parts(text_for, need.namespaces, LONGEST_BYTES), at
+        )
+        return await asyncio.to_thread(rows.rows, found, self._schema, ways)
+
+    async def _series(self, kind: str, texts: Iterable[str], at: float) -> list[Series]:
+        return [
+            one for text in texts for one in await self._questions.asked(kind, text, at, api.series)
+        ]
+
+
+def _span(since: float, until: float) -> Span:
+    return Span(evaluation_times.milliseconds(since), evaluation_times.milliseconds(until))

@@ -1,0 +1,154 @@
+"""Everything that is followed of one API server, and what is said from it.
+
+Pods decide whether anything is said at all. ReplicaSets and Jobs only say whose the owners of pods
+are: without them those pods are told by their names.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import Any
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, PodKey, Statement
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.sources.kubernetes import objects
+from keda_gpu_scaler.sources.kubernetes.api import Api, Resource
+from keda_gpu_scaler.sources.kubernetes.objects import Pod, Scale
+from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
+from keda_gpu_scaler.sources.kubernetes.selections import Selections
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.workload import Owner, PodSelector
+from keda_gpu_scaler.telemetry import facts
+
+PODS = Resource("", "v1", "pods")
+REPLICA_SETS = Resource("apps", "v1", "replicasets", metadata_only=True)
+JOBS = Resource("batch", "v1", "jobs", metadata_only=True)
+SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "scaledobjects")
+API_SERVER = Target("kubernetes", "api")
+FIRST_LIST_SECONDS = 1.0
+"""So long the first snapshots wait for the first list of pods, which leaves time for others."""
+
+
+def create(observe: facts.Observer) -> "Following":
+    """Return what follows the API server that the service account or KUBECONFIG names.
+
+    Raises:
+        errors.SettingsError: neither names one that could be asked.
+    """
+    try:
+        return Following(Api(), observe)
+    except ValueError as error:
+        raise errors.SettingsError(f"KEDA_GPU_SCALER_KUBERNETES: {error}") from error
+
+
+class Following:
+    """The pods of one cluster, their owners, and what its ScaledObjects scale."""
+
+    def __init__(
+        self, api: Api, observe: facts.Observer, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            api: the API server; `close` closes it.
+            observe: is told when a watch is lost and when it works.
+            clock: seconds that never go back.
+        """
+        self._api = api
+        self._pods = Reflector(api, PODS, objects.pod, observe, clock)
+        self._owners = {
+            "ReplicaSet": Reflector(api, REPLICA_SETS, objects.above, observe, clock),
+            "Job": Reflector(api, JOBS, objects.above, observe, clock),
+        }
+        self._targets = Reflector(api, SCALED_OBJECTS, objects.target, observe, clock)
+        self._selections = Selections(api, observe, clock)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to list and to watch."""
+        followed: list[Reflector[Any]] = [self._pods, *self._owners.values(), self._targets]
+        for each in followed:
+            self._tasks.append(asyncio.create_task(each.run(), name="kubernetes-watch"))
+
+    async def close(self) -> None:
+        """End every watch."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._selections.close()
+        await self._api.close()
+
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
+        """Return what is known of the pods there, from the last word of the API server.
+
+        Raises:
+            errors.SourceError: the pods that are known may not be those there are.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LIST_SECONDS):
+                await self._pods.tried.wait()
+        if self._pods.trouble is not None:
+            raise errors.SourceUnreachableError(self._pods.trouble)
+        self._selections.renew(namespaces)
+        return Evidence(
+            pods=dict(self._statements(namespaces)),
+            selected=self._selections.sure(namespaces),
+            covered=frozenset(namespaces),
+            scrapes={API_SERVER: min(at, now - self._pods.silence_seconds)},
+            settled={API_SERVER: 0.0},
+            basis=Basis.KUBERNETES,
+        )
+
+    async def target(self, scaled_object: ScaledObject, patience_seconds: float) -> PodSelector:
+        """Return what a ScaledObject scales; while the API server is away, as it was before.
+
+        Raises:
+            errors.SourceError: that is not known, or its pods could not be told.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_seconds):
+                await self._learn(scaled_object)
+        found = self._known(scaled_object)
+        if isinstance(found, str):
+            message = f"it is not known which pods {scaled_object} scales: {found}"
+            raise errors.SourceRefusedError(f"{message}; workload or podPattern would say it")
+        return found
+
+    async def _learn(self, scaled_object: ScaledObject) -> None:
+        """Wait for a ScaledObject that KEDA knows already, unless there is nothing to wait for."""
+        await self._targets.tried.wait()
+        while (found := self._targets.listing.get(scaled_object)) is None:
+            if self._targets.trouble is not None:
+                return
+            await self._targets.listing.changed.wait()
+        if isinstance(found, Scale):
+            await self._selections.learn(found)
+
+    def _known(self, scaled_object: ScaledObject) -> PodSelector | str:
+        found = self._targets.listing.get(scaled_object)
+        if found is None:
+            return self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
+        return self._selections.pods(found) if isinstance(found, Scale) else found
+
+    def _statements(self, namespaces: Collection[str]) -> Iterator[tuple[PodKey, Statement]]:
+        """Yield a statement of each pod there is, and of each that lately went."""
+        for namespace in namespaces:
+            for name, pod in self._pods.listing.of(namespace).items():
+                yield (namespace, name), self._owned(namespace, pod)
+        for key, pod in self._pods.listing.gone():
+            if key[0] in namespaces:
+                yield key, replace(self._owned(key[0], pod), ended=True)
+
+    def _owned(self, namespace: str, pod: Pod) -> Statement:
+        """Add the owner's owner, and the scale targets that select the pod."""
+        above = [self._above(namespace, owner) for owner in pod.said.owners]
+        known = {owner for owner in above if owner is not None}
+        more = known | self._selections.selecting(namespace, pod.labels)
+        return replace(pod.said, owners=pod.said.owners | more) if more else pod.said
+
+    def _above(self, namespace: str, owner: Owner) -> Owner | None:
+        known = self._owners.get(owner.kind)
+        return None if known is None else known.listing.last((namespace, owner.name))

@@ -1,0 +1,166 @@
+"""What Kubernetes objects say, with the few fields that are needed. Pure.
+
+Times are the API server's; they and the clocks of the samples have to agree within seconds.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
+from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, PodKey, Statement
+from keda_gpu_scaler.spec import kinds, workload
+from keda_gpu_scaler.spec.workload import NOBODY, Owner, Selected
+
+Json = Mapping[str, Any]
+
+
+class Pod(NamedTuple):
+    """What is kept of a pod."""
+
+    said: Statement
+    labels: Mapping[str, str]
+
+
+class Scale(NamedTuple):
+    """The scale subresource of one object, as URLs name it."""
+
+    namespace: str
+    group: str
+    version: str
+    plural: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return what it is of: models.example.com/bert in ml."""
+        return f"{self.resource}/{self.name} in {self.namespace}"
+
+    @property
+    def resource(self) -> str:
+        """What kubectl calls the kind of object: models.example.com."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        start = f"/apis/{self.group}" if self.group else "/api"
+        place = f"{self.version}/namespaces/{self.namespace}"
+        return f"{start}/{place}/{self.plural}/{self.name}/scale"
+
+    @property
+    def pods(self) -> Selected:
+        """The pods that the object selects."""
+        return Selected(self.namespace, self.resource, self.name)
+
+
+FIRST_STATUS_SECONDS = 10.0
+"""A kubelet's first status says that a pod started and is not Ready in one go; a change to not
+Ready that comes later than this was one from Ready."""
+_ENDED = frozenset({"Succeeded", "Failed"})
+_CONTAINERS = ("containers", "initContainers")
+_AMOUNTS = ("requests", "limits")
+
+
+def key(item: Json) -> PodKey:
+    """Return the namespace and the name of an object."""
+    metadata = item["metadata"]
+    return str(metadata["namespace"]), str(metadata["name"])
+
+
+def controller(item: Json) -> Owner | None:
+    """Return the owner that controls an object; None where there is none."""
+    for owner in item["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return Owner(str(owner["kind"]), str(owner["name"]))
+    return None
+
+
+def above(item: Json) -> Owner:
+    """Return the owner of an object that owns pods itself; `NOBODY` where there is none."""
+    return controller(item) or NOBODY
+
+
+def pod(item: Json) -> Pod:
+    """Return what is kept of the object of a pod."""
+    return Pod(statement(item), item["metadata"].get("labels") or {})
+
+
+def statement(pod: Json) -> Statement:
+    """Return what the object of a pod says of it."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    owner, condition = controller(pod), _ready(status)
+    ready, since = condition.get("status") == "True", _time(condition.get("lastTransitionTime"))
+    return Statement(
+        owners=frozenset() if owner is None else frozenset({owner}),
+        created_at=_time(metadata.get("creationTimestamp")),
+        ready=ready,
+        ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
+        once_ready=not ready and _was_ready(since, _time(status.get("startTime"))),
+        ended=status.get("phase") in _ENDED or bool(metadata.get("deletionTimestamp")),
+        asks_gpu=_asks_gpu(pod.get("spec") or {}),
+    )
+
+
+def target(scaled_object: Json) -> workload.Workload | Scale | str:
+    """Return what a ScaledObject scales, or what is wrong with that; the defaults are KEDA's.
+
+    Of a kind without a rule for its pods it is the scale subresource. Which resource a kind stands
+    for is taken from what KEDA has found out, and only if that was about the same kind.
+    """
+    namespace, _ = key(scaled_object)
+    reference = scaled_object["spec"]["scaleTargetRef"]
+    group, _, _ = str(reference.get("apiVersion") or "apps/v1").rpartition("/")
+    word, name = str(reference.get("kind") or "Deployment"), str(reference["name"])
+    if not workload.is_name(name):
+        return "no object can be called what its scaleTargetRef names"
+    kind = kinds.of_target(group, word)
+    if kind is not None:
+        return workload.Workload(kind, namespace, name)
+    found = (scaled_object.get("status") or {}).get("scaleTargetGVKR") or {}
+    if (found.get("group") or "", found.get("kind")) != (group, word):
+        shown = f"{word}.{group}" if group else word
+        return f"its scaleTargetRef is a {shown}, and its status does not say yet what KEDA found"
+    return _scale(namespace, found, name)
+
+
+def _scale(namespace: str, found: Json, name: str) -> Scale | str:
+    """Return the subresource; somebody else wrote the words, and they become part of a URL."""
+    version, plural = str(found.get("version")), str(found.get("resource"))
+    group = str(found.get("group") or "")
+    if not all(map(workload.is_name, (version, plural, group or "core"))):
+        return "its status.scaleTargetGVKR names no resource"
+    return Scale(namespace, group, version, plural, name)
+
+
+def _ready(status: Json) -> Json:
+    """Return the condition Ready; a pod that no node has yet has none, and is not."""
+    conditions: list[Json] = status.get("conditions") or []
+    return next((one for one in conditions if one.get("type") == "Ready"), {})
+
+
+def _was_ready(unready_since: float | None, started_at: float | None) -> bool:
+    if unready_since is None or started_at is None:
+        return False
+    return unready_since - started_at > FIRST_STATUS_SECONDS
+
+
+def _asks_gpu(spec: Json) -> bool:
+    """Tell whether a pod asks for a GPU, or for any device by a ResourceClaim.
+
+    What device a claim is for is said elsewhere; one who measures the GPUs of pods that claim
+    devices takes them for GPUs.
+    """
+    return bool(spec.get("resourceClaims")) or any(
+        name.startswith(GPU_RESOURCES) and str(amount) != "0" for name, amount in _resources(spec)
+    )
+
+
+def _resources(spec: Json) -> Iterator[tuple[str, object]]:
+    for kind in _CONTAINERS:
+        for container in spec.get(kind) or ():
+            for amounts in _AMOUNTS:
+                yield from ((container.get("resources") or {}).get(amounts) or {}).items()
+
+
+def _time(text: str | None) -> float | None:
+    return None if text is None else datetime.fromisoformat(text).timestamp()

@@ -1,0 +1,157 @@
+"""The label selectors of the scale targets that somebody asks about: read, and read again.
+
+A selector is read from the scale subresource, as the HPA reads it, and as often. It can change, so
+one that could not be read for a while is not believed; what it selected is then nobody's word.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.sources.kubernetes import labels
+from keda_gpu_scaler.sources.kubernetes.api import Api
+from keda_gpu_scaler.sources.kubernetes.objects import Scale
+from keda_gpu_scaler.spec.workload import Owner, Selected
+from keda_gpu_scaler.telemetry import facts
+
+READ_SECONDS = 15.0
+"""The HPA controller reads the selector of every target as often."""
+BELIEVED_SECONDS = 60.0
+"""A selector that could not be read for longer may be another one by now."""
+FORGET_SECONDS = 600.0
+"""A selector that nobody asked for so long is let go of."""
+LIMIT = 500
+"""Some 33 requests a second to the API server."""
+READ_AT_ONCE = 10
+"""Watches need some of the connections too."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of one scale target."""
+
+    asked_at: float
+    selector: labels.Selector | None = None
+    """The last good one."""
+    read_at: float = float("-inf")
+    tried_at: float = float("-inf")
+    trouble: str | None = "its selector was not read yet"
+    """What was the matter when it was read last; None: nothing."""
+    reading: asyncio.Task[None] | None = None
+
+
+class Selections:
+    """What the scale targets of one cluster select."""
+
+    def __init__(self, api: Api, observe: facts.Observer, clock: Callable[[], float]) -> None:
+        """Know none.
+
+        Args:
+            api: the API server.
+            observe: is told when the selectors of one kind of target cannot all be read, and when
+                they can.
+            clock: seconds that never go back.
+        """
+        self._api, self._observe, self._clock = api, observe, clock
+        self._known: dict[Scale, _Known] = {}
+        self._works: dict[str, bool] = {}
+        self._turns = asyncio.Semaphore(READ_AT_ONCE)
+
+    async def learn(self, scale: Scale) -> None:
+        """Ask for a selector; wait until it was read, unless one is known that is believed."""
+        now = self._clock()
+        if scale not in self._known:
+            self._forget(now)
+        if scale in self._known or len(self._known) < LIMIT:
+            known = self._known.setdefault(scale, _Known(now))
+            known.asked_at = now
+            self._read_again(scale, known)
+            if known.reading is not None and not self._is_believed(known):
+                await asyncio.wait({known.reading})
+
+    def pods(self, scale: Scale) -> Selected | str:
+        """Return the pods that a target selects; or why nobody knows, and never did."""
+        known = self._known.get(scale)
+        if known is None:
+            return f"{LIMIT} other selectors are read already"
+        if known.selector is None and known.trouble is not None:
+            return known.trouble
+        return scale.pods
+
+    def renew(self, namespaces: Collection[str]) -> None:
+        """Begin to read again what was read too long ago, and was asked for lately."""
+        self._forget(self._clock())
+        for scale, known in self._known.items():
+            if scale.namespace in namespaces:
+                self._read_again(scale, known)
+
+    def selecting(self, namespace: str, pod: labels.Labels) -> frozenset[Owner]:
+        """Return the scale targets that select a pod with these labels, by the last good word."""
+        return frozenset(
+            scale.pods.selected_by
+            for scale, selector in self._selectors()
+            if scale.namespace == namespace and selector.selects(pod)
+        )
+
+    def sure(self, namespaces: Collection[str]) -> frozenset[tuple[str, Owner]]:
+        """Return the scale targets, by namespace, whose selectors are believed."""
+        return frozenset(
+            (scale.namespace, scale.pods.selected_by)
+            for scale, known in self._known.items()
+            if scale.namespace in namespaces and self._is_believed(known)
+        )
+
+    async def close(self) -> None:
+        """End what is being read."""
+        reading = [known.reading for known in self._known.values() if known.reading is not None]
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+
+    def _selectors(self) -> Iterator[tuple[Scale, labels.Selector]]:
+        for scale, known in self._known.items():
+            if known.selector is not None:
+                yield scale, known.selector
+
+    def _is_believed(self, known: _Known) -> bool:
+        return self._clock() - known.read_at <= BELIEVED_SECONDS
+
+    def _forget(self, now: float) -> None:
+        for scale, known in list(self._known.items()):
+            if known.reading is None and now - known.asked_at > FORGET_SECONDS:
+                del self._known[scale]
+                self._state(scale.resource)
+
+    def _read_again(self, scale: Scale, known: _Known) -> None:
+        now = self._clock()
+        if known.reading is None and now - known.tried_at >= READ_SECONDS:
+            known.tried_at = now
+            known.reading = asyncio.create_task(self._read(scale, known), name=f"read {scale}")
+
+    async def _read(self, scale: Scale, known: _Known) -> None:
+        try:
+            async with self._turns:
+                text = await self._api.selector(scale)
+            known.selector = labels.parse(text)
+            known.read_at, known.trouble = known.tried_at, None
+        except errors.SourceError as error:
+            known.trouble = str(error)
+        except ValueError as error:
+            known.read_at, known.trouble = float("-inf"), f"the selector of {scale}: {error}"
+        finally:
+            known.reading = None
+        self._state(scale.resource)
+
+    def _state(self, resource: str) -> None:
+        """State of one kind of target whether all selectors can be read, if that has changed."""
+        troubles = defaultdict[str, list[str]](list)
+        for scale, known in self._known.items():
+            if known.trouble is not None and known.tried_at > float("-inf"):
+                troubles[scale.resource].append(known.trouble)
+        works = not troubles[resource]
+        if self._works.get(resource) is not works:
+            self._works[resource] = works
+            reason = "all that are asked for can be read" if works else troubles[resource][0]
+            self._observe(facts.WatchChanged(f"{resource}/scale", works=works, reason=reason))

@@ -1,0 +1,1 @@
+"""A Prometheus, or what speaks its API, as a source."""

@@ -1,0 +1,83 @@
+"""The query endpoint of a Prometheus: each request as the server, or a proxy before it, wants it.
+
+This is the one place where a query gets the source's matchers and names its namespace, so that none
+goes out without them.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.query.promql import matchers
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.sources.prometheus import api
+from keda_gpu_scaler.sources.query_client import Questions
+from keda_gpu_scaler.transport.client import Answer, Client
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where queries go: about every namespace, or about a single one."""
+
+    settings: PrometheusSettings
+    client: Client
+    namespace: str | None = None
+    """The only one that is asked about, and named in each request; None: any, and none is named."""
+
+    def within(self, namespace: str) -> "Endpoint":
+        """Return the same endpoint, over the same connections, for one namespace alone."""
+        return replace(self, namespace=namespace)
+
+    async def ask(self, text: str, at: float | None) -> Answer:
+        """Send an instant query.
+
+        Args:
+            text: PromQL.
+            at: the instant; None: the server's now.
+
+        Raises:
+            errors.SourceError: there is no whole answer.
+        """
+        try:
+            confined = await asyncio.to_thread(matchers.confined, text, self.settings.matchers)
+        except ValueError as error:
+            message = f"the source's matchers do not fit this query: expected {error}"
+            raise errors.SourceRefusedError(message) from error
+        # Durations with a fraction, such as 2.5s, are not Prometheus'; numbers of seconds are.
+        form = {
+            "query": confined,
+            "timeout": f"{self.settings.timeout_seconds:.3f}",
+            **api.WHOLE_ANSWERS,
+        }
+        if at is not None:
+            form["time"] = f"{at:.3f}"
+        return await self.client.post(self._url, form, self._headers)
+
+    @property
+    def _url(self) -> str:
+        url = f"{self.settings.url.rstrip('/')}/api/v1/query"
+        # In the URL, although there is a form: not every proxy looks into that.
+        named = self._named(self.settings.namespace_parameter)
+        return f"{url}?{urlencode(named)}" if named else url
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return self._named(self.settings.namespace_header)
+
+    def _named(self, name: str | None) -> dict[str, str]:
+        """Return the namespace under this name, if it is to be named so."""
+        return {} if name is None or self.namespace is None else {name: self.namespace}
+
+
+class RowQuestions(Questions):
+    """Asks for rows."""
+
+    async def vector(self, kind: str, text: str, at: float, /) -> list[Row]:
+        """Ask for an instant vector."""
+        return await self.asked(kind, text, at, api.vector)
+
+    async def matrix(self, kind: str, text: str, at: float, /) -> list[Row]:
+        """Ask for ranges of points."""
+        return await self.asked(kind, text, at, api.matrix)

@@ -1,0 +1,195 @@
+"""kube-state-metrics in a Prometheus: found by its metrics, then asked at each step.
+
+What the rows mean that answer `kube_state.question`. Pure.
+"""
+
+import asyncio
+import functools
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from keda_gpu_scaler.query.kube_state_metrics import (
+    COUNTS,
+    IS_CONTROLLER,
+    JOBS,
+    LINKS,
+    PAST_SECONDS,
+    PODS,
+    SETTLED_SECONDS,
+    STAT,
+    kube_state_text,
+)
+from keda_gpu_scaler.query.promql_texts import TextFor, snapshot_parts
+from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, Statement
+from keda_gpu_scaler.snapshot.observation import Row, Target
+from keda_gpu_scaler.spec.workload import NOBODY, Owner
+
+
+def read_evidence(rows: Iterable[Row]) -> Evidence:
+    """Return what the rows of `question` say."""
+    by_stat: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_stat[row.labels.get(STAT, "")].append(row)
+    owners = {_named(row, LINKS): _owner(row.labels) for row in by_stat["owner"]}
+    said = {
+        stat: {_key(row): row.points[0][1] for row in by_stat[stat]}
+        for stat in ("created", "ready", "since", "lately", "once", "deleting", "gpu")
+    }
+    phases = {_key(row): row.labels.get("phase", "") for row in by_stat["phase"]}
+    return Evidence(
+        pods={
+            key: _statement(key, _owners(key, owner, owners), said, phases.get(key, "Running"))
+            for key, owner in _controllers(by_stat["pod"]).items()
+        },
+        without_pods=frozenset(_named(row, COUNTS) for row in by_stat["empty"]),
+        covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
+        scrapes={_target(row): row.points[0][1] for row in by_stat["scraped"]},
+        settled={_target(row): SETTLED_SECONDS / row.points[0][1] for row in by_stat["settled"]},
+        down=frozenset(map(_target, by_stat["down"])),
+    )
+
+
+def _statement(
+    key: PodKey,
+    owners: frozenset[Owner],
+    said: Mapping[str, Mapping[PodKey, float]],
+    phase: str,
+) -> Statement:
+    ready, since = _ready(said["ready"].get(key), phase), said["since"].get(key)
+    return Statement(
+        owners=owners,
+        created_at=said["created"].get(key),
+        ready=ready,
+        ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
+        lately=key in said["lately"],
+        once_ready=key in said["once"],
+        ended=phase in {"Succeeded", "Failed"} or key in said["deleting"],
+        asks_gpu=key in said["gpu"],
+    )
+
+
+def _ready(said: float | None, phase: str) -> bool | None:
+    """A pod that no node has yet is not Ready, and has no row that says so."""
+    if said is None:
+        return False if phase == "Pending" else None
+    return said == 1
+
+
+def _controllers(rows: Iterable[Row]) -> dict[PodKey, Owner]:
+    """Return each pod with the owner that controls it; other owners have rows as well."""
+    found: dict[PodKey, Owner] = {}
+    for row in rows:
+        controls = row.labels.get(IS_CONTROLLER) == "true"
+        if controls or _key(row) not in found:
+            found[_key(row)] = _owner(row.labels) if controls else NOBODY
+    return found
+
+
+def _owners(
+    key: PodKey, owner: Owner, links: Mapping[tuple[str, Owner], Owner]
+) -> frozenset[Owner]:
+    if not owner.name:
+        return frozenset()
+    above = links.get((key[0], owner))
+    return frozenset({owner} if above is None else {owner, above})
+
+
+def _owner(labels: Mapping[str, str]) -> Owner:
+    return Owner(labels.get("owner_kind", ""), labels.get("owner_name", ""))
+
+
+def _named(row: Row, kinds_by_label: Mapping[str, tuple[str, str]]) -> tuple[str, Owner]:
+    """Return the namespace and the object that a row about an owner is of."""
+    label = next((label for label in kinds_by_label if row.labels.get(label)), "")
+    kind, _ = kinds_by_label.get(label, ("", ""))
+    return row.labels.get("namespace", ""), Owner(kind, row.labels.get(label, ""))
+
+
+def _key(row: Row) -> PodKey:
+    return row.labels.get("namespace", ""), row.labels.get("pod", "")
+
+
+def _target(row: Row) -> Target:
+    return Target(row.labels.get("job", ""), row.labels.get("instance", ""))
+
+
+FOUND_SECONDS = 300.0
+"""Another job that shows kube-state-metrics is rare."""
+
+
+class Ask(Protocol):
+    """Sends an instant query and returns its rows."""
+
+    def __call__(self, kind: str, text: str, at: float, /) -> Awaitable[list[Row]]:
+        """Ask."""
+
+
+class Texts(Protocol):
+    """Makes the texts of a query about some namespaces: one, or several where it is too long."""
+
+    def __call__(self, text_for: TextFor, names: Collection[str], /) -> Iterable[str]:
+        """Make them."""
+
+
+class StateMetrics:
+    """The kube-state-metrics that one server scrapes, if it does."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        clock: Callable[[], float],
+        texts: Texts = snapshot_parts,
+        *,
+        shows_targets: bool = True,
+    ) -> None:
+        """Look for nothing yet.
+
+        Args:
+            ask: how to reach the server.
+            clock: seconds that never go back.
+            texts: how long a query may be.
+            shows_targets: whether the server shows how every target is; if not, nobody can tell
+                that a list of pods is whole.
+        """
+        self._ask, self._clock, self._texts = ask, clock, texts
+        self._shows_targets = shows_targets
+        self._jobs: frozenset[str] = frozenset()
+        self._lists_pods = False
+        self._looked_at = float("-inf")
+        self._covered: frozenset[str] = frozenset()
+        self._covered_at = float("-inf")
+
+    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+        """Return what it says of these namespaces; None: it was never there."""
+        await self._look(at)
+        if not self._jobs:
+            return None
+        texts = self._texts(functools.partial(self._question, at), namespaces)
+        rows = [row for text in texts for row in await self._ask("evidence", text, at)]
+        said = await asyncio.to_thread(read_evidence, rows)
+        self._covered, self._covered_at = said.covered, at
+        # One that collects no pods lists none, however long it has been up.
+        return said if self._lists_pods and self._shows_targets else replace(said, settled={})
+
+    def _question(self, at: float, namespaces: Collection[str]) -> str:
+        return kube_state_text(namespaces, self._jobs, self._strangers(namespaces, at))
+
+    def _strangers(self, namespaces: Collection[str], at: float) -> frozenset[str]:
+        """Return those whose past nobody has watched, so that it has to be asked about."""
+        is_watched = at - self._covered_at <= PAST_SECONDS
+        return frozenset(namespaces) - (self._covered if is_watched else frozenset())
+
+    async def _look(self, at: float) -> None:
+        """Learn its scrape jobs; one that is known and down now is still one that should speak.
+
+        Until there is one, each time: a server that has just started can show the exporters before
+        it, and until it speaks a pod on a node whose exporter is down is a pod nobody knows of.
+        """
+        if self._jobs and self._clock() - self._looked_at < FOUND_SECONDS:
+            return
+        rows = await self._ask("jobs", JOBS, at)
+        self._jobs |= {row.labels.get("job", "") for row in rows}
+        self._lists_pods |= any(row.labels.get("__name__") == PODS for row in rows)
+        self._looked_at = self._clock()

@@ -1,0 +1,158 @@
+"""A user's own PromQL, asked of a Prometheus: its elements, their ages, and their targets' health.
+
+Whose absence means nothing is never looked for: of a query that leaves elements out by itself, only
+the cluster can say that a pod has ended.
+
+A user's own query: the texts it is asked with, and its elements as GPUs of pods.
+
+Pure. An element names its pod by the labels of any convention that exporters are read by; what
+else it carries tells the GPUs of one pod apart. What names no pod counts for nobody.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.own_query import element_ages_text, element_targets_text, elements_text
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
+from keda_gpu_scaler.snapshot.reported_pods import PodKey
+from keda_gpu_scaler.sources import evaluation_times
+from keda_gpu_scaler.sources.series import fill_gaps
+from keda_gpu_scaler.spec.spec import OwnQuery
+
+"""Keeps apart what the selectors of a query say of one pod."""
+_BLANK = frozenset(
+    float(first + number)
+    for first in (0x7FFFFFF0, 0x7FFFFFFFFFFFFFF0, 2**47)
+    for number in range(4)
+)
+"""What DCGM's libraries say instead of a number they do not have; old exporters pass it on."""
+_LARGEST = 2.0**53
+_POD_LABELS = frozenset({*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS})
+
+
+def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, float]:
+    """Return the ages of pods: each is as old as the oldest thing that its numbers are made of.
+
+    Args:
+        rows: what `ages` found.
+        pods: those that the query shows.
+    """
+    found: dict[PodKey | None, float] = {}
+    for row in rows:
+        pod, age = profiles.pod_of(row.labels), row.points[-1][1]
+        found[pod] = max(age, found.get(pod, age))
+    everybody = found.pop(None, 0.0)
+    shown = dict.fromkeys(pods, everybody) if everybody else {}
+    return shown | {pod: max(age, everybody) for pod, age in found.items() if pod is not None}
+
+
+def element_series(
+    rows: Iterable[Row], namespaces: Collection[str]
+) -> tuple[tuple[Series, ...], int, int]:
+    """Return the elements as series of GPUs, and what does not count.
+
+    Args:
+        rows: the elements with their points.
+        namespaces: those that are asked about.
+
+    Returns:
+        The series; how many numbers were refused; how many elements name no pod of `namespaces`.
+    """
+    found: list[Series] = []
+    refused = strangers = 0
+    for row in rows:
+        pod = profiles.pod_of(row.labels)
+        if pod is None or pod[0] not in namespaces:
+            strangers += 1
+            continue
+        found.append(_series(pod, row))
+        refused += len(found[-1].present) - len(found[-1].times)
+    return tuple(found), refused, strangers
+
+
+def _series(pod: PodKey, row: Row) -> Series:
+    believed = [(time, value) for time, value in row.points if _is_believable(value)]
+    return Series(
+        *pod,
+        _gpu(row.labels),
+        Target(row.labels.get("job", ""), row.labels.get("instance", "")),
+        present=tuple(time for time, _ in row.points),
+        times=tuple(time for time, _ in believed),
+        values=tuple(value for _, value in believed),
+        averaged=False,
+    )
+
+
+def _gpu(labels: Mapping[str, str]) -> str:
+    """Identify an element of a pod: by its board where it names one, and by all it carries."""
+    board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
+    rest = (f"{name}={text}" for name, text in sorted(labels.items()) if name not in _POD_LABELS)
+    return f"{board}/{','.join(rest)}"
+
+
+def _is_believable(value: float) -> bool:
+    """NaN fails every comparison, and infinities one of these two."""
+    return 0 <= value < _LARGEST and value not in _BLANK
+
+
+JOBS = 20
+"""The health of so many scrape jobs is asked for; elements of more have no evidence of theirs."""
+
+Ask = Callable[[str, str, float], Awaitable[list[Row]]]
+"""Kind of question, text and instant → rows."""
+
+
+class OwnQueries:
+    """Asks one server."""
+
+    def __init__(self, matrix: Ask, vector: Ask, collection_seconds: float) -> None:
+        """Ask nothing yet.
+
+        Args:
+            matrix: asks for a range of points.
+            vector: asks for one instant.
+            collection_seconds: how old an exporter's number can be when it is scraped.
+        """
+        self._matrix, self._vector = matrix, vector
+        self._collection_seconds = collection_seconds
+
+    async def fetch(self, own: OwnQuery, need: Need, at: float, step_seconds: float) -> Observation:
+        """Return the elements up to `at`, with the ages of what they are made of."""
+        observation = await self.observed("own", own, need, at, step_seconds)
+        rows = await self._vector("own-age", element_ages_text(own, step_seconds), at)
+        pods = {(one.namespace, one.pod) for one in observation.series}
+        return replace(observation, sample_ages=oldest_age(rows, pods))
+
+    async def observed(
+        self, kind: str, own: OwnQuery, need: Need, at: float, step_seconds: float
+    ) -> Observation:
+        """Return the elements up to `at`."""
+        text = elements_text(own, need.span_seconds, step_seconds)
+        times = evaluation_times.within(at, need.span_seconds, step_seconds)
+        rows = evaluation_times.since(times[0], await self._matrix(kind, text, at))
+        good = await self._good_scrapes(own, rows, need.span_seconds, at, step_seconds)
+        found, refused, strangers = await asyncio.to_thread(element_series, rows, need.namespaces)
+        return Observation(
+            instants=times,
+            series=fill_gaps(found, good),
+            good_scrapes=good,
+            refused_samples=refused,
+            strangers=strangers,
+            is_selective=not own.faithful,
+            collection_seconds=self._collection_seconds + own.reach_seconds,
+        )
+
+    async def _good_scrapes(
+        self, own: OwnQuery, rows: list[Row], span_seconds: float, at: float, step_seconds: float
+    ) -> dict[Target, dict[float, float]]:
+        jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
+        if not own.faithful or not 0 < len(jobs) <= JOBS:
+            return {}
+        text = element_targets_text(jobs, span_seconds, step_seconds)
+        return {
+            Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
+            for row in await self._matrix("own-targets", text, at)
+        }

@@ -1,0 +1,207 @@
+"""A Prometheus, or whatever speaks its HTTP API, as a source.
+
+Per step one snapshot query, one for the age of stale samples and one to kube-state-metrics, however
+many triggers there are; beside them a few that are rare: the clock, which exporters there are, the
+last hour of namespaces that are new, and the GPUs of pods that just vanished.
+"""
+
+import asyncio
+import functools
+import itertools
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS
+from keda_gpu_scaler.query.promql_texts import (
+    ALIVE_LABEL,
+    STATE_LABEL,
+    TextFor,
+    ages_text,
+    exporters_text,
+    reported_gpus_text,
+    snapshot_parts,
+    snapshot_text,
+)
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.snapshot.evidence import Evidence
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
+from keda_gpu_scaler.sources import connection, evaluation_times
+from keda_gpu_scaler.sources.evaluation_times import ServerClock
+from keda_gpu_scaler.sources.prometheus import api
+from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint, RowQuestions
+from keda_gpu_scaler.sources.prometheus.exporter_discovery import Detection
+from keda_gpu_scaler.sources.prometheus.kube_state_metrics import StateMetrics
+from keda_gpu_scaler.sources.prometheus.own_queries import OwnQueries
+from keda_gpu_scaler.sources.series import read_observation, sample_ages
+from keda_gpu_scaler.telemetry import facts
+
+GPUS_PER_QUERY = 500
+
+
+class PrometheusSource:
+    """Answers from the samples that a Prometheus has stored."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: PrometheusSettings,
+        observe: facts.Observer = facts.ignore,
+        clock: Callable[[], float] = time.monotonic,
+        endpoint: Endpoint | None = None,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            name: how triggers call this source.
+            settings: where it is and how to be let in.
+            observe: is told of every query.
+            clock: seconds that never go back.
+            endpoint: where to ask; made from the settings where left out.
+        """
+        self.is_per_namespace = settings.is_per_namespace
+        self.step_seconds = round(settings.step_seconds, 3)
+        self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
+        self._endpoint = endpoint or Endpoint(settings, connection.create_client(settings))
+        self._jobs: set[str] = set()
+        self._questions = RowQuestions(name, self._endpoint, observe, clock)
+        self._state_metrics = StateMetrics(
+            self._questions.vector, clock, self._texts, shows_targets=self._shows_targets
+        )
+        self._own = OwnQueries(
+            self._questions.matrix, self._questions.vector, settings.collection_seconds
+        )
+        self._server_clock = ServerClock(clock)
+        self._takes_long_queries = False
+        self._detection = Detection(name, observe, clock)
+
+    def within(self, namespace: str) -> "PrometheusSource":
+        """Return the source to ask about this namespace; it has this one's connections."""
+        if not self.is_per_namespace:
+            return self
+        endpoint = self._endpoint.within(namespace)
+        return PrometheusSource(self._name, self._settings, self._observe, self._clock, endpoint)
+
+    @property
+    def _shows_targets(self) -> bool:
+        """Whether the answers show how all exporters are, and not only those of one namespace."""
+        return self._endpoint.namespace is None
+
+    async def start(self) -> None:
+        """Nothing runs on its own here."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._endpoint.client.close()
+
+    async def synchronize(self) -> None:
+        """Ask the server what time it is, unless it was asked lately.
+
+        Asked about no time, VictoriaMetrics answers for 30 s ago (its `-search.latencyOffset`), and
+        for any younger time it would repeat what it knew then: so its clock is what it says here,
+        and no instant is younger.
+        """
+        if self._server_clock.is_synchronized:
+            return
+        there = await self._questions.asked("clock", "time()", None, api.clock)
+        self._server_clock.set(there.seconds)
+        self._takes_long_queries = there.takes_long_queries
+
+    def now(self) -> float:
+        """The time on the server's clock."""
+        return self._server_clock.now()
+
+    def instant(self) -> float:
+        """The newest multiple of the step that is two seconds past."""
+        return evaluation_times.floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
+
+    async def fetch(self, need: Need, at: float) -> Observation:
+        """Return the samples up to `at`, and how old the stale ones among them are.
+
+        They reach back into what `history` covers, so that the two can be read as one story. Asked
+        about one namespace, a server does not show how its exporters are: absence is then unknown.
+        """
+        reach = max(need.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
+        wide = replace(need, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds))
+        if need.query is not None:
+            return await self._own.fetch(need.query, wide, at, self.step_seconds)
+        observation = await self._observed("snapshot", wide, at, self.step_seconds)
+        text_for = _confined(ages_text, self._detection.widened(need))
+        texts = self._texts(text_for, need.namespaces)
+        rows = [row for text in texts for row in await self._questions.vector("age", text, at)]
+        alive = any(ALIVE_LABEL in row.labels for row in rows)
+        return replace(
+            observation, sample_ages=sample_ages(rows), absence_known=alive and self._shows_targets
+        )
+
+    async def history(self, need: Need, at: float) -> Observation:
+        """Return who reported in the hour before `at`, at a coarse step."""
+        hour = replace(need, span_seconds=evaluation_times.HISTORY_SECONDS)
+        before = evaluation_times.floored(
+            at - self.step_seconds, evaluation_times.HISTORY_STEP_SECONDS
+        )
+        if need.query is not None:
+            own, step = need.query, evaluation_times.HISTORY_STEP_SECONDS
+            return await self._own.observed("own-history", own, hour, before, step)
+        return await self._observed("history", hour, before, evaluation_times.HISTORY_STEP_SECONDS)
+
+    async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
+        """Return where these GPUs are now; a few hundred at a time."""
+        found: dict[str, set[str]] = {"reported": set(), "busy": set()}
+        ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
+        while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
+            texts = self._texts(reported_gpus_text, batch)
+            rows = [row for text in texts for row in await self._questions.vector("gpus", text, at)]
+            for row in rows:
+                uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
+                found.setdefault(row.labels.get(STATE_LABEL, ""), set()).add(uuid)
+        return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
+
+    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+        """Return what kube-state-metrics says of these namespaces, if this server scrapes it."""
+        return await self._state_metrics.evidence(namespaces, at)
+
+    async def number(self, text: str) -> float | None:
+        """Return the one number that a PromQL expression gives at the server's own now.
+
+        VictoriaMetrics answers for 30 s ago then, as to everybody who names no time.
+        """
+        return await self._questions.asked("demand", text, None, api.number)
+
+    async def _observed(self, kind: str, need: Need, at: float, step: float) -> Observation:
+        """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
+        wide = self._detection.widened(need)
+        rows = await self._rows(kind, wide, at, step)
+        await self._detection.refresh(need, functools.partial(self._exporters, at))
+        if self._detection.widened(need) != wide:
+            rows = await self._rows(kind, self._detection.widened(need), at, step)
+        jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
+        if not jobs <= self._jobs:
+            self._jobs |= jobs
+            rows = await self._rows(kind, self._detection.widened(need), at, step)
+        observation = await asyncio.to_thread(read_observation, rows, need, at, step)
+        return replace(observation, collection_seconds=self._settings.collection_seconds)
+
+    async def _exporters(self, at: float) -> list[Row]:
+        return await self._questions.vector("exporters", exporters_text(), at)
+
+    async def _rows(self, kind: str, need: Need, at: float, step: float) -> list[Row]:
+        text_for = _confined(
+            functools.partial(snapshot_text, jobs=self._jobs, step_seconds=step), need
+        )
+        return [
+            row
+            for text in self._texts(text_for, need.namespaces)
+            for row in await self._questions.matrix(kind, text, at)
+        ]
+
+    def _texts(self, text_for: TextFor, names: Collection[str], /) -> Iterable[str]:
+        """Return one text, or several where the server takes no long ones."""
+        long = self._takes_long_queries
+        return (text_for(names),) if long else snapshot_parts(text_for, names)
+
+
+def _confined(text_for: Callable[[Need], str], need: Need) -> TextFor:
+    """Return what makes a query's text for some of the need's namespaces."""
+    return lambda names: text_for(replace(need, namespaces=frozenset(names)))

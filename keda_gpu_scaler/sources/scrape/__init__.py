@@ -1,0 +1,1 @@
+"""Exporters that are scraped directly as a source."""

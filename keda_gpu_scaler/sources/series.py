@@ -1,0 +1,278 @@
+"""Rows of a Prometheus → what they say of the pods. Pure.
+
+Pods that share a GPU and take turns on its one series: there all the time, seen now and then.
+
+Pure. Without its virtual mode dcgm-exporter has room for one pod per GPU: of several on a
+time-sliced one, whichever it happens to read last (dcgm-exporter issues 307, 340). Each scrape
+then seems to end a pod and to begin another one.
+
+Raw rows of an exporter → one series per GPU and pod, in the signal's unit.
+
+Pure. Both sources end here, so that a label scheme, a preferred metric or a refused number means
+the same whether Prometheus stored the row or this process scraped it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, Part, Way
+from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
+from keda_gpu_scaler.sources import evaluation_times
+from keda_gpu_scaler.spec.spec import Signal
+
+Points = Sequence[tuple[float, float]]
+"""In percent. A limit on memory can be overshot a little; beyond that it is not this GPU's."""
+
+
+class _Key(NamedTuple):
+    namespace: str
+    pod: str
+    gpu: str
+    target: Target
+
+
+class _Reading(NamedTuple):
+    """One row, recognised: whose it is and which metric of which measure it shows."""
+
+    key: _Key
+    way: Way
+    metric: Metric
+    points: Points
+
+
+def read_series(
+    rows: Iterable[Row], profile: str, signal: Signal
+) -> tuple[tuple[Series, ...], int]:
+    """Return the GPU series among `rows`, and how many samples were refused as unbelievable."""
+    candidates = _candidates(profiles.ways(profile, signal))
+    read = [_recognised(row, candidates) for row in rows if row.points]
+    grouped: dict[_Key, list[_Reading]] = defaultdict(list)
+    for reading in _of_one_exporter([one for one in read if one is not None]):
+        grouped[reading.key].append(reading)
+    found = tuple(_combined(key, readings) for key, readings in grouped.items())
+    return found, sum(_refused(readings) for readings in grouped.values())
+
+
+def _candidates(ways: Iterable[Way]) -> Mapping[str, list[tuple[Way, Metric]]]:
+    """Return, for each name of a metric, what it can be."""
+    named: dict[str, list[tuple[Way, Metric]]] = defaultdict(list)
+    for way in ways:
+        for metric in way.measure.metrics:
+            named[metric.name].append((way, metric))
+    return named
+
+
+def _recognised(row: Row, candidates: Mapping[str, list[tuple[Way, Metric]]]) -> _Reading | None:
+    for way, metric in candidates.get(row.labels.get("__name__", ""), ()):
+        if way.labels.fit(row.labels) and _is_meant(metric, way.labels, row.labels):
+            return _Reading(_key(way.labels, way.measure, row.labels), way, metric, row.points)
+    return None
+
+
+def _is_meant(metric: Metric, labels: Labels, row: Mapping[str, str]) -> bool:
+    whole = not metric.whole_gpus_only or row.get(labels.slice, "") in labels.whole
+    return whole and all(row.get(label, "") in texts for label, texts in metric.where)
+
+
+def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
+    """Return the readings of one exporter for each pod: two would count its GPUs twice.
+
+    It is the preferred one of those that show the pod last.
+    """
+    if len({one.way.rank for one in readings}) <= 1:
+        return readings
+    last: dict[tuple[str, str], tuple[float, int]] = {}
+    for one in readings:
+        pod, shown = one.key[:2], (one.points[-1][0], -one.way.rank)
+        last[pod] = max(shown, last.get(pod, shown))
+    return [one for one in readings if -one.way.rank == last[one.key[:2]][1]]
+
+
+def _key(labels: Labels, measure: Measure, row: Mapping[str, str]) -> _Key:
+    target = Target(row.get("job", ""), row.get("instance", ""))
+    return _Key(row[labels.namespace], row[labels.pod], _gpu(labels, measure, row, target), target)
+
+
+def _gpu(labels: Labels, measure: Measure, row: Mapping[str, str], target: Target) -> str:
+    """Identify a GPU by its UUID; where the exporter gives none, by its number on the target."""
+    known = next((row[label] for label in labels.gpu if row.get(label)), "")
+    board = known or f"{target.instance}#{row.get(labels.number, '')}"
+    part = row.get(labels.slice, "")
+    return board if measure.per_board or part in labels.whole else f"{board}/{part}"
+
+
+def _combined(key: _Key, readings: list[_Reading]) -> Series:
+    present = tuple(sorted({time for reading in readings for time, _ in reading.points}))
+    measure = readings[0].way.measure
+    read = _ratio if measure.is_ratio else _preferred
+    values, averaged = read(measure, readings)
+    times = tuple(sorted(values))
+    return Series(
+        *key,
+        present=present,
+        times=times,
+        values=tuple(values[time] for time in times),
+        averaged=averaged,
+    )
+
+
+def _preferred(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, float], bool]:
+    """At each instant the measure's first metric that is there; are only averages among them?"""
+    values: dict[float, float] = {}
+    averaged = True
+    for metric in measure.metrics:
+        found = _largest(metric, readings)
+        added = {time: value for time, value in found.items() if time not in values}
+        values |= added
+        averaged = averaged and (metric.averaged or not added)
+    return values, averaged
+
+
+def _ratio(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, float], bool]:
+    """What is used of used + free, which leaves out what is reserved; else of the total."""
+    used, free, total = (
+        _part(part, measure, readings) for part in (Part.USED, Part.FREE, Part.TOTAL)
+    )
+    whole = total | {time: used[time] + value for time, value in free.items() if time in used}
+    shares = {time: 100 * used[time] / whole[time] for time in used if whole.get(time, 0) > 0}
+    return {time: share for time, share in shares.items() if share <= SHARE_LIMIT}, False
+
+
+def _part(part: Part, measure: Measure, readings: list[_Reading]) -> dict[float, float]:
+    found: dict[float, float] = {}
+    for metric in measure.metrics:
+        if metric.part is part:
+            found = _largest(metric, readings) | found
+    return found
+
+
+def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
+    """Duplicates become one: the larger."""
+    values: dict[float, float] = {}
+    for reading in readings:
+        if reading.metric is metric:
+            for time, value in reading.points:
+                if _believable(value, metric):
+                    values[time] = max(value * metric.factor, values.get(time, 0.0))
+    return values
+
+
+def _refused(readings: list[_Reading]) -> int:
+    return sum(
+        not 0 <= value <= reading.metric.limit
+        for reading in readings
+        for _, value in reading.points
+    )
+
+
+def _believable(value: float, metric: Metric) -> bool:
+    """NaN fails every comparison, and infinities one of these two."""
+    return 0 <= value <= metric.limit and not (value == 0 and metric.zero_is_unknown)
+
+
+GAPS = 2
+"""A pod that was replaced by one of its own name leaves one gap; two are taken for turns."""
+
+TURNS_SECONDS = 300.0
+"""Turns are taken at every other scrape; what is older is a pod that was replaced now and then."""
+
+_Holders = Mapping[tuple[Target, str], Sequence[frozenset[float]]]
+
+
+def fill_gaps(
+    series: Iterable[Series], good_scrapes: Mapping[Target, Mapping[float, float]]
+) -> tuple[Series, ...]:
+    """Return the series with those that take turns there at every good scrape of late.
+
+    At the instants in between nothing is known of the pod's load: it is there, without a value.
+    It takes until its turns are forgotten to believe that such a pod has ended.
+    """
+    found = tuple(series)
+    good = {target: _of_late(scrapes) for target, scrapes in good_scrapes.items()}
+    gaps = [_gaps(one, good.get(one.target, ())) for one in found]
+    if not any(gaps):
+        return found
+    holders = _holders(found)
+    return tuple(
+        replace(one, present=_since_first(one, good[one.target]))
+        if _takes_turns(one, missed, holders)
+        else one
+        for one, missed in zip(found, gaps, strict=True)
+    )
+
+
+def _of_late(scrapes: Iterable[float]) -> list[float]:
+    instants = sorted(scrapes)
+    return [at for at in instants if at > instants[-1] - TURNS_SECONDS]
+
+
+def _gaps(one: Series, good: Sequence[float]) -> list[set[float]]:
+    """Return the runs of good scrapes between its first and its last that lacked the series."""
+    present, gaps, gap = frozenset(one.present), [], set[float]()
+    for instant in good:
+        if instant not in present:
+            gap.add(instant)
+            continue
+        if gap and min(gap) > one.present[0]:
+            gaps.append(gap)
+        gap = set()
+    return gaps
+
+
+def _takes_turns(one: Series, gaps: list[set[float]], holders: _Holders) -> bool:
+    """Tell whether it came back twice, or once from a gap that another pod had filled."""
+    present, missed = frozenset(one.present), set[float]().union(*gaps)
+    others = (other for other in holders[one.target, one.gpu] if not present & other)
+    return len(gaps) >= GAPS or any(missed & other for other in others)
+
+
+def _holders(series: Iterable[Series]) -> _Holders:
+    held: dict[tuple[Target, str], list[frozenset[float]]] = defaultdict(list)
+    for one in series:
+        held[one.target, one.gpu].append(frozenset(one.present))
+    return held
+
+
+def _since_first(one: Series, good: Sequence[float]) -> tuple[float, ...]:
+    return tuple(sorted({*one.present, *(at for at in good if at > one.present[0])}))
+
+
+def read_observation(rows: list[Row], need: Need, at: float, step: float) -> Observation:
+    """Return what the rows of a snapshot show.
+
+    Args:
+        rows: GPUs with their pods, and the good scrapes of their targets.
+        need: what was asked for.
+        at: the newest instant.
+        step: the seconds between two instants.
+    """
+    times = evaluation_times.within(at, need.span_seconds, step)
+    rows = evaluation_times.since(times[0], rows)
+    targets = [row for row in rows if profiles.pod_of(row.labels) is None]
+    series, refused = read_series(rows, need.profile, need.signal)
+    good_scrapes = {
+        Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
+        for row in targets
+    }
+    return Observation(
+        instants=times,
+        series=fill_gaps(series, good_scrapes),
+        good_scrapes=good_scrapes,
+        refused_samples=refused,
+    )
+
+
+def sample_ages(rows: list[Row]) -> dict[tuple[str, str], float]:
+    """Return how old the newest sample of each pod is: it is as fresh as its freshest series."""
+    found: dict[tuple[str, str], float] = {}
+    for row in rows:
+        pod = profiles.pod_of(row.labels)
+        if pod is not None:
+            age = row.points[0][1]
+            found[pod] = min(age, found.get(pod, age))
+    return found

@@ -1,0 +1,158 @@
+"""What a trigger asks for, parsed once and trusted from then on.
+
+Only values live here: `trigger/` makes them from the strings a user wrote, everything behind it
+reads them. Durations are seconds, thresholds are in the signal's own unit.
+
+A query of the user's own, as everything behind the trigger knows it. Values only.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from keda_gpu_scaler.spec.demand import DemandSpec
+from keda_gpu_scaler.spec.workload import PodSelector
+
+
+class Origin(NamedTuple):
+    """A selector in a query of the user's own, as PromQL."""
+
+    selector: str
+    reach_seconds: float
+    """How far back the query looks from it: the ranges around it, added up."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQuery:
+    """A user's own PromQL, as it is sent: one element for each GPU or pod."""
+
+    text: str
+    origins: tuple[Origin, ...]
+    """What its numbers are made of: as old as the oldest of them is the answer."""
+    faithful: bool
+    """Every series it reads shows as an element: a missing one says that its pod may be gone."""
+
+    @property
+    def name(self) -> str:
+        """A short name in place of the text, for metrics and logs."""
+        return f"query-{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
+
+    @property
+    def reach_seconds(self) -> float:
+        """How old what is behind a number can be already when it is new."""
+        return max(origin.reach_seconds for origin in self.origins)
+
+
+class ScaledObject(NamedTuple):
+    """The ScaledObject that KEDA asks for: whose trigger this is, for logs and metrics."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return the form `kubectl` users write: namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Signal(StrEnum):
+    """What is measured of a GPU."""
+
+    UTILIZATION = "utilization"
+    MEMORY = "memory"
+    MEMORY_USED = "memory-used"
+    POWER = "power"
+    TEMPERATURE = "temperature"
+    SM_ACTIVITY = "sm-activity"
+    TENSOR_ACTIVITY = "tensor-activity"
+    DRAM_ACTIVITY = "dram-activity"
+    ENCODER = "encoder"
+    DECODER = "decoder"
+    NUMBER = "number"
+    """Whatever a query of the user's own gives."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of every value, threshold and load of this signal."""
+        return _UNITS.get(self, "%")
+
+    @property
+    def is_percentage(self) -> bool:
+        """Whether a single GPU's value runs from 0 to 100."""
+        return self.unit == "%"
+
+
+_UNITS = {
+    Signal.MEMORY_USED: "MiB",
+    Signal.POWER: "W",
+    Signal.TEMPERATURE: "°C",
+    Signal.NUMBER: "",
+}
+
+
+class Aggregation(StrEnum):
+    """What GetMetrics returns over the workload's replicas."""
+
+    SUM = "sum"
+    AVERAGE = "average"
+
+
+class GpuAggregation(StrEnum):
+    """How the GPUs within one pod become the pod's load."""
+
+    AVERAGE = "average"
+    MAX = "max"
+    SUM = "sum"
+
+
+class OnUnknown(StrEnum):
+    """What an unknown load means for the answer (never 0, unless somebody chose `zero`)."""
+
+    HOLD = "hold"
+    ERROR = "error"
+    ZERO = "zero"
+
+
+"""RE2 text that matches nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerSpec:
+    """One trigger, validated: what to measure, of which pods, and what the answer is made of."""
+
+    pods: PodSelector
+    workload: str
+    """How people name the workload: `deployment/bert`, or the podPattern."""
+    signal: Signal
+    profile: str
+    threshold: float
+    aggregation: Aggregation
+    gpu_aggregation: GpuAggregation
+    window_seconds: float | None
+    """None: 2 minutes, or 1 minute where the exporter's number is itself an average."""
+    activation_threshold: float
+    activation_window_seconds: float
+    warmup_seconds: float
+    start_timeout_seconds: float
+    on_unknown: OnUnknown
+    max_age_seconds: float
+    source: str
+    metric_name: str
+    query: OwnQuery | None = None
+    """The user's own PromQL in place of the profile's metric."""
+    only_shown: bool = False
+    """Nobody said which pods: those that the samples show, and no others."""
+    neighbour: PodSelector | None = None
+    """The pods of activationWorkload, in the same namespace: active while their GPUs are."""
+    demand: DemandSpec | None = None
+    warnings: tuple[str, ...] = ()
+    """What is legal and still likely to disappoint, in one sentence each."""
+
+    @property
+    def shared_signal(self) -> Signal:
+        """The signal of the snapshot: a query's numbers are the same, whatever they are called."""
+        return self.signal if self.query is None else Signal.NUMBER
+
+
+WINDOW_SECONDS = 120.0
+AVERAGED_WINDOW_SECONDS = 60.0

@@ -1,0 +1,359 @@
+"""The workload whose pods are measured: parsed from kubectl's notation, matched by pod name.
+
+Pure. A workload knows its pods by their owners where somebody says who these are, and otherwise by
+the names that Kubernetes gives them; whether a pod exists or is ready is not known here.
+
+The pods of a scale target that no rule for names or owners is known for: those it selects.
+
+Pure. Which they are only the Kubernetes API can say, by the target's own label selector; each pod
+it selects then has the target among its owners, under a kind that no object has.
+
+Whether a pod is a workload's, by its owners: the exact answer where names only suggest one.
+
+Pure. Owners are in Kubernetes' words: the controlling owner of a pod, and that one's own.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import re2
+
+from keda_gpu_scaler.spec import kinds, pod_names
+from keda_gpu_scaler.spec.kinds import Kind
+
+
+class Owner(NamedTuple):
+    """What controls a pod, in Kubernetes' words: the kind and the name."""
+
+    kind: str
+    name: str
+
+
+class PodSelector(Protocol):
+    """Exactly the pods of one workload, as a PromQL text and as the same test in this process."""
+
+    @property
+    def namespace(self) -> str:
+        """The one namespace the pods live in."""
+
+    @property
+    def prefix(self) -> str:
+        """What every matching pod name starts with; empty when nothing is known of it."""
+
+    @property
+    def regex(self) -> str:
+        """RE2 text that matches the whole pod name, as Prometheus anchors it."""
+
+    def matches(self, pod: str) -> bool:
+        """Tell whether the pod of this name belongs to the workload."""
+
+    def replica_of(self, pod: str) -> str:
+        """Name the replica this pod is part of: itself, or its group in a LeaderWorkerSet."""
+
+    @property
+    def owner(self) -> Owner | None:
+        """Whose replica count is the workload's; None where no such count is known."""
+
+    def owns(self, above: frozenset[Owner]) -> bool | None:
+        """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
+
+
+NO_NAME = "[^[:ascii:][:^ascii:]]"
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleTarget:
+    """Stands for the pods of whatever the ScaledObject scales, until that is known; it has none.
+
+    A trigger without `workload` has it. Nothing is decided about it: the Kubernetes API says first
+    which workload it is.
+    """
+
+    namespace: str
+    prefix: str = ""
+    regex: str = NO_NAME
+    owner: Owner | None = None
+
+    def __str__(self) -> str:
+        """Return how people name it."""
+        return "the scale target"
+
+    def matches(self, _pod: str) -> bool:
+        """Match no pod."""
+        return False
+
+    def replica_of(self, pod: str) -> str:
+        """Return the pod."""
+        return pod
+
+    def owns(self, _above: frozenset[Owner]) -> bool | None:
+        """Own no pod."""
+        return False
+
+
+NOBODY = Owner("", "")
+"""Stands for the owner of what is known to have none."""
+_KINDS = {
+    Kind.DEPLOYMENT: "Deployment",
+    Kind.STATEFUL_SET: "StatefulSet",
+    Kind.REPLICA_SET: "ReplicaSet",
+    Kind.ROLLOUT: "Rollout",
+    Kind.LEADER_WORKER_SET: "StatefulSet",
+    Kind.DAEMON_SET: "DaemonSet",
+    Kind.JOB: "Job",
+    Kind.CRON_JOB: "CronJob",
+}
+"""Whom owner references name; an InferenceService and a Knative service own under other names."""
+BETWEEN = {Kind.DEPLOYMENT: "ReplicaSet", Kind.ROLLOUT: "ReplicaSet", Kind.CRON_JOB: "Job"}
+"""What stands between such a workload and its pods."""
+
+
+def owner(kind: Kind, name: str) -> Owner | None:
+    """Return the owner whose replicas are the workload's; None where it is not known by name.
+
+    A LeaderWorkerSet's leaders belong to a StatefulSet of its name.
+    """
+    word = _KINDS.get(kind)
+    return None if word is None else Owner(word, name)
+
+
+def owns(kind: Kind, name: str, owners: frozenset[Owner]) -> bool | None:
+    """Tell whether a pod with these owners is the workload's; None: only its name can tell.
+
+    Where nobody says whose a ReplicaSet or a Job is, the pod's name has to do.
+    """
+    ours = owner(kind, name)
+    if ours is None:
+        return None
+    if kind is Kind.LEADER_WORKER_SET:
+        return any(_leads(ours, other) for other in owners)
+    if ours in owners:
+        return True
+    is_open = {other.kind for other in owners} == {BETWEEN.get(kind)}
+    return None if is_open else False
+
+
+def _leads(leaders: Owner, other: Owner) -> bool:
+    """Tell whether `other` is the StatefulSet of leaders, or that of one leader's workers."""
+    group = other.name.removeprefix(f"{leaders.name}-")
+    return other == leaders or (other.kind == leaders.kind and group.isdecimal())
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Exactly the pods that the label selector of one scale target selects.
+
+    Neither names nor any other evidence can tell them: while the Kubernetes API does not say whom
+    the target selects, nothing is known of the workload (`states.is_told`).
+    """
+
+    namespace: str
+    resource: str
+    """The target's, as kubectl calls it: `models.example.com`."""
+    name: str
+    prefix: str = ""
+    regex: str = NO_NAME
+    owner: Owner | None = None
+
+    def __str__(self) -> str:
+        """Return kubectl's notation: resource/name."""
+        return f"{self.resource}/{self.name}"
+
+    @property
+    def selected_by(self) -> Owner:
+        """How its pods say that it selects them; no kind of object has a slash in its name."""
+        return Owner(f"{self.resource}/scale", self.name)
+
+    def matches(self, _pod: str) -> bool:
+        """Match no pod: names tell nothing."""
+        return False
+
+    def replica_of(self, pod: str) -> str:
+        """Return the pod."""
+        return pod
+
+    def owns(self, above: frozenset[Owner]) -> bool | None:
+        """Tell whether the target selects a pod with these owners."""
+        return self.selected_by in above
+
+
+_NAME_LIMIT = 253
+_LABEL_LIMIT = 63
+_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_IS_LABEL = re.compile(_LABEL)
+_IS_NAME = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
+_PATTERN_MEMORY_BYTES = 256 * 1024
+"""Bounds what a user's pattern may take, compiled and while it matches; 9,000 characters fit."""
+_PATTERNS_KEPT = 1024
+_WORKLOADS_KEPT = 4096
+"""Compiled patterns that are kept: more than one process is likely to be asked about."""
+
+_RULES: dict[Kind, Callable[[str], Iterator[pod_names.Form]]] = {
+    Kind.DEPLOYMENT: pod_names.of_deployment,
+    Kind.STATEFUL_SET: pod_names.of_stateful_set,
+    Kind.REPLICA_SET: pod_names.of_set,
+    Kind.ROLLOUT: pod_names.of_deployment,
+    Kind.LEADER_WORKER_SET: pod_names.of_leader_worker_set,
+    Kind.INFERENCE_SERVICE: pod_names.of_inference_service,
+    Kind.KNATIVE_SERVICE: pod_names.of_knative_service,
+    Kind.DAEMON_SET: pod_names.of_set,
+    Kind.JOB: pod_names.of_job,
+    Kind.CRON_JOB: pod_names.of_cron_job,
+}
+
+
+def is_name(text: str) -> bool:
+    """Tell whether `text` can be the name of a Kubernetes object (a DNS-1123 subdomain)."""
+    return len(text) <= _NAME_LIMIT and _IS_NAME.fullmatch(text) is not None
+
+
+def is_namespace(text: str) -> bool:
+    """Tell whether `text` can be the name of a namespace (a DNS-1123 label)."""
+    return len(text) <= _LABEL_LIMIT and _IS_LABEL.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """An owner of pods, and exactly its pods by name.
+
+    Names alone cannot tell some owners apart. Pods of these other owners are caught as well:
+
+    - a Deployment and a Rollout of the same name, or a DaemonSet, ReplicaSet and Job of the same
+      name, or a StatefulSet and a LeaderWorkerSet of the same name;
+    - owners whose pod names are cut and that share what is left: 58 characters, or fewer before a
+      hash, an index or the MD5 in the pod names of a long Knative service;
+    - an owner that is called like this one, a dash, and what may follow in its pods' names: hash
+      characters (DaemonSet `bert-9c` for Deployment `bert`) or numbers (StatefulSet `bert-2` for
+      LeaderWorkerSet `bert`, Job `bert-2` for the indexed Job `bert`).
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+
+    def __post_init__(self) -> None:
+        """Refuse a name that no object can have: it would become part of a regular expression."""
+        if not is_name(self.name):
+            raise ValueError(
+                "a Kubernetes name: lower-case letters, digits, '-' and '.', a letter or digit at "
+                f"both ends, at most {_NAME_LIMIT} characters"
+            )
+
+    def __str__(self) -> str:
+        """Return kubectl's notation: kind/name."""
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def prefix(self) -> str:
+        """What the name of every one of its pods starts with."""
+        return _names(self.kind, self.name).prefix
+
+    @property
+    def regex(self) -> str:
+        """RE2 text that matches the whole name of each of its pods."""
+        return _names(self.kind, self.name).regex
+
+    def matches(self, pod: str) -> bool:
+        """Tell whether a pod of this name belongs to the workload."""
+        return _names(self.kind, self.name).match(pod)
+
+    def replica_of(self, pod: str) -> str:
+        """Name the pod's group in a LeaderWorkerSet (as its leader is called), else the pod."""
+        if self.kind is not Kind.LEADER_WORKER_SET or not self.matches(pod):
+            return pod
+        return self.prefix + pod.removeprefix(self.prefix).partition("-")[0]
+
+    @property
+    def owner(self) -> Owner | None:
+        """Whose replica count is the workload's."""
+        return owner(self.kind, self.name)
+
+    def owns(self, above: frozenset[Owner]) -> bool | None:
+        """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
+        return owns(self.kind, self.name, above)
+
+
+@dataclass(frozen=True, slots=True)
+class PodPattern:
+    """The pods whose whole names match an RE2 pattern that a user wrote; each is a replica."""
+
+    namespace: str
+    pattern: str
+
+    def __post_init__(self) -> None:
+        """Refuse a pattern that RE2 refuses, alone or anchored as Prometheus anchors it."""
+        if not (self.pattern and self.pattern.isascii()):
+            raise ValueError("an RE2 pattern for whole pod names, in ASCII, such as bert-.*")
+        try:
+            _compiled(self.pattern)
+        except re2.error as error:
+            why = error.args[0].decode(errors="replace").partition(":")[0]
+            raise ValueError(f"an RE2 pattern such as bert-.*; RE2 says: {why}") from error
+
+    def __str__(self) -> str:
+        """Return the pattern."""
+        return self.pattern
+
+    @property
+    def prefix(self) -> str:
+        """What every matching name starts with; empty when RE2 cannot tell."""
+        return _literal_prefix(self.pattern)
+
+    @property
+    def regex(self) -> str:
+        """The pattern as it was written: Prometheus anchors it, and so does `matches`."""
+        return self.pattern
+
+    def matches(self, pod: str) -> bool:
+        """Tell whether the pattern matches the whole name, in time linear in its length."""
+        return _compiled(self.pattern).fullmatch(pod) is not None
+
+    def replica_of(self, pod: str) -> str:
+        """Return the pod: a pattern knows nothing of groups."""
+        return pod
+
+    @property
+    def owner(self) -> Owner | None:
+        """Nobody: a pattern may match the pods of many."""
+        return None
+
+    def owns(self, above: frozenset[Owner]) -> bool | None:
+        """Leave it to the name, which is what the user asked for."""
+        del above
+        return None
+
+
+def parse(text: str, namespace: str) -> Workload:
+    """Return the workload that `[kind/]name` stands for; a bare name is a Deployment's.
+
+    Raises:
+        ValueError: there is no such kind or name; the message says what was expected.
+    """
+    kind, slash, name = text.rpartition("/")
+    return Workload(kinds.parse(kind) if slash else Kind.DEPLOYMENT, namespace, name)
+
+
+@lru_cache(_WORKLOADS_KEPT)
+def _names(kind: Kind, name: str) -> pod_names.PodNames:
+    return pod_names.union(_RULES[kind](name))
+
+
+@lru_cache(_PATTERNS_KEPT)
+def _compiled(pattern: str) -> Any:  # noqa: ANN401  re2 has no types
+    options = re2.Options()
+    options.max_mem = _PATTERN_MEMORY_BYTES
+    options.log_errors = False
+    re2.compile(pattern, options)  # `a)|(b` is whole only within the anchors' own group
+    return re2.compile(f"^(?:{pattern})$", options)
+
+
+@lru_cache(_PATTERNS_KEPT)
+def _literal_prefix(pattern: str) -> str:
+    try:
+        lowest, highest = _compiled(pattern).possiblematchrange(_NAME_LIMIT)
+    except re2.error:
+        return ""
+    return pod_names.shared_prefix([lowest.decode("latin-1"), highest.decode("latin-1")])

@@ -1,0 +1,305 @@
+"""Which facts become lines of the log.
+
+An event is a dotted name, everything else is a key.
+
+What a line about a trigger says of it: whose it is, and what was decided.
+
+Which facts about the certificates that this process shows become lines of the log.
+
+Which facts about alerts and their senders become lines of the log.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import structlog
+from cachetools import TTLCache
+from structlog.typing import FilteringBoundLogger
+
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
+from keda_gpu_scaler.telemetry import facts
+
+REFUSED = 400
+"""HTTP statuses from this one on say that a message was not taken, or not all of it."""
+REPEAT_SECONDS = 600.0
+"""Senders repeat themselves every few minutes; the same words are written once in this time."""
+WORDS_REMEMBERED = 1_000
+
+AlertFact = facts.AlertChanged | facts.Notified | facts.PeerChanged
+
+
+class AlertLog:
+    """Writes a line where an alert begins or ends, a message is refused, a replica is lost."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        # Bound, because a logger that is not yet builds itself anew for each line.
+        self._logger: FilteringBoundLogger = structlog.get_logger().bind()
+        self._refused: TTLCache[facts.Notified, bool] = TTLCache(
+            WORDS_REMEMBERED, REPEAT_SECONDS, timer=clock
+        )
+
+    def __call__(self, fact: AlertFact) -> None:
+        """Write what is worth a line."""
+        match fact:
+            case facts.AlertChanged():
+                namespace, name = fact.scaled_object
+                event = "alert.fires" if fact.fires else "alert.ended"
+                self._logger.info(
+                    event,
+                    namespace=namespace,
+                    scaled_object=name,
+                    alert=fact.alert,
+                    reason=fact.reason,
+                )
+            case facts.PeerChanged(peer, reachable=True):
+                self._logger.info("peer.up", peer=peer, reason=fact.reason)
+            case facts.PeerChanged(peer):
+                self._logger.warning("peer.down", peer=peer, reason=fact.reason)
+            case _:
+                self._notified(fact)
+
+    def _notified(self, fact: facts.Notified) -> None:
+        said = {"sender": fact.sender, "status": fact.status, "answer": fact.text}
+        if fact.status < REFUSED and not fact.truncated:
+            self._logger.debug("webhook.taken", **said)
+        elif fact not in self._refused:
+            self._refused[fact] = True
+            event = "webhook.refused" if fact.status >= REFUSED else "webhook.truncated"
+            self._logger.warning(event, **said)
+
+
+CertificateFact = facts.CertificateLoaded | facts.CertificateRefused | facts.CertificateLapsed
+
+
+class CertificateLog:
+    """Writes a line where a certificate is loaded, cannot be used, or is out of its dates."""
+
+    def __init__(self) -> None:
+        # Bound, because a logger that is not yet builds itself anew for each line.
+        self._logger: FilteringBoundLogger = structlog.get_logger().bind()
+
+    def __call__(self, fact: CertificateFact) -> None:
+        """Write the line."""
+        match fact:
+            case facts.CertificateLoaded(server, expires_at):
+                expires = datetime.fromtimestamp(expires_at, UTC).isoformat()
+                self._logger.info("certificate.loaded", server=server, expires=expires)
+            case facts.CertificateRefused(server, reason):
+                self._logger.warning("certificate.refused", server=server, reason=reason)
+            case _:
+                self._logger.error("certificate.lapsed", server=fact.server, reason=fact.reason)
+
+
+DECIMALS = 3
+
+
+def trigger_fields(fact: facts.Evaluated) -> dict[str, str]:
+    """Say whose trigger was decided."""
+    return {
+        "namespace": fact.scaled_object.namespace,
+        "scaled_object": fact.scaled_object.name,
+        "metric": fact.spec.metric_name,
+        "workload": fact.spec.workload,
+    }
+
+
+def decision_fields(fact: facts.Evaluated) -> dict[str, object]:
+    """Say what was decided, and why."""
+    decided = fact.decision
+    return {
+        **trigger_fields(fact),
+        "state": str(decided.state),
+        "active": decided.active,
+        "value": _known(decided.value),
+        "average": _known(decided.average),
+        "evidence": None if decided.evidence is None else str(decided.evidence),
+        "reason": decided.reason,
+    }
+
+
+def rounded(value: float) -> float:
+    """Return as many digits as people read."""
+    return round(value, DECIMALS)
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None else rounded(value)
+
+
+REMEMBER_SECONDS = 600.0
+"""KEDA asks every 30 s by default; what nobody asked for this long is gone, or as good as new."""
+TRIGGERS_REMEMBERED = 20_000
+PARTS = frozenset({"scrape", "history", "own-history", "evidence", "jobs", "exporters"})
+"""Queries that can fail while their source is up; any other one takes the source down."""
+EXPORTERS_ONLY = (
+    "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
+    "kube-state-metrics as well, or with KEDA_GPU_SCALER_KUBERNETES=true"
+)
+_STRENGTH = tuple(Basis)
+_Key = tuple[ScaledObject, TriggerSpec]
+
+
+class LogObserver:
+    """Writes one line where something changed; at debug, one for each evaluation and query."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Remember nothing yet; logs are configured before.
+
+        Args:
+            clock: seconds that never go back.
+        """
+        # Bound, because a logger that is not yet builds itself anew for each line.
+        self._logger: FilteringBoundLogger = structlog.get_logger().bind()
+        self._tells_all = self._logger.is_enabled_for(logging.DEBUG)
+        self._decided: TTLCache[_Key, tuple[State, bool | None]] = TTLCache(
+            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        )
+        self._ignored: TTLCache[_Key, tuple[str, ...]] = TTLCache(
+            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        )
+        self._judged: TTLCache[ScaledObject, bool] = TTLCache(
+            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        )
+        self._alerts, self._certificates = AlertLog(clock), CertificateLog()
+        self._found: dict[str, frozenset[str]] = {}
+        self._bases: dict[str, Basis] = {}
+        self._reachable: dict[str, bool] = {}
+        self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
+            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        )
+
+    def __call__(self, fact: facts.Fact) -> None:
+        """Write what is worth a line."""
+        match fact:
+            case facts.Evaluated():
+                self._evaluated(fact)
+            case facts.SourceChanged():
+                self._source_changed(fact)
+            case facts.OwnQueryChanged():
+                write = self._logger.info if fact.works else self._logger.warning
+                event = "query.works" if fact.works else "query.failed"
+                write(event, source=fact.source, query=fact.query, reason=fact.reason)
+            case facts.ExportersFound():
+                self._found[fact.source] = self._found_in(fact.source).union(fact.profiles)
+                self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
+            case facts.EvidenceChanged():
+                self._evidence_changed(fact)
+            case facts.WatchChanged():
+                self._watch_changed(fact)
+            case facts.AlertChanged() | facts.Notified() | facts.PeerChanged():
+                self._alerts(fact)
+            case facts.CertificateLoaded() | facts.CertificateRefused() | facts.CertificateLapsed():
+                self._certificates(fact)
+            case facts.Queried():
+                self._queried(fact)
+            case _:
+                pass
+
+    def _evaluated(self, fact: facts.Evaluated) -> None:
+        key, now = (fact.scaled_object, fact.spec), (fact.decision.state, fact.decision.active)
+        before = self._decided.get(key)
+        self._decided[key] = now
+        if before is None:
+            self._warn(fact)
+            if self._tells_all:
+                self._explain(fact)
+        self._notice(fact)
+        self._pods_ignored(fact)
+        if before != now:
+            self._logger.info("decision.changed", **decision_fields(fact))
+        if self._tells_all:
+            self._logger.debug("decision.made", **decision_fields(fact))
+
+    def _warn(self, fact: facts.Evaluated) -> None:
+        for warning in fact.spec.warnings:
+            self._logger.warning("trigger.warning", **trigger_fields(fact), warning=warning)
+
+    def _explain(self, fact: facts.Evaluated) -> None:
+        """Write what to ask a Prometheus by hand, which knows names and owners alone.
+
+        A query of the user's own is known to whoever wrote it, and may have come out of a Secret.
+        """
+        demand = fact.spec.demand
+        if demand is not None:
+            self._logger.debug("trigger.demand", **trigger_fields(fact), query=demand.name)
+        if fact.spec.query is not None or isinstance(fact.spec.pods, Selected | ScaleTarget):
+            return
+        owned = fact.decision.evidence is Basis.KUBE_STATE_METRICS
+        text = explained_promql(fact.spec, self._found_in(fact.spec.source), owned=owned)
+        self._logger.debug("trigger.explained", **trigger_fields(fact), promql=text)
+
+    def _found_in(self, source: str) -> frozenset[str]:
+        return self._found.get(source, frozenset())
+
+    def _notice(self, fact: facts.Evaluated) -> None:
+        """Say once per object that its pods are known by exporters only.
+
+        Where the cluster is silent only later, the line about the source says so for all of them.
+        """
+        basis, name = fact.decision.evidence, fact.scaled_object
+        if basis is Basis.EXPORTERS and name not in self._judged:
+            self._logger.warning(
+                "trigger.exporters_only", **trigger_fields(fact), warning=EXPORTERS_ONLY
+            )
+        if basis is not None:
+            self._judged[name] = True
+
+    def _pods_ignored(self, fact: facts.Evaluated) -> None:
+        """Write when other pods than before are taken for pods without a GPU."""
+        key, ignored = (fact.scaled_object, fact.spec), fact.decision.ignored
+        if ignored and ignored != self._ignored.get(key):
+            self._logger.warning("trigger.pods_ignored", **trigger_fields(fact), pods=list(ignored))
+        self._ignored[key] = ignored
+
+    def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
+        before = self._bases.get(fact.source, Basis.KUBE_STATE_METRICS)
+        self._bases[fact.source] = fact.basis
+        is_weaker = _STRENGTH.index(fact.basis) > _STRENGTH.index(before)
+        write = self._logger.warning if is_weaker else self._logger.info
+        write("source.evidence", source=fact.source, evidence=str(fact.basis), reason=fact.reason)
+
+    def _watch_changed(self, fact: facts.WatchChanged) -> None:
+        if fact.works:
+            self._logger.info("kubernetes.watching", resource=fact.resource, reason=fact.reason)
+        else:
+            self._logger.warning("kubernetes.lost", resource=fact.resource, reason=fact.reason)
+
+    def _queried(self, fact: facts.Queried) -> None:
+        seconds = rounded(fact.seconds)
+        self._logger.debug(
+            "source.queried",
+            source=fact.source,
+            query=fact.query,
+            seconds=seconds,
+            error=fact.error,
+        )
+        # What gives a query up says so itself, and says why.
+        if fact.query in PARTS and fact.error != facts.GIVEN_UP:
+            self._part_changed(fact)
+
+    def _part_changed(self, fact: facts.Queried) -> None:
+        """Write when a part of what is known gets lost or comes back, while the source is up."""
+        key, failing = (fact.source, fact.query, fact.target), fact.error is not None
+        before = self._failing.get(key, False)
+        self._failing[key] = failing
+        named = {"source": fact.source, "query": fact.query, "target": fact.target}
+        if failing and not before:
+            self._logger.warning("source.part_lost", **named, reason=fact.error)
+        elif before and not failing:
+            self._logger.info("source.part_back", **named)
+
+    def _source_changed(self, fact: facts.SourceChanged) -> None:
+        """Write the first of several: each signal of a source notices its outage by itself."""
+        if self._reachable.get(fact.source, True) == fact.reachable:
+            return
+        self._reachable[fact.source] = fact.reachable
+        if fact.reachable:
+            self._logger.info("source.up", source=fact.source, reason=fact.reason)
+        else:
+            self._logger.warning("source.down", source=fact.source, reason=fact.reason)

@@ -1,0 +1,109 @@
+"""The scaler's own metrics, counted from facts.
+
+    metrics       the table: every metric with its type, labels and meaning
+    triggers      what was decided, for each trigger asked for lately
+    snapshots     what is known of each source's data
+    alerts        which alerts fire, and who says so
+    certificates  when those that this process shows expire
+    lately        values that end when nobody has mentioned them for a while
+    families      samples, as /metrics has them
+
+The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.
+"""
+
+import time
+from collections.abc import Callable
+
+import prometheus_client
+from prometheus_client import Counter, Gauge, Histogram
+
+from keda_gpu_scaler import __version__
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.metrics import table
+from keda_gpu_scaler.telemetry.metrics.alerts import Alerts, Certificates
+from keda_gpu_scaler.telemetry.metrics.snapshots import Snapshots
+from keda_gpu_scaler.telemetry.metrics.table import METRICS, Metric
+from keda_gpu_scaler.telemetry.metrics.triggers import Triggers
+
+__all__ = ["METRICS", "Metric", "Telemetry"]
+
+_RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""From an answer out of memory, about a millisecond, to beyond the 2.5 s an RPC waits at most."""
+_QUERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Telemetry:
+    """Counts facts in a registry of its own."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start at zero.
+
+        Args:
+            clock: seconds that never go back; series that nobody asks for end by it.
+        """
+        self.registry = prometheus_client.CollectorRegistry()
+        prometheus_client.PlatformCollector(self.registry)
+        prometheus_client.ProcessCollector(registry=self.registry)
+        _state_version(self.registry)
+        self._rpcs = _counter(table.RPCS, self.registry)
+        self._rpc_seconds = _histogram(table.RPC_SECONDS, _RPC_BUCKETS, self.registry)
+        self._queries = _counter(table.QUERIES, self.registry)
+        self._query_seconds = _histogram(table.QUERY_SECONDS, _QUERY_BUCKETS, self.registry)
+        self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
+        self._alerts = Alerts()
+        self.certificates = Certificates()
+        """Asked whenever metrics are."""
+        self.registry.register(self._triggers)
+        self.registry.register(self._snapshots)
+        self.registry.register(self._alerts)
+        self.registry.register(self.certificates)
+
+    def __call__(self, fact: facts.Fact) -> None:
+        """Count it."""
+        match fact:
+            case facts.Evaluated():
+                self._triggers.evaluated(fact)
+                self._snapshots.evaluated(fact)
+            case facts.DemandKnown():
+                self._triggers.demand_known(fact)
+            case facts.SnapshotTaken():
+                self._snapshots.taken(fact)
+            case facts.SourceChanged():
+                self._snapshots.source_changed(fact)
+            case facts.EvidenceChanged():
+                self._snapshots.evidence_changed(fact)
+            case facts.WatchChanged():
+                self._snapshots.watch_changed(fact)
+            case facts.Queried():
+                self._queried(fact)
+            case facts.AlertChanged() | facts.Notified() | facts.PeerChanged() | facts.PeersAsked():
+                self._alerts(fact)
+            case facts.Called():
+                self._called(fact)
+            case _:
+                pass
+
+    def _queried(self, fact: facts.Queried) -> None:
+        outcome = "ok" if fact.error is None else "error"
+        self._queries.labels(fact.source, fact.query, outcome).inc()
+        self._query_seconds.labels(fact.source, fact.query).observe(fact.seconds)
+
+    def _called(self, fact: facts.Called) -> None:
+        self._rpcs.labels(fact.method, fact.code).inc()
+        self._rpc_seconds.labels(fact.method).observe(fact.seconds)
+
+
+def _state_version(registry: prometheus_client.CollectorRegistry) -> None:
+    metric = table.BUILD_INFO
+    gauge = Gauge(metric.name, metric.meaning, metric.labels, registry=registry)
+    gauge.labels(__version__).set(1)
+
+
+def _counter(metric: Metric, registry: prometheus_client.CollectorRegistry) -> Counter:
+    return Counter(metric.name, metric.meaning, metric.labels, registry=registry)
+
+
+def _histogram(
+    metric: Metric, buckets: tuple[float, ...], registry: prometheus_client.CollectorRegistry
+) -> Histogram:
+    return Histogram(metric.name, metric.meaning, metric.labels, buckets=buckets, registry=registry)

@@ -1,0 +1,75 @@
+"""What was seen lately: values that end when nobody has mentioned them for a while.
+
+Written by the event loop and read by the thread that answers /metrics: `values` copies what there
+is in one step of the interpreter and deletes nothing.
+
+Families of samples, as the format of /metrics has them.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from prometheus_client.core import GaugeMetricFamily
+
+from keda_gpu_scaler.telemetry.metrics.table import Metric
+
+
+def gauge(
+    metric: Metric, samples: Iterable[tuple[tuple[str, ...], float | None]]
+) -> GaugeMetricFamily:
+    """Return a gauge with every sample whose value is known."""
+    family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+    for labels, value in samples:
+        if value is not None:
+            family.add_metric(labels, value)
+    return family
+
+
+REMEMBER_SECONDS = 600.0
+"""KEDA asks every 30 s by default; what nobody asked for this long has been deleted."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Lately(Generic[K, V]):
+    """The newest value of each key, for as long as keys are mentioned; bounded in number."""
+
+    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
+        """Hold nothing yet.
+
+        Args:
+            limit: how many keys to hold; the one not mentioned for longest goes first.
+            clock: seconds that never go back.
+        """
+        self._limit, self._clock = limit, clock
+        self._seen: dict[K, tuple[float, V]] = {}
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, if it is held."""
+        seen = self._seen.get(key)
+        return None if seen is None else seen[1]
+
+    def put(self, key: K, value: V) -> None:
+        """Hold a value, and let go of what is too old or too much."""
+        now = self._clock()
+        self._seen.pop(key, None)
+        self._seen[key] = (now, value)
+        while len(self._seen) > self._limit or self._oldest() < now - REMEMBER_SECONDS:
+            del self._seen[next(iter(self._seen))]
+
+    def mention(self, key: K) -> None:
+        """Hold the value of a key, if it has one, for as long as if it were put anew."""
+        if key in self._seen:
+            self.put(key, self._seen[key][1])
+
+    def items(self) -> list[tuple[K, V]]:
+        """Return what was mentioned lately."""
+        since = self._clock() - REMEMBER_SECONDS
+        seen = list(self._seen.items())
+        return [(key, value) for key, (at, value) in seen if at >= since]
+
+    def _oldest(self) -> float:
+        """Return when the first key was mentioned; `put` moves a key to the end."""
+        at, _ = next(iter(self._seen.values()))
+        return at

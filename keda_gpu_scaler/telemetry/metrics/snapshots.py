@@ -1,0 +1,88 @@
+"""The metrics of sources and of the snapshots they gave.
+
+The age goes on growing while a source is down and people go on asking: that is what to alert on.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.metrics import table
+from keda_gpu_scaler.telemetry.metrics.expiring import Lately, gauge
+
+LIMIT = 1_000
+"""Of sources, signals and profiles: a handful, unless a source is asked by namespace."""
+
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    pods: float | None = None
+    refused_samples: float | None = None
+    born: float | None = None
+    """When the snapshot's evaluation time was, on this process's clock."""
+
+
+class Snapshots(Collector):
+    """What is known of each source's data."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._shown: Lately[_Key, _Shown] = Lately(LIMIT, clock)
+        self._up: Lately[str, bool] = Lately(LIMIT, clock)
+        self._evidence: Lately[str, Basis] = Lately(LIMIT, clock)
+        self._watches: dict[str, bool] = {}
+
+    def taken(self, fact: facts.SnapshotTaken) -> None:
+        """Show what is in this snapshot from now on."""
+        key = (fact.source, fact.signal, fact.profile)
+        shown = self._shown.get(key) or _Shown()
+        counted = replace(shown, pods=fact.pods, refused_samples=fact.refused_samples)
+        self._shown.put(key, counted)
+        self._up.put(fact.source, self._up.get(fact.source) is not False)
+
+    def evaluated(self, fact: facts.Evaluated) -> None:
+        """Learn how old the snapshot is: only the source knows its own clock."""
+        source = fact.source or fact.spec.source
+        key = (source, str(fact.spec.shared_signal), fact.spec.profile)
+        shown = self._shown.get(key) or _Shown()
+        age = fact.snapshot_age_seconds
+        born = None if age is None else self._clock() - age
+        self._shown.put(key, replace(shown, born=born))
+        for known in (self._up, self._evidence):
+            known.mention(source)
+
+    def source_changed(self, fact: facts.SourceChanged) -> None:
+        """Show whether the source answers."""
+        self._up.put(fact.source, fact.reachable)
+
+    def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
+        """Show what says which pods there are."""
+        self._evidence.put(fact.source, fact.basis)
+
+    def watch_changed(self, fact: facts.WatchChanged) -> None:
+        """Show whether a resource of the Kubernetes API is followed."""
+        self._watches[fact.resource] = fact.works
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Yield one family per metric."""
+        now, shown = self._clock(), self._shown.items()
+        ages = [(key, None if each.born is None else now - each.born) for key, each in shown]
+        yield gauge(table.SNAPSHOT_AGE, ages)
+        yield gauge(table.SNAPSHOT_PODS, [(key, each.pods) for key, each in shown])
+        refused = [(key, each.refused_samples) for key, each in shown]
+        yield gauge(table.REFUSED_SAMPLES, refused)
+        said = [
+            ((name, basis), basis is current)
+            for name, current in self._evidence.items()
+            for basis in Basis
+        ]
+        yield gauge(table.EVIDENCE, said)
+        watches = [((name,), works) for name, works in list(self._watches.items())]
+        yield gauge(table.WATCH_UP, watches)
+        yield gauge(table.SOURCE_UP, [((name,), up) for name, up in self._up.items()])

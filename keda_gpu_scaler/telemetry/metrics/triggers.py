@@ -1,0 +1,87 @@
+"""The metrics of each trigger asked for lately.
+
+A trigger is known by its ScaledObject and its metric's name: two triggers of one ScaledObject that
+share both share their series, and the one decided last shows.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.metrics import table
+from keda_gpu_scaler.telemetry.metrics.expiring import Lately, gauge
+
+LIMIT = 10_000
+"""Far above any cluster's number of triggers, and a bound on what an answer to /metrics can be."""
+
+_Key = tuple[str, str, str]
+
+
+class _Decided(NamedTuple):
+    fact: facts.Evaluated
+    at: float
+    """On this process's clock."""
+
+
+class Triggers(Collector):
+    """What was decided last for each trigger."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._decided: Lately[_Key, _Decided] = Lately(LIMIT, clock)
+        self._demands: Lately[_Key, Demand] = Lately(LIMIT, clock)
+
+    def evaluated(self, fact: facts.Evaluated) -> None:
+        """Show this decision from now on."""
+        namespace, name = fact.scaled_object
+        self._decided.put((namespace, name, fact.spec.metric_name), _Decided(fact, self._clock()))
+
+    def demand_known(self, fact: facts.DemandKnown) -> None:
+        """Show this demand from now on."""
+        namespace, name = fact.scaled_object
+        self._demands.put((namespace, name, fact.spec.metric_name), fact.demand)
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Yield one family per metric."""
+        now, known = self._clock(), self._decided.items()
+        decided = [(labels, each.fact) for labels, each in known]
+        for metric, read in _GAUGES:
+            yield gauge(metric, [(labels, read(fact)) for labels, fact in decided])
+        yield gauge(table.DECISION_AGE, [(labels, now - each.at) for labels, each in known])
+        yield gauge(table.DEMAND, [(labels, each.value) for labels, each in self._demands.items()])
+        yield _choice(table.STATE, State, decided, lambda fact: fact.decision.state)
+        yield _choice(table.TRIGGER_EVIDENCE, Basis, decided, lambda fact: fact.decision.evidence)
+
+
+def _choice(
+    metric: table.Metric,
+    words: Iterable[StrEnum],
+    decided: Iterable[tuple[_Key, facts.Evaluated]],
+    read: Callable[[facts.Evaluated], StrEnum | None],
+) -> GaugeMetricFamily:
+    """Return a family with 1 for one of the words and 0 for the others; nothing for none."""
+    family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+    for labels, fact in decided:
+        chosen = read(fact)
+        for word in words if chosen is not None else ():
+            family.add_metric((*labels, word), float(word is chosen))
+    return family
+
+
+_GAUGES: tuple[tuple[table.Metric, Callable[[facts.Evaluated], float | None]], ...] = (
+    (table.VALUE, lambda fact: fact.decision.value),
+    (table.AVERAGE, lambda fact: fact.decision.average),
+    (table.THRESHOLD, lambda fact: fact.spec.threshold),
+    (table.ACTIVE, lambda fact: fact.decision.active),
+    (table.EXPECTED, lambda fact: fact.decision.expected),
+    (table.MEASURED, lambda fact: fact.decision.measured),
+    (table.REPORTING, lambda fact: fact.decision.reporting_pods),
+    (table.IGNORED, lambda fact: len(fact.decision.ignored)),
+)

@@ -1,0 +1,1 @@
+"""HTTP client and server, TLS certificates, names of hosts: bounded, and of no meaning."""

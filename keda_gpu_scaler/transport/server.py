@@ -1,0 +1,220 @@
+"""The HTTP server: it listens, serves one application, and stops in order.
+
+Uvicorn as this program runs it: without signals of its own, with TLS, and with bounds.
+
+Uvicorn waits for ever for a request whose first line does not come, and counts whoever sends none
+among its connections: five hundred that are silent would keep everybody else out. Of connections
+before the end of a TLS handshake it knows nothing, so those are held here (`tls_handshakes`).
+"""
+
+import asyncio
+import contextlib
+import functools
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.transport.certificates import Certificate
+from keda_gpu_scaler.transport.handshakes import Handshake, Handshakes
+
+
+class Bounds(NamedTuple):
+    """What one server gives its clients."""
+
+    connections: int = 512
+    """Prometheus, the kubelet and senders of alerts need a handful; the rest bounds what somebody
+    else can take. One more gets a 503; with TLS, where one counts from its first byte on, it is
+    closed."""
+    handshake_seconds: float = 5.0
+    """From the connection to the end of its TLS handshake; clients begin it at once."""
+    head_seconds: float = 10.0
+    """From the connection to the end of the first request's head; clients send it at once."""
+    next_head_seconds: float = 60.0
+    """From one request's head to the next one's, so that it bounds the answer as well. Answers
+    take milliseconds, and a sender's body may take ten seconds. A client that takes longer between
+    two requests connects anew, which uvicorn asks of it much earlier."""
+    shutdown_seconds: int = 5
+    """Answers take milliseconds; what is not done by then is a client that does not read."""
+
+
+class Server(uvicorn.Server):
+    """Uvicorn without its own signal handlers: the process has its own."""
+
+    def __init__(self, config: uvicorn.Config, handshakes: Handshakes | None) -> None:
+        """Serve as `config` says; `handshakes` end with the server."""
+        super().__init__(config)
+        self._handshakes = handshakes
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for answers, and for nobody who has asked nothing yet or does not read."""
+        if self._handshakes is not None:
+            self._handshakes.abort()
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+def create_server(
+    app: Starlette,
+    bounds: Bounds,
+    tls: Callable[[], ssl.SSLContext] | None = None,
+) -> Server:
+    """Return a server that listens to nothing yet.
+
+    Args:
+        app: what to serve.
+        bounds: what clients may take.
+        tls: returns the context of this moment, and is asked at each handshake; None: no TLS.
+    """
+    protocol: Callable[..., asyncio.Protocol] = functools.partial(_Protocol, bounds)
+    handshakes = None
+    if tls is not None:
+        handshakes = Handshakes(tls, bounds.handshake_seconds, bounds.connections)
+        protocol = functools.partial(_secured, handshakes, protocol)
+    return Server(
+        uvicorn.Config(
+            app,
+            http=cast("type[asyncio.Protocol]", protocol),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            # Uvicorn refuses whoever makes the number full.
+            limit_concurrency=bounds.connections + 1,
+            timeout_graceful_shutdown=bounds.shutdown_seconds,
+        ),
+        handshakes,
+    )
+
+
+def _secured(
+    handshakes: Handshakes,
+    protocol: Callable[..., asyncio.Protocol],
+    server_state: ServerState,
+    **named: Any,  # noqa: ANN401 - uvicorn's own
+) -> asyncio.Protocol:
+    """Return what begins a connection with its handshake, as uvicorn makes one for each."""
+    speaking = functools.partial(protocol, server_state=server_state, **named)
+    return Handshake(handshakes, speaking, lambda: len(server_state.connections))
+
+
+class _Protocol(H11Protocol):
+    """HTTP/1.1 that gives up a connection which brings no request for too long."""
+
+    def __init__(self, bounds: Bounds, *given: Any, **named: Any) -> None:  # noqa: ANN401 - uvicorn's own
+        super().__init__(*given, **named)
+        self._bounds = bounds
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._wait(self._bounds.head_seconds)
+
+    def handle_events(self) -> None:
+        """Take what came; with a whole head in it, the wait begins anew."""
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._wait(self._bounds.next_head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        super().connection_lost(exc)
+        self._forget()
+
+    def _wait(self, seconds: float) -> None:
+        self._forget()
+        # What was not read by then is lost: to wait until it is would be to wait for ever again.
+        self._patience = self.loop.call_later(seconds, self.transport.abort)
+
+    def _forget(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+
+class HttpServer:
+    """An HTTP server that starts once and stops once."""
+
+    def __init__(
+        self,
+        app: Starlette,
+        host: str,
+        port: int,
+        certificate: Callable[[], Certificate] | None = None,
+        bounds: Bounds = Bounds(),  # noqa: B008 - a value that nobody can change
+    ) -> None:
+        """Listen to nothing yet.
+
+        Args:
+            app: what to serve.
+            host: one of this machine's addresses or names; empty for every address.
+            port: 0 takes a free one.
+            certificate: returns the one of this moment, to speak TLS and nothing else; it is asked
+                at each handshake. None: no TLS.
+            bounds: what clients may take.
+        """
+        tls = None if certificate is None else _contexts(certificate)
+        self._server = create_server(app, bounds, tls)
+        self._host, self._port = host, port
+        self._listener: socket.socket | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> int:
+        """Listen and serve; return the port.
+
+        Raises:
+            errors.SettingsError: nothing can listen on this address.
+        """
+        self._listener = _bind(self._host, self._port)
+        port = int(self._listener.getsockname()[1])
+        self._serving = asyncio.create_task(self._server.serve([self._listener]), name="http")
+        return port
+
+    async def ended(self) -> BaseException | None:
+        """Wait until the server has ended, and return what ended it, if that was an error."""
+        if self._serving is None:
+            return None
+        await asyncio.wait({self._serving})
+        return None if self._serving.cancelled() else self._serving.exception()
+
+    async def stop(self) -> None:
+        """Take no more connections and let answers in progress finish."""
+        self._server.should_exit = True
+        await self.ended()
+        if self._listener is not None:
+            self._listener.close()
+
+
+def _contexts(certificate: Callable[[], Certificate]) -> Callable[[], ssl.SSLContext]:
+    """Return what makes a context of each certificate, and of one that stays the same only once."""
+    made = functools.lru_cache(maxsize=1)(Certificate.context)
+    return lambda: made(certificate())
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        if not host and socket.has_dualstack_ipv6():
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)  # noqa: S104
+        family, *_, address = found[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        reason = error.strerror or error
+        raise errors.SettingsError(
+            f"cannot listen on port {port} of {host or 'any address'}: {reason}"
+        ) from error

@@ -1,0 +1,52 @@
+"""Who may use what: sources, other namespaces' pods, and PromQL of one's own.
+
+Pure values; the process settings say what is in them. What nobody allowed is forbidden: a trigger
+measures the pods of its own namespace.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keda_gpu_scaler.query.promql import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """Some namespaces, or every one there will ever be."""
+
+    names: frozenset[str] = frozenset()
+    every: bool = False
+
+    def __contains__(self, namespace: object) -> bool:
+        """Tell whether a namespace is one of them."""
+        return self.every or namespace in self.names
+
+    def __str__(self) -> str:
+        """Return the form that people write in the settings: `a,b`, or `*` for every one."""
+        return "*" if self.every else ",".join(sorted(self.names))
+
+
+NO_NAMESPACE = Namespaces()
+EVERY_NAMESPACE = Namespaces(every=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What ScaledObjects are allowed, by their namespace."""
+
+    sources: Mapping[str, Namespaces] = field(default_factory=dict)
+    """The namespaces whose ScaledObjects may use a source, by its name."""
+    others: Namespaces = NO_NAMESPACE
+    """The namespaces whose pods ScaledObjects of any other namespace may measure."""
+    own_promql: Policy = Policy.NAMESPACED
+    """What PromQL of a user's own may read."""
+    direct_sources: frozenset[str] = frozenset()
+    """The sources that are exporters themselves, which understand no PromQL."""
+    knows_targets: bool = False
+    """The Kubernetes API says what a ScaledObject scales, so `workload` may be left out."""
+    influxql_sources: frozenset[str] = frozenset()
+    """The sources that are asked in InfluxQL, and understand no PromQL."""
+
+    def source_names(self, namespace: str) -> frozenset[str]:
+        """Return the sources that the ScaledObjects of a namespace may use."""
+        return frozenset(name for name, users in self.sources.items() if namespace in users)
