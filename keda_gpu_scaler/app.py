@@ -5,9 +5,7 @@
     not ready → gRPC drains → HTTP → other replicas → evaluator and its sources → the last spans
 
 This is where the parts meet; each of them gets what it needs as an argument. Signals are the
-caller's: it sets an event.
-
-The parts of the process that go on until they are stopped, watched together.
+caller's: it sets an event. A part that ends before it was asked to takes the process with it.
 """
 
 import asyncio

@@ -2,18 +2,16 @@
 
 import pytest
 
-from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.evidence import Readiness, Status
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import Roster, Watch
 from keda_gpu_scaler.snapshot.reported_pods import Ledger
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod, Snapshot
-from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import Owner
 from tests.snapshots import BERT_DEPLOYMENT, COLLECTION, NOW, STEP, pod, said
 
-NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml", "web"}), 300.0, 120.0)
+NAMESPACES = ("ml", "web")
 KEY = ("ml", "bert-0")
 WHOLE = Watch(is_whole=True, steady=1, steady_at=NOW, interval_seconds=30.0)
 NAME = "bert-0"
@@ -32,11 +30,11 @@ def _taken(
     statuses = {} if status is None else {KEY: status}
     empty = frozenset({without} if without else ())
     selected = frozenset({SELECTED})
-    roster = Roster(scraped, statuses, empty, NEED.namespaces, watch, selected)
+    roster = Roster(scraped, statuses, empty, frozenset(NAMESPACES), watch, selected)
     observation = Observation(
         (NOW,), (), {}, absence_known=True, collection_seconds=COLLECTION, strangers=3
     )
-    return build_snapshot(ledger, roster, observation, NEED, {"ml"}, STEP)
+    return build_snapshot(ledger, roster, observation, NAMESPACES, {"ml"}, STEP)
 
 
 def _found(shown: Pod | None, status: Status | None, **how: float | Watch) -> Pod | None:

@@ -3,17 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import Roster
 from keda_gpu_scaler.snapshot.reported_pods import Ledger
 from keda_gpu_scaler.snapshot.snapshot import NamespacePods
-from keda_gpu_scaler.spec.spec import Signal
 from tests.snapshots import pod, snapshot
 
 _NAMES = st.text("ab-", min_size=1, max_size=5)
-_DEMAND = Need(Signal.UTILIZATION, "auto", frozenset({"ml", "web"}), 300.0, 120.0)
+_BOTH = ("ml", "web")
 
 
 @given(st.sets(_NAMES, max_size=12), st.text("ab-", max_size=3))
@@ -30,14 +28,14 @@ def test_a_namespace_that_is_not_there_has_no_pods() -> None:
 def test_a_snapshot_answers_for_every_namespace_that_was_asked_about() -> None:
     ledger = Ledger(900.0, {("ml", "bert-0"): pod("bert-0")})
     observation = Observation((900.0,), (), {}, absence_known=True, refused_samples=3)
-    taken = build_snapshot(ledger, Roster(), observation, _DEMAND, {"ml"}, 15.0)
+    taken = build_snapshot(ledger, Roster(), observation, _BOTH, {"ml"}, 15.0)
     assert taken.namespaces.keys() == {"ml", "web"}
     assert taken.absence_known_in == taken.complete_in == {"ml"}
     assert (taken.pod_count, taken.refused_samples, taken.at) == (1, 3, 900.0)
 
 
 def test_absence_is_known_nowhere_while_the_source_has_not_watched_long_enough() -> None:
-    taken = build_snapshot(Ledger(), Roster(), Observation((900.0,), (), {}), _DEMAND, {"ml"}, 15.0)
+    taken = build_snapshot(Ledger(), Roster(), Observation((900.0,), (), {}), _BOTH, {"ml"}, 15.0)
     assert taken.absence_known_in == frozenset()
     assert taken.complete_in == {"ml"}
 
@@ -45,6 +43,6 @@ def test_absence_is_known_nowhere_while_the_source_has_not_watched_long_enough()
 def test_nothing_is_complete_while_a_target_is_overlooked() -> None:
     observation = Observation((900.0,), (), {}, overlooks=True)
     assert (
-        build_snapshot(Ledger(), Roster(), observation, _DEMAND, {"ml"}, 15.0).complete_in
+        build_snapshot(Ledger(), Roster(), observation, _BOTH, {"ml"}, 15.0).complete_in
         == frozenset()
     )

@@ -1,22 +1,10 @@
-"""What senders of alerts write → what they say of each alert. Pure.
+"""What Alertmanager and Grafana send → what it says of each alert. Pure.
 
-    alertmanager  Alertmanager's webhook, version 4; Grafana's alerting since 8 writes the same
-    grafana       the webhook of Grafana's dashboard alerts, from 4 to 8
-    fields        the fields of both, read with errors that name the place
+Three kinds of message: Alertmanager's webhook, version 4; Grafana's alerting since 8, which writes
+the same with fields of its own; and Grafana's dashboard alerts from 4 to 8, one message for one
+rule, without times, and with labels (as `tags`) only in the newer ones.
 
-A message is read alert by alert: what is wrong with one of them does not cost the others.
-
-The webhook of Grafana's dashboard alerts, from version 4 until unified alerting took over.
-
-One message is about one rule and says which state it is in: no times, and labels (as `tags`) only
-in the newer ones.
-
-Alertmanager's webhook, version 4, and Grafana's, which adds fields of its own.
-
-A message is about a group: the alerts of it that fire, and those that are resolved. What its own
-`status` says follows from these.
-
-What the messages of all senders have in common.
+A message is read alert by alert: a mistake in one of them does not cost the others.
 """
 
 import hashlib

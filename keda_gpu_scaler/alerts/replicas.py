@@ -1,20 +1,12 @@
-"""The other replicas of the scaler: what one hears of alerts, all know.
+"""The other replicas of the scaler: what one is told of alerts, all know.
 
-    line    one request to one replica
-    peers   everybody is told at once, and asked now and then
+An alert reaches one replica, and KEDA asks any of them. So a replica passes what it is told on to
+all others at once; what comes from a replica goes no further. A replica that starts asks the others
+for what they know, and all ask each other again every half minute, for what did not arrive. No
+replica has to know which of the addresses is its own: what it tells itself it knows already.
 
-An alert reaches one replica, and KEDA asks any of them. So whoever hears of it tells all others at
-once; what they hear so goes no further. Whoever starts asks them for what they know, and everybody
-asks again every half minute, for what did not arrive. No replica has to know which of the addresses
-is its own: what it tells itself it knows already.
-
-Everybody is told at once, and asked now and then.
-
-One request to one replica: with the webhook's token, bounded in size and time.
-
-Entries as replicas of the scaler tell them to each other: JSON's own types.
-
-A replica may be of another version: fields that are new to it are passed over.
+Requests carry the webhook's token and are bounded in size and time. A replica may be of another
+version: fields that are new to this one are passed over.
 """
 
 import asyncio

@@ -1,13 +1,11 @@
-"""All alerts that this process was told of, and who wants to hear when one begins or ends.
+"""Which alerts this process was told of, and how what two replicas know is merged. Pure.
 
-An alert that has ended stays in the book for as long as one that fires may: whoever is late to say
-that it fires does not revive it. What nobody has mentioned for that time is forgotten.
+Messages come late, twice, in any order and over several replicas. So an entry holds the newest that
+was ever said of either state, firing or ended, and from that alone follows whether the alert fires:
+two replicas that were told the same messages say the same, in whatever order they came.
 
-What is known of one alert, and how it merges with what another replica knows of it.
-
-Messages come late, twice, in any order and over several replicas. So an entry holds the newest
-that was ever said of either state, and from that alone follows whether the alert fires: whoever has
-heard the same messages says the same, in whatever order they came.
+An entry that has ended stays for as long as one that fires may, so that a late message does not
+revive it. What nobody has mentioned for that time is forgotten.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,16 +1,9 @@
-"""The two questions of a probe, one after the other, within one time for both.
+"""Whether a scaler answers, asked as KEDA asks: its health, then GetMetricSpec.
 
-A channel to a scaler: plaintext, TLS, or TLS with a certificate of the caller's own.
+Over a channel in plaintext, with TLS, or with TLS and a client certificate. A call that fails is
+explained in a sentence, with gRPC's own words behind it.
 
-What a failed call means, in a sentence, with gRPC's own words behind it.
-
-Whether a scaler answers, asked from where its callers stand.
-
-    channel  plaintext, TLS, or TLS with a certificate of ours
-    asking   health, then what KEDA asks first: GetMetricSpec
-    words    what a failed call means, for people
-
-It speaks gRPC as a client and knows nothing of the server's code. Nothing in `serve` imports it.
+This speaks gRPC as a client and knows nothing of the server's code. Nothing in `serve` imports it.
 """
 
 import ssl

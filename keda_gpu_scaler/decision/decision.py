@@ -1,12 +1,8 @@
-"""Spec + snapshot → decision: the state, the answer, and the reason in one sentence.
+"""TriggerSpec + snapshot → decision: the state, the answer, and the reason in one sentence.
 
 Pure: no clock, no I/O, no logger. Unknown is never zero: nothing but `measured`, `empty` and an
 explicit `zero` ends in the number 0, and nothing but a covered idle window, `ended`, `empty`, pods
 that were not Ready in time, an explicit `zero` or the memory of `ended`/`empty` ends in inactive.
-
-How well a workload's load is known: one of six states.
-
-Pure. What each of them means for the answer is in `decision.py`.
 """
 
 from dataclasses import dataclass, replace

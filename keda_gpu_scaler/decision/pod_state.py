@@ -1,15 +1,13 @@
-"""How a workload's pods are together: at its limit, a new one counts by what it shows first.
-
-Pure. A pod counts once its samples cover half the window, because few samples of a bursty load are
-often far too high. But bursts do not fill every sample of every pod for as long as that: where all
-are full, the first of a new pod is as good as any. A climb from one saturated pod then takes the
-start-up time and the exporter's delay for each rung, and no more.
-
-How one pod is: whether it counts, whether its load is known, and which of its samples count.
+"""How each pod of a workload is: whether it counts, whether its load is known, which samples count.
 
 Pure. No sample counts from before the pod could work: a model that shows 100 % while it loads says
 nothing about the work there is. Where it is known since when a pod is Ready, that is the time;
 elsewhere `warmup` after its series began stands in for it.
+
+A pod counts once its samples cover half the window, because few samples of a bursty load are often
+far too high. But bursts do not fill every sample of every pod for as long as that: where all GPUs
+of a workload are full, the first sample of a new pod counts. A climb from one saturated pod then
+takes the start-up time and the exporter's delay for each rung, and no more.
 """
 
 from collections import defaultdict

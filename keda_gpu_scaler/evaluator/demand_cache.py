@@ -1,13 +1,11 @@
-"""Every demand that triggers ask for: the same expression is asked once, for all of them.
+"""Every demand that triggers ask for: one expression is asked once, for all of them.
 
-An expression is asked when somebody wants to know, at most once per interval, and the expressions
+An expression is asked when a trigger wants to know, at most once per interval, and the expressions
 of a source take turns within its budget: a few wake their workloads within seconds, a thousand do
 no harm.
 
-One expression about demand: asked once at a time, with the last answer.
-
 As with snapshots, a failure does not age what was answered before: that serves until it is older
-than the trigger's `maxAge`. Nobody waits for a source that is known to fail or to be slow. That
+than the trigger's `maxAge`. No call waits for a source that is known to fail or to be slow. That
 there is nothing is an answer too: it replaces the one before it.
 """
 

@@ -1,14 +1,8 @@
-"""The port to where samples come from. `sources/` holds what stands behind it.
+"""What the evaluator needs of the world: samples, evidence, one number, alerts.
 
 A source answers or raises `errors.SourceError`; it never answers half. Each method ends by itself
-within the source's own timeout.
-
-The port to the Kubernetes API. `kubernetes/` stands behind it, where the operator wants it.
-
-It answers from what it has been told, without a request: what nobody is sure of any more it does
-not answer.
-
-The port to whoever is told of alerts: which ScaledObjects they keep active.
+within the source's own timeout. The Kubernetes API, where the operator wants it, answers from what
+it has been told, without a request; what is not sure any more it does not answer.
 """
 
 import contextlib

@@ -1,18 +1,13 @@
-"""The feeds of all sources: which one answers for a trigger.
+"""One shared snapshot for all triggers of a source, signal and profile, kept fresh by who asks.
 
-A feed serves every trigger of its source, signal and profile. Of a source that has to be asked
-about each namespace by itself, every namespace has feeds of its own; so has every query that a
-user wrote. A feed begins with the first trigger that asks for it, and ends when nobody has for ten
-minutes.
+Fetching is separate from answering. A call starts a fetch when a newer instant exists and no fetch
+is on its way. It waits for that only where there is nothing usable, or where it is a stream, and
+never once the source is known to be down. So a thousand triggers cost one query per step, and none
+when no trigger is asked about.
 
-One shared snapshot: kept fresh by whoever asks, fetched once for all of them.
-
-Fetching is separate from answering. Somebody who asks starts a fetch when a newer instant exists
-and none is on its way; he waits for it only where there is nothing usable or he is patient, never
-once the source is known to be down. So a thousand triggers cost one query per step, and none when
-nobody asks.
-
-What is wanted of one snapshot lately: the needs of everybody who asks, as one.
+A source that has to be asked about each namespace by itself has snapshots for each namespace; so
+has every query of a user's own. A snapshot is kept from the first trigger that asks for it until
+ten minutes after the last one did.
 """
 
 import asyncio

@@ -1,13 +1,11 @@
-"""Takes one snapshot: asks the source what is needed, and keeps the ledger between snapshots.
+"""Takes one snapshot: asks the source and the cluster, and keeps what has to be remembered between.
 
-The questions build on each other: what is there now, who was there in the last hour (only for
-namespaces that are new, or were out of sight), and where the GPUs of the pods are that are gone.
-Beside them the cluster is asked what it says of its pods.
+The queries build on each other: what is there now, what was there in the last hour (only for
+namespaces that are new, or were out of sight), and where the GPUs are whose pods are gone.
 
-Asks what the cluster says of its pods: once per instant, for everybody who wants it.
-
-The Kubernetes API first, where it is asked at all, then the source. That nobody can say, or not
-now, is no error: what exporters show is then all there is, and that is stated whenever it changes.
+Beside them the cluster is asked about its pods: once per instant, for all signals of a source; the
+Kubernetes API first, where it is asked at all, then the source. That neither can answer is no
+error: what exporters show is then all there is, and that is stated whenever it changes.
 """
 
 import asyncio
@@ -170,9 +168,14 @@ class Collector:
             watched |= dict.fromkeys(strangers, float("-inf"))
         self._ledger, self._watched = await self._advanced(ledger, observation), watched
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
-        step = self._source.step_seconds
         return await asyncio.to_thread(
-            build_snapshot, self._ledger, roster, observation, need, recorded, step
+            build_snapshot,
+            self._ledger,
+            roster,
+            observation,
+            need.namespaces,
+            recorded,
+            self._source.step_seconds,
         )
 
     async def _both(self, need: Need, at: float) -> tuple[Observation, Roster]:

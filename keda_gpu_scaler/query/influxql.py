@@ -1,33 +1,14 @@
-"""InfluxQL texts: the points of all pods, their last hour, and where GPUs are.
+"""InfluxQL: the scaler's own queries, the literals in them, and users' queries, judged. Pure.
 
-Pure text. Every name and every string in a text went through `influxql.text`. Times are whole
-milliseconds, as answers show them.
+Every name and every string gets into a text by one of two functions, which follow the rules of
+InfluxDB's own scanner. Times are whole milliseconds, as answers show them. Exporters' metrics come
+into an InfluxDB in two usual ways: a measurement for each metric, or one measurement with a field
+for each. Where neither names the metric, the numbers are utilization in percent.
 
-InfluxQL: the scaler's own questions, and those that users write.
-
-Pure. Nothing here sends anything.
-
-    text       literals: the one function that escapes what goes between quotes
-    schema     which measurement, field and tags of a database say what
-    questions  the texts that a source asks: points, the last hour, GPUs
-    selection  a user's own question: one that only reads, or what is wrong with it
-
-Which measurement, field and tags of an InfluxDB say what. Values only.
-
-Exporters' metrics come there in two usual ways: a measurement for each metric, or one measurement
-with a field for each. Where neither names the metric, the numbers are utilization in percent.
-
-Literals of InfluxQL: the one way by which a name or a string gets into a text.
-
-Pure. The rules are those of InfluxDB's own scanner: after a backslash it takes either quote, a
-backslash or `n`, in names and in strings alike.
-
-A user's own InfluxQL, looked at before it is ever sent.
-
-Pure. InfluxDB carries out whatever it is sent, a DROP by GET as well: it only warns of it. So what
-is not plainly one SELECT is refused. Nothing is parsed for that, because whoever reads a text in
-another way than the server can be deceived: a statement ends at a semicolon and writes by the word
-INTO, and neither may stand anywhere, be it in quotes.
+InfluxDB carries out whatever it is sent, a DROP by GET as well: it only warns of it. So a user's
+text that is not plainly one SELECT is refused. Nothing is parsed for that: where our reading of a
+text differed from the server's, it could deceive us. A statement ends at a semicolon and writes by
+the word INTO, and neither may stand anywhere, be it in quotes.
 """
 
 import re
@@ -37,67 +18,6 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels
-
-LONGEST_CHARACTERS = 4096
-_SELECT = re.compile(r"[ \t\n]*select\b", re.ASCII | re.IGNORECASE)
-# A number ends where a letter begins: in `1.0into` InfluxDB reads two words.
-_INTO = re.compile(r"(?<![a-z_])into\b", re.ASCII | re.IGNORECASE)
-_NOW = re.compile(r"\bnow[ \t\n]*\(", re.ASCII | re.IGNORECASE)
-
-
-def selection(text: str) -> str:
-    """Return the text of a question that only reads, and that is about now.
-
-    Raises:
-        ValueError: it is none, with what was expected.
-    """
-    if len(text) > LONGEST_CHARACTERS:
-        raise ValueError(f"InfluxQL of at most {LONGEST_CHARACTERS} characters")
-    if not all(char.isprintable() or char in "\t\n" for char in text):
-        raise ValueError("InfluxQL without control characters")
-    if _SELECT.match(text) is None:
-        raise ValueError("InfluxQL that begins with SELECT")
-    if ";" in text:
-        raise ValueError("a single statement of InfluxQL, without a semicolon, also in quotes")
-    if _INTO.search(text):
-        raise ValueError("InfluxQL that writes nothing: without the word INTO, also in quotes")
-    if _NOW.search(text) is None:
-        raise ValueError(
-            "InfluxQL with a time range such as WHERE time > now() - 1m: without one, a number of "
-            "last week looks like one of now"
-        )
-    return text
-
-
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "'": r"\'", "\n": r"\n"})
-_UNSPEAKABLE = frozenset("\r\0")
-"""The scanner takes a carriage return for the end of a line and NUL for the end of everything."""
-
-
-def quoted_name(text: str) -> str:
-    """Return the name of a database, a measurement, a field or a tag, as InfluxQL.
-
-    Raises:
-        ValueError: InfluxQL cannot express it.
-    """
-    return f'"{_escaped(text)}"'
-
-
-def quoted_string(text: str) -> str:
-    """Return a string literal; raises as `name` does."""
-    return f"'{_escaped(text)}'"
-
-
-def is_speakable(text: str) -> bool:
-    """Tell whether InfluxQL can express a text at all."""
-    return _UNSPEAKABLE.isdisjoint(text)
-
-
-def _escaped(text: str) -> str:
-    if not is_speakable(text):
-        raise ValueError("a text without carriage returns and NUL")
-    return text.translate(_ESCAPES)
-
 
 METRIC = "{metric}"
 """Stands for the name of an exporter's metric."""
@@ -153,6 +73,67 @@ class Schema:
         }
         others = {name: text for name, text in tags.items() if name not in labels.absent}
         return others | {name: text for name, text in meant.items() if text}
+
+
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "'": r"\'", "\n": r"\n"})
+_UNSPEAKABLE = frozenset("\r\0")
+"""The scanner takes a carriage return for the end of a line and NUL for the end of everything."""
+
+
+def quoted_name(text: str) -> str:
+    """Return the name of a database, a measurement, a field or a tag, as InfluxQL.
+
+    Raises:
+        ValueError: InfluxQL cannot express it.
+    """
+    return f'"{_escaped(text)}"'
+
+
+def quoted_string(text: str) -> str:
+    """Return a string literal; raises as `name` does."""
+    return f"'{_escaped(text)}'"
+
+
+def is_speakable(text: str) -> bool:
+    """Tell whether InfluxQL can express a text at all."""
+    return _UNSPEAKABLE.isdisjoint(text)
+
+
+def _escaped(text: str) -> str:
+    if not is_speakable(text):
+        raise ValueError("a text without carriage returns and NUL")
+    return text.translate(_ESCAPES)
+
+
+LONGEST_CHARACTERS = 4096
+_SELECT = re.compile(r"[ \t\n]*select\b", re.ASCII | re.IGNORECASE)
+# A number ends where a letter begins: in `1.0into` InfluxDB reads two words.
+_INTO = re.compile(r"(?<![a-z_])into\b", re.ASCII | re.IGNORECASE)
+_NOW = re.compile(r"\bnow[ \t\n]*\(", re.ASCII | re.IGNORECASE)
+
+
+def selection(text: str) -> str:
+    """Return the text of a question that only reads, and that is about now.
+
+    Raises:
+        ValueError: it is none, with what was expected.
+    """
+    if len(text) > LONGEST_CHARACTERS:
+        raise ValueError(f"InfluxQL of at most {LONGEST_CHARACTERS} characters")
+    if not all(char.isprintable() or char in "\t\n" for char in text):
+        raise ValueError("InfluxQL without control characters")
+    if _SELECT.match(text) is None:
+        raise ValueError("InfluxQL that begins with SELECT")
+    if ";" in text:
+        raise ValueError("a single statement of InfluxQL, without a semicolon, also in quotes")
+    if _INTO.search(text):
+        raise ValueError("InfluxQL that writes nothing: without the word INTO, also in quotes")
+    if _NOW.search(text) is None:
+        raise ValueError(
+            "InfluxQL with a time range such as WHERE time > now() - 1m: without one, a number of "
+            "last week looks like one of now"
+        )
+    return text
 
 
 class Span(NamedTuple):

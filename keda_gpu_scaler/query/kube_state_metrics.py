@@ -1,4 +1,4 @@
-"""kube-state-metrics: what it is asked about pods and owners. `kube_rows` reads the answer.
+"""kube-state-metrics: what it is asked about pods and owners. The source reads the answer.
 
 Pure text. One query for everybody: a few rows for each pod, the owners of ReplicaSets and Jobs, and
 rows for exceptions. Every row says in the label `stat` what it is about, or `or` would drop one of

@@ -1,8 +1,4 @@
-"""PromQL texts about what there is at all: GPUs, whoever has them, and exporters.
-
-Pure text. These are asked now and then only.
-
-PromQL texts: one snapshot query for everybody, and the ages of what is in it.
+"""PromQL texts: one snapshot query for all triggers, the ages in it, and what exporters there are.
 
 Pure text. Whatever enters a text passes `quoted` or `alternatives`; nothing a user wrote gets into
 PromQL by another way. The shapes were tried on real servers for cost and for the traps named here.

@@ -1,13 +1,12 @@
-"""Which workloads have replicas, told from who asks: the HPA rests at zero.
-
-Since 2.20, KEDA takes a poll that follows a failed one for "inactive, no error" when a request of
-the HPA's meets it: an error about a busy workload can then scale it to zero. Where there are
-replicas, "active" costs nothing instead; where there are none, it would wake the workload.
-
-Spec and decision → the messages of KEDA's contract. Pure: no clock, no I/O, no log.
+"""Spec and decision → the messages of KEDA's contract; and which workloads have replicas. Pure.
 
 KEDA 2.17 and later read the float fields where they are above 0, older ones know only the integers:
 both are always set, so that every version scales on the same number.
+
+Since 2.20, KEDA takes a poll that follows a failed one for "inactive, no error" when a request of
+the HPA's meets it: an error about a busy workload can then scale it to zero. The HPA asks only
+about workloads that have replicas; for these, "active" is answered in place of an error and costs
+nothing. For one without replicas it would wake the workload.
 """
 
 import math

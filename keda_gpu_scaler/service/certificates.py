@@ -1,7 +1,9 @@
 """The files of one server's certificate, followed: what they hold now, or last held in order.
 
-The files are small, and in memory where Kubernetes mounts them: reading them costs less than a
-handshake, and unlike their times, their content cannot be mistaken.
+Certificates rotate. Something writes new files long before the old ones expire, often one after the
+other, so that for a moment the key is not that of the certificate. They are small, and in memory
+where Kubernetes mounts them: reading them costs less than a handshake, and unlike their times,
+their content cannot be mistaken.
 """
 
 import threading

@@ -2,12 +2,10 @@
 
 Requests are decoded here and not by grpc, which answers a request it cannot decode with UNKNOWN and
 the text of an internal error. Calls to other services (health, reflection) pass untouched: they
-must answer when the scaler is at its limit, and nobody counts them.
+must answer when the scaler is at its limit, and are not counted.
 
-The one ladder from errors to gRPC status codes, and what a status message may hold.
-
-A message ends up in KEDA's log: it is bounded, on one line, and never repeats the text of an error
-that nobody wrote for the caller.
+The message of a status ends up in KEDA's log: it is bounded, on one line, and never repeats the
+text of an error that was not written for the caller.
 """
 
 import asyncio

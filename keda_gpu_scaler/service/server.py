@@ -1,13 +1,10 @@
-"""The gRPC server: its port, its options, its start and its stop.
+"""The gRPC server: its port, its TLS, its health service, its start and its stop.
 
 It knows nothing of triggers and loads; `create_server` puts the parts together.
 
-The standard health service: SERVING until the server drains. It says nothing about sources.
-
-grpc's own health servicer keeps each Watch open until the caller leaves, so one watcher would hold
-a stopping server for its whole grace. Here `draining` is the only state, and it ends them.
-
-TLS of the gRPC port: which certificate each handshake shows, and whose it asks for.
+The health service says SERVING until the server drains, and nothing about sources. grpc's own keeps
+each Watch open until the caller leaves, so one watcher would hold a stopping server for its whole
+grace; here the event that says "draining" ends them.
 
 gRPC's library takes TLS 1.2 and 1.3 and nothing older. It asks for a certificate anew in each
 handshake and keeps the connections that there are, and their streams, as they are.

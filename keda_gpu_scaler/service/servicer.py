@@ -1,9 +1,7 @@
 """The five RPCs of KEDA's contract, each a translation around one evaluation.
 
 GetMetricSpec and StreamMetricSpec use the spec alone, so that they answer while every source is
-down. An error leaves as an exception: `calls.py` gives it its status code.
-
-The port behind the service: who decides, seen from the calls that ask. Types only.
+down. An error leaves as an exception: `interceptor` gives it its status code.
 """
 # ruff: noqa: N802 - the methods carry the names of KEDA's contract
 

@@ -1,9 +1,8 @@
 """From the environment and the file to `Settings`, or to every mistake in them at once.
 
-What a person reads about wrong settings: its name as written, its value, what was expected.
-
-A secret is never shown, nor what may hold one: the value of an unknown setting, a whole source, or
-what stands before an @ in a URL.
+A mistake is shown as its name was written, with its value and what was expected. A secret is never
+shown, nor what may hold one: the value of an unknown setting, a whole source, or what stands before
+an @ in a URL.
 """
 
 import os

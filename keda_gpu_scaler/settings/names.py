@@ -1,9 +1,7 @@
-"""The YAML file, as a source of pydantic-settings.
+"""How settings are called, in the environment and in the YAML file, and how they are explained.
 
-Its values are text, as those of the environment are: a token of digits stays what it is. The names
-are the same as well, in lower case; beside them it names sources.
-
-How settings are called, in the environment and in the file, and what people read about them.
+The file's values are text, as those of the environment are: a token of digits stays what it is. Its
+names are the same as well, in lower case; beside them it names sources.
 """
 
 import contextlib

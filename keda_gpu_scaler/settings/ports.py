@@ -1,6 +1,4 @@
-"""The settings of the webhook for alerts, and of the replicas that tell each other of them.
-
-The settings of the two ports: where they are, and the certificates that they show.
+"""The settings of the two ports, of the webhook for alerts, and of the other replicas.
 
 Each mistake in a certificate is that of one file, so that its message names the setting to change.
 """

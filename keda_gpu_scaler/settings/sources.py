@@ -1,7 +1,5 @@
 """The settings of each kind of source, each a frozen value that is right once it exists.
 
-The settings that every source behind an HTTP API has, and what all settings of sources share.
-
 Field names carry the unit; people write the short name (`step`, `timeout`). Secrets never show:
 they are SecretStr, and so is every header's content, since a header may carry one.
 """

@@ -1,12 +1,8 @@
-"""Text → value, one function for each kind of setting.
+"""Text → value, one function for each kind of setting, those of HTTP requests among them.
 
-Each takes what somebody wrote, or a value that is right already, and raises ValueError with what
-was expected; `report.py` puts the name of the setting in front. Files are read here only to see
-that they can be read.
-
-Text → value for what goes into HTTP requests: URLs, targets, peers, headers, tokens.
-
-Like `values.py`: each raises ValueError with what was expected, and nothing is asked here.
+Each takes what was written, or a value that is right already, and raises ValueError with what was
+expected; `loading` puts the name of the setting in front. Files are read here only to see that they
+can be read; nothing is asked over the network.
 """
 
 import importlib.util

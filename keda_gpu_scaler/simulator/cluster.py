@@ -2,10 +2,8 @@
 
 Pure: the time comes in as an argument. It knows nothing of metrics or HTTP. Pods are created at
 once and stay until they are given back, newest first; a change of the pod template replaces all.
-
-Pod names as Kubernetes builds them. Pure: the same pod always gets the same name.
-
-Sources: apiserver `storage/names/generate.go`, `util/rand`, `pkg/controller/controller_utils.go`.
+Pods are named as Kubernetes names them: apiserver `storage/names/generate.go`, `util/rand`,
+`pkg/controller/controller_utils.go`.
 """
 
 import hashlib

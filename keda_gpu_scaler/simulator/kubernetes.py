@@ -1,11 +1,8 @@
 """Look at a real cluster once a second and keep its mirror up to date.
 
 The only part of the simulator that talks to Kubernetes. What cannot be listed is not empty: the
-mirror keeps what it has until both lists, of nodes and of pods, are there again.
-
-What Kubernetes objects say about nodes and pods with GPUs. Pure.
-
-Extended resources such as GPUs are asked for by limits; the scheduler never overcommits them.
+mirror keeps what it has until both lists, of nodes and of pods, are there again. Extended resources
+such as GPUs are asked for by limits; the scheduler never overcommits them.
 """
 
 import asyncio

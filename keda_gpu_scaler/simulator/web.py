@@ -1,10 +1,7 @@
-"""The simulator's HTTP interface: exporter pages to scrape, workloads to change while it runs.
+"""The simulator over HTTP: exporter pages to scrape, workloads to change while it runs.
 
-It translates between HTTP and the cluster and decides nothing. Time comes from one clock.
-
-Uvicorn around the simulator, on a socket that is already bound, until an event says stop.
-
-Signals are the caller's: it sets the event. So the tests need none, and the command ends with 0.
+It translates between HTTP and the cluster and decides nothing. Time comes from one clock. It serves
+on a socket that is already bound until an event says stop; signals are the caller's.
 """
 
 import asyncio

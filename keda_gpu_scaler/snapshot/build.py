@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from keda_gpu_scaler.query.snapshot_query import Need
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodKey, Readiness
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import Roster
@@ -20,17 +19,17 @@ def build_snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what
     ledger: Ledger,
     roster: Roster,
     observation: Observation,
-    need: Need,
+    namespaces: Collection[str],
     recorded: Collection[str],
     step_seconds: float,
 ) -> Snapshot:
-    """Return the snapshot that answers for every namespace of `need`.
+    """Return the snapshot that answers for all of `namespaces`.
 
     Args:
         ledger: who is there by the exporters, after `observation`.
         roster: who is there by what the cluster says.
         observation: what was fetched.
-        need: what it was fetched for.
+        namespaces: those that it was fetched for.
         recorded: the namespaces whose last hour is known.
         step_seconds: the distance between two instants.
     """
@@ -45,11 +44,11 @@ def build_snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what
         step_seconds=step_seconds,
         namespaces={
             namespace: _sorted(pods[namespace]) if namespace in pods else NO_PODS
-            for namespace in need.namespaces
+            for namespace in namespaces
         },
         absence_known_in=frozenset(recorded) if observation.absence_known else frozenset(),
         complete_in=frozenset() if observation.overlooks else frozenset(recorded),
-        evidence=_evidence(roster, need.namespaces) if roster.is_current(at) else {},
+        evidence=_evidence(roster, namespaces) if roster.is_current(at) else {},
         refused_samples=observation.refused_samples,
         strangers=observation.strangers,
     )

@@ -1,12 +1,8 @@
-"""Which pods there are: what was seen before, carried forward by what is seen now.
+"""Which pods exporters show: what was seen before, carried forward by what is seen now. Pure.
 
-Pure. This is the exporter-only evidence: a pod that vanished has *ended* only if a later good
-scrape of its own target lacked it; if it was in its target's last good scrape it is missing, and
-nobody knows how it is. Absence right after a target (or the whole source) came back proves nothing.
-
-One pod, as the series of one observation show it: seen, silent, come back or ended.
-
-Pure. `presence.py` keeps the book; the judgement on a single pod is here.
+This is the evidence of exporters alone: a pod that vanished has *ended* only if a later good scrape
+of its own target lacked it; if it was in its target's last good scrape it is missing, and nobody
+knows how it is. Absence right after a target (or the whole source) came back proves nothing.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""How a request shows who asks: by a bearer token of the moment, or by a user and a password."""
+"""How a source is reached: an HTTP client with the credentials and certificates of its settings."""
 
 import ssl
 

@@ -1,9 +1,7 @@
-"""The clock of a server, as far as it was learned from what the server said.
+"""The instants of a snapshot: multiples of a step, the same for everybody and on every server.
 
-The instants of a snapshot: multiples of a step, the same for everybody and on every server.
-
-Pure. Counted in whole milliseconds, so that they equal the times in a server's answers to the last
-digit.
+Counted in whole milliseconds, so that they equal the times in a server's answers to the last digit;
+and the server's own clock, as far as its answers have shown it. Pure.
 """
 
 import math

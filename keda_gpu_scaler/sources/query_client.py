@@ -1,7 +1,4 @@
-"""Questions to one server: sent, read and stated as facts.
-
-What an answer's body has to be before anybody reads it. Pure.
-"""
+"""Queries to one server: sent, read, and stated as facts, with how long each took."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

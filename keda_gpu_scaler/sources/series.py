@@ -1,15 +1,11 @@
-"""Rows of a Prometheus → what they say of the pods. Pure.
+"""Raw rows of an exporter → one series per GPU and pod, in the signal's unit. Pure.
 
-Pods that share a GPU and take turns on its one series: there all the time, seen now and then.
+Every source ends here, so that a label convention, a preferred metric or a refused number means the
+same whether Prometheus stored the row or this process scraped it.
 
-Pure. Without its virtual mode dcgm-exporter has room for one pod per GPU: of several on a
-time-sliced one, whichever it happens to read last (dcgm-exporter issues 307, 340). Each scrape
-then seems to end a pod and to begin another one.
-
-Raw rows of an exporter → one series per GPU and pod, in the signal's unit.
-
-Pure. Both sources end here, so that a label scheme, a preferred metric or a refused number means
-the same whether Prometheus stored the row or this process scraped it.
+Without its virtual mode dcgm-exporter has room for one pod per GPU: of several on a time-sliced
+one, it names whichever it happens to read last (dcgm-exporter issues 307, 340). Each scrape then
+seems to end a pod and to begin another one; the gaps between are filled here.
 """
 
 from collections import defaultdict

@@ -1,9 +1,7 @@
-"""What a trigger asks for, parsed once and trusted from then on.
+"""What a trigger asks for, parsed once and trusted from then on. Values only.
 
-Only values live here: `trigger/` makes them from the strings a user wrote, everything behind it
-reads them. Durations are seconds, thresholds are in the signal's own unit.
-
-A query of the user's own, as everything behind the trigger knows it. Values only.
+`trigger/` makes them from the strings a user wrote; everything behind it reads them. Durations are
+seconds, thresholds are in the signal's own unit.
 """
 
 import hashlib

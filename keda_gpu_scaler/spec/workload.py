@@ -1,16 +1,12 @@
-"""The workload whose pods are measured: parsed from kubectl's notation, matched by pod name.
+"""The workload whose pods are measured: by their owners, by their names, or by a selector. Pure.
 
-Pure. A workload knows its pods by their owners where somebody says who these are, and otherwise by
-the names that Kubernetes gives them; whether a pod exists or is ready is not known here.
+A workload is written in kubectl's notation. Its pods are known by their owners where the cluster
+names these (the controlling owner of a pod, and that one's own), and otherwise by the names that
+Kubernetes gives them. Whether a pod exists or is Ready is not known here.
 
-The pods of a scale target that no rule for names or owners is known for: those it selects.
-
-Pure. Which they are only the Kubernetes API can say, by the target's own label selector; each pod
-it selects then has the target among its owners, under a kind that no object has.
-
-Whether a pod is a workload's, by its owners: the exact answer where names only suggest one.
-
-Pure. Owners are in Kubernetes' words: the controlling owner of a pod, and that one's own.
+A scale target for which there is no rule of names or owners has the pods that its own label
+selector selects. Only the Kubernetes API can say which these are; each of them then has the target
+among its owners, under a kind that no object has.
 """
 
 import re
@@ -147,7 +143,7 @@ class Selected:
     """Exactly the pods that the label selector of one scale target selects.
 
     Neither names nor any other evidence can tell them: while the Kubernetes API does not say whom
-    the target selects, nothing is known of the workload (`states.is_told`).
+    the target selects, nothing is known of the workload (`decision.is_told`).
     """
 
     namespace: str

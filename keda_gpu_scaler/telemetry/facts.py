@@ -1,24 +1,8 @@
 """What happened, as typed facts. Logs, metrics and traces are small subscribers to these.
 
-    decisions     what a trigger was answered, and what the answer rests on
-    sources       what came of asking sources and the Kubernetes API
-    calls         a call of KEDA's
-    alerts        alerts, and the replicas that tell each other of them
-    certificates  the certificates that this process shows
-
-The core never logs and never counts: it states a fact once, and whoever observes turns it into a
-log line (`logs/`), a metric (`telemetry/`) or a span (`tracing/`). Each may be deleted without
+The core never logs and never counts: it states a fact once, and each observer turns it into a log
+line (`log_lines`), a metric (`metrics/`) or a span (`traces`). Each of these may be deleted without
 touching the core.
-
-What came of asking sources and the Kubernetes API.
-
-What a trigger was answered, and what the answer rests on.
-
-Alerts about ScaledObjects, and the replicas that tell each other of them.
-
-The certificates that this process shows.
-
-A call of KEDA's, from its first byte to its status.
 """
 
 from collections.abc import Callable
@@ -28,103 +12,6 @@ from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.snapshot.evidence import Basis
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
-
-
-@dataclass(frozen=True, slots=True)
-class CallBegan:
-    """A call was read and is about to be answered. What comes of it is stated in the same task."""
-
-    method: str
-    scaled_object: ScaledObject
-    """As the caller names it; nobody has checked that yet."""
-    traceparent: str
-    """The caller's place in a trace, as W3C writes it; empty where it sent none."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallDecided:
-    """The call that this task answers is answered from this decision, new or not."""
-
-    decision: Decision
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """One RPC ended."""
-
-    method: str
-    code: str
-    """The gRPC status code's name, such as OK or UNAVAILABLE."""
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateLoaded:
-    """A server shows this certificate from now on; stated once for each."""
-
-    server: str
-    """grpc or http."""
-    expires_at: float
-    """Unix seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateRefused:
-    """New files hold no certificate that can be used; the one before goes on. Stated once."""
-
-    server: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateLapsed:
-    """A certificate is shown although its dates make clients refuse it; stated once for each."""
-
-    server: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class AlertChanged:
-    """An alert about a ScaledObject begins to fire, or no longer does; once at each change."""
-
-    scaled_object: ScaledObject
-    alert: str
-    """Its name."""
-    fires: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Notified:
-    """Somebody sent a message to the webhook, and this came of it."""
-
-    sender: str
-    """alertmanager, grafana, grafana-dashboard; unknown where the message was not read."""
-    status: int
-    """The HTTP status of the answer."""
-    text: str
-    """What the sender was answered."""
-    truncated: int = 0
-    """Alerts that the sender left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeerChanged:
-    """Another replica can no longer be told of alerts, or can; once at each change."""
-
-    peer: str
-    """Its address, or the name that has none."""
-    reachable: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class PeersAsked:
-    """The other replicas were told of alerts, or asked for them."""
-
-    reachable: int
-    unreachable: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +43,34 @@ class EvidenceChanged:
     source: str
     basis: Basis
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegan:
+    """A call was read and is about to be answered. What comes of it is stated in the same task."""
+
+    method: str
+    scaled_object: ScaledObject
+    """As the caller names it; nobody has checked that yet."""
+    traceparent: str
+    """The caller's place in a trace, as W3C writes it; empty where it sent none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallDecided:
+    """The call that this task answers is answered from this decision, new or not."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One RPC ended."""
+
+    method: str
+    code: str
+    """The gRPC status code's name, such as OK or UNAVAILABLE."""
+    seconds: float
 
 
 GIVEN_UP = "given up before it was answered"
@@ -225,6 +140,75 @@ class WatchChanged:
     """As kubectl writes it: pods, replicasets.apps; models.example.com/scale for selectors."""
     works: bool
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateLoaded:
+    """A server shows this certificate from now on; stated once for each."""
+
+    server: str
+    """grpc or http."""
+    expires_at: float
+    """Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRefused:
+    """New files hold no certificate that can be used; the one before goes on. Stated once."""
+
+    server: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateLapsed:
+    """A certificate is shown although its dates make clients refuse it; stated once for each."""
+
+    server: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlertChanged:
+    """An alert about a ScaledObject begins to fire, or no longer does; once at each change."""
+
+    scaled_object: ScaledObject
+    alert: str
+    """Its name."""
+    fires: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notified:
+    """Somebody sent a message to the webhook, and this came of it."""
+
+    sender: str
+    """alertmanager, grafana, grafana-dashboard; unknown where the message was not read."""
+    status: int
+    """The HTTP status of the answer."""
+    text: str
+    """What the sender was answered."""
+    truncated: int = 0
+    """Alerts that the sender left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerChanged:
+    """Another replica can no longer be told of alerts, or can; once at each change."""
+
+    peer: str
+    """Its address, or the name that has none."""
+    reachable: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeersAsked:
+    """The other replicas were told of alerts, or asked for them."""
+
+    reachable: int
+    unreachable: int
 
 
 Fact = (

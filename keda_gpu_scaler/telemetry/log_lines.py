@@ -1,13 +1,4 @@
-"""Which facts become lines of the log.
-
-An event is a dotted name, everything else is a key.
-
-What a line about a trigger says of it: whose it is, and what was decided.
-
-Which facts about the certificates that this process shows become lines of the log.
-
-Which facts about alerts and their senders become lines of the log.
-"""
+"""Which facts become lines of the log. An event is a dotted name, everything else is a key."""
 
 import logging
 import time

@@ -1,7 +1,7 @@
 """The log: how lines look, and which facts become lines.
 
 An event is a dotted name, everything else is a key. The core never logs: it states facts, and
-`LogObserver` (in `observer.py`) writes a line where somebody would want to know. Nothing here
+`LogObserver` (in `log_lines`) writes a line where somebody would want to know. Nothing here
 decides or counts.
 """
 

@@ -1,26 +1,15 @@
-"""Traces of calls and of queries to sources, sent by OTLP; made from facts.
-
-    spans   fact → span: what began, what came of it, under which parent
-    export  where spans go, and how they are sent before the process ends
-
-Nothing here decides, and nothing waits for a collector: spans are handed to a thread, which drops
-what it cannot send. `app` imports this only where the settings ask for traces, because it loads the
-libraries of the extra `otel`.
-
-Facts → spans: one for each call of KEDA, one for each query to a source.
+"""Traces of calls and of queries to sources, made from facts and sent by OTLP.
 
 A call's span is kept in a context variable from its first fact to its last one. What a call sets
 off runs in tasks that inherit the variable, so its queries become its children, also those that go
-on after it was answered.
+on after it was answered. Names of attributes for calls are OpenTelemetry's own where it has one. No
+trigger is in a span: its metadata may have come out of a Secret. Neither is a reason: sources quote
+in their errors the query that they were asked.
 
-Names of attributes for calls are OpenTelemetry's own where it has one. No trigger is in a span: its
-metadata may have come out of a Secret. Neither is a reason: sources quote in their errors the query
-that they were asked.
-
-Where spans go: to the collector that the standard OTEL_… variables name.
-
-The batching, its bounds and the retries are the SDK's. What is added here is an end that nobody has
-to wait for: a collector that cannot be reached must not keep a process alive.
+Spans go to the collector that the standard OTEL_… variables name. The batching, its bounds and the
+retries are the SDK's, in a thread that drops what it cannot send; a collector that cannot be
+reached keeps neither an answer nor the end of the process waiting. `app` imports this only where
+the settings ask for traces, because it loads the libraries of the extra `otel`.
 """
 
 import asyncio
@@ -48,75 +37,6 @@ from opentelemetry.util.types import AttributeValue
 
 from keda_gpu_scaler import __version__, errors
 from keda_gpu_scaler.telemetry import facts
-
-NAME = "keda-gpu-scaler"
-FLUSH_SECONDS = 2.0
-"""Longest time for the last spans. It comes on top of the grace for calls, usually 20 s, and
-Kubernetes gives 30 s for everything."""
-MOST_CHARACTERS = 1024
-"""Of one attribute: names in a request are the caller's, and a reason is one sentence."""
-_PROTOCOL = "grpc"
-_PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-
-
-class Export:
-    """Spans on their way to a collector, from the first one to the last."""
-
-    def __init__(self) -> None:
-        """Begin to send; nobody has to listen yet.
-
-        Raises:
-            errors.SettingsError: the variables name a protocol that is not spoken here.
-        """
-        _check_protocol()
-        self._exporter = OTLPSpanExporter()
-        self._provider = TracerProvider(
-            resource=_resource(),
-            span_limits=SpanLimits(max_attribute_length=MOST_CHARACTERS),
-            shutdown_on_exit=False,  # `stop` does it, in its place and within its time
-        )
-        self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
-
-    @property
-    def tracer(self) -> trace.Tracer:
-        """What spans are begun with."""
-        return self._provider.get_tracer(NAME, __version__)
-
-    async def stop(self, seconds: float) -> None:
-        """Send what is left and end; what cannot be sent in time is lost.
-
-        Args:
-            seconds: the longest time for it; never more than `FLUSH_SECONDS`.
-        """
-        sent = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def send() -> None:
-            self._provider.shutdown()
-            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-                loop.call_soon_threadsafe(sent.set)
-
-        # A thread of the loop's own would be waited for when the loop ends, a daemon is not.
-        threading.Thread(target=send, name="last spans", daemon=True).start()
-        try:
-            async with asyncio.timeout(min(seconds, FLUSH_SECONDS)):
-                await sent.wait()
-        except TimeoutError:
-            self._exporter.shutdown()
-
-
-def _check_protocol() -> None:
-    given = [(name, os.environ[name]) for name in _PROTOCOL_VARIABLES if os.environ.get(name)]
-    for name, protocol in given[:1]:
-        if protocol != _PROTOCOL:
-            raise errors.SettingsError(f"{name}: {protocol!r}; expected {_PROTOCOL}")
-
-
-def _resource() -> Resource:
-    """Return who sends; what the environment says wins."""
-    ours = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
-    return ours.merge(OTELResourceDetector().detect())
-
 
 SERVICE = "externalscaler.ExternalScaler"
 OWN = "keda_gpu_scaler."
@@ -223,3 +143,72 @@ def _describe(**said: AttributeValue) -> None:
 
 def _start(end: int, seconds: float) -> int:
     return end - round(seconds * _NANOSECONDS)
+
+
+NAME = "keda-gpu-scaler"
+FLUSH_SECONDS = 2.0
+"""Longest time for the last spans. It comes on top of the grace for calls, usually 20 s, and
+Kubernetes gives 30 s for everything."""
+MOST_CHARACTERS = 1024
+"""Of one attribute: names in a request are the caller's, and a reason is one sentence."""
+_PROTOCOL = "grpc"
+_PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+
+
+class Export:
+    """Spans on their way to a collector, from the first one to the last."""
+
+    def __init__(self) -> None:
+        """Begin to send; nobody has to listen yet.
+
+        Raises:
+            errors.SettingsError: the variables name a protocol that is not spoken here.
+        """
+        _check_protocol()
+        self._exporter = OTLPSpanExporter()
+        self._provider = TracerProvider(
+            resource=_resource(),
+            span_limits=SpanLimits(max_attribute_length=MOST_CHARACTERS),
+            shutdown_on_exit=False,  # `stop` does it, in its place and within its time
+        )
+        self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
+
+    @property
+    def tracer(self) -> trace.Tracer:
+        """What spans are begun with."""
+        return self._provider.get_tracer(NAME, __version__)
+
+    async def stop(self, seconds: float) -> None:
+        """Send what is left and end; what cannot be sent in time is lost.
+
+        Args:
+            seconds: the longest time for it; never more than `FLUSH_SECONDS`.
+        """
+        sent = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def send() -> None:
+            self._provider.shutdown()
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(sent.set)
+
+        # A thread of the loop's own would be waited for when the loop ends, a daemon is not.
+        threading.Thread(target=send, name="last spans", daemon=True).start()
+        try:
+            async with asyncio.timeout(min(seconds, FLUSH_SECONDS)):
+                await sent.wait()
+        except TimeoutError:
+            self._exporter.shutdown()
+
+
+def _check_protocol() -> None:
+    given = [(name, os.environ[name]) for name in _PROTOCOL_VARIABLES if os.environ.get(name)]
+    for name, protocol in given[:1]:
+        if protocol != _PROTOCOL:
+            raise errors.SettingsError(f"{name}: {protocol!r}; expected {_PROTOCOL}")
+
+
+def _resource() -> Resource:
+    """Return who sends; what the environment says wins."""
+    ours = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
+    return ours.merge(OTELResourceDetector().detect())

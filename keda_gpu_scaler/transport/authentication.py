@@ -1,8 +1,7 @@
-"""The token of the HTTP port, before each page that has no other rule, whether it exists or not.
+"""Requests to the HTTP port: the token they need, and a body of JSON, bounded in size and time.
 
-Who asks, and what he sent: a token, and a body of JSON, bounded in size and time.
-
-What is wrong with either leaves as an HTTPException, with a sentence for whoever asked.
+The token stands before each page that has no other rule, whether the page exists or not. What is
+wrong with either leaves as an HTTPException, with a sentence for the caller.
 """
 
 import asyncio

@@ -1,25 +1,12 @@
-"""The certificates that this process shows: read, judged, and read again whenever one is needed.
-
-    pem          files in PEM → a certificate that can be served, or the reason why not
-    certificate  such a certificate, and the TLS context of an HTTP server that shows it
-    trial        whether the library that is to show it takes it
-    files        the files of one server, followed: what they hold now, or last held in order
-
-Certificates rotate. Something writes new files long before the old ones expire, often one after the
-other, so that for a moment the key is not that of the certificate. Only `pem` knows X.509.
-
-Whether the library that is to show a certificate takes it, found out by giving it to it.
-
-A certificate may be in order and yet be refused: OpenSSL wants a certain strength of every
-signature and key of the chain, gRPC's BoringSSL knows fewer kinds of keys and looks at what they
-may be used for. A list of these rules would be another one after the next update of either.
-
-Files in PEM → a certificate that can be served, or the reason why not.
+"""Files in PEM → a certificate that can be served, or the reason why not. Only this knows X.509.
 
 Each reason says what was expected, so that it can follow "expected" and "is not" alike. No reason
 shows what is in a file.
 
-A certificate that can be served, and the TLS context of an HTTP server that shows it.
+A certificate may be in order and yet be refused: OpenSSL wants a certain strength of every
+signature and key of the chain, gRPC's BoringSSL knows fewer kinds of keys and looks at what they
+may be used for. A list of these rules would be another one after the next update of either, so the
+certificate is given to the library that is to show it, to see whether that takes it.
 """
 
 import os

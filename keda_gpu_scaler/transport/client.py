@@ -1,8 +1,7 @@
-"""HTTP for sources: authenticated, bounded in size and time, with every fault named.
+"""HTTP for sources and replicas: authenticated, bounded in size and time, every fault named.
 
-One request in, one whole body out or a `SourceError`. Nothing here knows what the body means.
-
-What servers and the libraries that speak to them say, fit for a log and for an answer.
+One request in, one whole body out or a `SourceError`. Nothing here knows what the body means. What
+servers and libraries say is made fit for a log and for an answer.
 """
 
 import asyncio
@@ -13,6 +12,24 @@ from typing import Any
 import httpx
 
 from keda_gpu_scaler import errors
+
+WORDS_SHOWN = 256
+"""A server's own words are shown up to this length: enough to act on, too short to flood a log."""
+
+
+def error_text(error: BaseException) -> str:
+    """Say what went wrong; httpx often leaves that to the exception that caused its own."""
+    cause = error.__cause__ or error.__context__
+    if str(error) or cause is None:
+        return printable(str(error) or type(error).__name__)
+    return error_text(cause)
+
+
+def printable(text: str) -> str:
+    """Return a server's words on one line, without control characters, cut to a bound."""
+    line = " ".join(text[: 4 * WORDS_SHOWN].split())
+    safe = "".join(char if char.isprintable() else "?" for char in line)
+    return safe if len(safe) <= WORDS_SHOWN else f"{safe[:WORDS_SHOWN]}…"
 
 
 class Bearer(httpx.Auth):
@@ -37,25 +54,6 @@ class Bearer(httpx.Auth):
         except errors.SettingsError as error:
             raise errors.SourceUnreachableError(str(error)) from error
         yield request
-
-
-WORDS_SHOWN = 256
-"""A server's own words are shown up to this length: enough to act on, too short to flood a log."""
-
-
-def error_text(error: BaseException) -> str:
-    """Say what went wrong; httpx often leaves that to the exception that caused its own."""
-    cause = error.__cause__ or error.__context__
-    if str(error) or cause is None:
-        return printable(str(error) or type(error).__name__)
-    return error_text(cause)
-
-
-def printable(text: str) -> str:
-    """Return a server's words on one line, without control characters, cut to a bound."""
-    line = " ".join(text[: 4 * WORDS_SHOWN].split())
-    safe = "".join(char if char.isprintable() else "?" for char in line)
-    return safe if len(safe) <= WORDS_SHOWN else f"{safe[:WORDS_SHOWN]}…"
 
 
 USER_AGENT = "keda-gpu-scaler"

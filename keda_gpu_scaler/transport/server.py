@@ -1,10 +1,8 @@
-"""The HTTP server: it listens, serves one application, and stops in order.
+"""The HTTP server: uvicorn with bounds, with TLS and without signals of its own.
 
-Uvicorn as this program runs it: without signals of its own, with TLS, and with bounds.
-
-Uvicorn waits for ever for a request whose first line does not come, and counts whoever sends none
-among its connections: five hundred that are silent would keep everybody else out. Of connections
-before the end of a TLS handshake it knows nothing, so those are held here (`tls_handshakes`).
+Uvicorn waits for ever for a request whose first line does not come, and counts each client that
+sends none among its connections: five hundred that are silent would keep everybody else out. Of
+connections before the end of a TLS handshake it knows nothing, so those are held in `handshakes`.
 """
 
 import asyncio

@@ -1,11 +1,8 @@
-"""The rules of what wakes a workload beside its own GPUs: another workload's, and a demand.
+"""The rules of a trigger that involve more than one key, or the ScaledObject itself. Pure.
 
-Pure. They exist at zero replicas, where a workload's own GPUs show nothing.
-
-The rules of a trigger that involve more than one key, or the ScaledObject itself.
-
-Pure. A rule speaks up only while the keys it compares are right in themselves, so that one slip is
-reported once.
+Those of what wakes a workload beside its own GPUs are among them: another workload's GPUs, and a
+demand. A rule speaks up only while the keys it compares are right in themselves, so that one slip
+is reported once.
 """
 
 from collections.abc import Iterator

@@ -1,13 +1,9 @@
-"""`/alerts`: what this replica knows of alerts, for the others, and what they know.
+"""`/webhook`: Alertmanager and Grafana say which alerts fire. `/alerts`: so do other replicas.
 
-What comes in here goes no further: whoever heard of it first has told everybody.
-
-`/webhook`: Alertmanager and Grafana say which alerts fire.
-
-The answer comes once the alerts are in the book and the other replicas were told. Alertmanager
+The answer comes once the alerts are in the store and the other replicas were told. Alertmanager
 sends again what is answered with 5xx, at once, and what is answered with 4xx when the group is due
 again; to take the same message twice changes nothing. So whatever can be taken of a message is
-taken, and the rest is named.
+taken, and the rest is named. What another replica sends goes no further.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,10 +1,7 @@
-"""The exporters: how each names a signal, in which unit, and how it labels pods.
+"""The exporters, one row each: how each names a signal, in which unit, and how it labels pods.
 
-Pure. `table.py` has one row for each; this is how the rest of the scaler looks into it.
-
-The table of exporters, one row each: whose series can be read, and how.
-
-Pure data; the documentation's table is compared with it.
+Pure data, and how the rest of the scaler looks into it. The documentation's table is compared with
+this one.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -1,11 +1,7 @@
-"""What the rows of several exporters have in common: units, and labels as Prometheus keeps them.
+"""What a profile is made of: metrics, how a signal is read from them, labels, units. Values only.
 
-Pure.
-
-What a profile is made of: metrics, how a signal is read from them, and the labels on them.
-
-Values only. The limit of a metric is the largest number that a GPU can show; numbers beyond it,
-DCGM's blank values among them, are refused and never clamped into something plausible.
+The limit of a metric is the largest number that a GPU can show; numbers beyond it, DCGM's blank
+values among them, are refused and never clamped into something plausible.
 """
 
 from collections.abc import Mapping

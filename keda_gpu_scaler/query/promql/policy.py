@@ -1,18 +1,14 @@
-"""What the operator lets users ask of a Prometheus, and what becomes of their PromQL under that.
+"""What the operator lets users ask of a Prometheus, and their PromQL confined to that. Pure.
 
-Pure.
-
-Which matchers keep a selector to the data of one namespace.
-
-Pure. A series can name two namespaces: the one of the pod it is about and, where its target was
-scraped without `honor_labels`, the target's own. Then `namespace` is the target's, and the pod's is
-in another label, such as `exported_namespace`. Neither may be another namespace's data:
+A series can name two namespaces: that of the pod it is about and, where its target was scraped
+without `honor_labels`, the target's own. Then `namespace` is the target's, and the pod's is in
+another label, such as `exported_namespace`. Neither may be another namespace's data:
 
 - a selector that has a matcher on one of these other labels gets that label pinned;
 - every other selector gets `namespace` pinned, and the other labels must be empty or the same, so
-  that who runs an exporter does not see the pods of everybody on it.
+  that the tenant that runs an exporter does not see the pods of everybody on it.
 
-A series that names no namespace at all is nobody's, and not shown.
+A series that names no namespace at all is not shown.
 """
 
 import functools

@@ -1,12 +1,10 @@
-"""A user's text → a parsed expression, or what is wrong with it.
+"""A user's PromQL → a parsed expression, or what is wrong with it and where. Pure.
 
-Pure. Each refusal is a ValueError whose words follow "expected". They name the place and never
-repeat the text, which may have come out of a Secret.
+Each refusal is a ValueError whose words follow "expected". They name the place and never repeat the
+text, which may have come out of a Secret.
 
-Where a text stops to be PromQL, and what could have stood there.
-
-Pure. The parser says only that a text is none. The longest beginning that can still be completed
-ends where the mistake is; what completes it is what was expected.
+The parser says only that a text is none. The longest beginning that can still be completed ends
+where the mistake is; what completes it is what was expected.
 """
 
 import re

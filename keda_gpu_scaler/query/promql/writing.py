@@ -1,11 +1,7 @@
-"""A parsed expression as text, with more matchers for each of its selectors.
+"""A parsed expression as text, with more matchers for each of its selectors. Pure.
 
-Pure. Every operand stands in parentheses and every metric's name in a matcher, so that neither
-precedence nor a keyword can make anything else of it.
-
-Literals of PromQL: the one way by which a string gets into a text.
-
-Pure.
+Every operand stands in parentheses and every metric's name in a matcher, so that neither precedence
+nor a keyword can make anything else of it. Every string gets into a text by one function.
 """
 
 import math

@@ -1,9 +1,7 @@
-"""What the server's log says: on which ports it listens, and why it decided as it did.
-
-The demo's own child processes: started, listened to and stopped by their handles.
+"""The demo's own child processes: started, listened to and stopped by their handles.
 
 A child is a stream of lines that should not end. What it wrote last is kept, so that its death can
-be explained.
+be explained. From the server's lines the demo learns its ports, and why it decided as it did.
 """
 
 import asyncio

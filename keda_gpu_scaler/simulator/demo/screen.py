@@ -1,7 +1,4 @@
-"""Where frames are shown: a live screen on a terminal, lines of text everywhere else.
-
-What the demo shows at one instant, as one line of text or as one screen. Pure.
-"""
+"""What the demo shows at one instant: a live screen on a terminal, lines of text elsewhere."""
 
 import contextlib
 from collections.abc import Callable, Iterator

@@ -2,8 +2,6 @@
 
 lightkube knows how to find it and how to be let in. Its own lists and watches cannot ask for
 metadata alone nor for bookmarks, and wait for ever for a connection that has died.
-
-What goes wrong with an API server, in words. No I/O.
 """
 
 import asyncio

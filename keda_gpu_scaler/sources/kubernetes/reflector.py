@@ -1,11 +1,8 @@
 """Keeps one listing like the API server's: list, then watch, again and again.
 
 A watch that ends in any way but by its own time is followed by a new list. Until that is there,
-nothing is sure: what went in between would not be missed.
-
-The objects of one resource, by namespace and name: those there are, and those that lately went.
-
-No I/O. What went is kept for a while, so that whoever looks at an instant still learns of it.
+nothing is sure: what went in between would not be missed. What went is kept for a while, so that an
+instant of a moment ago can still be explained.
 """
 
 import asyncio

@@ -48,7 +48,7 @@ class Detection:
 
         Args:
             need: what is wanted.
-            ask: sends `census.exporters`; a server that refuses it still answers for what is known.
+            ask: sends `exporters_text`; a server that refuses it still answers for what is known.
         """
         async with self._asking:
             due = self._clock() - self._asked_at >= DETECTED_SECONDS

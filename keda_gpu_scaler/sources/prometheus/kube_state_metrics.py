@@ -1,7 +1,4 @@
-"""kube-state-metrics in a Prometheus: found by its metrics, then asked at each step.
-
-What the rows mean that answer `kube_state.question`. Pure.
-"""
+"""kube-state-metrics in a Prometheus: found by its metrics, asked at each step, and read."""
 
 import asyncio
 import functools
@@ -28,7 +25,7 @@ from keda_gpu_scaler.spec.workload import NOBODY, Owner
 
 
 def read_evidence(rows: Iterable[Row]) -> Evidence:
-    """Return what the rows of `question` say."""
+    """Return what the rows of `kube_state_text` say."""
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_stat[row.labels.get(STAT, "")].append(row)

@@ -1,12 +1,9 @@
-"""A user's own PromQL, asked of a Prometheus: its elements, their ages, and their targets' health.
+"""PromQL of a user's own, asked of a Prometheus: its elements, their ages, their targets' health.
 
-Whose absence means nothing is never looked for: of a query that leaves elements out by itself, only
-the cluster can say that a pod has ended.
-
-A user's own query: the texts it is asked with, and its elements as GPUs of pods.
-
-Pure. An element names its pod by the labels of any convention that exporters are read by; what
-else it carries tells the GPUs of one pod apart. What names no pod counts for nobody.
+An element names its pod by the labels of any convention that exporters are read by; what else it
+carries tells the GPUs of one pod apart. An element that names no pod counts for no workload. Of a
+query that leaves elements out by itself, absence proves nothing, so their targets are not asked
+for: only the cluster can say that a pod has ended.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
-"""When the certificates that this process shows expire, looked up whenever somebody asks.
+"""The metrics of alerts, of their senders and of the replicas; and when certificates expire.
 
-A certificate that rotated must not alarm anybody, and one that did not must, also while no client
-connects: so this is no count of facts, but a look at the certificate that the next client gets.
-
-The metrics of alerts, of those who send them, and of the replicas that tell each other.
+The last is looked up whenever /metrics is asked for. A certificate that rotated must not alarm
+anybody, and one that did not must, also while no client connects: so this is no count of facts, but
+a look at the certificate that the next client gets.
 """
 
 from collections import Counter

@@ -1,9 +1,7 @@
-"""What was seen lately: values that end when nobody has mentioned them for a while.
+"""Values that end when they were not mentioned for a while, and the families they are shown in.
 
 Written by the event loop and read by the thread that answers /metrics: `values` copies what there
 is in one step of the interpreter and deletes nothing.
-
-Families of samples, as the format of /metrics has them.
 """
 
 from collections.abc import Callable, Iterable
