@@ -41,7 +41,7 @@ demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU,
 	@$(BIN)/keda-gpu-scaler demo $(ARGS)
 
 .PHONY: test test-servers e2e e2e-all cover coverage mutants
-test: $(VENV) ## Run the tests that need only Python: a minute (ARGS=tests/test_x.py for some)
+test: $(VENV) ## Run the tests that need only Python: a minute (ARGS=tests/spec/test_kinds.py for some)
 	@$(BIN)/pytest $(or $(ARGS),$(PARALLEL)) $(COVERED)
 test-servers: $(VENV) ## Run the tests that need real servers and programs, built or unpacked first (ARGS=...)
 	@$(BIN)/pytest --servers $(or $(ARGS),$(PARALLEL)) $(COVERED)
@@ -95,7 +95,7 @@ docs: $(VENV) ## Build the documentation's site into build/site, or serve it (AR
 proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(VENV) ## Regenerate what follows from the Helm chart and the settings
-	@$(BIN)/python -m tests.chart.regenerate
+	@$(BIN)/python -m tests.repository.chart.regenerate
 lock: $(UV) ## Regenerate both locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
 version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
@@ -113,7 +113,7 @@ wheel: $(VENV) ## Build the wheel and the source archive into dist, from what is
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 		$(BIN)/python -m hatchling build -d $(DIST) >/dev/null
 chart-archive: $(VENV) ## Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names its image)
-	@HELM=$$($(BIN)/python -m tests.programs helm) tools/chart.sh $(DIST) $(IMAGE)
+	@HELM=$$($(BIN)/python -m tests.support.programs helm) tools/chart.sh $(DIST) $(IMAGE)
 DOCKER ?= docker
 image: ## Build the image keda-gpu-scaler for this machine, where there is a container engine (DOCKER=podman)
 	@$(DOCKER) build --file deploy/Dockerfile --tag keda-gpu-scaler:$(VERSION) --build-arg VERSION=$(VERSION) \
@@ -121,7 +121,7 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 
 .PHONY: tools bench bench-wake clean
 tools: $(VENV) ## Build or unpack every program that tests run, into .cache (15 minutes, once)
-	@$(BIN)/python -m tests.programs
+	@$(BIN)/python -m tests.support.programs
 bench: $(VENV) ## Run the benchmarks and print their numbers
 	@$(BIN)/python -m benchmarks $(ARGS)
 bench-wake: $(VENV) ## Measure how long KEDA's own trigger and ours take to wake a workload

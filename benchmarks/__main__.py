@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import evidence, queries, report, streams, throughput, tls
-from tests import programs
+from tests.support import programs
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

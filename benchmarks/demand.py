@@ -5,7 +5,7 @@ while something is measured.
 """
 
 from benchmarks import world
-from tests.series import Series
+from tests.support.series import Series
 
 METRIC = "router_requests_running"
 INTERVAL_SECONDS = 15.0

@@ -22,11 +22,11 @@ from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.spec.workload import Owner
-from tests import kube_state
-from tests.gpus import Gpu, Up, history
-from tests.kube_state import KubePod, Listed
-from tests.prometheus import PrometheusServer
-from tests.series import Series
+from tests.support import kube_state
+from tests.support.gpus import Gpu, Up, history
+from tests.support.kube_state import KubePod, Listed
+from tests.support.prometheus import PrometheusServer
+from tests.support.series import Series
 
 NAMESPACES = frozenset({world.NAMESPACE})
 NEED = Need(Signal.UTILIZATION, "auto", NAMESPACES, span_seconds=255, window_seconds=120)

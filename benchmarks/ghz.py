@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.json_format import MessageToDict
 
 from benchmarks.world import Trigger
-from tests import programs
+from tests.support import programs
 
 _ROOT = Path(__file__).parents[1]
 PROTO = _ROOT / "proto" / "externalscaler.proto"

@@ -20,7 +20,7 @@ from benchmarks.processes import Memory, Server, ServerError
 from benchmarks.world import Trigger
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.workload import Workload
-from tests.prometheus import PrometheusServer
+from tests.support.prometheus import PrometheusServer
 
 AHEAD_SECONDS = 120.0
 """For what comes before and after the measured time."""

@@ -20,8 +20,8 @@ from benchmarks import demand, processes, queries, world
 from benchmarks.processes import Server, ServerError
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from tests.processes import until
-from tests.prometheus import PrometheusServer
+from tests.support.processes import until
+from tests.support.prometheus import PrometheusServer
 
 SHARED = "everything"
 """What half of all streams ask about: the demand for it, with the same words."""

@@ -18,7 +18,7 @@ from benchmarks import asking, ghz, processes, world
 from benchmarks.comparison import Ratio, ratio
 from benchmarks.ghz import Run, Trust
 from benchmarks.world import Trigger
-from tests.prometheus import PrometheusServer
+from tests.support.prometheus import PrometheusServer
 
 WORKLOADS = 100
 COPIES = 60

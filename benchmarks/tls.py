@@ -16,8 +16,8 @@ from benchmarks import ghz, processes, throughput, world
 from benchmarks.ghz import Run, Trust
 from benchmarks.processes import Server
 from benchmarks.throughput import Compared, Contender
-from tests import certificates
-from tests.prometheus import PrometheusServer
+from tests.support import certificates
+from tests.support.prometheus import PrometheusServer
 
 PLAINTEXT, MUTUAL = "plaintext", "mutual TLS"
 _HOST = "127.0.0.1"

@@ -22,14 +22,14 @@ from rich.console import Console
 
 from benchmarks import demand, processes, report, schedule, waking, world
 from benchmarks.waking import Sleeper, Woken
-from tests import programs
 from tests.e2e import keda, manifests
 from tests.e2e.cluster import Cluster
 from tests.e2e.programs import CLUSTER
 from tests.e2e.resources import ScaledObject
 from tests.e2e.watching import again
-from tests.processes import until
-from tests.prometheus import PrometheusServer
+from tests.support import programs
+from tests.support.processes import until
+from tests.support.prometheus import PrometheusServer
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

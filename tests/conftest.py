@@ -22,8 +22,8 @@ import hypothesis
 import pytest
 import pytest_asyncio
 
-from tests import programs
-from tests.prometheus import KINDS, PrometheusServer, each
+from tests.support import programs
+from tests.support.prometheus import KINDS, PrometheusServer, each
 
 _NEEDED = pytest.StashKey[frozenset[str]]()
 _LEFT_OUT = pytest.StashKey[str]()
@@ -72,7 +72,7 @@ def _needed(item: pytest.Item) -> frozenset[str]:
     """Return what a test needs beside Python: the names of programs, and time."""
     named = {name for marker in item.iter_markers("needs") for name in marker.args}
     if unknown := named - programs.PROGRAMS.keys():
-        message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tests/programs.py"
+        message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tests/support/programs.py"
         raise pytest.UsageError(message)
     if item.get_closest_marker("soak"):
         named.add(_SOAK)

@@ -23,8 +23,8 @@ from keda_gpu_scaler import app, errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import Address, PrometheusSettings, ScrapeSettings, Settings
-from tests import api_server, certificates
-from tests.api_server import ApiServer
+from tests.support import api_server, certificates
+from tests.support.api_server import ApiServer
 
 HANG_SECONDS = 30
 """Bounds a test that hangs; far above anything a test takes."""

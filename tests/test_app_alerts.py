@@ -12,10 +12,10 @@ from pydantic import SecretStr
 
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings, WebhookSettings
-from tests.notifications.messages import alert, group, of_dashboard
-from tests.processes import free_port
+from tests.cli.test_serve import serving
+from tests.support.alert_messages import alert, group, of_dashboard
+from tests.support.processes import free_port
 from tests.test_app import LOCAL, NOBODY, channel, reference, running
-from tests.test_cli_serve import serving
 
 RARELY_SECONDS = 3600.0
 """How often there can be something new, but for alerts."""

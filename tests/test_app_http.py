@@ -8,9 +8,9 @@ import pytest
 from structlog.testing import LogCapture
 
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
-from tests import certificates
-from tests.pki import Pki
-from tests.prometheus import PrometheusServer
+from tests.support import certificates
+from tests.support.pki import Pki
+from tests.support.prometheus import PrometheusServer
 from tests.test_app import LOCAL, NOBODY, lines, running
 
 __all__ = ["lines"]

@@ -1,191 +1,265 @@
-"""Whatever way messages take between replicas, all say the same in the end, and the truth."""
+"""What one replica hears of alerts all of them know, and nobody waits for one that is gone."""
 
-from dataclasses import dataclass
-from itertools import pairwise
-from random import Random
+import asyncio
+import json
+import socket
 
-from hypothesis import given
-from hypothesis import strategies as st
+import httpx
+import pytest
 
-from keda_gpu_scaler.alerts import Alerts, Entry, Notice
-from keda_gpu_scaler.alerts.store import LATE_SECONDS, NEVER, Key, merged
-from keda_gpu_scaler.spec.spec import ScaledObject
-from tests.clocks import Clock
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.alerts import Notice
+from keda_gpu_scaler.alerts.replicas import Peers
+from keda_gpu_scaler.alerts.store import Key
+from keda_gpu_scaler.transport import resolver
+from tests.support import http_replies as web
+from tests.support.alert_messages import BERT, alert, group, of_dashboard
+from tests.support.processes import free_port, until
+from tests.support.replicas import Replica, running
 
-BERT = ScaledObject("ml", "bert")
-KEY = Key(BERT, "a")
-LIFETIME = 18_000.0
-REPLICAS = 3
-
-# Few different times: what is equal matters as much as what is less.
-times = st.integers(0, 40).map(float)
-
-
-@st.composite
-def entries(draw: st.DrawFn) -> Entry:
-    """Make an entry as any replica may have one."""
-    entry = Entry(KEY, draw(st.sampled_from(["A", "B"])))
-    if draw(st.booleans()):
-        entry = merged(entry, Entry(KEY, "A", began_at=draw(times), heard_at=draw(times)))
-    if entry.heard_at == NEVER or draw(st.booleans()):
-        entry = merged(entry, Entry(KEY, "A", ended_at=draw(times), told_at=draw(times)))
-    return entry
+NOWHERE = socket.gaierror(socket.EAI_NONAME, "no such name")
+FIRES = Notice(Key(BERT, "a"), "Busy", fires=True)
 
 
-@given(entries(), entries(), entries())
-def test_neither_order_nor_grouping_nor_repetition_of_merges_matters(
-    one: Entry, two: Entry, three: Entry
-) -> None:
-    assert merged(one, two) == merged(two, one)
-    assert merged(merged(one, two), three) == merged(one, merged(two, three))
-    assert merged(one, one) == one
-    assert merged(merged(one, two), two) == merged(one, two)
+def three() -> list[Replica]:
+    """Return replicas each of which is told of all three, itself included."""
+    replicas = [Replica() for _ in range(3)]
+    for replica in replicas:
+        replica.targets = [each.url for each in replicas]
+    return replicas
 
 
-@dataclass(frozen=True)
-class Step:
-    """The next message of the sender, and who hears of it when."""
+def answering(answers: list[frozenset[str] | OSError]) -> resolver.LookUp:
+    """Return what looks a name up and is answered this, in turn."""
 
-    seconds: float
-    replica: int
-    lost_for: frozenset[int]
-    """Replicas that it is not handed on to."""
-    twice: bool
+    async def look_up(_url: httpx.URL) -> frozenset[str]:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    return look_up
 
 
-steps = st.lists(
-    st.builds(
-        Step,
-        seconds=st.floats(0.1, 600),
-        replica=st.integers(0, REPLICAS - 1),
-        lost_for=st.frozensets(st.integers(0, REPLICAS - 1)),
-        twice=st.booleans(),
-    ),
-    min_size=1,
-    max_size=8,
+def firing(replicas: list[Replica]) -> list[str | None]:
+    return [replica.alerts.firing(BERT) for replica in replicas]
+
+
+async def test_an_alert_that_one_of_three_hears_fires_in_all_when_it_is_answered() -> None:
+    replicas = three()
+    async with running(*replicas):
+        answer = await replicas[1].receive(group(alert()))
+        assert answer.status_code == 200
+        assert firing(replicas) == ["Busy"] * 3
+        await replicas[2].receive(group(alert(fires=False)))
+        assert firing(replicas) == [None] * 3
+
+
+async def test_the_last_word_without_times_counts_whoever_hears_it() -> None:
+    replicas = three()
+    replicas[0].clock.now += 2  # no two clocks are alike
+    async with running(*replicas):
+        await replicas[0].receive(of_dashboard("alerting"), "/webhook/ml/bert")
+        assert firing(replicas) == ["GPU usage of the cluster"] * 3
+        await replicas[1].receive(of_dashboard("ok"), "/webhook/ml/bert")
+        assert firing(replicas) == [None] * 3
+
+
+async def test_who_listens_to_another_replica_is_called_at_once() -> None:
+    replicas = three()
+    called: list[str | None] = []
+    last = replicas[2].alerts
+    async with running(*replicas):
+        with last.listen(BERT, lambda: called.append(last.firing(BERT))):
+            await replicas[0].receive(group(alert()))
+    assert called == ["Busy"]
+
+
+async def test_a_replica_that_starts_knows_what_the_others_know_before_it_is_ready() -> None:
+    old = Replica()
+    old.alerts.hear([FIRES])
+    new = Replica([old.url])
+    async with running(old, new):
+        assert new.alerts.firing(BERT) == "Busy"
+        assert new.asked == (1, 0)
+
+
+async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
+    one = Replica()
+    other = Replica([one.url], exchange_seconds=0.02)
+    async with running(one, other):
+        one.alerts.hear([FIRES])  # and nobody hands it on
+
+        async def knows() -> bool:
+            return other.alerts.firing(BERT) == "Busy"
+
+        await until(knows, 30, "the other replica has asked")
+
+
+async def test_what_nobody_mentions_ends_by_itself_also_without_other_replicas() -> None:
+    alone = Replica(exchange_seconds=0.02)
+    async with running(alone):
+        alone.alerts.hear([FIRES])
+        alone.clock.now += 3600
+
+        async def forgotten() -> bool:
+            return alone.alerts.entries() == []
+
+        await until(forgotten, 30, "the alert is forgotten")
+    assert alone.asked is None
+
+
+async def test_a_replica_that_is_gone_is_told_once_and_again_when_it_is_back() -> None:
+    gone = Replica()
+    one = Replica([gone.url])
+    async with running(one):
+        assert (one.peers_changed, one.asked) == ([(gone.url, False)], (0, 1))
+        answer = await one.receive(group(alert()))
+        assert (answer.status_code, answer.text) == (200, "taken: 1\n")
+        assert one.peers_changed == [(gone.url, False)]
+        async with running(gone):
+            await one.receive(group(alert()))
+            assert gone.alerts.firing(BERT) == "Busy"
+    assert (one.peers_changed, one.asked) == ([(gone.url, False), (gone.url, True)], (1, 0))
+
+
+async def test_one_that_is_gone_keeps_no_other_from_knowing() -> None:
+    replicas = three()
+    nobody = f"http://127.0.0.1:{free_port()}"
+    for replica in replicas:
+        replica.targets = [nobody, *replica.targets]
+    async with running(*replicas):
+        await replicas[0].receive(group(alert()))
+        assert firing(replicas) == ["Busy"] * 3
+
+
+async def test_a_name_that_stands_for_nothing_is_a_replica_that_cannot_be_reached() -> None:
+    target = "dns+http://no-such-name.invalid:8080"
+    one = Replica([target])
+    async with running(one):
+        assert (one.peers_changed, one.asked) == ([(target, False)], (0, 1))
+
+
+async def test_a_name_that_is_found_later_is_back_and_an_address_it_loses_is_no_loss() -> None:
+    name, gone = "dns+http://replicas:8080", f"http://127.0.0.1:{free_port()}"
+    other = Replica()
+    found = [frozenset({other.url, gone}), frozenset({other.url})]
+    one = Replica([name], look_up=answering([NOWHERE, *found]))
+    async with running(other, one):
+        await one.receive(group(alert()))
+        await one.receive(group(alert()))
+    assert one.peers_changed == [(name, False), (name, True), (gone, False)]
+    assert one.asked == (1, 0)
+
+
+async def test_while_nobody_looks_names_up_the_replicas_are_where_they_were() -> None:
+    name, other = "dns+http://replicas:8080", Replica()
+    later = socket.gaierror(socket.EAI_AGAIN, "try again")
+    one = Replica([name], look_up=answering([frozenset({other.url}), later]))
+    async with running(other, one):
+        await one.receive(group(alert()))
+        assert other.alerts.firing(BERT) == "Busy"
+    assert one.peers_changed == [(name, False)]
+    assert one.asked == (1, 1)
+
+
+async def test_every_address_of_a_name_is_a_replica() -> None:
+    found = {address[0] for *_, address in socket.getaddrinfo("localhost", 80)}
+    one = Replica()
+    one.targets = [f"dns+http://localhost:{one.port}"]
+    async with running(one):
+        assert one.asked is not None
+        assert sum(one.asked) == len(found)
+        assert one.asked[0] >= 1  # it listens on 127.0.0.1
+
+
+async def test_what_never_started_ends_at_once() -> None:
+    replica = Replica()
+    never = Peers((), replica.alerts, replica.secret)
+    assert await never.ended() is None
+    await never.close()
+
+
+async def test_another_token_is_said_by_its_name() -> None:
+    other = Replica(token="another")  # noqa: S106 - no secret
+    one = Replica([other.url])
+    async with running(other, one):
+        assert one.reasons == ["401: it has another token"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (web.says("{}", 404), "404: it has no webhook"),
+        (web.says("try later\n", 500), "500: try later"),
+        (web.says("<html>"), "an answer of another kind: "),
+        (web.says('{"alerts": 1}'), "an answer of another kind: expected the alerts that another"),
+        (web.cuts(b'{"alerts":'), ""),
+        (web.closes, ""),
+    ],
 )
+async def test_what_is_no_replica_is_said_to_be_none(reply: web.Reply, words: str) -> None:
+    async with web.HttpServer(reply) as server:
+        one = Replica([server.url])
+        async with running(one):
+            assert one.asked == (0, 1)
+            assert one.reasons[0].startswith(words)
+            assert (await one.receive(group(alert()))).status_code == 200
+        await web.generators_closed()
 
 
-def _notice(number: int, began_at: float, now: float, *, timed: bool) -> Notice:
-    """Fire and be resolved in turns, with the sender's times or without."""
-    fires = number % 2 == 0
-    starts_at, ends_at = (began_at, None if fires else now) if timed else (None, None)
-    return Notice(KEY, "A", fires, starts_at, ends_at)
+async def test_a_replica_that_hangs_is_waited_for_within_a_bound() -> None:
+    async with web.HttpServer(web.hangs) as server:
+        one = Replica([server.url])
+        async with asyncio.timeout(30), running(one):
+            assert one.reasons == ["no answer within 2 s"]
+        await web.generators_closed()
 
 
-@given(steps, st.booleans(), st.randoms(use_true_random=False))
-def test_replicas_agree_on_the_truth_after_one_exchange(
-    planned: list[Step],
-    timed: bool,  # noqa: FBT001 - Hypothesis draws it
-    random: Random,
-) -> None:
-    clock = Clock(100_000.0)
-    replicas = [Alerts(LIFETIME, clock) for _ in range(REPLICAS)]
-    began_at = clock.now
-    for number, step in enumerate(planned):
-        clock.now += step.seconds
-        began_at = clock.now if number % 2 == 0 else began_at
-        notice = _notice(number, began_at, clock.now, timed=timed)
-        # Who has not heard what came before is told by the sender all the same.
-        for _ in range(1 + step.twice):
-            known = replicas[step.replica].hear([notice])
-            for other in set(range(REPLICAS)) - step.lost_for:
-                replicas[other].merge(known)
-    _exchange(replicas, random)
+async def test_without_a_readable_token_nobody_is_asked() -> None:
+    class Unreadable(Replica):
+        def secret(self) -> str:
+            raise errors.SettingsError("the webhook's token file cannot be read: gone")
 
-    truth = "A" if len(planned) % 2 == 1 else None
-    assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
-    assert all(one.entries() == two.entries() for one, two in pairwise(replicas))
+    async with web.HttpServer(web.says('{"alerts": []}')) as server:
+        one = Unreadable([server.url])
+        async with running(one):
+            assert one.reasons == ["the webhook's token file cannot be read: gone"]
+        assert server.requests == []
 
 
-@given(st.lists(entries(), min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_any_order_and_repetition_of_what_is_handed_on_gives_the_same_book(
-    handed: list[Entry], random: Random
-) -> None:
-    clock = Clock(LIFETIME - 1)  # nothing is too old
-    one, two = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
-    one.merge(handed)
-    again = [*handed, *handed]
-    random.shuffle(again)
-    for entry in again:
-        two.merge([entry])
-    assert one.entries() == two.entries()
-    assert one.firing(BERT) == two.firing(BERT)
+async def test_the_token_is_sent_and_no_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    async with web.HttpServer(web.says('{"alerts": []}')) as server:
+        one = Replica([server.url])
+        async with running(one):
+            await one.receive(group(alert()))
+        assert [(each.method, each.path) for each in server.requests] == [
+            ("GET", "/alerts"),
+            ("POST", "/alerts"),
+        ]
+        assert {each.headers["authorization"] for each in server.requests} == {
+            "Bearer s3cr3t-t0ken"
+        }
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 30), st.integers(0, REPLICAS - 1), st.booleans()),
-        min_size=1,
-        max_size=12,
-    ),
-    st.randoms(use_true_random=False),
-)
-def test_an_end_that_is_told_again_holds_whoever_hears_it(
-    said: list[tuple[int, int, bool]], random: Random
-) -> None:
-    clock = Clock(100_000.0)
-    replicas = [Alerts(LIFETIME, clock) for _ in range(REPLICAS)]
-    fires = Notice(KEY, "A", fires=True, starts_at=clock.now)
-    ends = Notice(KEY, "A", fires=False, starts_at=clock.now, ends_at=clock.now + 1)
-    last = {True: clock.now, False: clock.now}
-    replicas[0].hear([ends])
-    for seconds, replica, is_end in said:
-        clock.now += seconds
-        replicas[replica].hear([ends if is_end else fires])
-        last[is_end] = clock.now
-    _exchange(replicas, random)
-
-    truth = "A" if last[False] >= last[True] + LATE_SECONDS else None
-    assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
+async def test_many_messages_at_once_are_few_rounds() -> None:
+    known = web.says('{"alerts": []}')
+    async with web.HttpServer(known) as server:
+        one = Replica([server.url])
+        async with running(one):
+            messages = [group(alert(fingerprint=f"{number}")) for number in range(20)]
+            answers = await asyncio.gather(*map(one.receive, messages))
+        assert {answer.status_code for answer in answers} == {200}
+        told = [each for each in server.requests if each.method == "POST"]
+        assert len(told) < len(messages)
+        handed = [entry for each in told for entry in json.loads(each.body)["alerts"]]
+        assert len(handed) == len(messages)
 
 
-def _exchange(replicas: list[Alerts], random: Random) -> None:
-    """Have everybody ask everybody, in any order."""
-    pairs = [(asking, asked) for asking in replicas for asked in replicas]
-    for _ in range(2):  # the first who asked could not yet know what the last one learned
-        random.shuffle(pairs)
-        for asking, asked in pairs:
-            asking.merge(asked.entries())
-
-
-@given(st.floats(0, LATE_SECONDS - 0.01))
-def test_a_copy_that_was_on_its_way_revives_nothing_on_any_replica(late_seconds: float) -> None:
-    clock = Clock(100_000.0)
-    first, second = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
-    fires = Notice(KEY, "A", fires=True, starts_at=clock.now)
-    copy = first.hear([fires])
-    clock.now += 60
-    second.merge(
-        first.hear([Notice(KEY, "A", fires=False, starts_at=fires.starts_at, ends_at=clock.now)])
-    )
-    clock.now += late_seconds
-    second.merge(copy)
-    second.hear([fires])
-    assert second.firing(BERT) is None
-
-
-@given(
-    st.lists(st.floats(0.1, 3600), min_size=1, max_size=6),
-    st.floats(-300, 300),
-    st.randoms(use_true_random=False),
-)
-def test_with_the_sender_s_times_every_order_of_messages_tells_the_truth(
-    pauses: list[float],
-    skew: float,
-    random: Random,
-) -> None:
-    clock = Clock(100_000.0)
-    now = began_at = clock.now + skew
-    said = []
-    for number, pause in enumerate(pauses):
-        now += pause
-        began_at = now if number % 2 == 0 else began_at
-        said.append(_notice(number, began_at, now, timed=True))
-    replica = Alerts(LIFETIME, clock)
-    late = [*said, *said]
-    random.shuffle(late)
-    for notice in late:
-        clock.now += LATE_SECONDS / (2 * len(late))
-        replica.hear([notice])
-    assert replica.firing(BERT) == ("A" if len(pauses) % 2 == 1 else None)
+async def test_a_message_that_says_nothing_is_handed_to_nobody() -> None:
+    async with web.HttpServer(web.says('{"alerts": []}')) as server:
+        one = Replica([server.url])
+        async with running(one):
+            await one.receive(of_dashboard("no_data"), "/webhook/ml/bert")
+        assert [each.method for each in server.requests] == ["GET"]

@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 
-from tests import programs
 from tests.e2e.counts import Counts
 from tests.e2e.programs import Program
-from tests.processes import free_port
+from tests.support import programs
+from tests.support.processes import free_port
 
 READY_WITHIN_SECONDS = 30.0
 GROUP_WAIT_SECONDS = 0

@@ -32,7 +32,7 @@ from tests.e2e.keda import Ports as KedaPorts
 from tests.e2e.pods import Pods
 from tests.e2e.programs import Program
 from tests.e2e.resources import ScaledObject
-from tests.processes import free_port
+from tests.support.processes import free_port
 
 READY_WITHIN_SECONDS = 90.0
 """Seconds on an idle machine; a busy one with two cores takes a while."""

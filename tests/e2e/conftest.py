@@ -17,7 +17,6 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.snapshot.evidence import Basis
-from tests import programs
 from tests.e2e import keda
 from tests.e2e.alertmanager import Alertmanager
 from tests.e2e.cluster import Cluster
@@ -27,6 +26,7 @@ from tests.e2e.lab import Lab
 from tests.e2e.programs import CLUSTER
 from tests.e2e.recorder import Recorder, recording
 from tests.e2e.shell import Shell, open_shell
+from tests.support import programs
 
 _CLUSTER = pytest.StashKey[Cluster]()
 _KUBECONFIG = "e2e_kubeconfig"

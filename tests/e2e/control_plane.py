@@ -7,9 +7,9 @@ version that tests/e2e/tools pins.
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import programs
 from tests.e2e.certificates import Certificates
 from tests.e2e.kubelet.nodes import LABEL as PROCESSES
+from tests.support import programs
 
 HPA_SYNC_SECONDS = 2
 """Instead of 15: a scenario then sees many syncs within a minute."""

@@ -16,7 +16,7 @@ from tests.e2e.product import Scaler
 from tests.e2e.relay import Relay
 from tests.e2e.timeline import Timeline
 from tests.e2e.watching import watching
-from tests.prometheus import PrometheusServer
+from tests.support.prometheus import PrometheusServer
 
 NODES = 3
 GPUS_PER_NODE = 8

@@ -10,9 +10,9 @@ import lightkube
 from lightkube import ApiError, codecs
 from lightkube.resources.core_v1 import Namespace
 
-from tests.chart import charts
 from tests.e2e import manifests
-from tests.processes import until
+from tests.repository.chart import charts
+from tests.support.processes import until
 
 
 class Gate(NamedTuple):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import programs
 from tests.e2e.certificates import Certificates
+from tests.support import programs
 
 NAMESPACE = "keda"
 OLD_PARTS = tuple(f"keda-2.16/keda-{part}" for part in ("operator", "adapter", "crds.yaml"))

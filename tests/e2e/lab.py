@@ -27,8 +27,8 @@ from tests.e2e.relay import Relay
 from tests.e2e.resources import ScaledObject
 from tests.e2e.simulator import Simulator
 from tests.e2e.timeline import Timeline
-from tests.processes import until
-from tests.prometheus import PrometheusServer
+from tests.support.processes import until
+from tests.support.prometheus import PrometheusServer
 
 PATIENCE_SECONDS = 180.0
 """How long anything is waited for. It is no claim: what comes in time comes in seconds on an idle

@@ -8,7 +8,7 @@ from lightkube.resources.core_v1 import Pod
 from lightkube.types import PatchType
 
 from tests.e2e.lab import Lab
-from tests.series import Series
+from tests.support.series import Series
 
 _SCRAPED_EVERY_SECONDS = 5
 _GPU = '{{__name__=~"DCGM_FI_.*",namespace="{namespace}"}}'

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.processes import bounded, until
+from tests.support.processes import bounded, until
 
 ROOT = Path(__file__).parents[2]
 LIFE_SECONDS = 3000
@@ -33,7 +33,7 @@ CLUSTER = (
     "kwok",
     "prometheus",
 )
-"""What runs under every scenario, by the names in `tests/programs.py`."""
+"""What runs under every scenario, by the names in `tests/support/programs.py`."""
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from tests import guides, printed
 from tests.e2e.lab import PATIENCE_SECONDS, Lab
 from tests.e2e.shell import Done, Shell
 from tests.e2e.terminal import Terminal, terminal
+from tests.support import guides, printed
 
 _LOOK_AROUND = """
 kubectl get pods,scaledobjects,hpa -A

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tests.processes import free_port
+from tests.support.processes import free_port
 
 _CHUNK_BYTES = 65536
 _TURNS_UNTIL_PIPED = 4

@@ -15,11 +15,11 @@ from typing import Any
 import trustme
 import yaml
 
-from tests import certificates
 from tests.e2e.keda import NAMESPACE
 from tests.e2e.lab import Lab
 from tests.e2e.manifests import Manifest
 from tests.e2e.shell import Shell
+from tests.support import certificates
 
 NAME = "keda-gpu-scaler"
 HOST = f"{NAME}.{NAMESPACE}.svc"

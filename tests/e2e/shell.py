@@ -25,11 +25,11 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests import programs
 from tests.e2e.cluster import Cluster
 from tests.e2e.pods import Pods
 from tests.e2e.programs import ROOT
-from tests.processes import bounded
+from tests.support import programs
+from tests.support.processes import bounded
 
 _LIFE_SECONDS = 600
 """Of what is kept running in the background, if nobody ends it."""

@@ -17,13 +17,13 @@ from lightkube.types import PatchType
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.spec import spec
-from tests.chart import charts
 from tests.e2e import manifests
 from tests.e2e.gate import Gate, open_gate
 from tests.e2e.resources import ScaledObject
 from tests.e2e.wrong_triggers import SOUND, WRONG
-from tests.test_examples import ADDRESS, EXAMPLES, read
-from tests.triggers import access
+from tests.repository.chart import charts
+from tests.repository.test_examples import ADDRESS, EXAMPLES, read
+from tests.support.triggers import access
 
 pytestmark = [pytest.mark.core, pytest.mark.usefixtures("helm")]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import yaml
 
-from tests.chart.charts import CHART
 from tests.e2e.alertmanager import Alertmanager, Rule, rule
 from tests.e2e.lab import Lab
 from tests.e2e.relay import Door
 from tests.e2e.under_load import REPLICAS, SHORT_MAX_AGE, node_of_some, run_under_load
+from tests.repository.chart.charts import CHART
 
 SOURCE_DOWN = "KedaGpuScalerSourceDown"
 UNKNOWN = "KedaGpuScalerLoadUnknown"

@@ -16,7 +16,7 @@ from keda_gpu_scaler.evaluator import evaluator
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import METRIC, Call, Recorder
-from tests.triggers import access
+from tests.support.triggers import access
 
 _LETTERS = {"GetMetricSpec": "S", "GetMetrics": "M", "IsActive": "A"}
 

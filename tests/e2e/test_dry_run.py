@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import programs
-from tests.chart import charts
-from tests.test_docs_snippets import SCALED_OBJECTS
+from tests.repository.chart import charts
+from tests.repository.test_docs_snippets import SCALED_OBJECTS
+from tests.support import programs
 
 pytestmark = [
     pytest.mark.core,

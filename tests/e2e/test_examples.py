@@ -19,7 +19,7 @@ from lightkube.utils.quantity import parse_quantity
 
 from tests.e2e import resources
 from tests.e2e.lab import Lab
-from tests.test_examples import ADDRESS, EXAMPLES, is_ours, objects, read
+from tests.repository.test_examples import ADDRESS, EXAMPLES, is_ours, objects, read
 
 Target = tuple[str, str, Decimal]
 """A metric's name, the type of its target, and the target."""

@@ -9,8 +9,8 @@ from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
 from tests.e2e.lab import POLLING_SECONDS, SHORT_TIMES, Lab
 from tests.e2e.resources import ScaledObject
-from tests.test_docs import ROOT
-from tests.test_docs_snippets import pieces
+from tests.repository.test_docs import ROOT
+from tests.repository.test_docs_snippets import pieces
 
 MIGRATE = ROOT / "docs" / "migrate"
 REPLICAS = 4

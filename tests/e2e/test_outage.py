@@ -27,8 +27,8 @@ from tests.e2e.under_load import (
     run_under_load,
     the_hpa_has_a_number,
 )
-from tests.test_docs import ROOT
-from tests.test_docs_snippets import pieces
+from tests.repository.test_docs import ROOT
+from tests.repository.test_docs_snippets import pieces
 
 RESTART_SECONDS = 10
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests import guides
 from tests.e2e.cluster import Cluster
 from tests.e2e.furnishing import open_lab
 from tests.e2e.lab import Lab
@@ -15,7 +14,8 @@ from tests.e2e.monitoring import monitoring
 from tests.e2e.reader import prints, reader
 from tests.e2e.release import everything
 from tests.e2e.shell import Shell
-from tests.processes import until
+from tests.support import guides
+from tests.support.processes import until
 
 pytestmark = [pytest.mark.xdist_group("pages"), pytest.mark.usefixtures("uninstalled")]
 LONG_AGO_SECONDS = 300

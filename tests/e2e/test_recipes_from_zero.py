@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.e2e import streams
 from tests.e2e.lab import Lab
-from tests.test_examples import EXAMPLES, ours, read
+from tests.repository.test_examples import EXAMPLES, ours, read
 
 PATHS = {path.stem: path for path in EXAMPLES}
 

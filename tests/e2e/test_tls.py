@@ -8,12 +8,12 @@ from typing import NamedTuple
 import pytest
 import trustme
 
-from tests import certificates
 from tests.e2e import keda_log, tls
 from tests.e2e.lab import Lab
 from tests.e2e.manifests import Manifest
 from tests.e2e.product import Scaler
 from tests.e2e.programs import ROOT
+from tests.support import certificates
 
 SOON = {"CONNECTION_MAX_AGE": "2s"}
 """KEDA connects anew this often, so that a scenario sees what rotates."""

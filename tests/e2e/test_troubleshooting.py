@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import guides
 from tests.e2e.cluster import Cluster
 from tests.e2e.furnishing import open_lab
 from tests.e2e.monitoring import gateway
@@ -15,6 +14,7 @@ from tests.e2e.reader import reader
 from tests.e2e.release import Release
 from tests.e2e.shell import Shell
 from tests.e2e.troubles import Troubles, show_operator_log
+from tests.support import guides
 
 pytestmark = pytest.mark.xdist_group("pages")
 

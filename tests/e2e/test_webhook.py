@@ -12,7 +12,7 @@ from tests.e2e import alerting, streams, waking
 from tests.e2e.alertmanager import Alertmanager
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN
-from tests.notifications import messages
+from tests.support import alert_messages as messages
 
 PAIR = "pushed", "polled"
 GRAFANAS = "unified", "dashboard"

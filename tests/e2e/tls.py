@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import trustme
 
-from tests import certificates
 from tests.e2e.manifests import Manifest
+from tests.support import certificates
 
 NAMES = ("127.0.0.1", "keda-gpu-scaler")
 """What KEDA checks a scaler's certificate against: the host of `scalerAddress`, one of these."""

@@ -12,7 +12,7 @@ from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import OnUnknown
 from tests.service.harness import OBJECT, TRIGGER, decided
-from tests.triggers import access
+from tests.support.triggers import access
 
 VALUES = st.floats(min_value=0, max_value=demand.TOO_LARGE, exclude_max=True)
 

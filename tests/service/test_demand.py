@@ -10,9 +10,9 @@ import pytest
 
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from tests.scripted import REFUSED, Clock, ScriptedSource
 from tests.service.harness import Served, reference, refusal, serving
-from tests.worlds import World, WorldPod
+from tests.support.scripted import REFUSED, Clock, ScriptedSource
+from tests.support.worlds import World, WorldPod
 
 ASKED = "time()"
 """A demandQuery that is sent as it is written."""

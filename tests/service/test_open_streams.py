@@ -10,10 +10,10 @@ from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.spec.demand import Pace
 from keda_gpu_scaler.telemetry import facts
-from tests.scripted import Clock, ScriptedAlerts, ScriptedSource
 from tests.service.harness import TRIGGER, Served, first, rest, serving
-from tests.triggers import BERT, spec
-from tests.worlds import STEP, World
+from tests.support.scripted import Clock, ScriptedAlerts, ScriptedSource
+from tests.support.triggers import BERT, spec
+from tests.support.worlds import STEP, World
 
 TEXT = "time()"
 """It reads no series, so that it is sent as it is."""

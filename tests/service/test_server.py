@@ -12,7 +12,6 @@ from keda_gpu_scaler.service import server, servicer
 from keda_gpu_scaler.service.interceptor import Calls
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
-from tests import certificates
 from tests.service.harness import (
     QUIET,
     SIGNAL,
@@ -24,6 +23,7 @@ from tests.service.harness import (
     rest,
     serving,
 )
+from tests.support import certificates
 
 
 def unstarted(address: str) -> service.GrpcServer:

@@ -8,8 +8,8 @@ import trustme
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from keda_gpu_scaler.settings import TlsFiles
-from tests.certificates import HOST, for_agreement_only, pem, under_a_weak_ca, write
 from tests.settings.test_loading import load, refusal
+from tests.support.certificates import HOST, for_agreement_only, pem, under_a_weak_ca, write
 
 SOURCE = {"PROMETHEUS_URL": "http://prometheus:9090"}
 AUTHORITY = trustme.CA()

@@ -5,8 +5,8 @@ import pytest
 from keda_gpu_scaler.alerts import LIMIT, Notice
 from keda_gpu_scaler.alerts.replicas import read_entries, written_entries
 from keda_gpu_scaler.alerts.store import Key
-from tests.notifications.messages import BERT, alert, group
-from tests.web.hooks import Hook, serving
+from tests.support.alert_messages import BERT, alert, group
+from tests.support.webhooks import Hook, serving
 
 
 async def test_one_tells_what_it_knows_and_another_learns_it() -> None:

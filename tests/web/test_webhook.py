@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.notifications.messages import BERT, alert, group, of_dashboard, of_grafana
-from tests.web.hooks import Hook, serving
+from tests.support.alert_messages import BERT, alert, group, of_dashboard, of_grafana
+from tests.support.webhooks import Hook, serving
 
 UNNAMED = alert(labels={"alertname": "Busy"})
 

@@ -1,0 +1,181 @@
+"""Alertmanager's messages, and those of Grafana that look like them."""
+
+from typing import Any
+
+import pytest
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.alerts import Notice
+from keda_gpu_scaler.alerts.notifications import Notification, Sender, read_notification
+from keda_gpu_scaler.alerts.store import Key
+from keda_gpu_scaler.spec.spec import ScaledObject
+from tests.support.alert_messages import (
+    BEGAN_AT,
+    BERT,
+    ENDED_AT,
+    NONE,
+    alert,
+    group,
+    nested,
+    of_dashboard,
+    of_grafana,
+)
+
+FIRES = Notice(Key(BERT, "c6eadffa33fcdf37"), "Busy", fires=True, starts_at=BEGAN_AT)
+ENDED = Notice(
+    Key(BERT, "c6eadffa33fcdf37"), "Busy", fires=False, starts_at=BEGAN_AT, ends_at=ENDED_AT
+)
+
+
+def labelled(**labels: str) -> dict[str, Any]:
+    return alert(labels={"alertname": "Busy", **labels})
+
+
+def read(*alerts: object) -> Notification:
+    return read_notification(group(*alerts), None)
+
+
+def test_alerts_that_fire_and_alerts_that_are_resolved_come_in_one_message() -> None:
+    said = read_notification(group(alert(), alert(fires=False)), None)
+    assert said == Notification(Sender.ALERTMANAGER, (FIRES, ENDED))
+
+
+def test_grafana_writes_the_same_and_more() -> None:
+    said = read_notification(of_grafana(alert()), None)
+    assert said == Notification(Sender.GRAFANA, (FIRES,))
+
+
+def test_the_path_says_what_all_alerts_are_about() -> None:
+    gpt = ScaledObject("ml", "gpt")
+    said = read_notification(group(alert(), labelled()), gpt)
+    assert [notice.key.scaled_object for notice in said.notices] == [gpt, gpt]
+
+
+@pytest.mark.parametrize("label", ["scaled_object", "scaledObject", "scaledobject"])
+def test_the_label_is_written_as_our_metrics_do_or_as_keda_s_or_as_kubernetes_would(
+    label: str,
+) -> None:
+    said = read(labelled(**{"namespace": "ml", label: "bert"}))
+    assert [notice.key.scaled_object for notice in said.notices] == [BERT]
+
+
+def test_the_name_may_be_written_twice() -> None:
+    said = read(labelled(namespace="ml", scaled_object="bert", scaledObject="bert"))
+    assert len(said.notices) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ({"namespace": "ml"}, "no label scaled_object; add namespace and scaled_object"),
+        ({"scaled_object": "bert"}, "no label namespace; add namespace and scaled_object"),
+        ({}, "no label namespace and no label scaled_object; add"),
+        (
+            {"namespace": "ml", "scaled_object": "bert", "scaledObject": "gpt"},
+            "expected one ScaledObject, found ['bert', 'gpt']",
+        ),
+        (
+            {"namespace": "m l", "scaled_object": "b\n"},
+            "expected the names of a namespace and of a ScaledObject, found m l and b?",
+        ),
+    ],
+)
+def test_an_alert_that_names_no_object_is_refused_beside_the_others(
+    labels: dict[str, str], words: str
+) -> None:
+    said = read(labelled(**labels), alert())
+    assert said.notices == (FIRES,)
+    (sentence,) = said.refused
+    assert sentence.startswith(f"alerts[0] (Busy): {words}")
+
+
+def test_what_would_help_is_said() -> None:
+    (sentence,) = read(labelled(namespace="ml")).refused
+    assert sentence == (
+        "alerts[0] (Busy): no label scaled_object; add namespace and scaled_object, the "
+        "ScaledObject's, to the labels of the rule, or send to /webhook/NAMESPACE/NAME"
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ("text", "alerts[0]: expected an object"),
+        (alert(labels=None), "alerts[0]: expected labels that are an object of texts"),
+        (alert(labels={"alertname": 1}), "alerts[0] (1): expected labels that are an object of"),
+        (
+            alert(status="pending"),
+            "alerts[0] (Busy): expected the status firing or resolved, found",
+        ),
+        (alert(startsAt="noon"), "alerts[0] (Busy): expected startsAt to be a time, found noon"),
+        (alert(startsAt="2026-11-21T10:00:00"), "alerts[0] (Busy): expected startsAt to be a time"),
+        (alert(status=nested()), "alerts[0] (Busy): expected the status firing or resolved, found"),
+        (
+            alert(startsAt=nested()),
+            "alerts[0] (Busy): expected startsAt to be a time, found a list",
+        ),
+        (
+            alert(labels={"alertname": nested()}),
+            "alerts[0] (a list): expected labels that are an object of texts",
+        ),
+        (alert(startsAt={}), "alerts[0] (Busy): expected startsAt to be a time, found an object"),
+        (alert(fires=False, endsAt=7), "alerts[0] (Busy): expected endsAt to be a time, found 7"),
+    ],
+)
+def test_an_alert_of_another_shape_is_refused_beside_the_others(broken: object, words: str) -> None:
+    said = read(broken, alert())
+    assert said.notices == (FIRES,)
+    assert said.refused[0].startswith(words)
+
+
+def test_a_time_that_is_not_there_is_none() -> None:
+    said = read(alert(fires=False, startsAt=NONE, endsAt=None))
+    assert (said.notices[0].starts_at, said.notices[0].ends_at) == (None, None)
+
+
+@pytest.mark.parametrize("fingerprint", [None, "", 'x"y', "a" * 65])
+def test_without_a_usable_fingerprint_the_labels_tell_alerts_apart(fingerprint: object) -> None:
+    here = {"namespace": "ml", "scaled_object": "bert"}
+    plain, same, other = (
+        labelled(**here, zone="a") | {"fingerprint": fingerprint},
+        alert(labels={"zone": "a", **here, "alertname": "Busy"}) | {"fingerprint": fingerprint},
+        labelled(**here, zone="b") | {"fingerprint": fingerprint},
+    )
+    marks = [notice.key.alert for notice in read(plain, same, other).notices]
+    assert marks[0] == marks[1] != marks[2]
+
+
+@pytest.mark.parametrize("name", ["DatasourceNoData", "DatasourceError"])
+@pytest.mark.parametrize("fires", [True, False])
+def test_that_grafana_does_not_know_says_nothing(name: str, fires: bool) -> None:  # noqa: FBT001 - a table
+    labels = {"alertname": name, "namespace": "ml", "scaled_object": "bert", "rulename": "Busy"}
+    said = read_notification(of_grafana(alert(fires=fires, labels=labels)), None)
+    assert (said.notices, said.passed_over, said.refused) == ((), 1, ())
+
+
+def test_what_was_left_out_is_counted() -> None:
+    assert read_notification(group(alert(), truncatedAlerts=3), None).truncated == 3
+    assert read_notification(group(alert(), truncatedAlerts="many"), None).truncated == 0
+
+
+def test_a_name_is_shown_on_one_line_and_cut() -> None:
+    labels = {"alertname": "Bu\nsy" + "y" * 200, "namespace": "ml", "scaled_object": "bert"}
+    (notice,) = read(alert(labels=labels)).notices
+    assert notice.name == "Bu?sy" + "y" * 95 + "…"
+
+
+def test_an_alert_may_have_no_name() -> None:
+    (notice,) = read(alert(labels={"namespace": "ml", "scaled_object": "bert"})).notices
+    assert notice.name == "an alert without a name"
+
+
+@pytest.mark.parametrize(
+    "payload", [None, [], "text", {}, {"alerts": "many"}, {"status": "firing"}]
+)
+def test_a_message_of_nobody_we_know_is_refused(payload: object) -> None:
+    with pytest.raises(errors.RequestError, match="expected a message of Alertmanager or of Graf"):
+        read_notification(payload, None)
+
+
+def test_a_dashboard_of_grafana_is_told_apart() -> None:
+    assert read_notification(of_dashboard(), BERT).sender is Sender.GRAFANA_DASHBOARD

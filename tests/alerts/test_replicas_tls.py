@@ -1,0 +1,140 @@
+"""Replicas that tell each other of alerts over HTTPS: whom they trust, and by which name."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+import trustme
+
+from keda_gpu_scaler.alerts import Notice
+from keda_gpu_scaler.alerts.store import Key
+from keda_gpu_scaler.transport import resolver
+from keda_gpu_scaler.transport.certificates import Certificate
+from tests.support import certificates
+from tests.support.alert_messages import BERT, alert, group
+from tests.support.pki import Pki
+from tests.support.processes import until
+from tests.support.replicas import Replica, running
+
+NAME = "keda-gpu-scaler.keda.svc"
+FIRES = Notice(Key(BERT, "a"), "Busy", fires=True)
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+def shown(leaf: trustme.LeafCert) -> Certificate:
+    return Certificate(certificates.chain(leaf), certificates.key_of(leaf), None, 0, 0)
+
+
+def firing(leaf: trustme.LeafCert) -> Replica:
+    """Return a replica that shows this certificate, and knows of an alert."""
+    certificate = shown(leaf)
+    replica = Replica(certificate=lambda: certificate)
+    replica.alerts.hear([FIRES])
+    return replica
+
+
+def named(replica: Replica, target: str = f"dns+https://{NAME}:8080") -> Replica:
+    """Return a replica without TLS, to which a name stands for the address of another one."""
+
+    async def look_up(_url: httpx.URL) -> frozenset[str]:
+        return frozenset({replica.url})
+
+    found: resolver.LookUp = look_up
+    return Replica([target], look_up=found)
+
+
+async def test_a_name_counts_although_its_addresses_are_asked(pki: Pki) -> None:
+    old = firing(pki.ca.issue_cert(NAME))
+    new = named(old)
+    new.ca_file = pki.ca_file
+    async with running(old, new):
+        assert new.alerts.firing(BERT) == "Busy"
+        assert (new.asked, new.reasons) == ((1, 0), [])
+
+
+async def test_what_is_heard_is_handed_on_over_tls(pki: Pki) -> None:
+    certificate = shown(pki.ca.issue_cert(NAME))
+    old = Replica(certificate=lambda: certificate)
+    new = named(old)
+    new.ca_file = pki.ca_file
+    async with running(old, new):
+        await new.receive(group(alert()))
+        assert new.asked == (1, 0)
+        assert old.alerts.firing(BERT) == "Busy"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_one_replica_is_known_by_what_stands_in_its_url(pki: Pki, host: str) -> None:
+    old = firing(pki.ca.issue_cert(host))
+    new = Replica([f"https://{host}:{old.port}"], ca_file=pki.ca_file)
+    async with running(old, new):
+        assert (new.alerts.firing(BERT), new.reasons) == ("Busy", [])
+
+
+async def test_a_certificate_for_another_name_is_refused(pki: Pki) -> None:
+    old = firing(pki.ca.issue_cert("127.0.0.1"))
+    new = named(old)
+    new.ca_file = pki.ca_file
+    async with running(old, new):
+        assert new.asked == (0, 1)
+        assert f"Hostname mismatch, certificate is not valid for '{NAME}'" in new.reasons[0]
+        assert new.alerts.firing(BERT) is None
+
+
+async def test_a_certificate_of_another_ca_is_refused_also_where_no_file_names_one(
+    pki: Pki,
+) -> None:
+    old = firing(pki.other.issue_cert(NAME))
+    trusting, by_default = named(old), named(old)
+    trusting.ca_file = pki.ca_file
+    async with running(old, trusting, by_default):
+        for new in (trusting, by_default):
+            assert "unable to get local issuer certificate" in new.reasons[0]
+            assert new.alerts.firing(BERT) is None
+
+
+async def test_a_replica_without_tls_is_not_told_the_token(pki: Pki) -> None:
+    plain = Replica()
+    new = Replica([f"https://127.0.0.1:{plain.port}"], ca_file=pki.ca_file)
+    async with running(plain, new):
+        assert new.asked == (0, 1)
+
+
+async def test_a_ca_that_rotates_is_trusted_from_the_next_exchange_on(pki: Pki) -> None:
+    old = firing(pki.other.issue_cert(NAME))
+    new = named(old)
+    new.ca_file, new.exchange_seconds = pki.ca_file, 0.02
+
+    async def knows() -> bool:
+        return new.alerts.firing(BERT) == "Busy"
+
+    async with running(old, new):
+        assert new.asked == (0, 1)
+        pki.file("ca.crt", pki.other.cert_pem.bytes())
+        await until(knows, 30, "the other replica is trusted")
+
+
+@pytest.mark.parametrize("left", [b"", b"-----BEGIN CERTIFICATE-----\n", None])
+async def test_a_file_that_is_half_written_or_gone_changes_nothing(
+    pki: Pki, left: bytes | None
+) -> None:
+    certificate = shown(pki.ca.issue_cert(NAME))
+    old = Replica(certificate=lambda: certificate)
+    new = named(old)
+    new.ca_file, new.exchange_seconds = pki.ca_file, 0.02
+
+    async def knows() -> bool:
+        return new.alerts.firing(BERT) == "Busy"
+
+    async with running(old, new):
+        if left is None:
+            new.ca_file.unlink()
+        else:
+            new.ca_file.write_bytes(left)
+        old.alerts.hear([FIRES])
+        await until(knows, 30, "the other replica is still asked")
+    assert new.reasons == []

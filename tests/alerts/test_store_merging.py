@@ -1,0 +1,191 @@
+"""Whatever way messages take between replicas, all say the same in the end, and the truth."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.alerts import Alerts, Entry, Notice
+from keda_gpu_scaler.alerts.store import LATE_SECONDS, NEVER, Key, merged
+from keda_gpu_scaler.spec.spec import ScaledObject
+from tests.support.clocks import Clock
+
+BERT = ScaledObject("ml", "bert")
+KEY = Key(BERT, "a")
+LIFETIME = 18_000.0
+REPLICAS = 3
+
+# Few different times: what is equal matters as much as what is less.
+times = st.integers(0, 40).map(float)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Entry:
+    """Make an entry as any replica may have one."""
+    entry = Entry(KEY, draw(st.sampled_from(["A", "B"])))
+    if draw(st.booleans()):
+        entry = merged(entry, Entry(KEY, "A", began_at=draw(times), heard_at=draw(times)))
+    if entry.heard_at == NEVER or draw(st.booleans()):
+        entry = merged(entry, Entry(KEY, "A", ended_at=draw(times), told_at=draw(times)))
+    return entry
+
+
+@given(entries(), entries(), entries())
+def test_neither_order_nor_grouping_nor_repetition_of_merges_matters(
+    one: Entry, two: Entry, three: Entry
+) -> None:
+    assert merged(one, two) == merged(two, one)
+    assert merged(merged(one, two), three) == merged(one, merged(two, three))
+    assert merged(one, one) == one
+    assert merged(merged(one, two), two) == merged(one, two)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The next message of the sender, and who hears of it when."""
+
+    seconds: float
+    replica: int
+    lost_for: frozenset[int]
+    """Replicas that it is not handed on to."""
+    twice: bool
+
+
+steps = st.lists(
+    st.builds(
+        Step,
+        seconds=st.floats(0.1, 600),
+        replica=st.integers(0, REPLICAS - 1),
+        lost_for=st.frozensets(st.integers(0, REPLICAS - 1)),
+        twice=st.booleans(),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def _notice(number: int, began_at: float, now: float, *, timed: bool) -> Notice:
+    """Fire and be resolved in turns, with the sender's times or without."""
+    fires = number % 2 == 0
+    starts_at, ends_at = (began_at, None if fires else now) if timed else (None, None)
+    return Notice(KEY, "A", fires, starts_at, ends_at)
+
+
+@given(steps, st.booleans(), st.randoms(use_true_random=False))
+def test_replicas_agree_on_the_truth_after_one_exchange(
+    planned: list[Step],
+    timed: bool,  # noqa: FBT001 - Hypothesis draws it
+    random: Random,
+) -> None:
+    clock = Clock(100_000.0)
+    replicas = [Alerts(LIFETIME, clock) for _ in range(REPLICAS)]
+    began_at = clock.now
+    for number, step in enumerate(planned):
+        clock.now += step.seconds
+        began_at = clock.now if number % 2 == 0 else began_at
+        notice = _notice(number, began_at, clock.now, timed=timed)
+        # Who has not heard what came before is told by the sender all the same.
+        for _ in range(1 + step.twice):
+            known = replicas[step.replica].hear([notice])
+            for other in set(range(REPLICAS)) - step.lost_for:
+                replicas[other].merge(known)
+    _exchange(replicas, random)
+
+    truth = "A" if len(planned) % 2 == 1 else None
+    assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
+    assert all(one.entries() == two.entries() for one, two in pairwise(replicas))
+
+
+@given(st.lists(entries(), min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_any_order_and_repetition_of_what_is_handed_on_gives_the_same_book(
+    handed: list[Entry], random: Random
+) -> None:
+    clock = Clock(LIFETIME - 1)  # nothing is too old
+    one, two = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
+    one.merge(handed)
+    again = [*handed, *handed]
+    random.shuffle(again)
+    for entry in again:
+        two.merge([entry])
+    assert one.entries() == two.entries()
+    assert one.firing(BERT) == two.firing(BERT)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 30), st.integers(0, REPLICAS - 1), st.booleans()),
+        min_size=1,
+        max_size=12,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_an_end_that_is_told_again_holds_whoever_hears_it(
+    said: list[tuple[int, int, bool]], random: Random
+) -> None:
+    clock = Clock(100_000.0)
+    replicas = [Alerts(LIFETIME, clock) for _ in range(REPLICAS)]
+    fires = Notice(KEY, "A", fires=True, starts_at=clock.now)
+    ends = Notice(KEY, "A", fires=False, starts_at=clock.now, ends_at=clock.now + 1)
+    last = {True: clock.now, False: clock.now}
+    replicas[0].hear([ends])
+    for seconds, replica, is_end in said:
+        clock.now += seconds
+        replicas[replica].hear([ends if is_end else fires])
+        last[is_end] = clock.now
+    _exchange(replicas, random)
+
+    truth = "A" if last[False] >= last[True] + LATE_SECONDS else None
+    assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
+
+
+def _exchange(replicas: list[Alerts], random: Random) -> None:
+    """Have everybody ask everybody, in any order."""
+    pairs = [(asking, asked) for asking in replicas for asked in replicas]
+    for _ in range(2):  # the first who asked could not yet know what the last one learned
+        random.shuffle(pairs)
+        for asking, asked in pairs:
+            asking.merge(asked.entries())
+
+
+@given(st.floats(0, LATE_SECONDS - 0.01))
+def test_a_copy_that_was_on_its_way_revives_nothing_on_any_replica(late_seconds: float) -> None:
+    clock = Clock(100_000.0)
+    first, second = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
+    fires = Notice(KEY, "A", fires=True, starts_at=clock.now)
+    copy = first.hear([fires])
+    clock.now += 60
+    second.merge(
+        first.hear([Notice(KEY, "A", fires=False, starts_at=fires.starts_at, ends_at=clock.now)])
+    )
+    clock.now += late_seconds
+    second.merge(copy)
+    second.hear([fires])
+    assert second.firing(BERT) is None
+
+
+@given(
+    st.lists(st.floats(0.1, 3600), min_size=1, max_size=6),
+    st.floats(-300, 300),
+    st.randoms(use_true_random=False),
+)
+def test_with_the_sender_s_times_every_order_of_messages_tells_the_truth(
+    pauses: list[float],
+    skew: float,
+    random: Random,
+) -> None:
+    clock = Clock(100_000.0)
+    now = began_at = clock.now + skew
+    said = []
+    for number, pause in enumerate(pauses):
+        now += pause
+        began_at = now if number % 2 == 0 else began_at
+        said.append(_notice(number, began_at, now, timed=True))
+    replica = Alerts(LIFETIME, clock)
+    late = [*said, *said]
+    random.shuffle(late)
+    for notice in late:
+        clock.now += LATE_SECONDS / (2 * len(late))
+        replica.hear([notice])
+    assert replica.firing(BERT) == ("A" if len(pauses) % 2 == 1 else None)

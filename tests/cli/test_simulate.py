@@ -1,0 +1,200 @@
+"""`keda-gpu-scaler simulate` as people run it: a process, a port, a signal."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from keda_gpu_scaler import cli
+from tests.support import kubernetes
+
+COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "simulate"]
+PATIENCE_SECONDS = 30
+
+
+@contextmanager
+def simulating(*flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run the command on a free port, and give it with the address it says it listens on."""
+    command = [*COMMAND, "--address", "127.0.0.1:0", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            assert said.startswith("listening on http://127.0.0.1:")
+            yield process, said.removeprefix("listening on ").strip()
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_status_0(number: signal.Signals) -> None:
+    with simulating() as (process, url):
+        assert httpx.get(f"{url}/metrics").status_code == 200
+        process.send_signal(number)
+        assert process.wait(PATIENCE_SECONDS) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == ""
+
+
+def test_the_flags_shape_the_cluster() -> None:
+    flags = ["--workload", "team-a/bert=3:250", "--workload", "team-b/llm=1:80:2"]
+    with simulating(*flags, "--nodes", "2", "--idle-gpus", "4", "--startup", "3600") as (_, url):
+        found = httpx.get(f"{url}/workloads").json()["workloads"]
+        page = httpx.get(f"{url}/nodes/1/metrics").text
+    assert [(each["name"], each["replicas"], each["gpus_per_pod"]) for each in found] == [
+        ("bert", 3, 1),
+        ("llm", 1, 2),
+    ]
+    assert [pod["ready"] for each in found for pod in each["pods"]] == [False] * 4
+    assert page.count("DCGM_FI_PROF_GR_ENGINE_ACTIVE{") == 4
+
+
+def test_mig_and_plain_utilization_can_be_asked_for() -> None:
+    flags = ["--workload", "team-a/bert=1:50", "--mig", "1g.10gb", "--no-engine-active"]
+    with simulating(*flags) as (_, url):
+        page = httpx.get(f"{url}/metrics").text
+    assert page.count("DCGM_FI_DEV_GPU_UTIL{") == 1
+    assert page.count('DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID="') == 7
+    with simulating(*flags, "--mig-shows-zero") as (_, url):
+        assert httpx.get(f"{url}/metrics").text.count("DCGM_FI_DEV_GPU_UTIL{") == 1 + 7
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--workload", "bert"], "is not namespace/name=replicas:load[:gpus]"),
+        (["--mig", "8g"], "mig: String should match pattern"),
+        (["--address", "9400"], "address '9400' is not HOST:PORT"),
+        (["--address", "127.0.0.1:99999"], "address '127.0.0.1:99999' is not HOST:PORT"),
+        (["--nodes", "0"], "Invalid value for '--nodes'"),
+        (["--kubernetes", "--nodes", "2"], "--nodes does not go with --kubernetes"),
+        (["--kubernetes", "--idle-gpus", "1"], "--idle-gpus does not go with --kubernetes"),
+        (["--namespace", "team-a"], "--namespace goes only with --kubernetes"),
+        (["--node-selector", "a=b"], "--node-selector goes only with --kubernetes"),
+        (["--kubernetes", "--node-selector", "a"], "node selector 'a' is not KEY=VALUE"),
+        (["--kubernetes", "--node-selector", "=a"], "node selector '=a' is not KEY=VALUE"),
+        (["--kubernetes"], "no cluster to follow: ConfigError"),
+    ],
+)
+def test_a_wrong_flag_is_refused_with_status_2_and_says_why(flags: list[str], message: str) -> None:
+    runner = CliRunner(env={"COLUMNS": "300", "KUBECONFIG": "/none"})
+    # On a port that is taken, so that a flag that is not refused ends too, with another message.
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = runner.invoke(cli.app, ["simulate", "--address", address, *flags])
+    assert ended.exit_code == 2
+    assert message in ended.stderr
+
+
+def test_a_taken_port_ends_it_with_status_2() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = subprocess.run(
+            [*COMMAND, "--address", address],
+            capture_output=True,
+            check=False,
+            env={**os.environ, "COLUMNS": "300"},
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+    assert ended.returncode == 2
+    assert "cannot listen on" in ended.stderr
+
+
+def test_an_ipv6_address_is_shown_as_a_url() -> None:
+    command = [*COMMAND, "--address", "[::1]:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("listening on http://[::1]:")
+        process.terminate()
+        assert process.wait(PATIENCE_SECONDS) == 0
+
+
+# The pods of a real cluster
+
+
+@asynccontextmanager
+async def following(
+    api: kubernetes.ApiServer, directory: Path, *flags: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run the command beside the cluster it follows."""
+    process = await asyncio.create_subprocess_exec(
+        *(*COMMAND, "--address", "127.0.0.1:0", "--kubernetes", *flags),
+        env={**os.environ, "KUBECONFIG": api.kubeconfig(directory)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+        process.terminate()
+        await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+        assert process.returncode == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+async def line(stream: asyncio.StreamReader | None) -> str:
+    assert stream is not None
+    return (await asyncio.wait_for(stream.readline(), PATIENCE_SECONDS)).decode().rstrip()
+
+
+async def test_the_pods_of_a_real_cluster_are_shown_under_the_load_that_is_offered(
+    tmp_path: Path,
+) -> None:
+    api = kubernetes.ApiServer(
+        nodes=[kubernetes.node("blue", lab="a"), kubernetes.node("green", lab="b")],
+        pods=[kubernetes.pod("bert-5d4f8-aaaaa", "blue", "bert")],
+    )
+    flags = ["--namespace", "team-a", "--node-selector", "lab=a"]
+    async with kubernetes.serving(api), following(api, tmp_path, *flags) as process:
+        url = (await line(process.stdout)).removeprefix("listening on ")
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            changed = await client.put("/workloads/team-a/bert", json={"load": 64})
+            page = (await client.get("/nodes/blue/metrics")).text
+            router = (await client.get("/router/metrics")).text
+            refused = await client.put("/workloads/team-a/bert", json={"replicas": 3, "load": 1})
+            missing = await client.get("/nodes/green/metrics")
+    pods = [{"name": "bert-5d4f8-aaaaa", "ready": True, "gpu_percent": 64}]
+    named = {"namespace": "team-a", "name": "bert"}
+    unchanged = {"loading_percent": 0, "draining_percent": 0, "completed_percent": None}
+    assert changed.json() == named | unchanged | {"load": 64, "pods": pods}
+    assert page.count("DCGM_FI_DEV_GPU_UTIL{") == page.count('Hostname="blue"') / 10 == 2
+    assert page.count('container="model"') == page.count('pod="bert-5d4f8-aaaaa"') == 10
+    assert (
+        'simulator_router_offered_load_percent{namespace="team-a",workload="bert"} 64.0' in router
+    )
+    assert refused.json()["error"] == (
+        "replicas: not up to the simulator here; only completed_percent, draining_percent, load,"
+        " loading_percent can change"
+    )
+    assert (refused.status_code, missing.status_code) == (422, 404)
+
+
+async def test_it_waits_for_the_first_look_and_a_signal_ends_the_wait(tmp_path: Path) -> None:
+    async with kubernetes.serving(kubernetes.ApiServer()) as api:
+        pass
+    async with following(api, tmp_path) as process:
+        said = await line(process.stderr)
+    assert said.startswith("cannot list nodes and pods: ConnectError: ")
+    assert await line(process.stdout) == ""
+
+
+def test_only_the_mode_that_needs_it_loads_the_kubernetes_client() -> None:
+    script = (
+        "import sys\n"
+        "from keda_gpu_scaler.cli import demo, simulate\n"
+        "print(sorted({'lightkube', 'httpx2'} & set(sys.modules)))\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,256 @@
+"""Claims about what says that a workload is in use: the table in docs/states.md, walked."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision import activation
+from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.service import answers, streams
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
+from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.spec.demand import Demand, OnEmpty
+from keda_gpu_scaler.spec.spec import OnUnknown
+from tests.repository.test_docs import ROOT, section
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
+from tests.support.triggers import spec
+
+LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
+EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
+
+
+def _own(seen: Snapshot, remembered: State | None = None, policy: str = "hold") -> Decision:
+    context = Context(NOW, 3600, remembered=remembered, trouble="HTTP 503")
+    return decide(spec(onUnknown=policy), seen, context)
+
+
+def _listed(*pods: object, by: NamespaceEvidence = LISTED) -> Snapshot:
+    return snapshot(*pods, evidence=by)  # type: ignore[arg-type]  # pods of tests.snapshots
+
+
+IDLE, LOST = bert("b", 0), snapshot(bert("b", 0, last_seen=NOW - 90))
+BUSY_BEFORE = snapshot(bert("b", 90, last_seen=NOW - 90))
+LOADS = {
+    "busy": [_own(snapshot(bert("b", 90))), *(_own(BUSY_BEFORE, policy=one) for one in OnUnknown)],
+    "idle, with pods": [
+        _own(snapshot(IDLE)),
+        _own(_listed(unseen("z", said(never=True, created=NOW - 1900)))),
+    ],
+    "no pods": [
+        _own(snapshot()),
+        _own(_listed(by=EMPTY)),
+        _own(LOST, State.ENDED),
+        _own(LOST, State.EMPTY),
+    ],
+    "active by itself": [
+        _own(snapshot(bert("b", [0.0] * 4))),
+        _own(_listed(unseen("z", said(never=True, created=NOW - 60)))),
+        _own(snapshot(IDLE, bert("z", 0, last_seen=NOW - 90))),
+        _own(LOST, State.MEASURED),
+    ],
+    "an error, or zero by choice": [
+        _own(LOST),
+        _own(LOST, State.EMPTY, "error"),
+        _own(LOST, State.EMPTY, "zero"),
+    ],
+}
+"""What the workload's own GPUs can say, by its name in the table."""
+ALL = [load for loads in LOADS.values() for load in loads]
+LOADS["any but busy"] = [load for load in ALL if not load.signal]
+LOADS["known"] = [load for load in LOADS["any but busy"] if load.state is not State.UNKNOWN]
+LOADS["unknown"] = [load for load in LOADS["any but busy"] if load.state is State.UNKNOWN]
+LOADS["any other"] = LOADS["active by itself"] + LOADS["an error, or zero by choice"]
+NEIGHBOURS: dict[str, list[Decision | None]] = {
+    "not looked at": [None],
+    "busy": [*LOADS["busy"]],
+    "not busy": [None, _own(snapshot(IDLE)), _own(snapshot())],
+    "not known": [_own(LOST), _own(snapshot(bert("b", [0.0] * 4)))],
+}
+NEIGHBOURS["any but busy"] = NEIGHBOURS["not busy"] + NEIGHBOURS["not known"]
+ALERTS = {"not looked at": "GpuBusy", "fires": "GpuBusy", "none": None}
+DEMANDS = {
+    "above": Demand(7.0),
+    "not above": Demand(5.0),
+    "not known": Demand(None, "HTTP 503"),
+    "not asked": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table."""
+
+    load: str
+    neighbour: str
+    alert: str
+    demand: str
+    on_empty: str
+    active: str
+    pushed: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One of the cases that a row is about."""
+
+    load: Decision
+    neighbour: Decision | None
+    alert: str | None
+    demand: Demand | None
+    on_empty: str
+
+    def decided(self) -> Decision:
+        """Return what is made of it."""
+        name = "deployment/router"
+        decided = activation.before_demand(self.load, name, self.neighbour, self.alert)
+        if self.demand is None:
+            assert decided.signal, "the demand has to be asked for"
+            return decided
+        assert not decided.signal, "the demand is not asked for"
+        keys = {"demandQuery": "sum(waiting)", "demandActivationThreshold": "5"}
+        wanted = spec(**keys, demandOnEmpty=self.on_empty).demand
+        assert wanted is not None
+        return activation.with_demand(decided, wanted, self.demand)
+
+
+def _rows(name: str) -> list[list[str]]:
+    lines = section(ROOT / "docs" / "states.md", name)[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def _walked() -> Iterator[tuple[Row, Case]]:
+    """Yield every row once for each case that it speaks of."""
+    for row in itertools.starmap(Row, _rows("signals")):
+        policies = list(OnEmpty) if row.on_empty == "any" else [row.on_empty]
+        neighbours = NEIGHBOURS[row.neighbour]
+        for load, neighbour, policy in itertools.product(LOADS[row.load], neighbours, policies):
+            yield row, Case(load, neighbour, ALERTS[row.alert], DEMANDS[row.demand], policy)
+
+
+def _answered(decided: Decision, *, has_replicas: bool = False) -> str:
+    try:
+        active = answers.activity(decided, has_replicas=has_replicas).result
+    except errors.UnknownLoadError:
+        return "error"
+    return "active" if active else "inactive"
+
+
+def _load(decided: Decision) -> str:
+    try:
+        found = answers.metric_value("gpu-utilization", decided).metricValues
+    except errors.UnknownLoadError:
+        return "error"
+    return str([one.metricValueFloat for one in found]) if found else "hold"
+
+
+def test_the_table_of_signals_says_what_is_answered(subtests: pytest.Subtests) -> None:
+    for number, (row, case) in enumerate(_walked()):
+        with subtests.test(f"{number} {row.load}, {row.neighbour}, {row.demand}"):
+            decided = case.decided()
+            own = {"active": _answered(case.load), "load": _load(case.load)}
+            assert _answered(decided) == (own["active"] if row.active == "its own" else row.active)
+            assert _load(decided) == (own["load"] if row.value == "its own" else row.value)
+            assert streams.Pushes().is_due(decided, NOW) is (row.pushed == "yes")
+            added = row.reason.strip("`…") if row.reason != "nothing" else ""
+            assert decided.reason.startswith(case.load.reason)
+            assert decided.reason.removeprefix(case.load.reason).endswith(added)
+            assert (decided is case.load) == (row.reason == "nothing")
+
+
+def test_the_table_speaks_once_of_every_case_in_which_the_demand_is_asked_for() -> None:
+    asked = [
+        (id(case.load), id(case.neighbour), id(case.demand), str(case.on_empty))
+        for _, case in _walked()
+        if case.demand is not None
+    ]
+    expected = itertools.product(
+        map(id, LOADS["any but busy"]),
+        map(id, NEIGHBOURS["any but busy"]),
+        (id(DEMANDS[name]) for name in ("above", "not above", "not known")),
+        map(str, OnEmpty),
+    )
+    assert sorted(asked) == sorted(expected)
+
+
+def test_an_error_about_a_workload_without_pods_does_not_wake_it() -> None:
+    """The HPA asked within the last minute: it had replicas until just now."""
+    for gone in (_own(snapshot()), _own(_listed(by=EMPTY))):
+        case = Case(gone, None, None, DEMANDS["not known"], "error")
+        assert _answered(case.decided(), has_replicas=True) == "error"
+    nobody_knows = Case(_own(LOST), None, None, DEMANDS["not known"], "error")
+    assert _answered(nobody_knows.decided(), has_replicas=True) == "active"
+
+
+@pytest.mark.parametrize("row", _rows("demand"), ids=" ".join)
+def test_the_table_of_the_demand_says_what_is_answered(row: list[str]) -> None:
+    asked, policies, expected = row
+    demand = {"known": Demand(7.0), "not known": Demand(None, "HTTP 503")}[asked]
+    for policy in OnUnknown if policies == "any" else policies.replace("`", "").split(", "):
+        assert _demanded(demand, OnUnknown(policy)) == expected
+
+
+def _demanded(demand: Demand, policy: OnUnknown) -> str:
+    try:
+        found = answers.demand_value("gpu-demand", demand, policy).metricValues
+    except errors.UnknownLoadError:
+        return "error"
+    return {(): "hold", (7.0,): "the demand"}[tuple(one.metricValueFloat for one in found)]
+
+
+def test_what_is_not_known_never_stops_a_workload_and_never_is_a_signal() -> None:
+    """Several signals in a row that nobody knows: the first does not hide it from the second."""
+    lost = _own(LOST)
+    for load, on_empty in itertools.product(LOADS["any but busy"], OnEmpty):
+        decided = Case(load, lost, None, DEMANDS["not known"], on_empty).decided()
+        assert not decided.signal
+        assert decided.active is not False or load.has_no_pods or load.is_zero_by_choice
+        assert (decided.value, decided.refused) == (load.value, load.refused)
+
+
+def test_the_sentence_names_what_was_looked_at() -> None:
+    idle, gone = _own(snapshot(IDLE)), _own(snapshot())
+    by = dict(zip(("idle", "gone"), (idle, gone), strict=True))
+    said_of = {
+        name: activation.before_demand(idle, "deployment/router", neighbour, None).reason
+        for name, neighbour in by.items()
+    }
+    assert said_of["idle"] == f"{idle.reason}; deployment/router is idle"
+    assert said_of["gone"] == f"{idle.reason}; deployment/router has no pods"
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "doubt"),
+    [
+        (
+            _own(snapshot(bert("b", [0.0] * 4))),
+            "samples do not cover activationWindow yet, or a pod is not Ready yet",
+        ),
+        (
+            _own(_listed(IDLE, unseen("z", said(never=True, created=NOW - 60)))),
+            "samples do not cover activationWindow yet, or a pod is not Ready yet",
+        ),
+        (
+            _own(_listed(unseen("z", said(never=True, created=NOW - 60)))),
+            "its pods are starting",
+        ),
+        (_own(snapshot(IDLE, bert("z", 0, last_seen=NOW - 90))), "not all of its pods are seen"),
+        (_own(LOST), "its load is unknown"),
+    ],
+    ids=["a short window", "one not Ready", "starting", "partial", "unknown"],
+)
+def test_the_sentence_says_why_another_workload_may_be_in_use(
+    neighbour: Decision, doubt: str
+) -> None:
+    own = _own(snapshot(IDLE))
+    reason = activation.before_demand(own, "deployment/router", neighbour, None).reason
+    assert reason == f"{own.reason}; deployment/router may be in use ({doubt}): not idle"
+
+
+def test_every_state_that_leaves_a_doubt_has_a_sentence() -> None:
+    doubtful = {each.state for each in ALL if not each.signal and each.active is not False}
+    assert doubtful == {state for state in State if not state.is_gone}

@@ -1,0 +1,321 @@
+"""Claims about asking for demand: together, within a budget, and waiting only where it pays."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler.evaluator import demand_cache
+from keda_gpu_scaler.evaluator.demand_cache import Demands
+from keda_gpu_scaler.spec.demand import Demand, Pace
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+from tests.support.clocks import at_once
+from tests.support.scripted import REFUSED, Clock, ScriptedSource
+from tests.support.triggers import BERT, demanding, spec
+from tests.support.worlds import World
+
+WAITING = "sum(waiting)"
+OTHER = ScaledObject("web", "bert")
+FactT = TypeVar("FactT", bound=facts.Fact)
+
+
+@dataclass(slots=True)
+class Bench:
+    """Demands on a scripted source, with everything they state."""
+
+    pace: Pace = field(default_factory=Pace)
+    clock: Clock = field(default_factory=Clock)
+    seen: list[facts.Fact] = field(default_factory=list)
+    source: ScriptedSource = field(init=False)
+    demands: Demands = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Build them."""
+        self.source = ScriptedSource(World(()), self.clock)
+        self.demands = Demands(
+            {"default": self.source}, self.seen.append, pace=self.pace, clock=self.clock
+        )
+
+    async def ask(
+        self, trigger: TriggerSpec | None = None, patience: float = 2.5, whose: ScaledObject = BERT
+    ) -> Demand:
+        """Ask as an evaluation does."""
+        trigger = trigger or demanding(WAITING)
+        assert trigger.demand is not None
+        return await self.demands.ask(whose, trigger, trigger.demand, self.clock() + patience)
+
+    async def later(self, seconds: float) -> Demand:
+        """Ask once more after this time."""
+        self.clock.seconds += seconds
+        return await self.ask()
+
+    @property
+    def flights(self) -> set["asyncio.Task[Any]"]:
+        """Return what is asked, or waits for its turn."""
+        return {task for task in asyncio.all_tasks() if task.get_name().startswith("demand-")}
+
+    async def landed(self) -> None:
+        """Wait until nothing is asked any more."""
+        if flights := self.flights:
+            await asyncio.wait(flights)
+
+    def due(self, *texts: str) -> list[float]:
+        """Return in how many seconds there can be something new about these expressions."""
+        return [round(self.demands.due_seconds(BERT, demanding(text)), 6) for text in texts]
+
+    def of(self, kind: type[FactT]) -> list[FactT]:
+        """Return the facts of one kind."""
+        return [fact for fact in self.seen if isinstance(fact, kind)]
+
+
+@pytest_asyncio.fixture
+async def bench() -> AsyncIterator[Bench]:
+    """Seven wait."""
+    bench = Bench()
+    bench.source.numbers[WAITING] = 7.0
+    yield bench
+    await bench.demands.close()
+
+
+def _texts(count: int) -> Sequence[str]:
+    return [f"sum(waiting{number})" for number in range(count)]
+
+
+async def test_a_number_is_the_demand(bench: Bench) -> None:
+    assert await bench.ask() == Demand(7.0)
+    assert bench.of(facts.DemandKnown) == [facts.DemandKnown(BERT, demanding(WAITING), Demand(7.0))]
+
+
+async def test_a_thousand_triggers_ask_one_question(bench: Bench) -> None:
+    objects = [ScaledObject("ml", f"object-{number}") for number in range(1000)]
+    found = await asyncio.gather(*(bench.ask(whose=one) for one in objects))
+    assert set(found) == {Demand(7.0)}
+    assert bench.source.numbers_asked == [WAITING]
+
+
+async def test_a_question_is_asked_again_when_its_interval_is_over(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.numbers[WAITING] = 9.0
+    assert await bench.later(4.9) == Demand(7.0)
+    assert bench.due(WAITING) == [0.1]
+    assert await bench.later(0.1) == Demand(9.0)
+    assert bench.due(WAITING) == [5.0]
+    assert len(bench.source.numbers_asked) == 2
+
+
+async def test_what_nobody_asks_for_is_looked_for_once_per_interval(bench: Bench) -> None:
+    assert bench.due(WAITING) == [5.0]
+    await bench.ask()
+    bench.clock.seconds += 6
+    assert bench.due(WAITING) == [0.0]
+    bench.clock.seconds += 0.1
+    assert bench.due(WAITING) == [5.0]
+    assert bench.demands.due_seconds(BERT, spec()) == math.inf
+
+
+async def test_a_failure_does_not_age_the_last_number(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.numbers[WAITING] = REFUSED
+    assert await bench.later(5) == Demand(7.0)
+    assert await bench.later(175) == Demand(7.0)
+    old = await bench.later(1)
+    assert old == Demand(None, f"source default: {REFUSED}")
+
+
+async def test_a_number_older_than_max_age_is_not_known_even_without_a_failure(
+    bench: Bench,
+) -> None:
+    await bench.ask()
+    bench.source.number_gate = asyncio.Event()
+    bench.clock.seconds += 181
+    assert await bench.ask(patience=0) == Demand(None, "source default: no newer answer")
+
+
+async def test_nothing_is_an_answer_and_counts_at_once(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.numbers[WAITING] = None
+    assert await bench.later(5) == Demand(None, "demandQuery gives nothing")
+    bench.source.numbers[WAITING] = REFUSED
+    await bench.later(5)
+    assert await bench.later(5) == Demand(None, f"source default: {REFUSED}")
+
+
+async def test_a_question_that_fails_and_works_again_is_stated_once_each(bench: Bench) -> None:
+    for said in (REFUSED, REFUSED, None, 3.0, 4.0):
+        bench.source.numbers[WAITING] = said
+        await bench.later(5)
+        await bench.landed()
+    wanted = demanding(WAITING).demand
+    assert wanted is not None
+    assert bench.of(facts.OwnQueryChanged) == [
+        facts.OwnQueryChanged("default", wanted.name, False, f"source default: {REFUSED}"),  # noqa: FBT003 - a value
+        facts.OwnQueryChanged("default", wanted.name, True, "it gives a number again"),  # noqa: FBT003 - a value
+    ]
+
+
+async def test_nobody_waits_while_the_last_asking_failed(bench: Bench) -> None:
+    bench.source.numbers[WAITING] = REFUSED
+    await bench.ask()
+    bench.source.numbers[WAITING], bench.source.number_gate = 7.0, asyncio.Event()
+    assert (await at_once(bench.later(5))).value is None
+    bench.source.number_gate.set()
+    await bench.landed()
+    assert await bench.ask() == Demand(7.0)
+
+
+async def test_an_answer_is_waited_for_no_longer_than_the_caller_can(bench: Bench) -> None:
+    bench.source.number_gate = asyncio.Event()
+    assert await bench.ask(patience=0.05) == Demand(None, "source default: no answer yet")
+    bench.source.number_gate.set()
+    assert await bench.ask() == Demand(7.0)
+
+
+async def test_an_answer_that_takes_too_long_is_waited_for_by_nobody_and_used_when_it_comes(
+    bench: Bench,
+) -> None:
+    bench.source.number_gate = asyncio.Event()
+    await bench.ask(patience=0)
+    bench.clock.seconds += 3
+    assert (await at_once(bench.ask())).value is None
+    bench.source.number_gate.set()
+    await bench.landed()
+    bench.source.number_gate = asyncio.Event()
+    assert await at_once(bench.later(5)) == Demand(7.0)
+
+
+async def test_a_question_is_asked_once_at_a_time(bench: Bench) -> None:
+    bench.source.number_gate = asyncio.Event()
+    await bench.ask(patience=0)
+    bench.clock.seconds += 20
+    await bench.ask(patience=0)
+    assert bench.due(WAITING) == [5.0]
+    bench.source.number_gate.set()
+    await bench.landed()
+    assert bench.source.numbers_asked == [WAITING]
+
+
+async def test_a_fault_of_ours_is_raised_to_whoever_asks_and_over_when_it_is(bench: Bench) -> None:
+    bench.source.numbers[WAITING] = RuntimeError("a bug")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="a bug"):
+            await bench.later(5)
+    assert await bench.ask() == Demand(None, "source default: no answer yet")
+    bench.source.numbers[WAITING] = 7.0
+    assert await bench.later(5) == Demand(7.0)
+
+
+async def test_a_fault_of_ours_that_nobody_waited_for_is_not_lost(bench: Bench) -> None:
+    bench.source.numbers[WAITING] = RuntimeError("a bug")
+    bench.source.number_gate = asyncio.Event()
+    await bench.ask(patience=0)
+    bench.source.number_gate.set()
+    await bench.landed()
+    bench.source.numbers[WAITING] = 7.0
+    bench.clock.seconds += 30
+    with pytest.raises(RuntimeError, match="a bug"):
+        await bench.ask()
+    assert await bench.ask() == Demand(7.0)
+
+
+async def test_what_is_under_way_ends_with_them(bench: Bench) -> None:
+    bench.source.number_gate = asyncio.Event()
+    await asyncio.gather(*(bench.ask(demanding(text), patience=0) for text in _texts(3)))
+    await bench.demands.close()
+    assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("demand-")]
+
+
+async def test_expressions_take_turns_within_the_budget_of_their_source() -> None:
+    """Each knows when its turn comes, and nobody waits for it in vain."""
+    bench = Bench(Pace(queries_per_second=0.01))
+    texts = _texts(30)
+    for text in texts:
+        await bench.ask(demanding(text), patience=0)
+    assert bench.due(*texts[1:]) == [100.0 * number for number in range(1, 30)]
+    await asyncio.sleep(0)
+    assert bench.source.numbers_asked == [texts[0]]
+    await bench.demands.close()
+
+
+async def test_every_expression_gets_its_turn() -> None:
+    bench = Bench(Pace(queries_per_second=1000))
+    texts = _texts(30)
+    bench.source.numbers.update(dict.fromkeys(texts, 1.0))
+    found = await asyncio.gather(*(bench.ask(demanding(text)) for text in texts))
+    assert set(found) == {Demand(1.0)}
+    assert bench.source.numbers_asked == texts
+
+
+async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() -> None:
+    bench = Bench(Pace(interval_seconds=0.05, queries_per_second=100))
+    first, *others = _texts(20)
+    for text in (first, *others):
+        await bench.ask(demanding(text), patience=0)
+    await bench.landed()
+    assert bench.due(first) == [0.2]
+    for _ in range(11):
+        bench.clock.seconds += 60
+        await bench.ask(demanding(first))
+    assert bench.due(first) == [0.05]
+
+
+async def test_more_expressions_than_a_source_takes_silence_none_of_those_there_are() -> None:
+    bench = Bench()
+    texts = _texts(demand_cache.QUESTIONS_PER_SOURCE)
+    bench.source.numbers[texts[0]] = 1.0
+    for text in texts:
+        await bench.ask(demanding(text), patience=0)
+    assert await bench.ask(demanding(texts[0])) == Demand(1.0)
+    refused = await bench.ask()
+    assert refused == Demand(
+        None, "source default: too many different demandQueries, more than 2,000"
+    )
+    assert bench.of(facts.DemandKnown)[-1].demand == refused
+    await bench.demands.close()
+
+
+async def test_nobody_waits_for_a_turn_that_comes_after_his_time() -> None:
+    bench = Bench(Pace(queries_per_second=0.01))
+    await bench.ask(demanding("first"), patience=0)
+    assert (await at_once(bench.ask())).value is None
+    assert bench.due(WAITING) == [100.0]
+    await bench.demands.close()
+
+
+async def test_a_number_counts_until_it_can_be_asked_for_twice_however_rarely_that_is() -> None:
+    bench = Bench(Pace(queries_per_second=0.01))
+    bench.source.numbers[WAITING] = 7.0
+    assert await bench.ask() == Demand(7.0)
+    bench.source.number_gate = asyncio.Event()
+    bench.clock.seconds += 200
+    assert await bench.ask(patience=0) == Demand(7.0)
+    bench.clock.seconds += 1
+    assert (await bench.ask(patience=0)).value is None
+    await bench.demands.close()
+
+
+async def test_what_waits_for_its_turn_and_nobody_wants_any_more_is_never_asked() -> None:
+    bench = Bench(Pace(queries_per_second=0.001))
+    for text in ("first", "second"):
+        await bench.ask(demanding(text))
+    (waiting,) = bench.flights
+    bench.clock.seconds += demand_cache.FORGET_SECONDS + 1
+    await bench.ask(patience=0)
+    await at_once(asyncio.wait({waiting}))
+    assert waiting.cancelled()
+    assert bench.source.numbers_asked == ["first"]
+    await bench.demands.close()
+
+
+async def test_a_source_per_namespace_is_asked_for_each_of_them(bench: Bench) -> None:
+    bench.source.is_per_namespace = True
+    await bench.ask()
+    bench.source.numbers[WAITING] = REFUSED
+    await bench.ask(whose=OTHER)
+    asked = {name: one.numbers_asked for name, one in bench.source.within_namespaces.items()}
+    assert asked == {"ml": [WAITING], "web": [WAITING]}
+    assert [fact.source for fact in bench.of(facts.OwnQueryChanged)] == ["default/web"]

@@ -1,0 +1,357 @@
+"""Claims about one trigger's way through the signals: in order, and each only when it matters."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, Statement
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner, ScaleTarget, Workload
+from keda_gpu_scaler.telemetry import facts
+from tests.support.bench import PODS, Bench
+from tests.support.clocks import at_once
+from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
+from tests.support.triggers import BERT, demanding, spec
+from tests.support.worlds import EVER, NODE, OTHER_NODE, STEP, World, WorldPod, until
+
+WAITING = "sum(waiting)"
+ROUTER = WorldPod("router-5c8f7d9b6-bbbbb")
+IDLE = tuple(replace(one, value=0.0) for one in PODS)
+DEMAND = demanding(WAITING)
+BOTH = demanding(WAITING, activationWorkload="router")
+
+
+@pytest_asyncio.fixture
+async def bench() -> AsyncIterator[Bench]:
+    """No pod anywhere, and seven requests wait."""
+    clock = Clock()
+    bench = Bench(ScriptedSource(World(()), clock, numbers={WAITING: 7.0}), clock)
+    await bench.evaluator.start()
+    yield bench
+    await bench.evaluator.close()
+
+
+async def test_a_demand_wakes_a_workload_without_pods(bench: Bench) -> None:
+    decided = await bench.ask(DEMAND)
+    assert (decided.state, decided.value) == (State.ENDED, None)
+    assert (decided.active, decided.signal) == (True, True)
+    assert decided.reason.endswith("; demand 7 is above demandActivationThreshold 0")
+
+
+async def test_what_comes_after_a_signal_is_not_asked(bench: Bench) -> None:
+    bench.source.world = World((*PODS, ROUTER))
+    bench.alerts.alert = "GpuBusy"
+    busy = await bench.ask(BOTH)
+    assert busy.reason.endswith("busiest GPU 90 % is above activationThreshold 2 %")
+    bench.source.world = World((ROUTER,))
+    bench.clock.seconds += 600
+    assert (await bench.ask(BOTH)).reason.endswith("; GPUs of deployment/router are busy")
+    assert (await bench.ask(DEMAND)).reason.endswith("; alert GpuBusy fires")
+    assert bench.source.numbers_asked == []
+
+
+async def test_the_demand_is_asked_when_nothing_before_it_says_active(bench: Bench) -> None:
+    bench.source.world = World((*IDLE, replace(ROUTER, value=0.0)))
+    bench.source.numbers[WAITING] = 0.0
+    decided = await bench.ask(BOTH)
+    assert (decided.state, decided.value, decided.active) == (State.MEASURED, 0, False)
+    assert decided.reason.endswith(
+        "; deployment/router is idle; demand 0 is not above demandActivationThreshold 0"
+    )
+
+
+async def test_another_workload_that_nobody_sees_blocks_the_last_step_and_wakes_nobody(
+    bench: Bench,
+) -> None:
+    lost = replace(ROUTER, value=0.0, target=OTHER_NODE)
+    targets = {NODE: EVER, OTHER_NODE: until(bench.clock() - 120)}
+    trigger = spec(activationWorkload="router")
+    bench.source.world = World((*IDLE, lost), targets)
+    assert (await bench.ask(trigger)).active is True
+    bench.source.world = World((lost,), targets)
+    bench.clock.seconds += 4000
+    bench.source.world = World((replace(lost, there=EVER),), {**targets, OTHER_NODE: EVER})
+    assert (await bench.ask(trigger)).state is State.ENDED
+    bench.source.world = World((lost,), {NODE: EVER, OTHER_NODE: until(bench.clock())})
+    decided = await bench.later(120, trigger)
+    assert (decided.state, decided.active) == (State.ENDED, False)
+    assert "deployment/router may be in use (its load is unknown): inactive" in decided.reason
+
+
+async def test_another_workload_is_as_unknown_as_its_source(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    decided = await bench.ask(spec(activationWorkload="router"))
+    assert (decided.active, decided.signal) == (None, False)
+    assert decided.reason.endswith("; deployment/router may be in use (its load is unknown)")
+
+
+async def test_a_demand_that_fails_costs_no_measurement(bench: Bench) -> None:
+    bench.source.world = World(IDLE)
+    bench.source.numbers[WAITING] = REFUSED
+    decided = await bench.ask(DEMAND)
+    assert (decided.state, decided.value) == (State.MEASURED, 0)
+    assert (decided.active, decided.signal) == (True, False)
+
+
+async def test_a_demand_that_hangs_costs_no_measurement_and_no_more_than_the_callers_time(
+    bench: Bench,
+) -> None:
+    bench.source.world = World(IDLE)
+    await bench.ask()
+    bench.source.number_gate = asyncio.Event()
+    decided = await at_once(bench.ask(DEMAND, timeout_seconds=0))
+    assert (decided.state, decided.value, decided.active) == (State.MEASURED, 0, True)
+    assert decided.reason.endswith("(source default: no answer yet): not idle")
+
+
+async def test_an_unknown_load_is_held_while_something_says_active(bench: Bench) -> None:
+    """Whatever `onUnknown` says, and at once once it no longer does."""
+    bench.source.trouble = REFUSED
+    for policy in ("hold", "error", "zero"):
+        trigger = demanding(WAITING, onUnknown=policy)
+        decided = await bench.ask(trigger)
+        assert (decided.state, decided.value, decided.refused) == (State.UNKNOWN, None, False)
+        assert (decided.active, decided.signal) == (True, True)
+        assert decided.reason.endswith(": hold, and active")
+
+
+async def test_an_alert_counts_within_the_same_poll(bench: Bench) -> None:
+    assert (await bench.ask()).active is False
+    bench.alerts.alert = "GpuBusy"
+    assert (await bench.ask()).signal
+    bench.alerts.alert = None
+    assert (await bench.ask()).active is False
+
+
+async def test_whoever_listens_is_told_of_alerts(bench: Bench) -> None:
+    news = asyncio.Event()
+    with bench.evaluator.listen(BERT, news.set):
+        bench.alerts.change("GpuBusy")
+    assert news.is_set()
+
+
+async def test_the_demand_alone_needs_no_gpu_to_be_known(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    assert await bench.evaluator.demand(BERT, DEMAND, None) == Demand(7.0)
+    assert bench.source.fetched == []
+    with pytest.raises(ValueError, match="without demandQuery"):
+        await bench.evaluator.demand(BERT, spec(), None)
+
+
+async def test_there_is_news_when_the_demand_can_be_asked_again(bench: Bench) -> None:
+    await bench.ask(DEMAND)
+    assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 5.0
+    bench.clock.seconds += 4.9
+    assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 1.0
+    assert bench.evaluator.until_news_seconds(BERT, spec()) == STEP
+
+
+async def test_a_demand_that_nobody_asks_for_is_not_looked_for_each_second(bench: Bench) -> None:
+    """A busy workload's is overdue for as long as it is busy."""
+    bench.source.world = World(PODS)
+    looks, ends_at = 0, bench.clock.seconds + 60
+    while bench.clock.seconds < ends_at:
+        assert (await bench.ask(DEMAND)).signal
+        bench.clock.seconds += bench.evaluator.until_news_seconds(BERT, DEMAND)
+        looks += 1
+    assert (looks, bench.source.numbers_asked) == (12, [])
+
+
+async def test_a_demand_that_was_asked_for_before_is_not_looked_for_each_second_either(
+    bench: Bench,
+) -> None:
+    await bench.ask(DEMAND)
+    bench.alerts.alert = "GpuBusy"
+    bench.clock.seconds += 7
+    assert (await bench.ask(DEMAND)).signal
+    assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 5.0
+
+
+async def test_nothing_is_decided_anew_within_a_step_except_that_the_demand_says_so(
+    bench: Bench,
+) -> None:
+    bench.source.numbers[WAITING] = 0.0
+    bench.clock.seconds += 10  # the first moment of a step
+    await bench.ask(DEMAND)
+    for number in (0.0, 7.0, 7.0):
+        bench.source.numbers[WAITING] = number
+        bench.clock.seconds += 4.9
+        await bench.ask(DEMAND)
+        await bench.landed()
+    made = [fact.decision.active for fact in bench.of(facts.Evaluated)]
+    assert made == [False, True]
+
+
+async def test_an_idle_workload_falls_back_to_what_its_gpus_say(bench: Bench) -> None:
+    await bench.ask(DEMAND)
+    bench.source.numbers[WAITING] = 0.0
+    bench.clock.seconds += 5
+    decided = await bench.ask(DEMAND)
+    assert (decided.active, decided.signal) == (False, False)
+
+
+# What is remembered
+
+
+async def _after_an_outage(bench: Bench, trigger: TriggerSpec | None = None) -> bool | None:
+    decided = await bench.later(300, trigger)
+    assert decided.state is State.UNKNOWN
+    return decided.active
+
+
+async def test_a_signal_shortly_before_an_outage_is_remembered_through_it(bench: Bench) -> None:
+    """The last good snapshot is older than the signal and shows no pods: they may have come."""
+    assert (await bench.ask()).state is State.ENDED
+    bench.source.trouble = REFUSED
+    bench.clock.seconds += 2
+    bench.alerts.alert = "GpuBusy"
+    assert (await bench.ask()).signal
+    bench.alerts.alert = None
+    assert (await bench.again()).active is False
+    assert await _after_an_outage(bench) is True
+
+
+async def test_the_next_snapshot_without_pods_ends_that(bench: Bench) -> None:
+    bench.alerts.alert = "GpuBusy"
+    await bench.ask()
+    bench.alerts.alert = None
+    await bench.later(30)
+    bench.source.trouble = REFUSED
+    assert await _after_an_outage(bench) is False
+
+
+async def test_a_signal_during_an_outage_is_remembered(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.trouble = REFUSED
+    assert await _after_an_outage(bench) is False
+    bench.alerts.alert = "GpuBusy"
+    assert (await bench.again()).signal
+    bench.alerts.alert = None
+    assert await _after_an_outage(bench) is True
+
+
+async def test_a_signal_is_something_to_remember_where_nothing_was_known(bench: Bench) -> None:
+    bench.source.trouble = REFUSED
+    assert (await bench.ask()).active is None
+    bench.alerts.alert = "GpuBusy"
+    await bench.again()
+    bench.alerts.alert = None
+    assert (await bench.again()).active is True
+
+
+async def test_what_is_said_of_an_unknown_load_knows_of_the_signal_at_once() -> None:
+    """A pod is listed that no exporter shows, and the source is well: nothing else is new."""
+    clock = Clock()
+    cluster = ScriptedCluster()
+    bench = Bench(ScriptedSource(World(()), clock), clock, cluster=cluster)
+    cluster.said = _listed(clock())
+    assert (await bench.ask()).state is State.EMPTY
+    clock.seconds += STEP
+    owned = Statement(owners=frozenset({Owner("Deployment", "bert")}), ready=True, asks_gpu=True)
+    cluster.said = _listed(clock(), owned)
+    await bench.ask()
+    await bench.landed()
+    decided = await bench.again()
+    assert (decided.state, decided.active) == (State.UNKNOWN, False)
+    bench.alerts.alert = "GpuBusy"
+    assert (await bench.again()).signal
+    bench.alerts.alert = None
+    assert (await bench.again()).active is True
+    await bench.evaluator.close()
+
+
+def _listed(at: float, *statements: Statement) -> Evidence:
+    api = Target("kubernetes", "api")
+    named = zip("bcd", statements, strict=False)
+    return Evidence(
+        {("ml", f"bert-7b6667bd9-{letter * 5}"): said for letter, said in named},
+        covered=frozenset({"ml"}),
+        scrapes={api: at},
+        settled={api: 0.0},
+        basis=Basis.KUBERNETES,
+    )
+
+
+async def test_a_workload_that_demand_on_empty_woke_is_not_taken_for_one_at_zero(
+    bench: Bench,
+) -> None:
+    trigger = demanding(WAITING, demandOnEmpty="active")
+    bench.source.numbers[WAITING] = None
+    decided = await bench.ask(trigger)
+    assert (decided.state, decided.active, decided.signal) == (State.ENDED, True, False)
+    bench.source.trouble = REFUSED
+    bench.source.numbers[WAITING] = 0.0
+    assert await _after_an_outage(bench, trigger) is True
+
+
+async def test_an_answer_that_comes_late_undoes_no_memory(bench: Bench) -> None:
+    """Two ask at once; the one who waits for the demand knows less in the end."""
+    bench.source.number_gate = asyncio.Event()
+    slow = asyncio.create_task(bench.ask(DEMAND))
+    await bench.source.number_begun.wait()
+    bench.clock.seconds += 1
+    bench.alerts.alert = "GpuBusy"
+    assert (await bench.ask(DEMAND)).signal
+    bench.alerts.alert, bench.source.numbers[WAITING] = None, 0.0
+    bench.source.number_gate.set()
+    assert (await slow).active is False
+    bench.source.trouble = REFUSED
+    assert await _after_an_outage(bench, DEMAND) is True
+
+
+async def test_a_new_snapshot_counts_at_once(bench: Bench) -> None:
+    """Not when the last decision is a step old."""
+    bench.source.world = World(PODS)
+    bench.clock.seconds += 4
+    await bench.ask()
+    bench.source.world = World(IDLE)
+    bench.clock.seconds += 2  # the next step begins
+    assert (await bench.ask()).value == 450
+    await bench.landed()
+    bench.clock.seconds += 2
+    assert (await bench.ask()).value == 0
+
+
+async def test_while_a_source_has_trouble_every_decision_is_made_anew(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.trouble = REFUSED
+    bench.clock.seconds += STEP
+    await bench.ask()
+    await bench.landed()
+    made = len(bench.of(facts.Evaluated))
+    await bench.again()
+    await bench.again()
+    assert len(bench.of(facts.Evaluated)) == made + 2
+
+
+async def test_samples_beyond_max_age_are_not_answered_from_again(bench: Bench) -> None:
+    """Not even while the same decision would otherwise serve for the rest of its step."""
+    bench.source.world = World(PODS)
+    trigger = spec(maxAge="20s")
+    assert (await bench.ask(trigger)).state is State.MEASURED
+    bench.source.gate = asyncio.Event()
+    bench.clock.seconds += 10.5
+    assert (await bench.ask(trigger, timeout_seconds=0)).state is State.UNKNOWN
+    bench.source.gate.set()
+
+
+async def test_another_workload_is_looked_at_while_nobody_knows_whose_pods_to_measure() -> None:
+    clock = Clock()
+    cluster = ScriptedCluster()
+    bench = Bench(ScriptedSource(World((ROUTER,)), clock), clock, cluster=cluster)
+    trigger = replace(
+        spec(activationWorkload="router"), pods=ScaleTarget("ml"), workload="the scale target"
+    )
+    decided = await bench.ask(trigger)
+    assert (decided.state, decided.value, decided.signal) == (State.UNKNOWN, None, True)
+    assert decided.reason.startswith(f"{AWAY}: ")
+    cluster.targets[BERT] = Workload(Kind.DEPLOYMENT, "ml", "bert")
+    assert (await bench.again(trigger)).state is State.ENDED
+    await bench.evaluator.close()

@@ -1,0 +1,107 @@
+"""Which feed answers for a trigger: one for all, or one for each namespace."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler.evaluator.snapshot_cache import FORGET_SECONDS, Feeds
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import Signal, TriggerSpec
+from keda_gpu_scaler.spec.workload import Workload
+from tests.support import triggers
+from tests.support.scripted import Clock, ScriptedSource
+from tests.support.worlds import World, WorldPod
+
+
+def spec(namespace: str = "ml", signal: Signal = Signal.UTILIZATION) -> TriggerSpec:
+    pods = Workload(Kind.DEPLOYMENT, namespace, "bert")
+    return replace(triggers.spec(), pods=pods, signal=signal)
+
+
+def need(one: TriggerSpec, span: float = 300.0) -> Need:
+    return Need(one.signal, one.profile, frozenset({one.pods.namespace}), span, 120.0)
+
+
+@dataclass(slots=True)
+class Bench:
+    """Feeds of one source."""
+
+    clock: Clock = field(default_factory=Clock)
+    source: ScriptedSource = field(init=False)
+    feeds: Feeds = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Put them together."""
+        self.source = ScriptedSource(World((WorldPod("bert-7b6667bd9-bbbbb"),)), self.clock)
+        self.feeds = Feeds({"default": self.source}, clock=self.clock)
+
+    async def ask(self, one: TriggerSpec) -> None:
+        """Bring the feed of a trigger up to date."""
+        await self.feeds.of(one, need(one)).refresh(need(one), self.clock() + 10)
+
+
+@pytest_asyncio.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.feeds.start()
+    yield bench
+    await bench.feeds.close()
+    assert bench.source.closed
+
+
+async def test_namespaces_share_a_feed(bench: Bench) -> None:
+    first = bench.feeds.of(spec("a"), need(spec("a")))
+    assert bench.feeds.of(spec("b"), need(spec("b"))) is first
+    assert first.source_name == "default"
+
+
+async def test_signals_and_far_looks_back_have_feeds_of_their_own(bench: Bench) -> None:
+    power = spec(signal=Signal.POWER)
+    feeds = [
+        bench.feeds.of(spec(), need(spec())),
+        bench.feeds.of(power, need(power)),
+        bench.feeds.of(spec(), need(spec(), 3600.0)),
+    ]
+    assert len({id(feed) for feed in feeds}) == 3
+
+
+async def test_of_a_source_that_is_asked_by_namespace_each_has_its_own(bench: Bench) -> None:
+    bench.source.is_per_namespace = True
+    power = spec("a", Signal.POWER)
+    for one in (spec("a"), spec("b"), power):
+        await bench.ask(one)
+
+    tenants = bench.source.within_namespaces
+    assert bench.source.fetched == []
+    assert {name: len(one.fetched) for name, one in tenants.items()} == {"a": 2, "b": 1}
+    assert {name: len(one.questioned) for name, one in tenants.items()} == {"a": 1, "b": 1}
+    for name, tenant in tenants.items():
+        assert {asked.namespaces for asked in tenant.fetched} == {frozenset({name})}
+        assert {names for names, _ in tenant.questioned} == {frozenset({name})}
+    assert bench.feeds.of(power, need(power)).source_name == "default/a"
+
+
+async def test_a_namespace_nobody_asks_about_is_let_go_of(bench: Bench) -> None:
+    bench.source.is_per_namespace = True
+    await bench.ask(spec("a"))
+    kept = bench.feeds.of(spec("a"), need(spec("a")))
+    before = bench.source.within_namespaces["a"]
+
+    bench.clock.seconds += FORGET_SECONDS / 2
+    await bench.ask(spec("b"))
+    assert bench.feeds.of(spec("a"), need(spec("a"))) is kept
+
+    bench.clock.seconds += FORGET_SECONDS / 2 + 1
+    await bench.ask(spec("c"))
+    assert bench.feeds.of(spec("a"), need(spec("a"))) is not kept
+    assert bench.source.within_namespaces["a"] is not before
+
+
+@pytest.mark.parametrize("namespace", ["a", "b"])
+async def test_the_step_is_the_source_s(bench: Bench, namespace: str) -> None:
+    bench.source.is_per_namespace = True
+    await bench.ask(spec(namespace))
+    assert bench.feeds.step_seconds("default") == bench.source.step_seconds

@@ -1,1 +1,0 @@
-"""What senders of alerts write."""

@@ -1,1 +1,0 @@
-"""Replicas that tell each other of alerts."""

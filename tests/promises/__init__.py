@@ -1,1 +1,0 @@
-"""What the product promises, shown from end to end: a real Prometheus, a real gRPC channel."""

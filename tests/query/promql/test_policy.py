@@ -1,0 +1,401 @@
+"""Users' own PromQL: what is none, what may be asked, and that a rewritten tree is the same."""
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import promql_parser as parser
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy, reading, tree, writing
+from keda_gpu_scaler.spec.spec import OwnQuery
+from tests.support.expressions import EXPORTED, PLAIN, by_hand, vectors
+
+OTHERS = tuple(
+    f'{label}=~"|ml"'
+    for label in (
+        "exported_namespace",
+        "pod_namespace",
+        "NamespaceName",
+        "namespace_name",
+        "kube_namespace",
+        "k8s_namespace_name",
+        "podnamespace",
+    )
+)
+CONFINED = ('namespace="ml"', *OTHERS)
+CONFINED_EXPORTED = ('exported_namespace="ml"', *OTHERS[1:])
+
+
+@pytest.mark.parametrize("quoted", [r'"\\pL{100}"', r"'\x5cpL{100}'", r"`\pL{100}`"])
+def test_a_pattern_that_takes_seconds_to_compile_is_refused_before_it_is(quoted: str) -> None:
+    matchers = ",".join(f"a=~{quoted}" for _ in range(90))
+    assert "patterns are of a usual size" in refusal(f"x{{{matchers}}}")
+    assert "patterns are of a usual size" in refusal(f"x{{{matchers} )")
+
+
+@pytest.mark.parametrize("quoted", ['"[a-z0-9-]{100}"', r'"\\pL+"', '"not a (pattern"'])
+def test_a_usual_pattern_and_any_other_text_is_read(quoted: str) -> None:
+    assert quoted in own(f"x{{a!={quoted}}}").text
+
+
+def test_a_kind_of_node_that_nobody_knows_is_not_guessed() -> None:
+    stranger: Any = object()
+    with pytest.raises(TypeError):
+        tree.children(stranger)
+    with pytest.raises(TypeError):
+        writing.written(stranger)
+
+
+def own(text: str, policy: Policy = Policy.NAMESPACED) -> OwnQuery:
+    return promql.own(text, policy, "ml")
+
+
+def refusal(text: str, policy: Policy = Policy.NAMESPACED) -> str:
+    """Return what was expected instead of a text."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the words are what is looked at
+        own(text, policy)
+    return str(caught.value)
+
+
+def confined(selector: str, added: Sequence[str] = CONFINED) -> str:
+    return f"{{{','.join([selector, *added])}}}"
+
+
+LOAD, POWER = confined('__name__="load"'), confined('__name__="power"')
+
+
+JOINED = "ignoring (x) group_right (y) fill_left (2.0)"
+
+
+def selectors(root: Any) -> Iterator[list[set[str]]]:  # noqa: ANN401 - a node of any kind
+    """Yield the matchers of each selector, once for each of its alternatives."""
+    for node, _ in tree.nodes(root):
+        if isinstance(node, parser.VectorSelector):
+            always = {f'__name__="{node.name}"'} if node.name else set()
+            always |= {str(one) for one in node.matchers.matchers}
+            groups: list[list[Any]] = node.matchers.or_matchers or [[]]
+            yield [always | {str(one) for one in group} for group in groups]
+
+
+def shape(node: Any) -> Any:  # noqa: ANN401, PLR0911 - one for each kind of node
+    """Return all there is in a tree but parentheses and what confines a selector."""
+    match node:
+        case parser.ParenExpr():
+            return shape(node.expr)
+        case parser.VectorSelector():
+            matchers = [(m.op.__class__, str(m.op), m.name, m.value) for m in named(node)]
+            at = None if node.at is None else (str(node.at.type), node.at.at)
+            return ("selector", matchers, node.offset, at)
+        case parser.MatrixSelector():
+            return ("range", shape(node.vector_selector), node.range)
+        case parser.SubqueryExpr():
+            at = None if node.at is None else (str(node.at.type), node.at.at)
+            return ("subquery", shape(node.expr), node.range, node.step, node.offset, at)
+        case parser.NumberLiteral():
+            return "NaN" if math.isnan(node.val) else node.val
+        case parser.StringLiteral():
+            return ("text", node.val)
+        case parser.UnaryExpr():
+            return ("minus", shape(node.expr))
+        case parser.Call():
+            return (node.func.name, [shape(argument) for argument in node.args])
+        case parser.AggregateExpr():
+            by = None if node.modifier is None else (str(node.modifier.type), node.modifier.labels)
+            param = None if node.param is None else shape(node.param)
+            return (str(node.op), by, param, shape(node.expr))
+        case _:
+            return (str(node.op), joined(node.modifier), shape(node.lhs), shape(node.rhs))
+
+
+def joined(modifier: Any) -> Any:  # noqa: ANN401 - as the parser has it
+    if modifier is None:
+        return None
+    matching = modifier.matching
+    return (
+        str(modifier.card),
+        None if matching is None else (str(matching.type), matching.labels),
+        modifier.return_bool,
+        modifier.group_labels or [],
+        modifier.fill_values.lhs,
+        modifier.fill_values.rhs,
+    )
+
+
+def named(node: Any) -> list[Any]:  # noqa: ANN401 - a selector
+    """Return a selector's matchers with its name as one, without those that were added."""
+    name = [parser.Matcher(parser.MatchOp.Equal, "__name__", node.name)] if node.name else []
+    given_ones = [*name, *node.matchers.matchers]
+    added = [str(one) for one in given_ones[-len(CONFINED) :]]
+    if added[-len(OTHERS) + 1 :] == list(OTHERS[1:]):
+        kept = CONFINED if added == list(CONFINED) else CONFINED_EXPORTED
+        return given_ones[: -len(kept)]
+    return given_ones
+
+
+@given(vectors)
+def test_every_selector_is_confined_and_nothing_else_is_changed(marked: str) -> None:
+    text = by_hand(marked, "", "")
+
+    sent = own(text).text
+
+    for alternatives in selectors(parser.parse(sent)):
+        for matchers in alternatives:
+            assert matchers.issuperset(CONFINED) or matchers.issuperset(CONFINED_EXPORTED)
+    assert shape(parser.parse(sent)) == shape(parser.parse(text))
+
+
+@given(vectors)
+def test_it_is_what_a_person_would_write_by_hand(marked: str) -> None:
+    hand = by_hand(marked, ",".join(CONFINED), ",".join(CONFINED_EXPORTED))
+
+    sent = own(by_hand(marked, "", "")).text
+
+    assert list(selectors(parser.parse(sent))) == list(selectors(parser.parse(hand)))
+    assert marked.count(PLAIN) + marked.count(EXPORTED) == sent.count(OTHERS[-1])
+
+
+@given(vectors)
+def test_what_is_allowed_is_sent_as_it_was_written(marked: str) -> None:
+    text = by_hand(marked, "", "")
+    assert own(text, Policy.ALLOW).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("load", LOAD),
+        ('load{pod="a"}', confined('__name__="load",pod="a"')),
+        ('{"http.requests", pod="a"}', confined('__name__="http.requests",pod="a"')),
+        ('load{"k8s.pod"=~"a"}', confined('__name__="load","k8s.pod"=~"a"')),
+        (r"""load{pod!='a"\\'}""", confined(r'__name__="load",pod!="a\"\\"')),
+        ('load{namespace="other"}', confined('__name__="load",namespace="other"')),
+        (
+            'load{exported_namespace!="",a!~"b"}',
+            confined('__name__="load",exported_namespace!="",a!~"b"', CONFINED_EXPORTED),
+        ),
+        (
+            'load{a="1" or b="2",exported_namespace="x"}',
+            confined('__name__="load",a="1"')[:-1]
+            + " or "
+            + confined('__name__="load",b="2",exported_namespace="x"', CONFINED_EXPORTED)[1:],
+        ),
+        ("load @ 12.5 offset -90s", LOAD + " @ 12.500 offset -90s"),
+        ("load @ start()", LOAD + " @ start()"),
+        ("rate(load[1m] offset 5m)", f"rate({LOAD}[60s] offset 300s)"),
+        (
+            "max_over_time((load)[5m:1500ms] @ end())",
+            f"max_over_time((({LOAD}))[300s:1500ms] @ end())",
+        ),
+        (
+            "load and on () power",
+            f"({LOAD}) and on () ({POWER})",
+        ),
+        (
+            'sum(load) by (pod, "a.b") + ignoring(x) group_right(y) fill_left(2) power',
+            f'(sum by (pod, "a.b") ({LOAD})) + {JOINED} ({POWER})',
+        ),
+        ("load > -Inf", f"({LOAD}) > (-Inf)"),
+        ("load > bool +Inf", f"({LOAD}) > bool (Inf)"),
+    ],
+)
+def test_a_confined_expression_is_written_anew(text: str, sent: str) -> None:
+    assert own(text).text == sent
+
+
+def test_a_function_that_reads_more_than_its_selectors_cannot_be_confined() -> None:
+    assert own('info(load, {a="b"})', Policy.ALLOW).text == 'info(load, {a="b"})'
+    assert "no info()" in refusal("sum by (pod) (info(load))")
+
+
+def test_own_promql_can_be_denied_and_the_refusal_says_who_can_change_it() -> None:
+    words = refusal("load", Policy.DENY)
+    assert "whoever runs the scaler can allow it with KEDA_GPU_SCALER_OWN_PROMQL" in words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "a PromQL expression, such as"),
+        ("a b", "a PromQL expression: line 1, column 3 should be the end, an operator or"),
+        ("a\n + # why\n  b c", "line 3, column 5 should be the end"),
+        ("\n)\n", "line 2, column 1: unexpected right parenthesis"),
+        ("a +", "line 1, column 4 should be an operator, an expression"),
+        ("load{pod=}", "line 1, column 10 should be a quoted text"),
+        ("load{pod= b}", "unexpected identifier"),
+        ("load{pod}", "invalid label matcher, expected label matching operator"),
+        ("* load", "column 1 should be the end, an operator, an expression, a parenthesis, a"),
+        ("sum(load load)", "should be ) or the end, an operator, a parenthesis or a comma"),
+        ("sum by pod (load)", "line 1, column 8 should be a parenthesis"),
+        ("sum by (pod load) (load)", "line 1, column 13 should be a parenthesis or a comma"),
+        (")", "line 1, column 1: unexpected right parenthesis"),
+        ("load{pod", "line 1, column 5: unexpected end of input inside braces"),
+        ("rate(load[5m)", "line 1, column 13: unexpected character inside brackets"),
+        ('load{pod="a}', "line 1, column 10: unterminated quoted string"),
+        ("1 + rate(load)", "line 1, column 5: expected type matrix in call to function 'rate'"),
+        ("loda(load)", "line 1, column 1: unknown function with name 'loda'"),
+        ("load + load[5m]", "binary expression must contain only scalar and instant vector types"),
+        ("1", "for an instant vector, and this is a scalar"),
+        ("(time() + 1)", "for an instant vector, and this is a scalar"),
+        ("scalar(load)", "for an instant vector, and this is a scalar"),
+        ("-(1)", "for an instant vector, and this is a scalar"),
+        ("load[5m]", "for an instant vector, and this is a range"),
+        ("load[5m:1m]", "for an instant vector, and this is a range"),
+        ('("load")', "for an instant vector, and this is a text"),
+        ("vector(1)", "an expression with a metric in it"),
+        ("rate(load[61m])", "reach back at most 1h"),
+        ("max_over_time(rate(load[31m])[30m:1m])", "reach back at most 1h"),
+        ("+".join(f"load_{number}" for number in range(21)), "at most 20 different selectors"),
+        ("(" * 100 + "load" + ")" * 100, "nested at most 100 deep"),
+        ("+".join(["load"] * 201), "at most 400 names, numbers and signs"),
+        ("load" * 501, "at most 2000 characters"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_its_place(text: str, expected: str) -> None:
+    assert expected in refusal(text)
+
+
+@pytest.mark.parametrize("text", ['a{b="hunter2"} c', 'a{b="hunter2}', 'a{b=~"hunter2["}'])
+def test_what_was_written_is_not_repeated_for_it_may_be_a_secret(text: str) -> None:
+    assert "hunter2" not in refusal(text)
+
+
+@given(st.text("ab(){}[]\"'`,=~!+-*/ \n#1m", max_size=40))
+def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        own(text)
+
+
+@given(vectors, st.data())
+def test_a_bracket_that_is_left_out_is_found(marked: str, data: st.DataObject) -> None:
+    text = by_hand(marked, "", "")
+    assert reading.unmatched(text) is None
+    cut = data.draw(st.sampled_from([at for at, one in enumerate(text) if one in "})"]))
+    assert reading.unmatched(text[:cut]) is not None
+
+
+def test_a_query_knows_how_far_back_each_of_its_selectors_looks() -> None:
+    found = own("max_over_time(sum by (pod) (rate(a[1m]) + b)[5m:15s]) + rate(a[2m])").origins
+    a, b = confined('__name__="a"'), confined('__name__="b"')
+    assert [(one.selector, one.reach_seconds) for one in found] == [(a, 360), (b, 300)]
+
+
+@pytest.mark.parametrize(
+    ("text", "faithful"),
+    [
+        ("load", True),
+        ('sum by (namespace, pod, job, instance) (100 * -load{gpu!="0"})', True),
+        ("clamp_max(avg_over_time(load[5m]), 100)", True),
+        ("max_over_time(load[5m:1m])", True),
+        ("load > bool 5", True),
+        ('label_replace(load, "pod", "$1", "id", "(.*)")', True),
+        ("load > 5", False),
+        ("load and load", False),
+        ("load or power", False),
+        ("load / on (pod) power", False),
+        ("topk(3, load)", False),
+        ("absent(load)", False),
+        ("load offset 5m", False),
+        ("load @ 1", False),
+        ("max_over_time(load[5m:1m] offset 1m)", False),
+        ('label_replace(load, "job", "dcgm", "", "")', False),
+        ('label_join(load, ("UUID"), "-", "pod")', False),
+    ],
+)
+def test_absence_means_something_only_where_every_series_shows(text: str, faithful: bool) -> None:  # noqa: FBT001 - a table of answers
+    assert own(text).faithful is faithful
+
+
+def test_a_query_has_a_short_name_of_its_own() -> None:
+    first, again, other = own("load"), own(" load "), own("power")
+    assert first.name == again.name != other.name
+    assert len(first.name) == len("query-") + 8
+
+
+def test_a_node_of_a_kind_that_is_not_known_is_a_fault() -> None:
+    with pytest.raises(TypeError):
+        list(tree.nodes(parser.Expr()))
+
+
+# An expression for one number
+
+
+@given(vectors, st.sampled_from(list(Policy)))
+def test_a_number_is_asked_for_as_elements_are(marked: str, policy: Policy) -> None:
+    text = by_hand(marked, "", "")
+    if policy is Policy.DENY:
+        with pytest.raises(ValueError, match="own PromQL is denied here"):
+            promql.number(text, policy, "ml")
+    else:
+        assert promql.number(text, policy, "ml") == own(text, policy).text
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("1", "1.0"),
+        ("-(1)", "-((1.0))"),
+        ("time() / 60", "(time()) / (60.0)"),
+        ("scalar(load)", f"scalar({LOAD})"),
+        ("vector(1)", "vector(1.0)"),
+        ("sum(load) or vector(0)", f"(sum({LOAD})) or (vector(0.0))"),
+    ],
+)
+def test_a_number_needs_neither_a_vector_nor_a_metric(text: str, sent: str) -> None:
+    assert promql.number(text, Policy.NAMESPACED, "ml") == sent
+    assert promql.number(text, Policy.ALLOW, "ml") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("load[5m]", "for one number, and this is a range of each series; a function such as"),
+        ("load[5m:1m]", "for one number, and this is a range"),
+        ('("load")', "for one number, and this is a text"),
+        ("rate(load[61m])", "reach back at most 1h"),
+        ("+".join(f"load_{number}" for number in range(21)), "at most 20 different selectors"),
+        ("sum(info(load))", "no info()"),
+        ("sum(load", "a PromQL expression: line 1, column 4: unclosed left parenthesis"),
+        ("", "a PromQL expression, such as"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_its_place(text: str, expected: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the words are what is looked at
+        promql.number(text, Policy.NAMESPACED, "ml")
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("policy", [Policy.NAMESPACED, Policy.ALLOW])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sum_over_time(sum_over_time(vector(1)[30m:1ms])[30m:1ms])",
+        "max_over_time(load[10001ms:1ms])",
+        "max_over_time(vector(1)[10001s:])",
+        "1 + -(max_over_time(max_over_time(load[101s:])[100s:]))",
+        "quantile_over_time(0.5, rate(load[1m])[2d:15s])",
+    ],
+)
+def test_subqueries_of_too_many_steps_are_refused(text: str, policy: Policy) -> None:
+    with pytest.raises(ValueError, match="subqueries take at most 10,000 steps, multiplied"):
+        promql.number(text, policy, "ml")
+    assert "10,000 steps" in refusal(text, policy)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_over_time(load[10s:1ms])",
+        "max_over_time(rate(load[5m])[50m:])",
+        "max_over_time(max_over_time(load[100s:])[100s:])",
+        "max_over_time(load[50m:1s]) + max_over_time(load[40m:1s]) + max_over_time(load[1h:1s])",
+        "max_over_time(max_over_time(load[1m:2m])[50m:300ms])",
+    ],
+)
+def test_subqueries_as_people_write_them_are_not(text: str) -> None:
+    assert promql.number(text, Policy.ALLOW, "ml") == text
+    assert own(text, Policy.ALLOW).text == text

@@ -1,0 +1,114 @@
+"""The PromQL of one trigger: its text, and that it is PromQL for every signal of every exporter."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import ScaledObject
+from tests.query.test_promql_texts import selectors
+from tests.support.triggers import access, spec
+
+SHOWN = [(name, signal) for name in profiles.NAMES for signal in profiles.signals(name)]
+PAGE = Path(__file__).parents[2] / "docs" / "trigger.md"
+
+
+def test_the_pages_example_is_the_text() -> None:
+    written = re.search(r"```promql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    bert = ScaledObject("inference", "bert")
+    keys = {"workload": "bert", "threshold": "70", "profile": "dcgm-exported", "window": "1m"}
+    text = explained_promql(trigger.parse(bert, keys, access()))
+
+    assert written is not None
+    assert re.sub(r"\s", "", written[1]) == re.sub(r"\s", "", text)
+
+
+def test_every_text_is_promql_and_confined_to_the_namespace(subtests: pytest.Subtests) -> None:
+    kinds = (Kind.DEPLOYMENT, Kind.LEADER_WORKER_SET)
+    for kind, (profile, signal) in itertools.product(kinds, SHOWN):
+        keys = {"workload": f"{kind}/a.b", "signal": signal, "profile": profile}
+        given = spec(**keys, activationThreshold="5")
+        with subtests.test(f"{kind} {profile} {signal}"):
+            for one in selectors(explained_promql(given, profiles.DETECTED, owned=True)):
+                places = [
+                    each for each in one.matchers.matchers if "namespace" in each.name.lower()
+                ]
+                assert [(str(each.op), each.value) for each in places] == [("MatchOp.Equal", "ml")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "parts"),
+    [
+        ({}, ("sum(avg_over_time((avg by (pod) (", ")[2m:15s]))")),
+        ({"window": "90s"}, (")[1m30s:15s]))",)),
+        ({"aggregation": "average", "gpuAggregation": "max"}, ("avg(avg_over_time((max by (pod)",)),
+        ({"workload": "lws/v1.b"}, ("sum(avg by (group) (", '"(v1[.]b-[0-9]+)(-[0-9]+)?"')),
+        ({"signal": "power", "activationThreshold": "60"}, ("sum by (pod)",)),
+        (
+            {"profile": "ack-legacy", "signal": "power", "activationThreshold": "60"},
+            ("(nvidia_gpu_power_usage_milliwatts{", ">= 0 <= 10000000) / 1000"),
+        ),
+        ({"podPattern": 'bert-"\\d+'}, (r'exported_pod=~"bert-\"\\d+"',)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_the_text_follows_the_triggers_keys(keys: dict[str, str], parts: tuple[str, ...]) -> None:
+    text = explained_promql(spec(**keys))
+
+    assert all(part in text for part in parts)
+
+
+def test_the_usual_window_is_shorter_for_averages_and_the_step_is_the_sources() -> None:
+    assert ")[1m:15s]" in explained_promql(spec(), averaged=True)
+    assert ")[2m:30s]" in explained_promql(spec(), step_seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("workload", "owners"),
+    [
+        (
+            "deployment/v1.b",
+            '(label_replace(kube_pod_owner{namespace="ml",owner_kind="ReplicaSet"}, "replicaset",',
+        ),
+        (
+            "deployment/v1.b",
+            'kube_replicaset_owner{namespace="ml",owner_kind="Deployment",owner_name=~"v1[.]b"})',
+        ),
+        (
+            "cronjob/b",
+            'kube_job_owner{namespace="ml",owner_kind="CronJob",owner_name=~"b"})',
+        ),
+        (
+            "sts/b",
+            'and on (pod) kube_pod_owner{namespace="ml",owner_kind="StatefulSet",owner_name=~"b"}',
+        ),
+        (
+            "lws/b",
+            'kube_pod_owner{namespace="ml",owner_kind="StatefulSet",owner_name=~"b(-[0-9]+)?"}',
+        ),
+    ],
+)
+def test_owners_decide_where_they_are_known(workload: str, owners: str) -> None:
+    assert owners in explained_promql(spec(workload=workload), owned=True)
+    assert "kube_" not in explained_promql(spec(workload=workload))
+
+
+@pytest.mark.parametrize("keys", [{"workload": "isvc/b"}, {"podPattern": "b-.*"}])
+def test_only_names_can_tell_where_nobody_owns(keys: dict[str, str]) -> None:
+    assert "kube_" not in explained_promql(spec(**keys), owned=True)
+
+
+def test_an_exporter_is_read_only_where_none_before_it_shows_the_pod() -> None:
+    alone = explained_promql(spec())
+    beside = explained_promql(spec(), {"hami", "amd"})
+
+    assert " or on (pod) max by (pod, gpu) (" not in alone
+    first, *others = beside.split(" or on (pod) max by (pod, gpu) (")
+    shown = ["DCGM_FI_DEV_GPU_UTIL", "gpu_gfx_activity", "hami_container_device_utilization_ratio"]
+    assert [name in part for name, part in zip(shown, (first, *others), strict=True)] == [True] * 3
+    assert list(selectors(beside))

@@ -1,0 +1,264 @@
+"""Claims about kube-state-metrics: the query on a real Prometheus, and what its rows mean."""
+
+import itertools
+import time
+from dataclasses import replace
+
+import promql_parser
+import pytest
+
+from keda_gpu_scaler.query.kube_state_metrics import kube_state_text
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.snapshot.evidence import Evidence, Statement
+from keda_gpu_scaler.snapshot.observation import Row, Target
+from keda_gpu_scaler.sources.prometheus.kube_state_metrics import read_evidence
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.workload import NOBODY, Owner
+from tests.query.test_promql_texts import HOSTILE
+from tests.support import kube_state as cluster
+from tests.support.kube_state import KubePod, Listed
+from tests.support.prometheus import PrometheusServer
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OWNERS = frozenset({Owner("ReplicaSet", "bert-7b6667bd9"), Owner("Deployment", "bert")})
+KSM = Target("kube-state-metrics", "10.0.1.1:8080")
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def now() -> float:
+    """A time past what any server keeps from answers because it may still be incomplete."""
+    return (time.time() - 60) // 300 * 300
+
+
+@pytest.fixture
+def ns() -> str:
+    """A namespace of its own for each test: they share a Prometheus."""
+    return f"ns-{next(_numbers)}"
+
+
+async def _said(
+    server: PrometheusServer, now: float, ns: str, *parts: KubePod | Listed, ago: float = 0
+) -> Evidence:
+    """Return what is said of a namespace after these pods and objects were stored in it."""
+    mine = [
+        replace(part, namespace=ns)
+        if isinstance(part, KubePod)
+        else replace(part, labels={**part.labels, "namespace": ns})
+        for part in parts
+    ]
+    await server.write(cluster.history(now, [cluster.up(), *mine]))
+    source = PrometheusSource("default", PrometheusSettings.model_validate({"url": server.url}))
+    try:
+        said = await source.evidence({ns}, now - ago)
+    finally:
+        await source.close()
+    assert said is not None
+    return said
+
+
+async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, now: float, ns: str) -> None:
+    said = await _said(server, now, ns, KubePod(name="bert-0"), cluster.BERT)
+    assert said == Evidence(
+        {
+            (ns, "bert-0"): Statement(
+                owners=OWNERS,
+                created_at=now - 7200,
+                ready=True,
+                ready_at=now - 3599,
+                asks_gpu=True,
+            )
+        },
+        covered=frozenset({ns}),
+        scrapes={KSM: now},
+        settled={KSM: 30.0},
+    )
+    assert said.is_whole
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "links", "expected"),
+    [
+        (
+            "Job",
+            "bert-123",
+            [cluster.link("Job", "bert-123", ("CronJob", "bert"))],
+            {Owner("Job", "bert-123"), Owner("CronJob", "bert")},
+        ),
+        ("StatefulSet", "bert", [], {Owner("StatefulSet", "bert")}),
+        ("ReplicaSet", "bert-7b6667bd9", [], {Owner("ReplicaSet", "bert-7b6667bd9")}),
+        (
+            "ReplicaSet",
+            "bert-7b6667bd9",
+            [cluster.link("ReplicaSet", "bert-7b6667bd9", ("", ""))],
+            {Owner("ReplicaSet", "bert-7b6667bd9"), NOBODY},
+        ),
+        (
+            "ReplicaSet",
+            "bert-7b6667bd9",
+            [cluster.link("ReplicaSet", "bert-7b6667bd9", ("Rollout", "bert"))],
+            {Owner("ReplicaSet", "bert-7b6667bd9"), Owner("Rollout", "bert")},
+        ),
+        ("", "", [], set()),
+    ],
+    ids=[
+        "cron job",
+        "stateful set",
+        "replica set of somebody",
+        "replica set of nobody",
+        "rollout",
+        "nobody",
+    ],
+)
+async def test_owners_are_followed_upwards(  # noqa: PLR0913, PLR0917 - a table
+    server: PrometheusServer,
+    now: float,
+    ns: str,
+    kind: str,
+    owner: str,
+    links: list[Listed],
+    expected: set[Owner],
+) -> None:
+    said = await _said(server, now, ns, KubePod(name="bert-0", owner=(kind, owner)), *links)
+    assert said.pods[ns, "bert-0"].owners == expected
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (KubePod(name="p", ready=False), {"ready": False}),
+        (KubePod(name="p", ready=None, phase="Pending"), {"ready": False}),
+        (KubePod(name="p", ready=None), {"ready": None}),
+        (KubePod(name="p", ready=False, phase="Succeeded"), {"ready": False, "ended": True}),
+        (KubePod(name="p", ready=False, phase="Failed"), {"ready": False, "ended": True}),
+        (KubePod(name="p", deleting=True), {"ready_at": -3599, "ended": True}),
+        (KubePod(name="p", asks_gpu=False), {"ready_at": -3599, "asks_gpu": False}),
+        (KubePod(name="p", ready_since=None), {}),
+        (KubePod(name="p", ready_since=None, begin=-300), {"lately": True}),
+    ],
+    ids=[
+        "not ready",
+        "pending",
+        "unknown",
+        "succeeded",
+        "failed",
+        "terminating",
+        "without a GPU",
+        "old KSM",
+        "old KSM, young pod",
+    ],
+)
+async def test_what_is_said_of_a_pod(
+    server: PrometheusServer, now: float, ns: str, pod: KubePod, expected: dict[str, object]
+) -> None:
+    found = (await _said(server, now, ns, pod, cluster.BERT)).pods[ns, "p"]
+    ready_at = None if found.ready_at is None else found.ready_at - now
+    usual = Statement(owners=OWNERS, created_at=now - 7200, ready=True, asks_gpu=True)
+    assert replace(found, ready_at=ready_at) == replace(usual, **expected)  # type: ignore[arg-type]  # a table of any
+
+
+async def test_a_pod_that_was_ready_within_the_hour_was_ready_once(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    before = KubePod(name="p", begin=-900, end=-300)
+    after = KubePod(name="p", ready=False, begin=-270)
+    ready = [one for one in before.listed(now) if one.metric == "kube_pod_status_ready"]
+    said = await _said(server, now, ns, after, *ready)
+    assert said.pods[ns, "p"].once_ready
+
+
+async def test_pods_without_a_time_of_creation_are_listed(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    parts = [one for one in KubePod(name="p").listed(now) if one.metric != "kube_pod_created"]
+    assert (await _said(server, now, ns, *parts)).pods[ns, "p"].created_at is None
+
+
+async def test_an_owner_without_replicas_says_so(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    """A ReplicaSet does so where nobody owns it: a Deployment leaves many behind it."""
+    counts = "kube_replicaset_status_replicas"
+    sets = [
+        Listed(metric="kube_statefulset_status_replicas", labels={"statefulset": "store"}, value=0),
+        Listed(metric=counts, labels={"replicaset": "r"}, value=0),
+        cluster.link("ReplicaSet", "r", ("", "")),
+        Listed(metric=counts, labels={"replicaset": "bert-7b6667bd9"}, value=0),
+        cluster.BERT,
+    ]
+    said = await _said(server, now, ns, cluster.replicas(0), cluster.replicas(3, "busy"), *sets)
+    assert said.without_pods == {
+        (ns, Owner("Deployment", "bert")),
+        (ns, Owner("StatefulSet", "store")),
+        (ns, Owner("ReplicaSet", "r")),
+    }
+
+
+async def test_the_owner_that_controls_a_pod_counts_and_no_other(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    other = {"owner_kind": "Workflow", "owner_name": "other", "owner_is_controller": "false"}
+    labels = {"pod": "bert-0", "uid": "uid-bert-0", **other}
+    second = Listed(metric="kube_pod_owner", labels=labels)
+    alone = replace(second, labels={**labels, "pod": "bert-1", "uid": "uid-bert-1"})
+    said = await _said(server, now, ns, KubePod(name="bert-0"), cluster.BERT, second, alone)
+    assert said.pods[ns, "bert-0"].owners == OWNERS
+    assert said.pods[ns, "bert-1"].owners == frozenset()
+
+
+async def test_of_a_pod_the_owner_s_owner_is_known_while_the_owner_has_replicas(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    """A Deployment leaves ten ReplicaSets behind; their names tell enough of their last pods."""
+    labels = {"replicaset": "bert-7b6667bd9"}
+    counts = "kube_replicaset_status_replicas"
+    for count, owners in ((0, {Owner("ReplicaSet", "bert-7b6667bd9")}), (2, OWNERS)):
+        of = f"{ns}-{count}"
+        counted = Listed(metric=counts, labels=labels, value=count)
+        said = await _said(server, now, of, KubePod(name="bert-0"), cluster.BERT, counted)
+        assert said.pods[of, "bert-0"].owners == owners
+
+
+async def test_two_replicas_of_kube_state_metrics_say_it_once(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    other = {"instance": "10.0.1.2:8080"}
+    parts: list[KubePod | Listed] = [KubePod(name="p"), KubePod(name="p", extra=other)]
+    again = replace(cluster.BERT, labels={**cluster.BERT.labels, **other})
+    said = await _said(server, now, ns, *parts, cluster.BERT, again)
+    assert said.pods.keys() == {(ns, "p")}
+    assert said.pods[ns, "p"].owners == OWNERS
+
+
+async def test_another_namespace_is_not_spoken_of(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await _said(server, now, f"{ns}-other", KubePod(name="p"))
+    said = await _said(server, now, ns, cluster.BERT)
+    assert not said.pods
+    assert not said.covered
+
+
+async def test_a_list_that_was_just_restarted_is_not_settled(
+    server: PrometheusServer, now: float
+) -> None:
+    """At the beginning of what is stored of it; a minute later nobody has listed for long."""
+    early = await _said(server, now, "ml", KubePod(name="p"), ago=840)
+    assert early.scrapes.keys() == {KSM}
+    assert not early.is_whole
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+async def test_no_name_breaks_out_of_the_query(text: str) -> None:
+    promql_parser.parse(kube_state_text({text, "ml"}, {text}, {text}))
+
+
+async def test_rows_that_fit_no_table_are_harmless() -> None:
+    """Somebody else's metrics of the same names: nothing may fail for them."""
+    rows = [
+        Row({"stat": stat}, [(60.0, 1.0)])
+        for stat in ("pod", "owner", "ready", "phase", "empty", "scraped", "settled", "")
+    ]
+    said = read_evidence(rows)
+    assert said.pods.keys() == {("", "")}

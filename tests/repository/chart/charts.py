@@ -1,0 +1,95 @@
+"""Helm and kubectl, what they make of the chart and the base, and the cases that are looked at."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support import programs
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "deploy" / "helm" / "keda-gpu-scaler"
+BASE = ROOT / "deploy" / "kustomize"
+GOLDEN = Path(__file__).parent / "golden"
+RELEASE, NAMESPACE = "keda-gpu-scaler", "keda"
+KUBE_VERSION = "1.35.4"
+"""Of no cluster: nothing here asks one. The programs say the newest they know otherwise."""
+_VALUES = "-values.yaml"
+_SECONDS = 60
+
+Object = dict[str, Any]
+
+
+def cases() -> list[str]:
+    """Name the cases: the files of values that lie with the chart."""
+    return sorted(path.name.removesuffix(_VALUES) for path in (CHART / "ci").iterdir())
+
+
+def values(case: str) -> Path:
+    """Return the file with the values of a case."""
+    return CHART / "ci" / f"{case}{_VALUES}"
+
+
+def template(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
+    """Return the manifests of a release, as `helm template` writes them.
+
+    Raises:
+        subprocess.CalledProcessError: Helm refuses; `stderr` says why.
+    """
+    words = ("template", release, str(CHART), "--namespace", namespace)
+    return run("helm", *words, "--kube-version", KUBE_VERSION, *flags)
+
+
+def rendered(case: str, *flags: str) -> str:
+    """Return the manifests of a case."""
+    return template("--values", str(values(case)), *flags)
+
+
+def notes(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
+    """Return what Helm tells people after an install."""
+    words = ("install", release, str(CHART), "--namespace", namespace, "--dry-run=client")
+    return run("helm", *words, *flags).partition("\nNOTES:\n")[2]
+
+
+def kustomized(directory: Path = BASE) -> str:
+    """Return the manifests that `kubectl kustomize` makes of a directory."""
+    return run("kubectl", "kustomize", str(directory))
+
+
+def decided() -> set[str]:
+    """Name the settings that other values of the chart decide."""
+    text = (CHART / "templates" / "_checks_settings.tpl").read_text()
+    listed = re.search(r'define "keda-gpu-scaler.decided" -}}(.*?){{- end', text, re.DOTALL)
+    assert listed
+    return set(yaml.safe_load(listed[1]))
+
+
+def objects(manifests: str) -> list[Object]:
+    """Return the objects of manifests, in their order."""
+    return [one for one in yaml.safe_load_all(manifests) if one is not None]
+
+
+def refusal(*flags: str, release: str = RELEASE) -> str:
+    """Return why Helm refuses values; fail if it does not."""
+    try:
+        template(*flags, release=release)
+    except subprocess.CalledProcessError as error:
+        return str(error.stderr)
+    message = f"Helm takes {' '.join(flags)}"
+    raise AssertionError(message)
+
+
+def run(program: str, *words: str) -> str:
+    """Run a program to its end, with no cluster in reach, and return its output."""
+    finished = subprocess.run(
+        [programs.path(program), *words],
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=_SECONDS,
+        env={name: text for name, text in os.environ.items() if name != "KUBECONFIG"},
+    )
+    return finished.stdout

@@ -1,0 +1,90 @@
+"""What other values decide is refused as a variable, and a secret wherever many would see it."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.repository.chart import charts
+
+pytestmark = pytest.mark.needs("helm")
+
+
+def _set(*values: str) -> list[str]:
+    return [word for value in values for word in ("--set", value)]
+
+
+@pytest.mark.parametrize("name", sorted(charts.decided()))
+def test_what_other_values_decide_is_no_variable_even_while_they_are_off(name: str) -> None:
+    """Else a variable would open a port without TLS, or in a place that no Service leads to."""
+    variable = f"KEDA_GPU_SCALER_{name.upper()}"
+    refusal = charts.refusal(*_set(f"env[0].name={variable}", "env[0].value=x"))
+    assert f"env has {variable}, which the chart sets itself: " in refusal
+    assert f"settings.{name}: " in charts.refusal(*_set(f"settings.{name}=x"))
+
+
+def test_whatever_the_chart_sets_is_decided_by_it() -> None:
+    """In the case with everything; what is no setting of the file is refused by its own name."""
+    (deployment,) = (
+        one for one in charts.objects(charts.rendered("everything")) if one["kind"] == "Deployment"
+    )
+    variables = {
+        one["name"] for one in deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+    }
+    given = {one["name"] for one in yaml.safe_load(charts.values("everything").read_text())["env"]}
+    own = {name.removeprefix("KEDA_GPU_SCALER_").lower() for name in variables - given}
+    assert own - charts.decided() == {"config", "otel_exporter_otlp_endpoint"}
+
+
+SHOWN = [
+    ("KEDA_GPU_SCALER_PROMETHEUS_PASSWORD", "x", "is a secret, and the Deployment shows it"),
+    ("KEDA_GPU_SCALER_PROMETHEUS_BEARER_TOKEN", "x", "is a secret, and the Deployment shows it"),
+    ("KEDA_GPU_SCALER_PROMETHEUS_HEADERS", "X-Api-Key=x", "has the header X-Api-Key, which may"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=x", "has the header api-key, which may be a secret"),
+    ("KEDA_GPU_SCALER_PROMETHEUS_URL", "http://a:b@c", "has a user or a password before the @"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), SHOWN)
+def test_a_secret_written_out_in_a_variable_is_refused(name: str, value: str, message: str) -> None:
+    flags = _set(f"env[0].name={name}", f"env[0].value={value}")
+    assert f"env: {name} {message}" in charts.refusal(*flags)
+
+
+def test_a_secret_that_a_variable_takes_from_a_secret_is_not_shown() -> None:
+    where = "env[0].valueFrom.secretKeyRef"
+    for name, *_ in SHOWN:
+        assert charts.template(*_set(f"env[0].name={name}", f"{where}.name=a", f"{where}.key=b"))
+    made_of_another = _set("env[0].name=OTEL_EXPORTER_OTLP_HEADERS", "env[0].value=api-key=$(KEY)")
+    assert charts.template(*made_of_another)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Authorization", "X-Api-Key", "apikey", "Cookie", "X-Auth-Token", "X-Pass", "Own"],
+)
+def test_a_header_is_a_secret_unless_it_is_known_for_none(header: str) -> None:
+    told = f"prometheus_headers has the header {header}, which may be a secret"
+    for given in (f"{header}=x", f"X-Scope-OrgID=ml, {header} =x", json.dumps({header: "x"})):
+        flags = ("--set-json", f"settings.prometheus_headers={json.dumps(given)}")
+        assert told in charts.refusal(*flags)
+    assert told in charts.refusal(*_set(f"settings.prometheus_headers.{header}=x"))
+
+
+@pytest.mark.parametrize("header", ["X-Scope-OrgID", "THANOS-TENANT", "AccountID", "x-tenant-id"])
+def test_a_header_that_names_a_tenant_may_be_in_the_settings(header: str) -> None:
+    assert f"{header}: ml" in charts.template(*_set(f"settings.prometheus_headers.{header}=ml"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "prometheusUrl=http://ann:pass@prometheus:9090",
+        "settings.prometheus_url=https://ann@prometheus",
+        "settings.scrape_targets[0]=http://ann:pass@exporter:9400",
+    ],
+)
+def test_a_password_in_an_address_is_refused_with_what_to_do(value: str) -> None:
+    name = value.partition("=")[0].partition("[")[0]
+    told = f"{name} has a user or a password before the @, which the scaler refuses: leave them"
+    assert told in charts.refusal(*_set(value))

@@ -1,0 +1,132 @@
+"""The alerts: each fires when it should and not a minute sooner, and leads to its runbook."""
+
+import functools
+import re
+import subprocess
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.repository.chart import charts
+from tests.repository.test_docs import ROOT
+
+ALERTS = charts.CHART / "files" / "alerts.yaml"
+CASES = ROOT / "tests" / "data" / "alerts.test.yaml"
+RUNBOOKS = ROOT / "docs" / "observability.md"
+_ALERT = re.compile(r'alertname="(\w+)"')
+
+
+@functools.cache
+def rules() -> dict[str, dict[str, Any]]:
+    """Return every alert of the file by its name."""
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    found = [rule for group in groups for rule in group["rules"]]
+    named = {rule["alert"]: rule for rule in found}
+    assert len(named) == len(found), "an alert's name is there twice"
+    return named
+
+
+def promtool(*words: str | Path) -> None:
+    """Run promtool; fail with what it says if it does not accept something."""
+    try:
+        charts.run("promtool", *map(str, words))
+    except subprocess.CalledProcessError as error:
+        pytest.fail(f"{error.stdout}{error.stderr}")
+
+
+class Expected(NamedTuple):
+    """What one check of a case expects: nothing, or an alert in some state at some minute."""
+
+    alert: str
+    minute: int
+    labels: Mapping[str, str]
+
+    @property
+    def state(self) -> str | None:
+        """pending, firing, or None for neither."""
+        return self.labels.get("alertstate")
+
+
+def expected(check: Mapping[str, Any]) -> Expected:
+    (alert,) = _ALERT.findall(check["expr"])
+    samples = check["exp_samples"]
+    labels = dict(re.findall(r'(\w+)="([^"]*)"', samples[0]["labels"])) if samples else {}
+    return Expected(alert, int(check["eval_time"].removesuffix("m")), labels)
+
+
+@functools.cache
+def cases() -> list[list[Expected]]:
+    tests = yaml.safe_load(CASES.read_text())["tests"]
+    return [[expected(check) for check in test["promql_expr_test"]] for test in tests]
+
+
+def firing(alert: str) -> list[Expected]:
+    """Return what is expected of an alert in the minute in which it begins to fire."""
+    return [
+        each for case in cases() for each in case if (each.alert, each.state) == (alert, "firing")
+    ]
+
+
+@pytest.mark.needs("promtool")
+def test_promtool_accepts_the_file() -> None:
+    promtool("check", "rules", "--lint-fatal", ALERTS)
+
+
+@pytest.mark.needs("promtool")
+def test_every_case_comes_out_as_it_says() -> None:
+    promtool("test", "rules", CASES)
+
+
+def test_an_alert_has_a_case_in_which_it_fires_and_not_a_minute_sooner() -> None:
+    edges: dict[str, set[tuple[str | None, str | None, int]]] = {alert: set() for alert in rules()}
+    for before, after in (pair for case in cases() for pair in pairwise(case)):
+        if before.alert == after.alert:
+            edge = (before.state, after.state, after.minute - before.minute)
+            edges[after.alert].add(edge)
+    assert edges == {alert: {("pending", "firing", 1)} for alert in rules()}
+
+
+def test_an_alert_has_a_case_in_which_it_never_fires(subtests: pytest.Subtests) -> None:
+    for alert, rule in rules().items():
+        minutes = int(rule["for"].replace("1h", "60m").removesuffix("m"))
+        silent = [
+            case
+            for case in cases()
+            if all((each.alert, each.state) == (alert, None) for each in case)
+        ]
+        with subtests.test(alert):
+            assert any(each.minute > minutes for case in silent for each in case)
+
+
+def test_no_case_is_about_an_alert_that_does_not_exist() -> None:
+    assert {each.alert for case in cases() for each in case} == rules().keys()
+
+
+def test_an_alert_says_what_it_means_and_how_bad_it_is(subtests: pytest.Subtests) -> None:
+    for alert, rule in rules().items():
+        with subtests.test(alert):
+            assert rule["labels"] in ({"severity": "critical"}, {"severity": "warning"})
+            assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
+
+
+def test_a_text_names_only_labels_that_the_alert_has(subtests: pytest.Subtests) -> None:
+    for alert, rule in rules().items():
+        text = " ".join(rule["annotations"].values())
+        named = set(re.findall(r"\$labels\.(\w+)", text))
+        with subtests.test(alert):
+            assert firing(alert)
+            assert all(named <= fires.labels.keys() for fires in firing(alert))
+
+
+def test_an_alert_leads_to_its_runbook(subtests: pytest.Subtests) -> None:
+    sections = RUNBOOKS.read_text().splitlines()
+    for alert, rule in rules().items():
+        page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        with subtests.test(alert):
+            assert ROOT / page == RUNBOOKS
+            assert anchor == alert.lower()
+            assert f"### {alert}" in sections

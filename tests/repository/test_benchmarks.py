@@ -1,0 +1,112 @@
+"""A benchmark measures what it says, and fails where the answers that it measures are wrong."""
+
+import json
+import os
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from benchmarks import counters, evidence, ghz, processes, schedule, streams, waking, world
+from benchmarks.streams import Stream
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.snapshot.observation import Observation
+from keda_gpu_scaler.spec.spec import ScaledObject
+from tests.support.triggers import access
+
+
+def test_each_trigger_is_asked_about_as_often_as_keda_and_the_hpa_do_and_evenly() -> None:
+    """Per half minute one poll and two syncs, and no pause with a burst behind it."""
+    asks = schedule.asks(200, 120)
+    assert Counter(each.trigger for each in asks) == dict.fromkeys(range(200), 3 * 4)
+    times = [each.at for each in asks]
+    longest = schedule.SYNC_SECONDS / 200 + 1e-9
+    assert all(0 <= later - earlier <= longest for earlier, later in pairwise(times))
+
+
+def test_every_trigger_is_taken_and_is_about_its_own_pods() -> None:
+    for one in world.triggers(3, copies=2):
+        reference = one.reference()
+        whose = ScaledObject(reference.namespace, reference.name)
+        spec = trigger.parse(whose, dict(reference.scalerMetadata), access())
+        assert spec.metric_name == one.request().metricName
+        assert all(spec.pods.matches(pod) for pod in one.pods)
+
+
+def test_only_instant_queries_are_counted_whatever_came_of_them() -> None:
+    page = (
+        "# TYPE prometheus_http_requests_total counter\n"
+        'prometheus_http_requests_total{code="200",handler="/api/v1/query"} 7\n'
+        'prometheus_http_requests_total{code="400",handler="/api/v1/query"} 1\n'
+        'prometheus_http_requests_total{code="200",handler="/api/v1/query_range"} 50\n'
+        "# TYPE process_cpu_seconds_total counter\n"
+        "process_cpu_seconds_total 1.5\n"
+    )
+    assert counters.parse(page) == counters.Counters(queries=8, cpu_seconds=1.5)
+
+
+def test_processor_time_and_memory_are_read_in_base_units() -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    fields = ["S", *["0"] * 10, f"{3 * ticks}", f"{2 * ticks}", "9", "9"]
+    assert processes.cpu_seconds(f"42 (a (b) c) {' '.join(fields)}") == 5
+    status = "Name:\tpython\nVmPeak:\t  900 kB\nVmHWM:\t  200 kB\nVmRSS:\t  100 kB\nThreads:\t3\n"
+    assert processes.memory(status) == processes.Memory(102_400, 204_800)
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [{"OK": 3999, "Unavailable": 1}, {"OK": 3999}, {"Unavailable": 4000}, {}],
+    ids=["one error", "one missing", "all errors", "nothing"],
+)
+def test_calls_that_were_not_all_answered_fail_the_benchmark(codes: dict[str, int]) -> None:
+    latencies = [{"percentage": 99, "latency": 9_000_000}]
+    said = {"count": 4000, "rps": 2500.5, "latencyDistribution": latencies}
+    good = json.dumps(said | {"statusCodeDistribution": {"OK": 4000}})
+    assert ghz.parse(good, 4000) == ghz.Run(4000, 2500.5, 0.009)
+    with pytest.raises(ghz.GhzError, match="expected 4000 answers with OK"):
+        ghz.parse(json.dumps(said | {"statusCodeDistribution": codes}), 4000)
+
+
+def test_a_pod_that_is_missing_in_an_answer_fails_the_benchmark() -> None:
+    with pytest.raises(processes.ServerError, match="20 pods: 0 reported, 0 listed, 0 of them"):
+        evidence.check(20, Observation((), (), {}), None)
+
+
+ASLEEP, *_, BUSY = streams.watched(4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (Stream(BUSY, [90.0, 95.0]), "2 pushes about a busy workload"),
+        (Stream(BUSY, []), "0 pushes about a busy workload"),
+        (Stream(ASLEEP, [99.0]), "active 1.0 s before the demand"),
+        (Stream(ASLEEP, [101.0], "its stream ended"), "its stream ended"),
+    ],
+    ids=["twice", "never", "early", "ended"],
+)
+def test_a_stream_that_says_something_wrong_fails_the_benchmark(
+    wrong: Stream, message: str
+) -> None:
+    right = Stream(BUSY, [90.0]), Stream(ASLEEP, [101.0])
+    streams.check(right, rises_at=100)
+    with pytest.raises(processes.ServerError, match=message):
+        streams.check([*right, wrong], rises_at=100)
+
+
+@pytest.mark.parametrize(
+    ("awake", "message"),
+    [
+        ({"prometheus-0": 110.0, "external-0": 111.0}, "external-push-0 was never woken"),
+        (
+            {"prometheus-0": 99.5, "external-0": 111.0, "external-push-0": 111.0},
+            "prometheus-0 was woken 0.5 s before the demand",
+        ),
+    ],
+    ids=["never", "early"],
+)
+def test_a_workload_that_is_woken_for_nothing_or_never_fails_the_benchmark(
+    awake: dict[str, float], message: str
+) -> None:
+    with pytest.raises(processes.ServerError, match=message):
+        waking.woken([100], awake)

@@ -1,0 +1,51 @@
+"""The page on commands shows what the command line itself says, and what a probe answers."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from keda_gpu_scaler import cli
+from keda_gpu_scaler.cli.probing import CLOSED_PLAINTEXT, CLOSED_TLS, MEANINGS, TOO_LATE
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+
+
+def shown_help(*names: str) -> str:
+    """Return what a command says of itself, as on a terminal of 80 columns."""
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(
+        cli.app, [*names, "--help"], prog_name="keda-gpu-scaler"
+    )
+    return "\n".join(line.rstrip() for line in result.output.splitlines())
+
+
+def block(command: str) -> str:
+    """Return the output that the page shows below a command."""
+    (found,) = re.findall(
+        rf"^```console\n\$ {re.escape(command)}\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL
+    )
+    assert isinstance(found, str)
+    return found
+
+
+@pytest.mark.parametrize("names", [(), *((name,) for name in cli.COMMANDS)])
+def test_every_command_is_there_with_every_option(names: tuple[str, ...]) -> None:
+    assert block(" ".join(["keda-gpu-scaler", *names, "--help"])) == shown_help(*names)
+
+
+def test_every_command_has_a_heading_of_its_own() -> None:
+    assert re.findall(r"^## (\S+)$", PAGE, re.MULTILINE) == list(cli.COMMANDS)
+
+
+def test_everything_that_a_probe_says_of_a_connection_is_explained() -> None:
+    explained = re.findall(r"^\| ([^|]+) \|", PAGE, re.MULTILINE)
+    said = [*MEANINGS.values(), CLOSED_TLS, CLOSED_PLAINTEXT, TOO_LATE]
+    assert set(said) <= set(explained)
+
+
+def test_the_readme_leads_to_the_page_and_names_every_command() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "(docs/commands.md)" in readme
+    assert set(cli.COMMANDS) <= set(re.findall(r"keda-gpu-scaler ([a-z]+)", readme))

@@ -1,0 +1,126 @@
+"""The numbers on the pages are those of the model of the HPA, and of the loops that it runs in."""
+
+from math import ceil
+
+import pytest
+
+from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.autoscaling.rules import MetricType
+from tests.repository.test_docs import ROOT, section, table
+from tests.stories.loops.test_climbing import CLIMBED_SECONDS
+from tests.stories.loops.test_demand import WAITED_SECONDS
+
+CONCEPTS = ROOT / "docs" / "concepts.md"
+WRONG_SIGNAL = ROOT / "docs" / "wrong-signal.md"
+MIGRATE = ROOT / "docs" / "migrate"
+
+
+def replicas(value: float, target: float, now: int, kind: MetricType) -> int:
+    """Return how many replicas the HPA asks for."""
+    metric = rules.Metric(value=value, target=target, metric_type=kind)
+    step = rules.recommend([metric], rules.Scale.steady(now))
+    assert step is not None
+    return step.replicas
+
+
+def summed(each: float, target: float, now: int) -> int:
+    """Return the same for the sum over pods that show this each."""
+    return replicas(each * now, target, now, MetricType.AVERAGE_VALUE)
+
+
+def arithmetic_row(kind: MetricType, *, summed: bool) -> list[str]:
+    counts = [replicas(90 * (now if summed else 1), 70, now, kind) for now in (1, 2, 5)]
+    returned = "the sum over pods" if summed else "the average"
+    return [returned, kind, *map(str, counts)]
+
+
+def test_the_table_of_what_is_returned_is_the_arithmetic_of_the_hpa() -> None:
+    kinds = [(kind, summed) for kind in MetricType for summed in (False, True)]
+    rows = [arithmetic_row(kind, summed=summed) for kind, summed in kinds]
+    head = ["the scaler returns", "metricType", *(f"{n} replica{'s' * (n > 1)}" for n in (1, 2, 5))]
+    assert section(CONCEPTS, "arithmetic") == table(head, rows)
+
+
+def test_the_table_of_the_tolerance_is_the_hpas() -> None:
+    shown = (40, 62, 63, 70, 77, 78, 100)
+    found = ["replicas", *(str(summed(each, 70, 5)) for each in shown)]
+    head = ["each pod shows", *(f"{each} %" for each in shown)]
+    assert section(CONCEPTS, "tolerance") == table(head, [found])
+
+
+def climb(threshold: int) -> list[int]:
+    """Return the replicas on the way to twelve, with all of them full at each step."""
+    path = [1]
+    while path[-1] < 12:
+        path.append(min(12, summed(100, threshold, path[-1])))
+    return path
+
+
+def test_the_table_of_the_climb_is_what_full_replicas_can_ask_for() -> None:
+    rows = [
+        [str(each), f"\N{MULTIPLICATION SIGN}{100 / each:.2f}", ", ".join(map(str, climb(each)))]
+        for each in (50, 60, 70, 80, 90)
+    ]
+    head = ["threshold", "grows by", "from one replica to twelve"]
+    assert section(CONCEPTS, "climb") == table(head, rows)
+
+
+def test_the_times_of_a_climb_are_those_that_the_loops_claim() -> None:
+    rows = [
+        [f"{start:g} s", f"{alone} s at most", f"{ceil(WAITED_SECONDS[start] / 4)} s at most"]
+        for start, alone in CLIMBED_SECONDS.items()
+    ]
+    head = ["a pod takes to start", "by utilization alone", "with a demand"]
+    assert section(CONCEPTS, "climbing-times") == table(head, rows)
+
+
+@pytest.mark.parametrize("threshold", [91, 95])
+def test_above_90_full_replicas_are_within_the_tolerance(threshold: int) -> None:
+    assert summed(100, threshold, 5) == 5
+
+
+def settled(requests: int, per_replica: float, shown: int) -> int:
+    """Return the replicas in the end, where each one with a request shows this much."""
+    now, before = 1, 0
+    while now != before:
+        busy = requests if shown == 1 else min(requests, now)
+        before, now = now, replicas(shown * busy, per_replica, now, MetricType.AVERAGE_VALUE)
+    return now
+
+
+def test_engines_with_one_request_each_are_what_utilization_counts() -> None:
+    rows = [
+        [str(each), str(settled(each, 70, shown=100)), str(settled(each, 16, shown=1))]
+        for each in (1, 4, 12, 40, 100)
+    ]
+    head = ["requests in progress", "replicas by utilization", "replicas by requests, 16 each"]
+    assert section(WRONG_SIGNAL, "requests") == table(head, rows)
+
+
+def test_the_recipe_of_the_managed_cloud_gives_the_same_replicas() -> None:
+    rows = [[f"{shown} %", str(max(1, summed(shown, 20, 1)))] for shown in (22, 23, 0)]
+    head = ["one pod shows, target 20", "replicas"]
+    assert section(MIGRATE / "managed-cloud-adapter.md", "cloud") == table(head, rows)
+
+
+@pytest.mark.parametrize(
+    ("page", "shown", "target", "path"),
+    [
+        ("keda-prometheus", 90, 70, "1 → 2, 2 → 3, 5 → 7"),
+        ("pmady-keda-gpu-scaler", 90, 80, "1 → 2, 5 → 6"),
+    ],
+)
+def test_the_replicas_that_a_page_promises_are_the_hpas(
+    page: str, shown: float, target: float, path: str
+) -> None:
+    assert f"| {path} |" in (MIGRATE / f"{page}.md").read_text()
+    for step in path.split(", "):
+        now, then = map(int, step.split(" → "))
+        assert summed(shown, target, now) == then
+        assert replicas(shown, target, now, MetricType.AVERAGE_VALUE) == 2
+
+
+def test_the_queries_that_pages_compare_are_those_of_the_benchmark() -> None:
+    figures = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert "| 1,000 triggers | 12 | 6,000 |" in figures
+    assert "| 6,000 | 12 by each" in (MIGRATE / "keda-prometheus.md").read_text()

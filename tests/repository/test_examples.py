@@ -1,0 +1,136 @@
+"""Every example is a ScaledObject that the scaler accepts and that does what its header says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from tests.support.triggers import access
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "scaledobjects").glob("*.yaml"))
+ADDRESS = "keda-gpu-scaler.keda.svc:6000"
+"""Where the examples reach the scaler."""
+
+every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the ScaledObject of an example, which is the last of its objects."""
+    *_, document = objects(path)
+    return document
+
+
+def objects(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.load_all(path.read_text(), yaml.CSafeLoader))
+
+
+def is_ours(trigger: dict[str, Any]) -> bool:
+    return bool(trigger["metadata"].get("scalerAddress") == ADDRESS)
+
+
+def ours(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for each in document["spec"]["triggers"] if is_ours(each)]
+
+
+def parsed(
+    document: dict[str, Any], metadata: dict[str, str], policy: Policy = Policy.NAMESPACED
+) -> TriggerSpec:
+    named = ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
+    return trigger.parse(named, metadata, access(own_promql=policy))
+
+
+def test_there_is_an_example_of_each_use() -> None:
+    names = {path.stem for path in EXAMPLES}
+    own_load = {"memory", "mig", "own-query", "statefulset", "utilization"}
+    from_zero = {"demand", "two-triggers", "router", "ingress", "queue", "pipeline", "overflow"}
+    others = {"business-hours", "http-add-on", "alert", "cluster-average"}
+    assert names == own_load | from_zero | others
+
+
+def test_a_header_says_what_it_is_for(subtests: pytest.Subtests) -> None:
+    for path in EXAMPLES:
+        with subtests.test(path.stem):
+            first, second, *_ = path.read_text().splitlines()
+            assert first.startswith("# ")
+            assert first.endswith(".")
+            assert second == "#"
+
+
+def test_it_is_a_scaled_object_with_one_trigger_for_the_scaler(subtests: pytest.Subtests) -> None:
+    for path in EXAMPLES:
+        with subtests.test(path.stem):
+            document = read(path)
+            assert document["apiVersion"] == "keda.sh/v1alpha1"
+            assert document["kind"] == "ScaledObject"
+            (one,) = ours(document)
+            assert one["type"] in {"external", "external-push"}
+            assert "fallback" not in document["spec"], "it cannot work with onUnknown: hold"
+
+
+def test_what_belongs_to_it_is_in_its_namespace(subtests: pytest.Subtests) -> None:
+    for path in EXAMPLES:
+        with subtests.test(path.stem):
+            namespaces = {each["metadata"]["namespace"] for each in objects(path)}
+            assert len(namespaces) == 1
+
+
+def test_metadata_are_strings_as_kubernetes_demands(subtests: pytest.Subtests) -> None:
+    for path in EXAMPLES:
+        with subtests.test(path.stem):
+            for each in read(path)["spec"]["triggers"]:
+                assert {type(value) for value in each["metadata"].values()} == {str}
+
+
+def test_the_trigger_is_accepted_without_a_warning(subtests: pytest.Subtests) -> None:
+    for path in EXAMPLES:
+        with subtests.test(path.stem):
+            document = read(path)
+            for each in ours(document):
+                assert parsed(document, each["metadata"]).warnings == ()
+
+
+def test_it_measures_the_workload_that_it_scales(subtests: pytest.Subtests) -> None:
+    for path in EXAMPLES:
+        with subtests.test(path.stem):
+            document = read(path)
+            target = document["spec"]["scaleTargetRef"]
+            for each in ours(document):
+                found = parsed(document, each["metadata"])
+                kind = target.get("kind", "Deployment").lower()
+                assert found.workload == f"{kind}/{target['name']}"
+                assert found.pods.namespace == document["metadata"]["namespace"]
+
+
+def test_a_workload_that_may_go_to_zero_has_something_to_wake_it(subtests: pytest.Subtests) -> None:
+    for path in EXAMPLES:
+        with subtests.test(path.stem):
+            document = read(path)
+            if document["spec"].get("minReplicaCount", 0) == 0:
+                (one,) = ours(document)
+                found = parsed(document, one["metadata"])
+                others = len(document["spec"]["triggers"]) > 1
+                assert others or found.demand is not None or found.neighbour is not None
+
+
+def test_a_demand_of_ours_wakes_within_seconds(subtests: pytest.Subtests) -> None:
+    for path in EXAMPLES:
+        with subtests.test(path.stem):
+            document = read(path)
+            for each in ours(document):
+                found = parsed(document, each["metadata"])
+                wakes = found.demand is not None or found.neighbour is not None
+                assert (each["type"] == "external-push") == wakes
+
+
+def test_idle_is_judged_over_more_than_one_poll_and_a_scrape(subtests: pytest.Subtests) -> None:
+    for path in EXAMPLES:
+        with subtests.test(path.stem):
+            document = read(path)
+            poll_seconds = document["spec"].get("pollingInterval", 30)
+            for each in ours(document):
+                window = parsed(document, each["metadata"]).activation_window_seconds
+                assert window >= poll_seconds + 60

@@ -1,0 +1,282 @@
+"""TLS of the gRPC port, with real handshakes: who is let in, and what rotation leaves alone."""
+
+import asyncio
+import contextlib
+import ssl
+import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import trustme
+
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from keda_gpu_scaler.service import server
+from keda_gpu_scaler.service.certificates import CertificateFiles
+from keda_gpu_scaler.telemetry import facts
+from tests.service.harness import QUIET, SIGNAL, Script, Served, first, reference, rest, serving
+from tests.support import http_replies as web
+from tests.support.certificates import Pair, chain, expired, for_agreement_only, key_of, write
+
+ADDRESS = "127.0.0.1"
+SERVERS, CLIENTS, STRANGERS = trustme.CA(), trustme.CA(), trustme.CA()
+OURS, RENEWED = SERVERS.issue_cert(ADDRESS), SERVERS.issue_cert(ADDRESS)
+KEDA = CLIENTS.issue_cert("keda-operator")
+
+
+@dataclass
+class Mounted:
+    """A directory with a server's certificate and the CA of its clients, and what was told."""
+
+    directory: Path
+    told: list[facts.Fact] = field(default_factory=list)
+
+    def write(self, issued: trustme.LeafCert) -> Pair:
+        """Write a certificate and its key."""
+        return write(self.directory, issued)
+
+    def follow(self, *, asks_clients: bool = True) -> CertificateFiles:
+        """Follow the files, with or without the CA."""
+        pair = Pair(self.directory / "tls.crt", self.directory / "tls.key")
+        return CertificateFiles("grpc", *pair, self.ca if asks_clients else None, self.told.append)
+
+    @property
+    def ca(self) -> Path:
+        """The file with the CAs of clients."""
+        return self.directory / "ca.crt"
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Mounted:
+    there = Mounted(tmp_path)
+    there.write(OURS)
+    there.ca.write_bytes(CLIENTS.cert_pem.bytes())
+    return there
+
+
+@asynccontextmanager
+async def connected(
+    served: Served, leaf: trustme.LeafCert | None = KEDA, trusted: trustme.CA = SERVERS
+) -> AsyncIterator[Any]:
+    """Connect anew, with this certificate, trusting this CA."""
+    own = (key_of(leaf), chain(leaf)) if leaf is not None else (None, None)
+    secure = grpc.ssl_channel_credentials(trusted.cert_pem.bytes(), *own)
+    alone = [("grpc.use_local_subchannel_pool", 1)]
+    async with grpc.aio.secure_channel(f"{ADDRESS}:{served.port}", secure, alone) as channel:
+        yield externalscaler_pb2_grpc.ExternalScalerStub(channel)
+
+
+async def code(stub: Any) -> grpc.StatusCode:  # noqa: ANN401 - a stub of any service
+    """Ask for a metric spec, and return how that ended."""
+    call = stub.GetMetricSpec(reference())
+    ended: grpc.StatusCode = await call.code()
+    return ended
+
+
+async def handshake(port: int, context: ssl.SSLContext) -> bytes:
+    """Shake hands as a client, and return the certificate that was shown."""
+    context.set_alpn_protocols(["h2"])
+    _, writer = await asyncio.open_connection(ADDRESS, port, ssl=context)
+    found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.transport.abort()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return found
+
+
+async def shows(served: Served) -> bytes:
+    """Return the certificate that a new connection is shown."""
+    context = ssl.create_default_context(cadata=SERVERS.cert_pem.bytes().decode())
+    KEDA.configure_cert(context)
+    return await handshake(served.port, context)
+
+
+def der(issued: trustme.LeafCert) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode())
+
+
+async def test_a_client_with_a_certificate_of_the_ca_is_answered(mounted: Mounted) -> None:
+    async with (
+        serving(Script(QUIET), certificate=mounted.follow()) as served,
+        connected(served) as stub,
+    ):
+        assert await code(stub) is grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        pytest.param(None, id="no certificate"),
+        pytest.param(STRANGERS.issue_cert("keda-operator"), id="another CA's"),
+        pytest.param(SERVERS.issue_cert("keda-operator"), id="of the CA of the servers"),
+        pytest.param(expired(CLIENTS, "keda-operator"), id="expired"),
+    ],
+)
+async def test_a_client_without_a_valid_certificate_is_not_answered(
+    mounted: Mounted, leaf: trustme.LeafCert | None
+) -> None:
+    script = Script(QUIET)
+    async with (
+        serving(script, certificate=mounted.follow()) as served,
+        connected(served, leaf) as stub,
+    ):
+        assert await code(stub) is grpc.StatusCode.UNAVAILABLE
+        assert served.calls.empty()
+        async with connected(served) as other:
+            assert await code(other) is grpc.StatusCode.OK
+
+
+async def test_without_cas_of_clients_a_client_needs_no_certificate(mounted: Mounted) -> None:
+    certificate = mounted.follow(asks_clients=False)
+    async with (
+        serving(Script(QUIET), certificate=certificate) as served,
+        connected(served, None) as stub,
+    ):
+        assert await code(stub) is grpc.StatusCode.OK
+
+
+async def test_a_client_that_trusts_another_ca_does_not_ask(mounted: Mounted) -> None:
+    async with (
+        serving(Script(QUIET), certificate=mounted.follow()) as served,
+        connected(served, trusted=STRANGERS) as stub,
+    ):
+        assert await code(stub) is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_plaintext_is_not_answered(mounted: Mounted) -> None:
+    async with serving(Script(QUIET), certificate=mounted.follow()) as served:
+        assert await code(served.stub) is grpc.StatusCode.UNAVAILABLE
+        assert served.calls.empty()
+
+
+async def test_an_expired_certificate_is_shown_and_clients_refuse_it(mounted: Mounted) -> None:
+    mounted.write(expired(SERVERS, ADDRESS))
+    async with (
+        serving(Script(QUIET), certificate=mounted.follow()) as served,
+        connected(served) as stub,
+    ):
+        assert await code(stub) is grpc.StatusCode.UNAVAILABLE
+        assert [type(fact) for fact in mounted.told] == [
+            facts.CertificateLoaded,
+            facts.CertificateLapsed,
+        ]
+        mounted.write(OURS)
+        async with connected(served) as other:
+            assert await code(other) is grpc.StatusCode.OK
+
+
+def test_only_a_handshake_after_a_change_gets_a_new_configuration(mounted: Mounted) -> None:
+    files = mounted.follow()
+    answer = server.Rotation(files, files.current())
+    assert answer() is None
+    mounted.write(RENEWED)
+    assert isinstance(answer(), grpc.ServerCertificateConfiguration)
+    assert answer() is None
+
+
+async def test_rotation_leaves_streams_alone_and_new_connections_see_it(mounted: Mounted) -> None:
+    script = Script(SIGNAL)
+    async with (
+        serving(script, certificate=mounted.follow()) as served,
+        connected(served) as stub,
+    ):
+        stream = stub.StreamIsActive(reference())
+        assert (await first(stream)).result
+        assert await shows(served) == der(OURS)
+        mounted.write(RENEWED)
+        assert await shows(served) == der(RENEWED)
+        await script.asked_at_least(len(script.asked) + 2)
+        assert await code(stub) is grpc.StatusCode.OK
+        served.draining.set()
+        assert not await rest(stream)
+
+
+async def test_a_half_written_pair_is_not_shown(mounted: Mounted) -> None:
+    async with serving(Script(QUIET), certificate=mounted.follow()) as served:
+        (mounted.directory / "tls.crt").write_bytes(chain(RENEWED))
+        assert await shows(served) == der(OURS)
+        (mounted.directory / "tls.key").write_bytes(key_of(RENEWED))
+        assert await shows(served) == der(RENEWED)
+    assert [type(fact) for fact in mounted.told] == [
+        facts.CertificateLoaded,
+        facts.CertificateRefused,
+        facts.CertificateLoaded,
+    ]
+
+
+async def test_what_grpc_would_refuse_is_not_said_to_be_shown(mounted: Mounted) -> None:
+    certificate = mounted.follow()
+    before = certificate.expiries()
+    async with serving(Script(QUIET), certificate=certificate) as served:
+        for name, content in zip(("tls.crt", "tls.key"), for_agreement_only(), strict=True):
+            (mounted.directory / name).write_bytes(content)
+        assert await shows(served) == der(OURS)
+        assert certificate.expiries() == before
+        mounted.write(RENEWED)
+        assert await shows(served) == der(RENEWED)
+    assert [type(fact) for fact in mounted.told] == [
+        facts.CertificateLoaded,
+        facts.CertificateRefused,
+        facts.CertificateLoaded,
+    ]
+
+
+async def test_the_cas_of_clients_rotate_as_well(mounted: Mounted) -> None:
+    stranger = STRANGERS.issue_cert("keda-operator")
+    async with (
+        serving(Script(QUIET), certificate=mounted.follow()) as served,
+        connected(served) as before,
+    ):
+        assert await code(before) is grpc.StatusCode.OK
+        mounted.ca.write_bytes(STRANGERS.cert_pem.bytes())
+        async with connected(served, stranger) as stub:
+            assert await code(stub) is grpc.StatusCode.OK
+        async with connected(served) as stub:
+            assert await code(stub) is grpc.StatusCode.UNAVAILABLE
+        assert await code(before) is grpc.StatusCode.OK
+
+
+def only(version: ssl.TLSVersion) -> ssl.SSLContext:
+    """Return a client that speaks one version of TLS, however old, and trusts everybody."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    _limit(context, version)
+    return context
+
+
+def _limit(context: ssl.SSLContext, version: ssl.TLSVersion) -> None:
+    # OpenSSL has the old versions on its lowest level of security only.
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = version
+
+
+@asynccontextmanager
+async def legacy(version: ssl.TLSVersion) -> AsyncIterator[int]:
+    """Serve one old version of TLS, which shows that the client of this test can speak it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    OURS.configure_cert(context)
+    _limit(context, version)
+    async with web.HttpServer(web.hangs, tls=context) as server:
+        yield server.port
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_tls_1_2_and_1_3_are_spoken(mounted: Mounted, version: ssl.TLSVersion) -> None:
+    certificate = mounted.follow(asks_clients=False)
+    async with serving(Script(QUIET), certificate=certificate) as served:
+        assert await handshake(served.port, only(version)) == der(OURS)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+async def test_nothing_older_is_spoken(mounted: Mounted, version: ssl.TLSVersion) -> None:
+    certificate = mounted.follow(asks_clients=False)
+    async with serving(Script(QUIET), certificate=certificate) as served, legacy(version) as port:
+        assert await handshake(port, only(version)) == der(OURS)
+        with pytest.raises((ConnectionResetError, ssl.SSLError)):
+            await handshake(served.port, only(version))

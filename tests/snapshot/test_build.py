@@ -1,0 +1,156 @@
+"""Claims about what exporters show and what the cluster says, of one and the same pod."""
+
+import pytest
+
+from keda_gpu_scaler.snapshot.build import build_snapshot
+from keda_gpu_scaler.snapshot.evidence import Readiness, Status
+from keda_gpu_scaler.snapshot.observation import Observation
+from keda_gpu_scaler.snapshot.pod_status import Roster, Watch
+from keda_gpu_scaler.snapshot.reported_pods import Ledger
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod, Snapshot
+from keda_gpu_scaler.spec.workload import Owner
+from tests.support.snapshots import BERT_DEPLOYMENT, COLLECTION, NOW, STEP, pod, said
+
+NAMESPACES = ("ml", "web")
+KEY = ("ml", "bert-0")
+WHOLE = Watch(is_whole=True, steady=1, steady_at=NOW, interval_seconds=30.0)
+NAME = "bert-0"
+SELECTED = ("web", Owner("models.example.com/scale", "bert"))
+
+
+def _taken(
+    shown: Pod | None,
+    status: Status | None,
+    *,
+    scraped: float = NOW - 10,
+    watch: Watch = WHOLE,
+    without: tuple[str, Owner] | None = None,
+) -> Snapshot:
+    ledger = Ledger(NOW, {} if shown is None else {KEY: shown})
+    statuses = {} if status is None else {KEY: status}
+    empty = frozenset({without} if without else ())
+    selected = frozenset({SELECTED})
+    roster = Roster(scraped, statuses, empty, frozenset(NAMESPACES), watch, selected)
+    observation = Observation(
+        (NOW,), (), {}, absence_known=True, collection_seconds=COLLECTION, strangers=3
+    )
+    return build_snapshot(ledger, roster, observation, NAMESPACES, {"ml"}, STEP)
+
+
+def _found(shown: Pod | None, status: Status | None, **how: float | Watch) -> Pod | None:
+    taken = _taken(shown, status, **how)  # type: ignore[arg-type]  # a table of any
+    return taken.namespaces["ml"].pods.get(NAME)
+
+
+def _ended(shown: Pod, status: Status | None, **how: float | Watch) -> bool:
+    found = _found(shown, status, **how)
+    assert found is not None
+    return found.ended
+
+
+SHOWN = pod(NAME, 90)
+
+
+def test_a_pod_that_both_know_carries_what_both_know() -> None:
+    found = _found(SHOWN, said())
+    assert found is not None
+    assert (found.status, found.last_seen, found.ended) == (said(), NOW, False)
+
+
+def test_a_pod_that_no_exporter_has_shown_is_there() -> None:
+    status = said(never=True)
+    assert _found(None, status) == Pod(
+        NAME, (), None, NEVER_SEEN, NEVER_SEEN, collection_seconds=COLLECTION, status=status
+    )
+    assert _taken(None, said()).pod_count == 0
+
+
+def test_that_a_pod_which_reports_was_never_ready_is_not_known_once_nobody_speaks() -> None:
+    never = said(never=True, listed=NOW - 130)
+    found = _found(SHOWN, never, scraped=NOW - 130)
+    assert found is not None
+    assert (found.readiness, found.ended) == (Readiness.UNKNOWN, False)
+
+
+def test_a_gpu_pod_that_was_ready_is_there_while_nobody_speaks_any_more() -> None:
+    """Nobody but the cluster has ever seen it: it may work, and is missing."""
+    found = _found(None, said(listed=NOW - 130), scraped=NOW - 130)
+    assert found is not None
+    assert not found.was_seen
+
+
+@pytest.mark.parametrize(
+    ("status", "how"),
+    [
+        (said(ended=True), {}),
+        (said(listed=NOW - 70), {"scraped": NOW - 10}),
+        (said(listed=NOW - 130, asks_gpu=False), {"scraped": NOW - 130}),
+        (said(listed=NOW - 130, never=True), {"scraped": NOW - 130}),
+    ],
+    ids=["ended", "not listed any more", "nobody speaks", "nobody speaks of one never Ready"],
+)
+def test_a_pod_that_no_exporter_has_shown_is_not_there(
+    status: Status, how: dict[str, float]
+) -> None:
+    assert _found(None, status, **how) is None
+
+
+def test_a_pod_that_is_not_listed_while_the_list_may_be_short_is_there() -> None:
+    assert _found(None, said(listed=NOW - 70), watch=Watch()) is not None
+
+
+def test_a_pod_that_is_being_deleted_has_ended_even_while_it_reports() -> None:
+    assert _ended(SHOWN, said(ended=True))
+
+
+def test_a_pod_that_reports_counts_though_it_is_not_listed() -> None:
+    assert not _ended(SHOWN, None)
+    assert not _ended(SHOWN, said(listed=NOW - 600), scraped=NOW)
+
+
+def test_a_silent_pod_that_is_not_listed_any_more_has_ended() -> None:
+    silent = pod(NAME, 90, last_seen=NOW - 80)
+    assert _ended(silent, said(listed=NOW - 80))
+    assert not _ended(silent, said(listed=NOW - 60))
+    assert not _ended(silent, said(listed=NOW - 80), watch=Watch())
+
+
+def test_the_word_of_the_cluster_stands_where_it_is_newer_than_the_last_sighting() -> None:
+    lacked = pod(NAME, 90, last_seen=NOW - 30, ended=True)
+    assert not _ended(lacked, said(listed=NOW - 10))
+    assert _ended(lacked, said(listed=NOW - 30), scraped=NOW - 30)
+    assert _ended(lacked, said(listed=NOW - 40), scraped=NOW - 40)
+    assert _ended(lacked, said(listed=NOW - 20), scraped=NOW - 10)
+    assert _ended(lacked, None)
+
+
+def test_each_namespace_knows_which_owners_have_no_replicas() -> None:
+    taken = _taken(None, None, without=("ml", BERT_DEPLOYMENT))
+    assert taken.evidence["ml"].without_pods == {BERT_DEPLOYMENT}
+    assert not taken.evidence["web"].without_pods
+    assert taken.evidence["web"].absence_known
+    assert taken.is_complete("web")
+
+
+def test_each_namespace_knows_whose_selectors_are_known() -> None:
+    taken = _taken(None, None)
+    assert taken.evidence["web"].selected == {SELECTED[1]}
+    assert not taken.evidence["ml"].selected
+
+
+def test_what_is_known_of_the_fetch_itself_goes_with_it() -> None:
+    taken = _taken(SHOWN, None)
+    assert (taken.at, taken.step_seconds, taken.strangers) == (NOW, STEP, 3)
+
+
+def test_while_the_list_may_be_short_a_namespace_is_complete_only_by_its_exporters() -> None:
+    taken = _taken(SHOWN, said(), watch=Watch())
+    assert taken.evidence.keys() == {"ml", "web"}
+    assert taken.is_complete("ml")
+    assert not taken.is_complete("web")
+
+
+def test_where_nobody_has_spoken_for_long_there_is_no_evidence() -> None:
+    taken = _taken(SHOWN, said(), scraped=NOW - 121)
+    assert not taken.evidence
+    assert not taken.is_complete("web")

@@ -1,0 +1,487 @@
+"""The InfluxDB source on a real InfluxDB 1.6, fed as Telegraf feeds it.
+
+One server serves the whole module; every test has a namespace of its own.
+"""
+
+import itertools
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.snapshot_fetcher import Collector, Witness
+from keda_gpu_scaler.query.influxql import METRIC
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.settings import InfluxdbSettings
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
+from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
+from tests.query.test_promql_texts import HOSTILE
+from tests.support.clocks import Clock
+from tests.support.influxdb import DATABASE, InfluxdbServer, on_influxdb
+from tests.support.series import Series
+
+pytestmark = [pytest.mark.needs("influxd"), on_influxdb, pytest.mark.asyncio(loop_scope="module")]
+
+NOW = 1_795_260_000.0
+"""It keeps what is written of any time, and whoever asks says about which."""
+INTERVAL_SECONDS = 15
+UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
+MEAN = 'SELECT mean("gauge") FROM "load" WHERE time > now() - 1m'
+EVERYTHING = 'SELECT * FROM "load"'
+_numbers = itertools.count()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def influxdb(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[InfluxdbServer]:
+    async with InfluxdbServer(tmp_path_factory.mktemp("influxdb")) as running:
+        yield running
+
+
+@pytest.fixture
+def ns() -> str:
+    return f"team-{next(_numbers)}"
+
+
+def gpu(  # noqa: PLR0913 - what a test may say of a GPU
+    pod: str,
+    value: float,
+    namespace: str,
+    *,
+    uuid: str = "",
+    metric: str = UTIL,
+    begin: float = -900,
+    end: float = 0,
+    **tags: str,
+) -> Series:
+    """Return the points that Telegraf makes of one series of dcgm-exporter."""
+    named = {"namespace": namespace, "pod": pod, "container": "model"} if pod else {}
+    of_gpu = {"UUID": uuid or f"GPU-{namespace}-{pod}", "gpu": "0", "Hostname": "node-1"}
+    by_telegraf = {"host": "telegraf-0", "url": "http://10.0.0.1:9400/metrics"}
+    times = [NOW + begin + n * INTERVAL_SECONDS for n in range(int(end - begin) // 15 + 1)]
+    return Series(metric, named | of_gpu | by_telegraf | tags, [(at, value) for at in times])
+
+
+def need(*namespaces: str, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> Need:
+    return Need(signal, profile, frozenset(namespaces), 300, 120)
+
+
+@asynccontextmanager
+async def connected(
+    influxdb: InfluxdbServer, observe: facts.Observer = facts.ignore, /, **given: object
+) -> AsyncIterator[InfluxdbSource]:
+    values = {"url": influxdb.url, "database": DATABASE, **given}
+    source = InfluxdbSource("default", InfluxdbSettings.model_validate(values), observe)
+    await source.start()
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def observed(
+    influxdb: InfluxdbServer, history: Iterable[Series], asked: Need, **given: object
+) -> Observation:
+    await influxdb.write(history)
+    async with connected(influxdb, **given) as source:
+        return await source.fetch(asked, NOW)
+
+
+def newest(found: Observation) -> dict[tuple[str, str], float]:
+    """Return the newest value of every (pod, GPU)."""
+    return {(one.pod, one.gpu): one.values[-1] for one in found.series}
+
+
+# Samples
+
+
+async def test_the_pods_of_the_namespaces_asked_about_are_there_and_no_others(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    history = [
+        gpu("bert-0", 90, ns),
+        gpu("bert-1", 10, ns),
+        gpu("bert-canary-0", 30, ns),
+        gpu("bert-0", 50, f"{ns}-other", uuid="GPU-other"),
+        gpu("bert-0", 60, f"{ns}-another", uuid="GPU-another"),
+        gpu("", 0, ns, uuid="GPU-idle"),
+    ]
+    found = await observed(influxdb, history, need(ns, f"{ns}-other"))
+
+    assert {(one.namespace, one.pod, one.values[-1]) for one in found.series} == {
+        (ns, "bert-0", 90),
+        (ns, "bert-1", 10),
+        (ns, "bert-canary-0", 30),
+        (f"{ns}-other", "bert-0", 50),
+    }
+    assert found.at == NOW
+    assert found.sample_ages[ns, "bert-0"] == 0
+
+
+async def test_every_instant_of_the_span_has_its_own_value(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    rising = gpu("bert-0", 0, ns)
+    points = [(at, float(number)) for number, (at, _) in enumerate(rising.samples)]
+    found = await observed(influxdb, [Series(UTIL, rising.labels, points)], need(ns))
+
+    (one,) = found.series
+    assert one.times == found.instants == tuple(NOW - 15 * back for back in reversed(range(20)))
+    assert one.values == tuple(range(41, 61))
+
+
+async def test_two_gpus_of_a_pod_are_two(influxdb: InfluxdbServer, ns: str) -> None:
+    history = [gpu("bert-0", 90, ns, uuid="GPU-a"), gpu("bert-0", 10, ns, uuid="GPU-b")]
+    found = await observed(influxdb, history, need(ns))
+    assert newest(found) == {("bert-0", "GPU-a"): 90, ("bert-0", "GPU-b"): 10}
+
+
+async def test_what_two_telegrafs_write_counts_once(influxdb: InfluxdbServer, ns: str) -> None:
+    history = [gpu("bert-0", 80, ns), gpu("bert-0", 90, ns, host="telegraf-1")]
+    found = await observed(influxdb, history, need(ns))
+    assert newest(found) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
+
+
+async def test_an_average_goes_before_a_sample(influxdb: InfluxdbServer, ns: str) -> None:
+    history = [gpu("bert-0", 90, ns), gpu("bert-0", 0.5, ns, metric=ENGINE)]
+    found = await observed(influxdb, history, need(ns))
+    assert newest(found) == {("bert-0", f"GPU-{ns}-bert-0"): 50}
+    assert found.series[0].averaged
+
+
+async def test_slices_of_a_gpu_are_told_apart(influxdb: InfluxdbServer, ns: str) -> None:
+    history = [
+        gpu("bert-0", share, ns, uuid="GPU-a", metric=ENGINE, GPU_I_ID=slice_)
+        for slice_, share in (("1", 0.5), ("2", 0.25))
+    ]
+    found = await observed(influxdb, history, need(ns))
+    assert newest(found) == {("bert-0", "GPU-a/1"): 50, ("bert-0", "GPU-a/2"): 25}
+
+
+async def test_memory_is_a_share_of_two_measurements(influxdb: InfluxdbServer, ns: str) -> None:
+    history = [gpu("bert-0", 3000, ns, metric=USED), gpu("bert-0", 1000, ns, metric=FREE)]
+    found = await observed(influxdb, history, need(ns, signal=Signal.MEMORY))
+    assert newest(found) == {("bert-0", f"GPU-{ns}-bert-0"): 75}
+
+
+async def test_numbers_that_no_gpu_shows_are_refused(influxdb: InfluxdbServer, ns: str) -> None:
+    found = await observed(influxdb, [gpu("bert-0", 2_147_483_632, ns)], need(ns))
+    (one,) = found.series
+    assert not one.values
+    assert one.present == found.instants
+    assert found.refused_samples
+
+
+async def test_one_question_serves_all_namespaces(influxdb: InfluxdbServer, ns: str) -> None:
+    seen: list[Fact] = []
+    async with connected(influxdb, seen.append) as source:
+        await source.fetch(need(*(f"{ns}-{number}" for number in range(50))), NOW)
+    assert [fact.query for fact in seen if isinstance(fact, Queried)] == ["snapshot"]
+
+
+async def test_so_many_namespaces_that_a_url_is_too_short_are_asked_about_in_parts(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    names = [f"{ns}-{'x' * 40}-{number}" for number in range(400)]
+    history = [gpu("bert-0", 90, name) for name in names]
+    await influxdb.write(history)
+    seen: list[Fact] = []
+    async with connected(influxdb, seen.append) as source:
+        found = await source.fetch(need(*names), NOW)
+    assert {one.namespace for one in found.series} == set(names)
+    assert 1 < len(seen) < 20
+
+
+# How the database is laid out
+
+
+@pytest.mark.parametrize(
+    ("given", "measurement", "field"),
+    [
+        pytest.param({}, UTIL, "gauge", id="telegraf, metric version 1"),
+        pytest.param(
+            {"measurement": "prometheus", "field": METRIC},
+            "prometheus",
+            UTIL,
+            id="telegraf, metric version 2",
+        ),
+        pytest.param({"field": "value"}, UTIL, "value", id="prometheus, remote write"),
+        pytest.param({"measurement": "gpu", "field": "usage"}, "gpu", "usage", id="one's own"),
+    ],
+)
+async def test_samples_are_found_wherever_the_settings_say(
+    influxdb: InfluxdbServer, ns: str, given: dict[str, str], measurement: str, field: str
+) -> None:
+    (name,) = [gpu("bert-0", 90, ns)]
+    await influxdb.write([Series(measurement, name.labels, name.samples)], field)
+    async with connected(influxdb, **given) as source:
+        found = await source.fetch(need(ns), NOW)
+        past = await source.history(need(ns), NOW)
+
+    assert newest(found) == newest(past) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
+
+
+async def test_a_field_of_ones_own_is_utilization_and_nothing_else(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    async with connected(influxdb, measurement="gpu", field="usage") as source:
+        for ask in (source.fetch, source.history):
+            with pytest.raises(errors.SourceRefusedError, match="it has no memory: where neither"):
+                await ask(need(ns, signal=Signal.MEMORY), NOW)
+
+
+async def test_tags_of_ones_own_name_pods(influxdb: InfluxdbServer, ns: str) -> None:
+    given = gpu("bert-0", 90, "exporters", pod_name="exporter-1")
+    tags = {**given.labels, "pod": "exporter-1", "kube_ns": ns, "kube_pod": "bert-0", "card": "7"}
+    found = await observed(
+        influxdb,
+        [Series(UTIL, tags, given.samples)],
+        need(ns),
+        namespace_tag="kube_ns",
+        pod_tag="kube_pod",
+        gpu_tag="card",
+    )
+    assert newest(found) == {("bert-0", "7"): 90}
+
+
+async def test_a_retention_policy_can_be_named(influxdb: InfluxdbServer, ns: str) -> None:
+    await influxdb.run(
+        f'CREATE RETENTION POLICY "short {ns}" ON {DATABASE} DURATION 1d REPLICATION 1'
+    )
+    (one,) = [gpu("bert-0", 90, ns)]
+    await influxdb.write([one], policy=f"short {ns}")
+
+    async with connected(influxdb) as source:
+        assert not (await source.fetch(need(ns), NOW)).series
+    async with connected(influxdb, retention_policy=f"short {ns}") as source:
+        assert newest(await source.fetch(need(ns), NOW)) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
+
+
+# Pods that go
+
+
+async def test_a_pod_that_vanished_is_missing_and_never_ends_by_its_absence(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    await influxdb.write([gpu("bert-0", 90, ns), gpu("bert-1", 90, ns, end=-300)])
+    async with connected(influxdb) as source:
+        collector = Collector(source, Witness("default", source), 3600)
+        taken = await collector.take(need(ns), NOW)
+
+    gone = taken.namespaces[ns].pods["bert-1"]
+    assert not gone.ended
+    assert NOW - gone.last_seen >= 240
+    assert ns not in taken.absence_known_in
+
+
+async def test_a_pod_whose_gpu_works_for_another_one_has_ended(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    uuid = f"GPU-{ns}"
+    await influxdb.write(
+        [gpu("bert-0", 90, ns, uuid=uuid, end=-300), gpu("bert-1", 9, ns, uuid=uuid, begin=-240)]
+    )
+    async with connected(influxdb) as source:
+        collector = Collector(source, Witness("default", source), 3600)
+        for at in range(-180, 1, 15):
+            taken = await collector.take(need(ns), NOW + at)
+
+    pods = taken.namespaces[ns].pods
+    assert {name: pod.ended for name, pod in pods.items()} == {"bert-0": True, "bert-1": False}
+
+
+async def test_the_last_hour_is_remembered_coarsely(influxdb: InfluxdbServer, ns: str) -> None:
+    history = [
+        gpu("bert-0", 90, ns, begin=-3000, end=-1800),
+        gpu("bert-1", 9, ns, begin=-7200, end=-4000),
+    ]
+    await influxdb.write(history)
+    async with connected(influxdb) as source:
+        found = await source.history(need(ns), NOW)
+
+    (one,) = found.series
+    assert one.pod == "bert-0"
+    assert set(one.present) <= set(found.instants)
+    assert NOW - 1800 <= one.present[-1] <= NOW - 1680
+    assert NOW - 3000 <= one.present[0] <= NOW - 2880
+
+
+async def test_gpus_are_found_with_another_pod_or_none(influxdb: InfluxdbServer, ns: str) -> None:
+    uuids = [f"GPU-{ns}-{name}" for name in ("held", "idle", "busy", "gone", "unknown")]
+    await influxdb.write(
+        [
+            gpu("bert-0", 90, ns, uuid=uuids[0]),
+            gpu("", 0, ns, uuid=uuids[1]),
+            gpu("", 90, ns, uuid=uuids[2]),
+            gpu("bert-1", 90, ns, uuid=uuids[3], end=-300),
+            Series(UTIL, {"namespace": ns, "pod": "bert-2"}, [(NOW, 90.0)]),
+        ]
+    )
+    async with connected(influxdb) as source:
+        found = await source.locate([*uuids, "", "GPU-\0", "GPU-\r"], NOW)
+        assert await source.locate(["GPU-\0"], NOW) == GpuReports()
+
+    assert found == GpuReports(frozenset(uuids[:3]), frozenset({uuids[2]}))
+
+
+async def test_gpus_that_are_only_numbered_are_not_looked_for(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    await influxdb.write([gpu("bert-0", 90, ns, gpu="0")])
+    async with connected(influxdb, gpu_tag="gpu") as source:
+        assert await source.locate(["0"], NOW) == GpuReports()
+
+
+# What tenants and operators may call things
+
+
+async def test_hostile_names_are_found_and_do_nothing(influxdb: InfluxdbServer, ns: str) -> None:
+    names = [f"{text}{ns}'; DROP DATABASE {DATABASE}; --" for text in HOSTILE]
+    names = [name.replace("\n", " ").removesuffix("\\") for name in names]  # not in line protocol
+    await influxdb.write([gpu("bert-0", 90, name, uuid=name) for name in names])
+
+    async with connected(influxdb) as source:
+        for name in names:
+            found = await source.fetch(need(name), NOW)
+            assert [one.namespace for one in found.series] == [name]
+            assert (await source.locate([name], NOW)).reported == {name}
+
+
+async def test_hostile_names_of_measurements_and_tags_are_names(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    hostile = f"\"; DROP DATABASE {DATABASE}; '--"
+    given = gpu("bert-0", 90, ns)
+    tags = {**given.labels, f"pod{hostile}": "bert-9"}
+    await influxdb.write([Series(f"gpu{hostile}", tags, given.samples)], "usage")
+    async with connected(
+        influxdb, measurement=f"gpu{hostile}", field="usage", pod_tag=f"pod{hostile}"
+    ) as source:
+        assert newest(await source.fetch(need(ns), NOW)) == {("bert-9", f"GPU-{ns}-bert-0"): 90}
+
+
+# A number
+
+
+async def test_the_mean_of_a_cluster_is_a_number(influxdb: InfluxdbServer, ns: str) -> None:
+    now = time.time()
+    points = [
+        Series(f"load-{ns}", {"pod": pod}, [(now - back, value) for back in (1, 11, 21)])
+        for pod, value in (("a", 90.0), ("b", 30.0))
+    ]
+    await influxdb.write(points)
+    mean = MEAN.replace("load", f"load-{ns}")
+    async with connected(influxdb) as source:
+        assert await source.number(mean) == 60
+        assert await source.number(f"{mean} GROUP BY time(10s) fill(none)") == 60
+        assert await source.number(f"{mean} GROUP BY time(10s) ORDER BY time DESC") == 60
+        assert await source.number(mean.replace("load", "nothing")) is None
+        with pytest.raises(errors.SourceMalformedError, match="2 series instead of one number"):
+            await source.number(f'{mean} GROUP BY "pod"')
+        with pytest.raises(errors.SourceRefusedError, match="HTTP 400: error parsing query"):
+            await source.number(f"{mean} AND")
+
+
+async def test_what_would_write_is_not_even_asked(influxdb: InfluxdbServer, ns: str) -> None:
+    seen: list[Fact] = []
+    async with connected(influxdb, seen.append) as source:
+        with pytest.raises(errors.SourceRefusedError, match="not asked: expected InfluxQL that"):
+            await source.number(f'DROP MEASUREMENT "load-{ns}"')
+    assert not seen
+
+
+async def test_the_server_itself_keeps_nobody_from_writing(
+    influxdb: InfluxdbServer, ns: str
+) -> None:
+    """If it did, `influxql.selection` would have less to be strict about."""
+    await influxdb.write([Series(f"load-{ns}", {"pod": "a"}, [(NOW, 1.0)])])
+    asked = {"db": DATABASE, "q": f'DROP MEASUREMENT "load-{ns}"'}
+    answer = await influxdb.get("/query", asked)
+    assert "deprecated use of" in answer
+    assert "series" not in await influxdb.run(EVERYTHING.replace("load", f"load-{ns}"))
+
+
+# The server
+
+
+async def test_the_clock_is_the_servers_and_is_asked_seldom(influxdb: InfluxdbServer) -> None:
+    clock, seen = Clock(), list[Fact]()
+    settings = InfluxdbSettings(url=influxdb.url, database=DATABASE)
+    source = InfluxdbSource("default", settings, seen.append, clock)
+    await source.synchronize()
+    asked_at = time.time()
+    await source.synchronize()
+    clock.now += SYNCHRONIZED_SECONDS
+    assert asked_at - 2 < source.now() - SYNCHRONIZED_SECONDS <= asked_at
+    assert source.instant() == (source.now() - 12) // 15 * 15
+    await source.synchronize()
+    await source.close()
+
+    assert [fact.query for fact in seen if isinstance(fact, Queried)] == ["clock"] * 2
+
+
+async def test_it_answers_for_every_namespace_and_has_no_evidence(
+    influxdb: InfluxdbServer,
+) -> None:
+    async with connected(influxdb) as source:
+        assert source.within("ml") is source
+        assert not source.is_per_namespace
+        assert await source.evidence(["ml"], NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        pytest.param({"database": "nobody's"}, "database not found: nobody's", id="database"),
+        pytest.param({"retention_policy": "x"}, "retention policy not found: x", id="policy"),
+        pytest.param({"max_response_bytes": 10}, "an answer of more than 10 bytes", id="size"),
+    ],
+)
+async def test_what_is_not_there_is_an_error(
+    influxdb: InfluxdbServer, ns: str, given: dict[str, object], words: str
+) -> None:
+    async with connected(influxdb, **given) as source:
+        with pytest.raises(errors.SourceError, match=words):
+            await source.fetch(need(ns), NOW)
+
+
+async def test_an_answer_that_is_cut_is_an_error(tmp_path: Path) -> None:
+    async with InfluxdbServer(tmp_path, max_rows=10) as cutting:
+        await cutting.write([gpu("bert-0", 90, "ml"), gpu("bert-1", 90, "ml")])
+        async with connected(cutting) as source:
+            with pytest.raises(errors.SourceMalformedError, match="max-row-limit is too small"):
+                await source.fetch(need("ml"), NOW)
+
+
+async def test_only_who_may_read_the_database_gets_an_answer(tmp_path: Path) -> None:
+    async with InfluxdbServer(tmp_path, asks_who=True) as asking:
+        await asking.write([gpu("bert-0", 90, "ml")])
+        await asking.run("CREATE USER scaler WITH PASSWORD 'right'")
+        await asking.run(f"GRANT READ ON {DATABASE} TO scaler")
+        right = {"username": "scaler", "password": "right"}
+        async with connected(asking, **right) as source:
+            await source.synchronize()
+            assert newest(await source.fetch(need("ml"), NOW)) == {("bert-0", "GPU-ml-bert-0"): 90}
+        for wrong in ({**right, "password": "wrong"}, {}):
+            async with connected(asking, **wrong) as source:
+                for ask in (source.synchronize(), source.fetch(need("ml"), NOW)):
+                    with pytest.raises(errors.SourceRefusedError, match="HTTP 401: "):
+                        await ask
+
+
+async def test_a_server_that_was_away_answers_again(tmp_path: Path) -> None:
+    async with InfluxdbServer(tmp_path) as moody, connected(moody) as source:
+        await moody.write([gpu("bert-0", 90, "ml")])
+        await moody.stop()
+        with pytest.raises(errors.SourceUnreachableError):
+            await source.fetch(need("ml"), NOW)
+        await moody.start()
+        assert newest(await source.fetch(need("ml"), NOW)) == {("bert-0", "GPU-ml-bert-0"): 90}

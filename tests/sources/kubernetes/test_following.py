@@ -1,0 +1,420 @@
+"""Following a cluster: this client against an API server on a real port that can fail."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.sources import kubernetes
+from keda_gpu_scaler.sources.kubernetes import api as client
+from keda_gpu_scaler.sources.kubernetes import reflector
+from keda_gpu_scaler.sources.kubernetes.api import Api
+from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS, Following
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.workload import Owner, Workload
+from keda_gpu_scaler.telemetry import facts
+from tests.support import api_server
+from tests.support.api_server import ApiServer
+from tests.support.scripted import Clock
+
+PATIENCE_SECONDS = 60
+"""Only what hangs for ever gets that far; some tests make hundreds of requests."""
+BERT = ScaledObject("ml", "bert-scaler")
+REPLICA_SET = Owner("ReplicaSet", "bert-5d4f8")
+DEPLOYMENT = Owner("Deployment", "bert")
+AT = 50_000.0
+FORBIDDEN = JSONResponse({"kind": "Status", "code": 403, "message": "x is forbidden: User y"}, 403)
+
+
+@dataclass(slots=True)
+class Bench:
+    """A cluster that is followed, and what was stated of that."""
+
+    api: ApiServer
+    clock: Clock = field(default_factory=Clock)
+    seen: list[facts.Fact] = field(default_factory=list)
+
+    @contextlib.asynccontextmanager
+    async def following(self) -> AsyncIterator[Following]:
+        """Follow the cluster that the environment names."""
+        following = Following(Api(), self.seen.append, self.clock)
+        await following.start()
+        try:
+            yield following
+        finally:
+            await following.close()
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncIterator[Following]:
+        """Follow it until everything that can be watched is."""
+        async with self.following() as following:
+            refused = {path for path, _ in self.api.trouble}
+            for path in set(api_server.PATHS) - refused:
+                await until(lambda path=path: self.api.watched(path))  # type: ignore[misc]
+            yield following
+
+    def changes(self, resource: str) -> list[facts.WatchChanged]:
+        """Return what was stated of one resource."""
+        found = [fact for fact in self.seen if isinstance(fact, facts.WatchChanged)]
+        return [fact for fact in found if fact.resource == resource]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not holds():  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0.01)
+
+
+async def said(following: Following, namespaces: Collection[str] = frozenset({"ml"})) -> Evidence:
+    return await following.evidence(namespaces, AT, AT + 5)
+
+
+async def until_said(following: Following, holds: Callable[[Evidence], bool]) -> Evidence:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            with contextlib.suppress(errors.SourceError):
+                found = await said(following)
+                if holds(found):
+                    return found
+            await asyncio.sleep(0.01)
+
+
+def _bert(suffix: str, *, ready: bool = True) -> api_server.Json:
+    name = f"bert-5d4f8-{suffix * 5}"
+    return api_server.pod(name, ("ReplicaSet", "bert-5d4f8"), ready=ready)
+
+
+def _name(suffix: str) -> tuple[str, str]:
+    return "ml", f"bert-5d4f8-{suffix * 5}"
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    api = ApiServer()
+    api.objects[api_server.PODS] = [_bert("a")]
+    owned = api_server.metadata("bert-5d4f8", ("Deployment", "bert"))
+    api.objects[api_server.REPLICA_SETS] = [{"metadata": owned}]
+    scaled = api_server.scaled_object("bert-scaler", kind="StatefulSet", name="bert")
+    api.objects[api_server.SCALED_OBJECTS] = [scaled]
+    async with api_server.serving(api):
+        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
+        yield Bench(api)
+
+
+async def test_pods_are_said_with_their_owners_and_the_owners_of_those(bench: Bench) -> None:
+    nightly = api_server.metadata("nightly-1", ("CronJob", "nightly"))
+    bench.api.objects[api_server.JOBS] = [{"metadata": nightly}]
+    more = [api_server.pod("nightly-1-x", ("Job", "nightly-1")), api_server.pod("alone")]
+    bench.api.objects[api_server.PODS] += more
+    async with bench.watching() as following:
+        found = await said(following)
+        elsewhere = await said(following, {"web"})
+    assert {name: pod.owners for (_, name), pod in found.pods.items()} == {
+        "bert-5d4f8-aaaaa": {REPLICA_SET, DEPLOYMENT},
+        "nightly-1-x": {Owner("Job", "nightly-1"), Owner("CronJob", "nightly")},
+        "alone": set(),
+    }
+    assert found.basis is Basis.KUBERNETES
+    assert found.covered == {"ml"}
+    assert elsewhere.covered == {"web"}
+    assert not elsewhere.pods
+    assert found.is_whole
+    assert elsewhere.is_whole
+
+
+async def test_only_metadata_is_asked_for_where_that_is_enough(bench: Bench) -> None:
+    async with bench.watching():
+        pass
+    full = "application/json"
+    for path in api_server.PATHS:
+        (listed,), (watched,) = (bench.api.of(path, watches=each) for each in (False, True))
+        if path in (api_server.PODS, api_server.SCALED_OBJECTS):
+            assert (listed.accept, watched.accept) == (full, full)
+        else:
+            kind = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
+            assert (listed.accept, watched.accept) == (kind.format("List"), kind.format(""))
+
+
+async def test_a_long_list_comes_in_pages_and_is_watched_from_its_version(bench: Bench) -> None:
+    bench.api.objects[api_server.PODS] = [_bert(letter) for letter in "abcde"]
+    async with bench.watching() as following:
+        assert len((await said(following)).pods) == 5
+    pages = [each.query for each in bench.api.of(api_server.PODS, watches=False)]
+    assert pages == [
+        {"limit": "500"},
+        {"limit": "500", "continue": "2"},
+        {"limit": "500", "continue": "4"},
+    ]
+    (watch,) = bench.api.of(api_server.PODS, watches=True)
+    assert watch.query == {
+        "watch": "true",
+        "resourceVersion": "7",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": "15",
+    }
+
+
+async def test_changes_are_said_as_they_come(bench: Bench) -> None:
+    async with bench.watching() as following:
+        bench.api.tell(api_server.PODS, "ADDED", _bert("b", ready=False))
+        found = await until_said(following, lambda found: len(found.pods) == 2)
+        assert found.pods[_name("b")].ready is False
+        bench.api.tell(api_server.PODS, "MODIFIED", _bert("b"))
+        await until_said(following, lambda found: found.pods[_name("b")].ready is True)
+        bench.api.tell(api_server.PODS, "DELETED", _bert("b"))
+        found = await until_said(following, lambda found: found.pods[_name("b")].ended)
+        assert not found.pods[_name("a")].ended
+        assert not (await said(following, {"web"})).pods
+        bench.clock.seconds += reflector.GONE_SECONDS + 1
+        bench.api.end(api_server.PODS)
+        await until_said(following, lambda found: found.pods.keys() == {_name("a")})
+
+
+async def test_a_watch_that_ends_by_its_time_goes_on_where_it_was(bench: Bench) -> None:
+    async with bench.watching():
+        mark = {"kind": "Pod", "metadata": {"resourceVersion": "44"}}
+        bench.api.tell(api_server.PODS, "BOOKMARK", mark)
+        bench.api.end(api_server.PODS)
+        await until(lambda: len(bench.api.of(api_server.PODS, watches=True)) == 2)
+    versions = [
+        each.query["resourceVersion"] for each in bench.api.of(api_server.PODS, watches=True)
+    ]
+    assert versions == ["7", "44"]
+    assert len(bench.api.of(api_server.PODS, watches=False)) == 1
+
+
+async def test_what_somebody_writes_into_a_pod_breaks_no_line(bench: Bench) -> None:
+    pod = _bert("b")
+    pod["metadata"]["annotations"] = {"text": "next line \x85, line \u2028, paragraph \u2029"}
+    async with bench.watching() as following:
+        bench.api.tell(api_server.PODS, "ADDED", pod)
+        await until_said(following, lambda found: len(found.pods) == 2)
+    assert [fact.works for fact in bench.changes("pods")] == [True]
+
+
+async def test_a_line_that_ends_too_early_is_a_watch_that_is_lost(bench: Bench) -> None:
+    async with bench.watching():
+        bench.api.end(api_server.PODS, '{"type": "ADDED", "obj')
+        bench.api.end(api_server.PODS)
+        await until(lambda: len(bench.changes("pods")) == 3)
+    reason = "cannot watch pods: an answer of another shape: JSONDecodeError"
+    assert bench.changes("pods")[1].reason == reason
+
+
+@pytest.mark.parametrize("where", ["in the watch", "before it"])
+async def test_a_version_that_expired_is_followed_by_a_new_list(bench: Bench, where: str) -> None:
+    async with bench.watching() as following:
+        bench.api.objects[api_server.PODS] = [_bert("b")]
+        gone = {"kind": "Status", "code": 410, "message": "too old resource version"}
+        if where == "in the watch":
+            bench.api.tell(api_server.PODS, "ERROR", gone)
+        else:
+            bench.api.trouble[api_server.PODS, "watch"] = JSONResponse(gone, 410)
+            bench.api.end(api_server.PODS)
+        found = await until_said(following, lambda found: _name("b") in found.pods)
+    assert found.pods[_name("a")].ended
+    assert [fact.works for fact in bench.changes("pods")] == [True]
+
+
+async def test_a_watch_that_is_cut_proves_nothing_until_there_is_a_new_list(bench: Bench) -> None:
+    async with bench.watching() as following:
+        bench.api.objects[api_server.PODS] = [_bert("b")]
+        bench.api.end(api_server.PODS, "cut")
+        await until(lambda: len(bench.changes("pods")) == 2)
+        with pytest.raises(errors.SourceUnreachableError, match="cannot watch pods: "):
+            await said(following)
+        found = await until_said(following, lambda found: _name("b") in found.pods)
+    assert found.pods[_name("a")].ended
+    assert [fact.works for fact in bench.changes("pods")] == [True, False, True]
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+async def test_what_is_forbidden_is_said_with_verb_and_resource(bench: Bench, verb: str) -> None:
+    bench.api.trouble[api_server.PODS, verb] = FORBIDDEN
+    async with bench.watching() as following:
+        await until(lambda: bool(bench.changes("pods") and not bench.changes("pods")[-1].works))
+        with pytest.raises(
+            errors.SourceError, match=f"cannot {verb} pods: HTTP 403, x is forbidden"
+        ):
+            await said(following)
+
+
+async def test_an_error_is_stated_once(bench: Bench) -> None:
+    bench.api.trouble[api_server.JOBS, "list"] = FORBIDDEN
+    async with bench.watching():
+        await until(lambda: len(bench.api.of(api_server.JOBS, watches=False)) == 3)
+    (lost,) = bench.changes("jobs.batch")
+    assert lost.reason == "cannot list jobs.batch: HTTP 403, x is forbidden: User y"
+    assert not lost.works
+
+
+async def test_without_replica_sets_the_owners_of_pods_are_still_said(bench: Bench) -> None:
+    bench.api.trouble[api_server.REPLICA_SETS, "list"] = FORBIDDEN
+    async with bench.watching() as following:
+        assert (await said(following)).pods[_name("a")].owners == {REPLICA_SET}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "message"),
+    [
+        (JSONResponse({"message": "not yet"}, 503), "HTTP 503, not yet"),
+        (PlainTextResponse("bad gateway", 502), "HTTP 502, no reason given"),
+        (PlainTextResponse("hello"), "an answer of another shape: JSONDecodeError"),
+        (JSONResponse({"items": []}), "an answer of another shape: KeyError"),
+        (
+            JSONResponse({"metadata": {"resourceVersion": "1"}, "items": [{}]}),
+            "KeyError: 'metadata'",
+        ),
+    ],
+    ids=["error", "proxy", "garbage", "no list", "no object"],
+)
+async def test_an_answer_that_is_none_is_a_reason(
+    bench: Bench, trouble: Response, message: str
+) -> None:
+    bench.api.trouble[api_server.PODS, "list"] = trouble
+    async with bench.following() as following:
+        await until(lambda: bool(bench.changes("pods")))
+        with pytest.raises(errors.SourceError) as refused:
+            await said(following)
+    assert message in str(refused.value)
+
+
+async def test_a_server_that_is_away_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(ApiServer())
+    async with api_server.serving(bench.api):
+        monkeypatch.setenv("KUBECONFIG", bench.api.kubeconfig(tmp_path, token=api_server.TOKEN))
+    async with bench.following() as following:
+        await until(lambda: bool(bench.changes("pods")))
+        with pytest.raises(errors.SourceError, match="cannot list pods: ConnectError: "):
+            await said(following)
+        async with api_server.serving(bench.api):
+            await until_said(following, lambda found: found.is_whole)
+
+
+async def test_a_first_list_that_takes_long_is_not_waited_for(bench: Bench) -> None:
+    bench.api.held = {api_server.PODS}
+    async with bench.following() as following:
+        with pytest.raises(errors.SourceError, match="nothing was listed yet"):
+            await said(following)
+
+
+async def test_a_server_that_hangs_is_given_up(bench: Bench) -> None:
+    bench.api.held = {api_server.PODS}
+    hasty = Api(silence_seconds=0.2)
+    try:
+        with pytest.raises(errors.SourceTimeoutError, match="cannot list pods: no answer in time"):
+            await hasty.page(PODS, "")
+    finally:
+        await hasty.close()
+
+
+async def test_a_token_that_is_not_there_is_a_reason(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bench.api.kubeconfig(tmp_path, tokenFile=str(tmp_path / "token"))
+    monkeypatch.setenv("KUBECONFIG", path)
+    lost = Api()
+    try:
+        with pytest.raises(errors.SourceRefusedError, match=r"cannot list pods: Token file .* not"):
+            await lost.page(PODS, "")
+    finally:
+        await lost.close()
+
+
+async def test_what_is_said_is_as_old_as_the_last_word(bench: Bench) -> None:
+    async with bench.watching() as following:
+        assert (await said(following)).scrapes == {API_SERVER: AT}, "nothing later than asked"
+        bench.clock.seconds += 20
+        assert (await said(following)).scrapes == {API_SERVER: AT + 5 - 20}
+        bench.api.tell(api_server.PODS, "ADDED", _bert("b"))
+        found = await until_said(following, lambda found: len(found.pods) == 2)
+        assert found.scrapes == {API_SERVER: AT}
+        bench.clock.seconds += 10
+        bench.api.end(api_server.PODS)
+        found = await until_said(following, lambda found: found.scrapes == {API_SERVER: AT})
+
+
+async def test_a_silent_watch_is_not_believed_for_long(bench: Bench) -> None:
+    async with bench.watching() as following:
+        bench.clock.seconds += reflector.BELIEVED_SECONDS
+        await said(following)
+        bench.clock.seconds += 1
+        with pytest.raises(errors.SourceError, match="no word about pods for 31 s"):
+            await said(following)
+
+
+def test_a_watch_is_heard_of_twice_before_it_is_not_believed() -> None:
+    assert 2 * client.WATCH_SECONDS <= reflector.BELIEVED_SECONDS
+    assert client.WATCH_SECONDS < client.SILENCE_SECONDS < reflector.BELIEVED_SECONDS
+
+
+async def test_what_a_scaled_object_scales_is_known(bench: Bench) -> None:
+    async with bench.watching() as following:
+        assert await following.target(BERT, PATIENCE_SECONDS) == Workload(
+            Kind.STATEFUL_SET, "ml", "bert"
+        )
+
+
+async def test_a_scaled_object_that_is_new_is_waited_for(bench: Bench) -> None:
+    new = api_server.scaled_object("new", name="bert")
+    async with bench.watching() as following:
+        asked = asyncio.create_task(following.target(ScaledObject("ml", "new"), PATIENCE_SECONDS))
+        bench.api.tell(
+            api_server.SCALED_OBJECTS, "MODIFIED", bench.api.objects[api_server.SCALED_OBJECTS][0]
+        )
+        bench.api.tell(api_server.SCALED_OBJECTS, "ADDED", new)
+        assert await asked == Workload(Kind.DEPLOYMENT, "ml", "bert")
+
+
+async def test_a_scaled_object_that_is_not_there_has_no_target(bench: Bench) -> None:
+    async with bench.watching() as following:
+        with pytest.raises(errors.SourceError) as unknown:
+            await following.target(ScaledObject("ml", "other"), 0.1)
+    assert str(unknown.value) == (
+        "it is not known which pods ml/other scales: the Kubernetes API lists no such "
+        "ScaledObject; workload or podPattern would say it"
+    )
+
+
+async def test_a_target_of_a_kind_without_rules_is_named(bench: Bench) -> None:
+    other = {"apiVersion": "example.com/v1", "kind": "Model", "name": "bert"}
+    bench.api.objects[api_server.SCALED_OBJECTS] = [
+        api_server.scaled_object("bert-scaler", **other)
+    ]
+    async with bench.watching() as following:
+        with pytest.raises(
+            errors.SourceError, match=r"its scaleTargetRef is a Model\.example\.com"
+        ):
+            await following.target(BERT, PATIENCE_SECONDS)
+
+
+async def test_a_target_stays_known_while_scaled_objects_cannot_be_had(bench: Bench) -> None:
+    async with bench.watching() as following:
+        bench.api.trouble[api_server.SCALED_OBJECTS, "list"] = FORBIDDEN
+        bench.api.end(api_server.SCALED_OBJECTS, "cut")
+        await until(lambda: len(bench.changes("scaledobjects.keda.sh")) == 2)
+        assert await following.target(BERT, PATIENCE_SECONDS) == Workload(
+            Kind.STATEFUL_SET, "ml", "bert"
+        )
+        with pytest.raises(errors.SourceError, match=r"cannot watch scaledobjects\.keda\.sh: "):
+            await following.target(ScaledObject("ml", "other"), PATIENCE_SECONDS)
+
+
+def test_no_cluster_to_ask_is_a_wrong_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(errors.SettingsError) as wrong:
+        kubernetes.create(facts.ignore)
+    assert str(wrong.value).startswith(
+        "KEDA_GPU_SCALER_KUBERNETES: no cluster to ask: ConfigError: "
+    )

@@ -1,0 +1,201 @@
+"""Claims about what Kubernetes objects say."""
+
+from typing import Any
+
+import pytest
+
+from keda_gpu_scaler.snapshot.evidence import Statement
+from keda_gpu_scaler.sources.kubernetes import objects
+from keda_gpu_scaler.sources.kubernetes.objects import Scale
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.workload import Owner, Workload
+from tests.support import api_server
+from tests.support.api_server import NOON
+
+READY = Statement(
+    owners=frozenset({Owner("ReplicaSet", "bert-5d4f8")}),
+    created_at=NOON,
+    ready=True,
+    ready_at=NOON + 31,
+    asks_gpu=True,
+)
+
+
+def _pod(**parts: dict[str, Any]) -> dict[str, Any]:
+    """Return a Ready pod of a ReplicaSet with these fields of its parts changed."""
+    pod = api_server.pod("bert-5d4f8-aaaaa", ("ReplicaSet", "bert-5d4f8"))
+    return pod | {part: pod[part] | fields for part, fields in parts.items()}
+
+
+def _conditions(status: str, changed: str) -> list[dict[str, str]]:
+    scheduled = {"type": "PodScheduled", "status": "True"}
+    return [scheduled, {"type": "Ready", "status": status, "lastTransitionTime": changed}]
+
+
+def test_a_ready_pod_says_since_when_and_whose_it_is() -> None:
+    assert objects.statement(_pod()) == READY
+    assert objects.key(_pod()) == ("ml", "bert-5d4f8-aaaaa")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"metadata": {"deletionTimestamp": "2026-01-01T12:10:00Z"}},
+        {"status": {"phase": "Succeeded"}},
+        {"status": {"phase": "Failed"}},
+    ],
+    ids=["terminating", "succeeded", "failed"],
+)
+def test_what_cannot_be_undone_is_an_end(parts: dict[str, dict[str, Any]]) -> None:
+    assert objects.statement(_pod(**parts)).ended
+    assert not objects.statement(_pod()).ended
+
+
+def test_a_pod_without_a_node_or_an_owner_says_little() -> None:
+    bare = {"metadata": {"namespace": "ml", "name": "bert"}}
+    assert objects.statement(bare) == Statement(ready=False)
+    assert not objects.statement(_pod(status={"conditions": None})).once_ready
+
+
+@pytest.mark.parametrize(
+    ("changed", "started", "once"),
+    [
+        ("2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z", False),
+        ("2026-01-01T12:00:10Z", "2026-01-01T12:00:00Z", False),
+        ("2026-01-01T12:00:11.5Z", "2026-01-01T12:00:00Z", True),
+        ("2026-01-01T13:00:00+00:00", "2026-01-01T12:00:00Z", True),
+        ("2026-01-01T13:00:00Z", None, False),
+    ],
+)
+def test_a_pod_not_ready_any_more_was_ready_once(
+    changed: str, started: str | None, *, once: bool
+) -> None:
+    """It changed to not Ready long after it started: it cannot have been so from the start."""
+    pod = _pod(status={"conditions": _conditions("False", changed), "startTime": started})
+    said = objects.statement(pod)
+    assert (said.ready, said.ready_at, said.once_ready) == (False, None, once)
+
+
+@pytest.mark.parametrize(
+    ("spec", "asks"),
+    [
+        ({"containers": [{"resources": {"requests": {"amd.com/gpu": "2"}}}]}, True),
+        ({"containers": [{}, {"resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}]}, True),
+        ({"initContainers": [{"resources": {"limits": {"habana.ai/gaudi": 1}}}]}, True),
+        ({"containers": [{}], "resourceClaims": [{"name": "gpu"}]}, True),
+        ({"containers": [{"resources": {"limits": {"nvidia.com/gpu": "0", "cpu": "1"}}}]}, False),
+        ({"containers": [{"resources": {"limits": None}}], "resourceClaims": None}, False),
+        ({"containers": [{"resources": {"limits": {"example.com/nvidia.com/gpu": "1"}}}]}, False),
+    ],
+)  # fmt: skip
+def test_a_gpu_is_asked_for_by_a_resource_or_a_claim(spec: dict[str, Any], *, asks: bool) -> None:
+    pod = api_server.pod("bert") | {"spec": spec}
+    assert objects.statement(pod).asks_gpu is asks
+
+
+def test_the_controller_is_one_of_the_owners() -> None:
+    owned = {"metadata": api_server.metadata("bert-5d4f8", ("Deployment", "bert"))}
+    assert objects.controller(owned) == Owner("Deployment", "bert")
+    assert objects.above(owned) == Owner("Deployment", "bert")
+    assert objects.controller({"metadata": api_server.metadata("bert")}) is None
+    assert objects.above({"metadata": api_server.metadata("bert")}) == workload.NOBODY
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind"),
+    [
+        ({}, Kind.DEPLOYMENT),
+        ({"kind": "StatefulSet"}, Kind.STATEFUL_SET),
+        ({"apiVersion": "apps/v1", "kind": "ReplicaSet"}, Kind.REPLICA_SET),
+        ({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}, Kind.ROLLOUT),
+        (
+            {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"},
+            Kind.LEADER_WORKER_SET,
+        ),
+        (
+            {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"},
+            Kind.INFERENCE_SERVICE,
+        ),
+        ({"apiVersion": "serving.knative.dev/v1", "kind": "Service"}, Kind.KNATIVE_SERVICE),
+    ],
+)
+def test_a_scale_target_is_a_workload_by_its_group_and_kind(
+    reference: dict[str, str], kind: Kind
+) -> None:
+    scaled = api_server.scaled_object("scaler", name="bert", **reference)
+    assert objects.target(scaled) == Workload(kind, "ml", "bert")
+
+
+@pytest.mark.parametrize(
+    ("reference", "shown"),
+    [
+        ({"apiVersion": "example.com/v1", "kind": "Deployment"}, "a Deployment.example.com,"),
+        ({"kind": "Rollout"}, "a Rollout.apps,"),
+        ({"apiVersion": "v1", "kind": "ReplicationController"}, "a ReplicationController,"),
+    ],
+)
+def test_a_scale_target_of_another_kind_is_said_to_be_one(
+    reference: dict[str, str], shown: str
+) -> None:
+    found = objects.target(api_server.scaled_object("scaler", name="bert", **reference))
+    assert isinstance(found, str)
+    assert shown in found
+
+
+MODEL = {"apiVersion": "example.com/v1", "kind": "Model"}
+FOUND = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "models"}
+
+
+def _found(reference: dict[str, str], **found: str) -> Workload | Scale | str:
+    """Return the target of a ScaledObject of which KEDA has found out what it scales."""
+    scaled = api_server.scaled_object("scaler", **{"name": "bert", **reference})
+    return objects.target(scaled | {"status": {"scaleTargetGVKR": found}})
+
+
+def test_a_target_of_another_kind_is_the_scale_of_what_keda_has_found() -> None:
+    scale = _found(MODEL, **FOUND)
+    assert scale == Scale("ml", "example.com", "v1", "models", "bert")
+    assert scale.path == "/apis/example.com/v1/namespaces/ml/models/bert/scale"
+    assert str(scale.pods) == "models.example.com/bert"
+
+
+def test_a_target_of_the_core_has_no_group() -> None:
+    reference = {"apiVersion": "v1", "kind": "ReplicationController"}
+    found = {"group": "", "version": "v1", "kind": "ReplicationController"}
+    scale = _found(reference, resource="replicationcontrollers", **found)
+    assert isinstance(scale, Scale)
+    assert scale.path == "/api/v1/namespaces/ml/replicationcontrollers/bert/scale"
+    assert str(scale.pods) == "replicationcontrollers/bert"
+
+
+@pytest.mark.parametrize("stale", [{"kind": "OtherModel"}, {"group": "example.org"}])
+def test_what_was_found_for_another_target_is_not_taken(stale: dict[str, str]) -> None:
+    """Its status follows its spec a moment later."""
+    shown = (
+        "its scaleTargetRef is a Model.example.com, and its status does not say yet what KEDA found"
+    )
+    assert _found(MODEL, **FOUND | stale) == shown
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"resource": "../../pods"}, {"version": "v1/x"}, {"version": ""}, {"resource": "Pods"}],
+)
+def test_words_that_are_none_do_not_become_part_of_a_url(bad: dict[str, str]) -> None:
+    assert _found(MODEL, **FOUND | bad) == "its status.scaleTargetGVKR names no resource"
+
+
+@pytest.mark.parametrize("name", ["../../secrets/x", "Bert", "", "a/b"])
+@pytest.mark.parametrize("reference", [MODEL, {}])
+def test_a_name_that_no_object_can_have_is_a_reason_and_breaks_nothing(
+    reference: dict[str, str], name: str
+) -> None:
+    said = _found({**reference, "name": name}, **FOUND)
+    assert said == "no object can be called what its scaleTargetRef names"
+
+
+def test_the_labels_of_a_pod_are_kept_with_what_is_said_of_it() -> None:
+    labelled = _pod(metadata={"labels": {"app": "bert"}})
+    assert objects.pod(labelled) == objects.Pod(READY, {"app": "bert"})
+    assert objects.pod(_pod()) == objects.Pod(READY, {})

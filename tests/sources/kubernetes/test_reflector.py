@@ -1,0 +1,87 @@
+"""Claims about the objects of one resource, and those that lately went."""
+
+import asyncio
+import functools
+from collections.abc import Callable
+
+import pytest
+
+from keda_gpu_scaler.sources.kubernetes import reflector
+from keda_gpu_scaler.sources.kubernetes.reflector import Listing
+from tests.support.scripted import Clock
+
+ONE, TWO, ELSEWHERE = ("ml", "one"), ("ml", "two"), ("web", "one")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def known(clock: Clock) -> Listing[int]:
+    known = Listing[int](clock)
+    known.replace({ONE: 1, TWO: 2, ELSEWHERE: 3})
+    return known
+
+
+def test_objects_are_found_by_namespace_and_name(known: Listing[int]) -> None:
+    assert known.of("ml") == {"one": 1, "two": 2}
+    assert known.of("nowhere") == {}
+    assert (known.get(ELSEWHERE), known.get(("web", "two"))) == (3, None)
+    known.put(ONE, 10)
+    assert known.get(ONE) == 10
+
+
+def test_what_went_is_known_as_it_was_at_the_end(known: Listing[int]) -> None:
+    known.drop(ELSEWHERE, 30)
+    assert known.of("web") == {}
+    assert list(known.gone()) == [(ELSEWHERE, 30)]
+    assert (known.get(ELSEWHERE), known.last(ELSEWHERE), known.last(ONE)) == (None, 30, 1)
+
+
+def test_what_a_new_list_lacks_went(known: Listing[int]) -> None:
+    known.replace({ONE: 11})
+    assert dict(known.items()) == {ONE: 11}
+    assert list(known.gone()) == [(TWO, 2), (ELSEWHERE, 3)]
+
+
+def test_another_one_of_the_name_is_there_again(known: Listing[int]) -> None:
+    known.drop(ONE, 1)
+    known.put(ONE, 12)
+    assert not list(known.gone())
+    assert known.last(ONE) == 12
+
+
+def test_what_went_is_forgotten_after_a_while(known: Listing[int], clock: Clock) -> None:
+    known.drop(ONE, 1)
+    clock.seconds += reflector.GONE_SECONDS
+    assert list(known.gone()) == [(ONE, 1)]
+    clock.seconds += 1
+    assert not list(known.gone())
+    known.drop(TWO, 2)
+    known.drop(("nowhere", "nobody"), 0)
+    assert list(known.gone()) == [(TWO, 2), (("nowhere", "nobody"), 0)]
+    assert known.last(ONE) is None
+
+
+def test_what_went_is_bounded_in_number(known: Listing[int]) -> None:
+    known.replace({("ml", f"pod-{number}"): number for number in range(reflector.GONE_LIMIT + 5)})
+    known.replace({})
+    went = [number for _, number in known.gone()]
+    assert len(went) == reflector.GONE_LIMIT
+    assert went[-1] == reflector.GONE_LIMIT + 4
+
+
+async def test_a_change_is_told_to_whoever_waits(known: Listing[int]) -> None:
+    changes: list[Callable[[], None]] = [
+        functools.partial(known.put, ONE, 5),
+        functools.partial(known.drop, ONE, 5),
+        functools.partial(known.replace, {}),
+    ]
+    for change in changes:
+        waiting = known.changed
+        change()
+        async with asyncio.timeout(20):
+            await waiting.wait()
+        assert not known.changed.is_set()

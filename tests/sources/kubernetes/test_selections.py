@@ -1,0 +1,224 @@
+"""Claims about label selectors of scale targets: read from an API server on a real port."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.responses import JSONResponse
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.snapshot.evidence import Evidence
+from keda_gpu_scaler.sources.kubernetes import selections
+from keda_gpu_scaler.sources.kubernetes.following import Following
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.workload import Selected
+from tests.sources.kubernetes.test_following import (
+    BERT,
+    FORBIDDEN,
+    PATIENCE_SECONDS,
+    Bench,
+    said,
+    until,
+    until_said,
+)
+from tests.support import api_server
+from tests.support.api_server import ApiServer
+
+MODEL = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "models"}
+SCALE = "/apis/example.com/v1/namespaces/ml/models/bert/scale"
+PODS = Selected("ml", "models.example.com", "bert")
+OWNER = PODS.selected_by
+
+
+def _scaled(name: str, target: str) -> api_server.Json:
+    reference = {"apiVersion": "example.com/v1", "kind": "Model", "name": target}
+    found = api_server.scaled_object(name, **reference)
+    return found | {"status": {"scaleTargetGVKR": MODEL}}
+
+
+def _pod(name: str, **labels: str) -> api_server.Json:
+    pod = api_server.pod(name)
+    return pod | {"metadata": pod["metadata"] | {"labels": labels}}
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    """Two of three pods are a Model's, by its selector."""
+    api = ApiServer()
+    api.objects[api_server.PODS] = [_pod("a", app="bert"), _pod("b", app="bert"), _pod("bert")]
+    api.objects[api_server.SCALED_OBJECTS] = [_scaled("bert-scaler", "bert")]
+    api.selectors[SCALE] = "app=bert,role notin (head)"
+    async with api_server.serving(api):
+        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
+        yield Bench(api)
+
+
+def _ours(found: Evidence) -> set[str]:
+    return {name for (_, name), pod in found.pods.items() if OWNER in pod.owners}
+
+
+def _sure(found: Evidence) -> bool:
+    return ("ml", OWNER) in found.selected
+
+
+def _reads(bench: Bench) -> int:
+    return sum(each.path == SCALE for each in bench.api.asked)
+
+
+async def _read_again(bench: Bench, following: Following) -> None:
+    """Let the time of the next reading come, and wait until it is over."""
+    before = _reads(bench)
+    bench.clock.seconds += selections.READ_SECONDS
+    for path in api_server.PATHS:
+        bench.api.end(path)
+    await until(lambda: all(bench.api.watched(path) for path in api_server.PATHS))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while _reads(bench) == before:
+            await following.target(BERT, PATIENCE_SECONDS)
+            await asyncio.sleep(0.01)
+
+
+async def test_the_pods_of_a_target_without_rules_are_those_it_selects(bench: Bench) -> None:
+    async with bench.watching() as following:
+        assert not (await said(following)).selected, "nobody asked"
+        assert await following.target(BERT, PATIENCE_SECONDS) == PODS
+        found, elsewhere = await said(following), await said(following, {"web"})
+    assert _ours(found) == {"a", "b"}
+    assert found.selected == {("ml", OWNER)}
+    assert not elsewhere.selected
+
+
+async def test_pods_come_and_go_with_their_labels(bench: Bench) -> None:
+    async with bench.watching() as following:
+        await following.target(BERT, PATIENCE_SECONDS)
+        bench.api.tell(api_server.PODS, "ADDED", _pod("c", app="bert"))
+        await until_said(following, lambda found: _ours(found) == {"a", "b", "c"})
+        bench.api.tell(api_server.PODS, "MODIFIED", _pod("c", app="bert", role="head"))
+        await until_said(following, lambda found: _ours(found) == {"a", "b"})
+        bench.api.tell(api_server.PODS, "DELETED", _pod("b", app="bert"))
+        found = await until_said(following, lambda found: found.pods["ml", "b"].ended)
+        assert _ours(found) == {"a", "b"}
+
+
+async def test_one_of_another_namespace_selects_nobody_here(bench: Bench) -> None:
+    elsewhere = api_server.metadata("bert-scaler", namespace="web")
+    bench.api.objects[api_server.SCALED_OBJECTS] = [
+        _scaled("bert-scaler", "bert") | {"metadata": elsewhere}
+    ]
+    bench.api.selectors[SCALE.replace("/ml/", "/web/")] = "app=bert"
+    async with bench.watching() as following:
+        target = await following.target(ScaledObject("web", "bert-scaler"), PATIENCE_SECONDS)
+        assert target == replace(PODS, namespace="web")
+        assert not _ours(await said(following, {"ml", "web"}))
+
+
+async def test_a_selector_that_changes_is_read_again(bench: Bench) -> None:
+    async with bench.watching() as following:
+        for _ in range(3):
+            await following.target(BERT, PATIENCE_SECONDS)
+        assert _reads(bench) == 1
+        bench.api.selectors[SCALE] = "!app"
+        await _read_again(bench, following)
+        await until_said(following, lambda found: _ours(found) == {"bert"})
+
+
+async def test_who_looks_at_the_pods_has_it_read_again(bench: Bench) -> None:
+    async with bench.watching() as following:
+        await following.target(BERT, PATIENCE_SECONDS)
+        bench.clock.seconds += selections.READ_SECONDS
+        await said(following, {"web"})
+        await said(following)
+        await until(lambda: _reads(bench) == 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("", "the selector of models.example.com/bert in ml: it is empty, which would be every"),
+        (",", "the selector of models.example.com/bert in ml: it is no label selector from ',' on"),
+        (
+            FORBIDDEN,
+            r"cannot get models.example.com/scale \(models.example.com/bert in ml\): HTTP 403",
+        ),
+        (JSONResponse([]), "an answer of another shape: TypeError"),
+    ],
+    ids=["empty", "garbage", "forbidden", "shape"],
+)
+async def test_a_selector_that_was_never_known_is_a_reason(
+    bench: Bench, answer: str | JSONResponse, message: str
+) -> None:
+    bench.api.selectors[SCALE] = answer
+    async with bench.watching() as following:
+        with pytest.raises(errors.SourceRefusedError, match=message):
+            await following.target(BERT, PATIENCE_SECONDS)
+        found = await said(following)
+        assert not found.selected
+        assert not _ours(found)
+    (lost,) = bench.changes("models.example.com/scale")
+    assert not lost.works
+
+
+async def test_a_selector_that_takes_long_is_not_waited_for(bench: Bench) -> None:
+    bench.api.held = {SCALE}
+    async with bench.watching() as following:
+        with pytest.raises(errors.SourceRefusedError, match="its selector was not read yet"):
+            await following.target(BERT, 0.1)
+
+
+async def test_a_selector_that_was_known_is_believed_for_a_minute(bench: Bench) -> None:
+    async with bench.watching() as following:
+        await following.target(BERT, PATIENCE_SECONDS)
+        bench.api.selectors[SCALE] = FORBIDDEN
+        for _ in range(4):
+            await _read_again(bench, following)
+            assert _sure(await until_said(following, bool))
+        await _read_again(bench, following)
+        found = await until_said(following, lambda found: not _sure(found))
+        assert _ours(found) == {"a", "b"}, "what was known of them stays"
+        assert await following.target(BERT, PATIENCE_SECONDS) == PODS
+        del bench.api.selectors[SCALE]
+        bench.api.selectors[SCALE] = "app=bert"
+        await _read_again(bench, following)
+        await until_said(following, _sure)
+    stated = bench.changes("models.example.com/scale")
+    assert [fact.works for fact in stated] == [True, False, True]
+    assert "HTTP 403, x is forbidden: User y" in stated[1].reason
+
+
+async def test_a_selector_that_became_empty_is_not_believed_for_a_moment(bench: Bench) -> None:
+    async with bench.watching() as following:
+        await following.target(BERT, PATIENCE_SECONDS)
+        bench.api.selectors[SCALE] = ""
+        await _read_again(bench, following)
+        found = await until_said(following, lambda found: not _sure(found))
+        assert _ours(found) == {"a", "b"}
+
+
+async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
+    bench.api.selectors[SCALE] = FORBIDDEN
+    async with bench.watching() as following:
+        with pytest.raises(errors.SourceRefusedError):
+            await following.target(BERT, PATIENCE_SECONDS)
+        bench.clock.seconds += selections.FORGET_SECONDS + 1
+        for path in api_server.PATHS:
+            bench.api.end(path)
+        await until_said(following, bool)
+    assert _reads(bench) == 1
+    assert [fact.works for fact in bench.changes("models.example.com/scale")] == [False, True]
+
+
+async def test_no_more_selectors_are_read_than_the_limit(bench: Bench) -> None:
+    names = [f"bert-{number}" for number in range(selections.LIMIT + 1)]
+    bench.api.objects[api_server.SCALED_OBJECTS] = [_scaled(name, name) for name in names]
+    bench.api.page_objects = len(names)
+    for name in names:
+        bench.api.selectors[SCALE.replace("bert", name)] = "app=bert"
+    async with bench.watching() as following:
+        asked = [following.target(ScaledObject("ml", name), PATIENCE_SECONDS) for name in names]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+    refused = [each for each in found if isinstance(each, errors.SourceRefusedError)]
+    assert len(refused) == 1
+    assert "500 other selectors are read already" in str(refused[0])
+    assert all(isinstance(each, Selected) for each in found if each not in refused)

@@ -1,0 +1,322 @@
+"""A Prometheus that holds several clusters, and one behind a proxy that keeps tenants apart.
+
+One server and one proxy serve the whole module; every test has namespaces of its own.
+"""
+
+import itertools
+import time
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.kube_state_metrics import JOBS, kube_state_text
+from keda_gpu_scaler.query.promql import matchers
+from keda_gpu_scaler.query.promql_texts import (
+    ages_text,
+    exporters_text,
+    reported_gpus_text,
+    snapshot_text,
+)
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.observation import Observation, Target
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import ScaledObject, Signal
+from keda_gpu_scaler.spec.workload import Workload
+from keda_gpu_scaler.telemetry import facts
+from tests.support import gpus, triggers
+from tests.support import kube_state as listed
+from tests.support.gpus import Gpu, Up
+from tests.support.kube_state import KubePod, Listed
+from tests.support.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
+from tests.support.prometheus import PrometheusServer
+from tests.support.series import Series
+
+pytestmark = [
+    pytest.mark.needs("prometheus", "prom-label-proxy"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+EU, US = {"cluster": "eu-1"}, {"cluster": "us-1"}
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def now() -> float:
+    """When the server begins."""
+    return lately()
+
+
+def lately() -> float:
+    return time.time() // 15 * 15
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(
+    tmp_path_factory: pytest.TempPathFactory, now: float
+) -> AsyncIterator[PrometheusServer]:
+    async with PrometheusServer(tmp_path_factory.mktemp("prometheus")) as running:
+        await running.write(gpus.history(now, [Up(begin=-3600)]))
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def proxy(server: PrometheusServer) -> AsyncIterator[LabelProxy]:
+    async with LabelProxy(server.url, (*NAMED_BY_PARAMETER, "-error-on-replace")) as running:
+        yield running
+
+
+@pytest.fixture
+def ns() -> str:
+    return f"tenant-{next(_numbers)}"
+
+
+def need(*namespaces: str) -> Need:
+    return Need(Signal.UTILIZATION, "auto", frozenset(namespaces), 300, 120)
+
+
+def settings(**given: object) -> PrometheusSettings:
+    return PrometheusSettings.model_validate({"step": "15s", **given})
+
+
+def in_cluster(history: Iterable[Series], cluster: dict[str, str]) -> list[Series]:
+    """Return the same series as an agent of this cluster sends them."""
+    return [replace(one, labels={**one.labels, **cluster}) for one in history]
+
+
+async def observed(source: PrometheusSource, namespace: str, at: float) -> Observation:
+    return await source.within(namespace).fetch(need(namespace), at)
+
+
+def newest(found: Observation) -> dict[str, float]:
+    """Return the newest value of every pod."""
+    return {one.pod: one.values[-1] for one in found.series}
+
+
+async def decided(namespace: str, **given: object) -> tuple[Decision, list[facts.Fact]]:
+    """Decide about the Deployment bert of a namespace, with all facts that were stated."""
+    seen: list[facts.Fact] = []
+    source = PrometheusSource("default", settings(**given), seen.append)
+    evaluator = Evaluator({"default": source}, seen.append)
+    ours = triggers.spec()
+    spec = replace(ours, pods=Workload(Kind.DEPLOYMENT, namespace, "bert"))
+    await evaluator.start()
+    try:
+        return await evaluator.evaluate(ScaledObject(namespace, "bert"), spec, None), seen
+    finally:
+        await evaluator.close()
+
+
+def bert(namespace: str, letter: str, value: float = 90, end: float | None = None) -> Gpu:
+    """Return a GPU of one pod of the Deployment bert, as an exporter with honor_labels shows it."""
+    return Gpu(f"bert-7b6667bd9-{letter * 5}", value, namespace, scheme="plain", end=end)
+
+
+# Several clusters behind one server
+
+
+async def test_equal_names_in_two_clusters_are_told_apart(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    for cluster, value in ((EU, 20.0), (US, 80.0)):
+        await server.write(in_cluster(gpus.history(now, [bert(ns, "b", value), Up()]), cluster))
+
+    for text, value in (
+        ('cluster="eu-1"', 20),
+        ('cluster="us-1"', 80),
+        ('cluster!="us-1"', 20),
+        ('cluster=~"us-.+",job="dcgm-exporter"', 80),
+    ):
+        source = PrometheusSource("default", settings(url=server.url, matchers=text))
+        found = await observed(source, ns, now)
+        await source.close()
+        assert newest(found) == {"bert-7b6667bd9-bbbbb": value}
+        assert found.good_scrapes
+
+
+async def test_the_health_of_exporters_is_that_of_the_cluster(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    job = f"exporter-of-{ns}"
+    down = gpus.history(now, [replace(bert(ns, "b"), job=job), Up(job=job, down=-150)])
+    await server.write(in_cluster(down, EU))
+    await server.write(in_cluster(gpus.history(now, [Up(job=job)]), US))
+
+    source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
+    found = await observed(source, ns, now)
+    await source.close()
+    assert {target.job for target in found.good_scrapes} == {job}
+    assert now not in found.good_scrapes[Target(job, "10.0.0.1:9400")]
+
+
+async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    parts = {"eu-1": listed.replicas(0, namespace=ns), "us-1": listed.replicas(3, namespace=ns)}
+    for cluster, part in parts.items():
+        history = listed.history(now, [part, listed.up()])
+        await server.write(in_cluster(history, {"cluster": cluster}))
+
+    for cluster, is_empty in (("eu-1", True), ("us-1", False)):
+        text = f'cluster="{cluster}"'
+        source = PrometheusSource("default", settings(url=server.url, matchers=text))
+        said = await source.evidence({ns}, now)
+        await source.close()
+        assert said is not None
+        assert bool(said.without_pods) is is_empty
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        snapshot_text(need("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
+        ages_text(need("ml")),
+        reported_gpus_text(["GPU-1", "a\\b"]),
+        exporters_text(),
+        JOBS,
+        kube_state_text(["ml"], ["kube-state-metrics"]),
+        "time()",
+        "sum by (job) (rate(up[5m] offset -2500ms)) / ignoring (a) group_left () count(up @ end())",
+    ],
+)
+async def test_a_matcher_that_always_holds_changes_no_answer(
+    server: PrometheusServer, now: float, text: str
+) -> None:
+    await server.write(gpus.history(now, [bert("ml", "b")]))
+    await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb"), listed.up()]))
+    confined = matchers.confined(text, matchers.parse('nothing=""'))
+
+    assert await server.query(confined, now) == await server.query(text, now)
+
+
+# One namespace at a time
+
+
+async def test_the_proxy_refuses_who_names_no_namespace(
+    server: PrometheusServer, proxy: LabelProxy, now: float, ns: str
+) -> None:
+    await server.write(gpus.history(now, [bert(ns, "b")]))
+    source = PrometheusSource("default", settings(url=proxy.url))
+    with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
+        await observed(source, ns, now)
+    await source.close()
+
+
+@pytest.mark.parametrize(
+    ("flags", "setting"),
+    [
+        (NAMED_BY_PARAMETER, {"namespace_parameter": "namespace"}),
+        (NAMED_BY_HEADER, {"namespace_header": "X-Namespace"}),
+    ],
+)
+async def test_every_question_names_its_one_namespace(
+    server: PrometheusServer, now: float, ns: str, flags: tuple[str, ...], setting: dict[str, str]
+) -> None:
+    await server.write(gpus.history(now, [bert(ns, "b"), bert(f"{ns}-other", "c", 10)]))
+    await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb", namespace=ns)]))
+    async with LabelProxy(server.url, flags) as proxy:
+        source = PrometheusSource("default", settings(url=proxy.url, **setting))
+        tenant = source.within(ns)
+        await tenant.synchronize()
+        asked = need(ns)
+        assert newest(await tenant.fetch(asked, now)) == {"bert-7b6667bd9-bbbbb": 90}
+        assert newest(await tenant.history(asked, now)).keys() == {"bert-7b6667bd9-bbbbb"}
+        assert (await tenant.locate(["GPU-bert-7b6667bd9-bbbbb"], now)).reported
+        said = await tenant.evidence({ns}, now)
+        assert said is not None
+        assert said.pods
+        assert newest(await observed(source, f"{ns}-other", now)) == {"bert-7b6667bd9-ccccc": 10}
+        await source.close()
+
+
+async def test_a_tenant_s_load_is_measured(
+    server: PrometheusServer, proxy: LabelProxy, ns: str
+) -> None:
+    now = lately()
+    await server.write(gpus.history(now, [bert(ns, letter) for letter in "bcdfg"]))
+    found, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+
+    assert (found.state, found.value, found.active) == (State.MEASURED, 450, True)
+    assert {fact.source for fact in seen if isinstance(fact, facts.Queried)} == {"default"}
+    assert {fact.source for fact in seen if isinstance(fact, facts.SnapshotTaken)} == {
+        f"default/{ns}"
+    }
+
+
+async def test_a_namespace_without_gpu_series_is_unknown_and_not_empty(
+    server: PrometheusServer, proxy: LabelProxy, ns: str
+) -> None:
+    """Other targets in it may be in good health for hours: that says nothing of exporters."""
+    now = lately()
+    application = gpus.history(now, [Up(job="web", begin=-7200)])
+    await server.write(
+        [replace(one, labels={**one.labels, "namespace": ns}) for one in application]
+    )
+    found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+
+    assert (found.state, found.value) == (State.UNKNOWN, None)
+    assert found.active is not False
+
+
+async def test_a_pod_that_went_away_is_missing_and_never_zero(
+    server: PrometheusServer, proxy: LabelProxy, ns: str
+) -> None:
+    now = lately()
+    await server.write(gpus.history(now, [bert(ns, "b", 0, end=-200), bert(ns, "c", 0)]))
+    found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+
+    assert (found.state, found.value, found.active) == (State.PARTIAL, None, True)
+
+
+async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
+    server: PrometheusServer, proxy: LabelProxy, ns: str
+) -> None:
+    now = lately()
+    await server.write(listed.history(now, [listed.replicas(0, namespace=ns), listed.up()]))
+    found, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+
+    assert (found.state, found.value, found.active) == (State.EMPTY, 0, False)
+    assert found.evidence is Basis.KUBE_STATE_METRICS
+    (change,) = [fact for fact in seen if isinstance(fact, facts.EvidenceChanged)]
+    assert change.source == f"default/{ns}"
+
+
+async def test_a_pod_that_is_not_listed_is_not_believed_gone(
+    server: PrometheusServer, proxy: LabelProxy, ns: str
+) -> None:
+    """Behind the proxy nobody sees how many kube-state-metrics there are, nor how they are.
+
+    Not even where one of them is in the tenant's own namespace.
+    """
+    now = lately()
+    own_up = replace(listed.up(), labels={"namespace": ns})
+    parts: list[KubePod | Listed] = [
+        KubePod(name="bert-7b6667bd9-ccccc", namespace=ns),
+        listed.link("ReplicaSet", "bert-7b6667bd9", ("Deployment", "bert"), ns),
+        own_up,
+    ]
+    await server.write(listed.history(now, parts))
+    await server.write(gpus.history(now, [bert(ns, "b", 0, end=-300), bert(ns, "c", 0)]))
+    found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
+
+    assert (found.state, found.active) == (State.PARTIAL, True)
+    assert found.evidence is Basis.KUBE_STATE_METRICS
+
+
+async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(
+    server: PrometheusServer,
+) -> None:
+    own = promql.own('x{"k8s.cluster"="y"}', promql.Policy.ALLOW, "ml")
+    source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
+    asked = Need(Signal.NUMBER, own.name, frozenset({"ml"}), 60, 30, query=own)
+    with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):
+        await source.fetch(asked, time.time())
+    await source.close()

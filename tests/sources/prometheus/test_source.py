@@ -1,0 +1,706 @@
+"""The Prometheus source on a real Prometheus.
+
+One server serves the whole module; every test has a namespace of its own.
+"""
+
+import itertools
+import math
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.decision import load
+from keda_gpu_scaler.decision.pod_state import Reporting
+from keda_gpu_scaler.evaluator.snapshot_fetcher import Collector, Witness
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
+from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY, PrometheusSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
+from tests.query.test_promql_texts import HOSTILE
+from tests.support import gpus, series, triggers
+from tests.support.gpus import Gpu, Up, mig
+from tests.support.prometheus import PrometheusServer, VictoriaMetrics, each
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LONG_AGO_SECONDS = 6 * 3600
+"""Nothing but what a test of its own writes is there."""
+UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+TARGET = Target("dcgm-exporter", "10.0.0.1:9400")
+OF_PROMETHEUS = each(but=VictoriaMetrics.PROGRAM)
+"""Where gaps of any length mean the same; VictoriaMetrics guesses at a series' interval."""
+_numbers = itertools.count()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
+async def now(server: PrometheusServer) -> float:
+    """When the server began; its exporter is in good health for an hour."""
+    begun = lately()
+    await server.write(gpus.history(begun, [Up(begin=-3600)]))
+    return begun
+
+
+def lately() -> float:
+    """Return a time past what any server keeps from answers because it may still be incomplete."""
+    return (time.time() - 60) // 120 * 120
+
+
+@pytest.fixture
+def ns() -> str:
+    return new_namespace()
+
+
+def new_namespace() -> str:
+    return f"team-{next(_numbers)}"
+
+
+def need(
+    *namespaces: str,
+    signal: Signal = Signal.UTILIZATION,
+    profile: str = "auto",
+    span: float = 300,
+) -> Need:
+    return Need(signal, profile, frozenset(namespaces), span, 120)
+
+
+@asynccontextmanager
+async def connected(
+    server: PrometheusServer, observe: facts.Observer = facts.ignore, **given: object
+) -> AsyncIterator[PrometheusSource]:
+    values = {"url": server.url, **given}
+    source = PrometheusSource("default", PrometheusSettings.model_validate(values), observe)
+    await source.start()
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def observed(
+    server: PrometheusServer, parts: Iterable[Gpu | Up], asked: Need, at: float
+) -> Observation:
+    await server.write(gpus.history(at, parts))
+    async with connected(server) as source:
+        return await source.fetch(asked, at)
+
+
+def newest(found: Observation) -> dict[tuple[str, str], float]:
+    """Return the newest value of every (pod, GPU)."""
+    return {(one.pod, one.gpu): one.values[-1] for one in found.series}
+
+
+# Labels
+
+
+async def test_three_label_schemes_are_read_at_once(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    parts = [
+        Gpu("exported-0", 10, ns, scheme="exported"),
+        Gpu("plain-0", 20, ns, scheme="plain"),
+        Gpu("old-0", 30, ns, scheme="old"),
+        Gpu("older-0", 40, ns, scheme="old", metric="dcgm_gpu_utilization"),
+        Gpu("idle-0", 50, ns, scheme="idle"),
+    ]
+    found = await observed(server, parts, need(ns), now)
+
+    assert newest(found) == {
+        ("exported-0", "GPU-exported-0"): 10,
+        ("plain-0", "GPU-plain-0"): 20,
+        ("old-0", "GPU-old-0"): 30,
+        ("older-0", "GPU-older-0"): 40,
+    }
+    assert {one.target for one in found.series} == {TARGET}
+    assert {one.namespace for one in found.series} == {ns}
+
+
+async def test_every_instant_of_the_span_is_there(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    found = await observed(server, [Gpu("a", 50, ns)], need(ns, span=300), now)
+
+    assert found.instants == tuple(now - 15 * back for back in reversed(range(20)))
+    assert found.series[0].present == found.series[0].times == found.instants
+    assert found.at == now
+
+
+async def test_an_idle_gpu_is_not_its_exporters_load(server: PrometheusServer, now: float) -> None:
+    exporter = Gpu("exporter-10.0.0.1:9400", 0, "gpu-operator", uuid="GPU-idle", scheme="plain")
+    working = Gpu("trainer", 70, "gpu-operator", scheme="plain")
+    found = await observed(server, [exporter, working], need("gpu-operator"), now)
+
+    assert newest(found) == {("trainer", "GPU-trainer"): 70}
+
+
+async def test_only_the_namespaces_asked_for_are_shown(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    schemes = ("exported", "plain", "old")
+    parts = [
+        Gpu(f"{scheme}-{name[-1]}", 50, name, uuid=f"GPU-{scheme}-{name}", scheme=scheme)
+        for scheme in schemes
+        for name in (f"{ns}-a", f"{ns}-b", f"{ns}-c", f"{ns}-ab", f"x{ns}-a")
+    ]
+    found = await observed(server, parts, need(f"{ns}-a", f"{ns}-b"), now)
+
+    assert {one.namespace for one in found.series} == {f"{ns}-a", f"{ns}-b"}
+    assert len(found.series) == 6
+
+
+async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    many = [f"{ns}-{'long' * 8}-{number:02}" for number in range(60)]
+    await server.write(gpus.history(now, [Gpu(f"pod-of-{name}", 50, name) for name in many]))
+    stated: list[Fact] = []
+    async with connected(server, stated.append) as source:
+        await source.synchronize()
+        found = await source.fetch(need(*many), now)
+
+    assert {one.namespace: one.pod for one in found.series} == {
+        name: f"pod-of-{name}" for name in many
+    }
+    assert (kinds(stated)["age"] == 1) == server.TAKES_LONG_QUERIES
+
+
+async def test_a_namespace_without_gpus_is_empty(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    found = await observed(server, [], need(ns), now)
+
+    assert found.series == ()
+    assert found.instants[-1] == now
+    assert found.absence_known
+
+
+names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
+
+
+@settings(max_examples=15)
+@given(st.frozensets(names | st.sampled_from([text for text in HOSTILE if text]), min_size=2))
+async def test_texts_never_break_out_of_a_query(
+    server: PrometheusServer, now: float, namespaces: frozenset[str]
+) -> None:
+    at = now - LONG_AGO_SECONDS + 3600
+    parts = [
+        Gpu("a", 50, name, uuid=f"GPU-{name}", job=f"job {name}", begin=-60) for name in namespaces
+    ]
+    await server.write(gpus.history(at, parts))
+    asked, *_ = sorted(namespaces)
+    async with connected(server) as source:
+        one = await source.fetch(need(asked, span=60), at)
+        every = await source.fetch(need(*namespaces, span=60), at)
+        located = await source.locate([f"GPU-{name}" for name in namespaces], at)
+
+    assert {(each.namespace, each.target.job) for each in one.series} == {(asked, f"job {asked}")}
+    assert {each.namespace for each in every.series} == namespaces
+    assert located.reported == {f"GPU-{name}" for name in namespaces}
+
+
+# Metrics
+
+
+async def test_mig_instances_are_read_by_their_engine(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    instances = [
+        Gpu(f"pod-{number}", 0.1 * number, ns, uuid="GPU-mig", metric=ENGINE, extra=mig(number))
+        for number in (1, 2)
+    ]
+    false_zero = Gpu("pod-1", 0, ns, uuid="GPU-mig", extra=mig(1))
+    whole = Gpu("pod-3", 60, ns, uuid="GPU-whole")
+    found = await observed(server, [*instances, false_zero, whole], need(ns), now)
+
+    assert newest(found) == {
+        ("pod-1", "GPU-mig/1"): pytest.approx(10),
+        ("pod-2", "GPU-mig/2"): pytest.approx(20),
+        ("pod-3", "GPU-whole"): 60,
+    }
+    assert {one.pod: one.averaged for one in found.series} == {
+        "pod-1": True,
+        "pod-2": True,
+        "pod-3": False,
+    }
+
+
+@pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
+async def test_the_engine_is_preferred_gpu_by_gpu(
+    server: PrometheusServer, now: float, ns: str, scheme: str
+) -> None:
+    parts = [
+        Gpu("both", 100, ns, scheme=scheme),
+        Gpu("both", 0.3, ns, scheme=scheme, metric=ENGINE),
+        Gpu("sampled", 70, ns, scheme=scheme),
+        Gpu("averaged", 0.8, ns, scheme=scheme, metric=ENGINE),
+    ]
+    found = await observed(server, parts, need(ns), now)
+
+    assert newest(found) == {
+        ("both", "GPU-both"): pytest.approx(30),
+        ("sampled", "GPU-sampled"): 70,
+        ("averaged", "GPU-averaged"): pytest.approx(80),
+    }
+    assert {one.pod: one.averaged for one in found.series} == {
+        "both": True,
+        "sampled": False,
+        "averaged": True,
+    }
+
+
+@pytest.mark.parametrize("ends", [ENGINE, UTIL])
+async def test_a_metric_that_ends_is_not_continued_by_another(
+    server: PrometheusServer, now: float, ns: str, ends: str
+) -> None:
+    """VictoriaMetrics would fill the gap that the preferred one leaves with the other's values."""
+    parts = [
+        Gpu("a", 0.5, ns, metric=ENGINE, end=-150 if ends == ENGINE else None),
+        Gpu("a", 1, ns, metric=UTIL, end=-150 if ends == UTIL else None),
+    ]
+    found = await observed(server, parts, need(ns), now)
+
+    (one,) = found.series
+    after = 50.0 if ends == UTIL else 1.0
+    assert one.values == (50.0,) * 10 + (after,) * 10
+
+
+async def test_a_profile_of_samples_prefers_the_sample(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    parts = [Gpu("both", 100, ns), Gpu("both", 0.3, ns, metric=ENGINE)]
+    found = await observed(server, parts, need(ns, profile="dcgm-exported"), now)
+
+    assert newest(found) == {("both", "GPU-both"): 100}
+
+
+async def test_a_second_job_shows_the_same_gpu_under_its_own_target(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    parts = [Gpu("a", 40, ns), Gpu("a", 60, ns, job="second")]
+    found = await observed(server, parts, need(ns), now)
+
+    assert {one.target: one.values[-1] for one in found.series} == {
+        TARGET: 40,
+        Target("second", TARGET.instance): 60,
+    }
+    assert {(one.pod, one.gpu) for one in found.series} == {("a", "GPU-a")}
+
+
+async def test_replicas_of_a_prometheus_become_one_series(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    parts = [Gpu("a", 40, ns, extra={"replica": "0"}), Gpu("a", 60, ns, extra={"replica": "1"})]
+    found = await observed(server, parts, need(ns), now)
+
+    assert [set(one.values) for one in found.series] == [{60.0}]
+
+
+@pytest.mark.parametrize(
+    ("signal", "shown", "expected"),
+    [
+        (Signal.MEMORY, {"DCGM_FI_DEV_FB_USED": 30_000, "DCGM_FI_DEV_FB_FREE": 10_000}, 75),
+        (Signal.MEMORY_USED, {"DCGM_FI_DEV_FB_USED": 30_000}, 30_000),
+        (Signal.POWER, {"DCGM_FI_DEV_POWER_USAGE": 312.5}, 312.5),
+        (Signal.TEMPERATURE, {"DCGM_FI_DEV_GPU_TEMP": 64}, 64),
+        (Signal.SM_ACTIVITY, {"DCGM_FI_PROF_SM_ACTIVE": 0.5}, 50),
+        (Signal.TENSOR_ACTIVITY, {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.25}, 25),
+        (Signal.DRAM_ACTIVITY, {"DCGM_FI_PROF_DRAM_ACTIVE": 0.75}, 75),
+        (Signal.ENCODER, {"DCGM_FI_DEV_ENC_UTIL": 12}, 12),
+        (Signal.DECODER, {"DCGM_FI_DEV_DEC_UTIL": 13}, 13),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
+async def test_every_signal_is_read_in_its_unit(  # noqa: PLR0913, PLR0917 - a table
+    server: PrometheusServer,
+    now: float,
+    ns: str,
+    scheme: str,
+    signal: Signal,
+    shown: dict[str, float],
+    expected: float,
+) -> None:
+    parts = [Gpu("a", value, ns, scheme=scheme, metric=name) for name, value in shown.items()]
+    noise = Gpu("a", 99, ns, scheme=scheme)
+    found = await observed(server, [*parts, noise], need(ns, signal=signal), now)
+
+    assert newest(found) == {("a", "GPU-a"): pytest.approx(expected)}
+    assert found.refused_samples == 0
+
+
+async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    values = {"refused": math.nan if server.KEEPS_NAN else -1.0, "unknown": 0.0, "known": 300.0}
+    parts = [
+        Gpu(pod, value, ns, metric="gpu_package_power", extra={"gpu_uuid": f"GPU-{pod}"})
+        for pod, value in values.items()
+    ]
+    found = await observed(server, parts, need(ns, signal=Signal.POWER, profile="amd"), now)
+
+    assert {one.pod: set(one.values) for one in found.series} == {"refused": set(), "known": {300}}
+    assert {one.present for one in found.series} == {found.instants}
+    assert found.refused_samples == len(found.instants)
+
+
+async def test_memory_of_the_old_names_is_a_ratio_too(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    parts = [
+        Gpu("a", 1_000, ns, scheme="old", metric="dcgm_fb_used"),
+        Gpu("a", 3_000, ns, scheme="old", metric="dcgm_fb_free"),
+    ]
+    found = await observed(server, parts, need(ns, signal=Signal.MEMORY), now)
+
+    assert newest(found) == {("a", "GPU-a"): 25}
+
+
+async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    name = "DCGM_FI_DEV_POWER_USAGE"
+    shared = [Gpu("a", 300, ns, uuid="GPU-m", metric=name, extra=mig(number)) for number in (1, 2)]
+    other = Gpu("b", 300, ns, uuid="GPU-m", metric=name, extra=mig(3))
+    found = await observed(server, [*shared, other], need(ns, signal=Signal.POWER), now)
+
+    assert newest(found) == {("a", "GPU-m"): 300, ("b", "GPU-m"): 300}
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, 2147483632, 9223372036854775794, 140737488355328, -1]
+)
+async def test_unbelievable_samples_are_refused_and_counted(
+    server: PrometheusServer, now: float, ns: str, value: float
+) -> None:
+    found = await observed(server, [Gpu("good", 50, ns), Gpu("bad", value, ns)], need(ns), now)
+
+    shown = {one.pod: one.values for one in found.series}
+    if math.isnan(value) and not server.KEEPS_NAN:
+        assert shown == {"good": (50.0,) * 20}
+        return
+    assert shown == {"good": (50.0,) * 20, "bad": ()}
+    assert found.refused_samples == 20
+    assert all(one.present == found.instants for one in found.series)
+
+
+# Health and age
+
+
+async def test_good_scrapes_are_the_targets_own(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    targets = {state: Target(f"job-{ns}", f"{state}:9400") for state in ("good", "down", "gone")}
+    parts: list[Gpu | Up] = [
+        Gpu(f"pod-{one.instance}", 50, ns, job=one.job, instance=one.instance)
+        for one in targets.values()
+    ]
+    parts += [
+        Up(targets["good"].instance, f"job-{ns}"),
+        Up(targets["down"].instance, f"job-{ns}", down=-60),
+        Up(targets["gone"].instance, f"job-{ns}", gone=-120),
+    ]
+    found = await observed(server, parts, need(ns), now)
+
+    last = {target: max(good) for target, good in found.good_scrapes.items()}
+    assert last == {
+        targets["good"]: now,
+        targets["down"]: now - 75,
+        targets["gone"]: now - 120,
+    }
+    assert set(found.good_scrapes[targets["good"]]) == set(found.instants)
+
+
+async def test_a_scrapes_time_is_its_own_and_not_the_instants(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    labels = {"job": f"job-{ns}", "instance": "late:9400"}
+    times = [now - 7.25 - 60 * back for back in range(6)]
+    owner = {"exported_pod": "a", "exported_namespace": ns, "UUID": "GPU-a"}
+    await server.write(
+        [
+            series.Series("up", labels, [(at, 1.0) for at in sorted(times)]),
+            series.Series(UTIL, {**labels, **owner}, [(at, 50.0) for at in sorted(times)]),
+        ]
+    )
+    async with connected(server) as source:
+        found = await source.fetch(need(ns), now)
+
+    scrapes = found.good_scrapes[Target(**labels)]
+    assert scrapes[now] == now - 7.25
+    assert set(scrapes.values()) <= set(times)
+    assert set(scrapes) == set(found.instants)
+
+
+async def lingering(
+    server: PrometheusServer, now: float, ns: str, ages: dict[tuple[str, str], float]
+) -> None:
+    """Write a series for each (pod, metric) whose last sample has this age, and no stale mark."""
+    for (pod, metric), age in ages.items():
+        one = Gpu(pod, 0.5, ns, metric=metric, uuid=f"GPU-{pod}").series(now)
+        kept = [sample for sample in one.samples if sample[0] < now - age]
+        await server.write([series.Series(one.name, one.labels, [*kept, (now - age, 0.5)])])
+
+
+async def test_the_age_of_stale_samples_is_told(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await lingering(server, now, ns, {("fresh", UTIL): 0, ("minute", UTIL): 60, ("old", UTIL): 200})
+    async with connected(server) as source:
+        found = await source.fetch(need(ns), now)
+
+    assert found.sample_ages == {(ns, "old"): pytest.approx(200)}
+    assert {one.pod for one in found.series} == {"fresh", "minute", "old"}
+
+
+async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await lingering(server, now, ns, {("a", UTIL): 45})
+    async with connected(server) as source:
+        found = await source.fetch(need(ns), now)
+
+    (one,) = found.series
+    last = now - 45 + server.LOOKBACK_SECONDS
+    assert one.present[-1] == max(instant for instant in found.instants if instant <= last)
+
+
+async def test_a_pod_is_as_fresh_as_its_freshest_sample(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await lingering(server, now, ns, {("a", ENGINE): 200, ("a", UTIL): 0, ("b", ENGINE): 100})
+    stuck = Gpu("a", 50, ns, uuid="GPU-stuck").series(now)
+    await server.write([series.Series(stuck.name, stuck.labels, stuck.samples[:-10])])
+    async with connected(server) as source:
+        found = await source.fetch(need(ns), now)
+
+    assert found.sample_ages == {(ns, "b"): pytest.approx(100)}
+
+
+@pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
+async def test_ages_are_told_in_every_label_scheme(
+    server: PrometheusServer, now: float, ns: str, scheme: str
+) -> None:
+    one = Gpu("a", 50, ns, scheme=scheme).series(now)
+    await server.write([series.Series(one.name, one.labels, one.samples[:-10])])
+    async with connected(server) as source:
+        found = await source.fetch(need(ns), now)
+
+    assert found.sample_ages == {(ns, "a"): pytest.approx(150)}
+
+
+@pytest.mark.parametrize(("watched_seconds", "known"), [(None, False), (90, False), (150, True)])
+async def test_absence_is_not_known_right_after_a_cold_start(
+    server: PrometheusServer,
+    now: float,
+    ns: str,
+    watched_seconds: int | None,
+    known: bool,  # noqa: FBT001 - an example
+) -> None:
+    at = now - LONG_AGO_SECONDS - 3600 * (watched_seconds or 0) / 30
+    parts: list[Gpu | Up] = [Gpu("a", 50, ns, begin=-60)]
+    if watched_seconds is not None:
+        parts.append(Up("cold:9400", begin=-watched_seconds))
+    found = await observed(server, parts, need(ns), at)
+
+    assert [one.pod for one in found.series] == ["a"]
+    assert found.absence_known is known
+
+
+# The rare questions
+
+
+async def test_history_is_the_hour_before_at_a_coarse_step(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    parts = [Gpu("ended", 50, ns, begin=-3500, end=-3000), Gpu("alive", 50, ns, begin=-3500)]
+    await server.write(gpus.history(now, parts))
+    async with connected(server) as source:
+        found = await source.history(need(ns), now)
+
+    present = {one.pod: one.present for one in found.series}
+    assert found.instants == tuple(now - 120 * back for back in reversed(range(1, 31)))
+    assert present["alive"] == tuple(at for at in found.instants if at >= now - 3500)
+    assert present["ended"] == tuple(at for at in found.instants if now - 3500 <= at < now - 2985)
+    assert set(found.good_scrapes[TARGET]) == set(found.instants)
+
+
+@pytest.mark.parametrize("later", [0, 15, 60, 105])
+@pytest.mark.parametrize("span", [15, 300])
+async def test_history_and_a_snapshot_overlap(
+    server: PrometheusServer, now: float, ns: str, later: float, span: float
+) -> None:
+    at = now - 600 + later
+    async with connected(server) as source:
+        history = await source.history(need(ns, span=span), at)
+        found = await source.fetch(need(ns, span=span), at)
+
+    assert found.instants[0] <= history.at < at
+    assert history.at in found.instants
+
+
+async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -> None:
+    exporter = {"pod": "exporter-10.0.0.1:9400", "namespace": "gpu-operator"}
+    bare = {"job": "static", "instance": "10.0.0.9:9400"}
+    parts = [
+        Gpu("a", 0, ns, uuid=f"{ns}-mapped"),
+        Gpu("a", 90, ns, uuid=f"{ns}-taken"),
+        Gpu("x", 90, uuid=f"{ns}-busy", scheme="idle"),
+        Gpu("x", 0.3, uuid=f"{ns}-engine-busy", scheme="idle", metric=ENGINE),
+        Gpu("x", 0, uuid=f"{ns}-idle", scheme="idle"),
+        Gpu("x", 90, uuid=f"{ns}-ended", scheme="idle", end=-30),
+    ]
+    others = [
+        series.Series(UTIL, {**bare, "UUID": f"{ns}-bare"}, [(now - 10, 90.0)]),
+        series.Series("dcgm_gpu_utilization", {**bare, "uuid": f"{ns}-old"}, [(now - 10, 90.0)]),
+        series.Series(UTIL, {**bare, **exporter, "uuid": f"{ns}-not-up"}, [(now - 10, 90.0)]),
+    ]
+    await server.write([*gpus.history(now, parts), *others])
+    shown = ("mapped", "taken", "busy", "engine-busy", "idle", "bare", "old", "not-up")
+    async with connected(server) as source:
+        found = await source.locate([f"{ns}-{one}" for one in (*shown, "ended", "unknown")], now)
+
+    assert found == GpuReports(
+        reported=frozenset(f"{ns}-{one}" for one in shown),
+        busy_without_pod=frozenset(f"{ns}-{one}" for one in ("busy", "engine-busy", "bare", "old")),
+    )
+
+
+async def test_many_gpus_are_located_a_few_hundred_at_a_time(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    uuids = [f"GPU-{ns}-{number}" for number in range(2 * GPUS_PER_QUERY + 1)]
+    await server.write(gpus.history(now, [Gpu("a", 5, ns, uuid=uuid, begin=-15) for uuid in uuids]))
+    stated: list[Fact] = []
+    async with connected(server, stated.append) as source:
+        await source.synchronize()
+        found = await source.locate(uuids, now)
+
+    assert found == GpuReports(frozenset(uuids))
+    assert (kinds(stated)["gpus"] == 3) == server.TAKES_LONG_QUERIES
+
+
+def kinds(stated: Sequence[Fact]) -> Counter[str]:
+    return Counter(fact.query for fact in stated if isinstance(fact, Queried))
+
+
+async def test_a_step_costs_one_snapshot_and_one_age(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await server.write(gpus.history(now, [Gpu("a", 50, ns), Gpu("b", 50, f"{ns}-b")]))
+    stated: list[Fact] = []
+    async with connected(server, stated.append) as source:
+        await source.fetch(need(ns, f"{ns}-b"), now - 15)
+        first = kinds(stated)
+        await source.fetch(need(ns, f"{ns}-b"), now)
+
+    assert first == {"snapshot": 2, "exporters": 1, "age": 1}  # the job was new: so is its health
+    assert kinds(stated) - first == {"snapshot": 1, "age": 1}
+    assert all(isinstance(one, Queried) and one.error is None for one in stated)
+    assert all(isinstance(one, Queried) and one.source == "default" for one in stated)
+
+
+async def test_the_servers_clock_is_asked_for(server: PrometheusServer) -> None:
+    stated: list[Fact] = []
+    async with connected(server, stated.append) as source:
+        await source.synchronize()
+        await source.synchronize()
+        assert source.now() == pytest.approx(time.time() - server.LATE_SECONDS, abs=5)
+
+    assert kinds(stated) == {"clock": 1}
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("step", "limit"), [("15s", "10s"), ("7500ms", "2500ms"), ("100ms", "2100ms"), (0.1234, 3.5)]
+)
+async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
+    server: PrometheusServer, ns: str, step: str | float, limit: str | float
+) -> None:
+    await server.write(gpus.history(lately(), [Gpu("a", 50, ns)]))
+    span = 299.5
+    async with connected(server, step=step, timeout=limit) as source:
+        await source.synchronize()
+        at = source.instant()
+        found = await source.fetch(need(ns, span=span), at)
+
+    (one,) = found.series
+    assert found.at == at
+    after_ms = (found.instants[0] - (at - span)) * 1000
+    assert 0 < round(after_ms, 2) <= round(source.step_seconds * 1000, 2)
+    assert one.present == tuple(instant for instant in found.instants if instant <= one.present[-1])
+
+
+def _spells(data: st.DataObject, end: float) -> list[tuple[float, float | None]]:
+    """Draw the samples of one GPU: regular ones, with gaps, of which some are marked."""
+    interval = data.draw(st.sampled_from([15, 30, 60]))
+    shift = data.draw(st.integers(0, interval - 1))
+    count = 360 // interval
+    drawn = data.draw(
+        st.lists(
+            st.none() | st.just("skip") | st.floats(0, 100, width=16),
+            min_size=count,
+            max_size=count,
+        )
+    )
+    times = [end - shift - interval * back for back in reversed(range(count))]
+    return [
+        (at, value) for at, value in zip(times, drawn, strict=True) if not isinstance(value, str)
+    ]
+
+
+def _drawn(data: st.DataObject, now: float, ns: str) -> Iterator[series.Series]:
+    for pod, copies in itertools.product(("a", "b"), (1, 2)):
+        for number in range(data.draw(st.integers(1, 2))):
+            for copy in range(copies):
+                labels = {
+                    "exported_pod": f"{pod}{copies}",
+                    "exported_namespace": ns,
+                    "UUID": f"GPU-{pod}{copies}-{number}",
+                    "job": f"job-{copy}",
+                    "instance": "10.0.0.1:9400",
+                }
+                yield series.Series(UTIL, labels, _spells(data, now))
+
+
+@pytest.mark.parametrize("server", OF_PROMETHEUS, indirect=True)
+@settings(max_examples=12)
+@given(st.data())
+async def test_a_pods_load_is_what_promql_says(
+    server: PrometheusServer, now: float, data: st.DataObject
+) -> None:
+    ns = new_namespace()
+    await server.write(_drawn(data, now, ns))
+    one = f'{UTIL}{{exported_namespace="{ns}"}}'
+    each = f"avg by (exported_pod) (max by (exported_pod, UUID, GPU_I_ID) ({one}))"
+    # A millisecond less than two minutes: up to Prometheus 2 a range includes where it begins.
+    mean = f"avg_over_time(({each})[1m59s999ms:15s])"
+    said = await server.query(f"{mean} and on (exported_pod) {one}", now)
+    async with connected(server) as source:
+        snapshot = await Collector(source, Witness("default", source), 3600).take(need(ns), now)
+
+    pods = [pod for pod in snapshot.namespaces[ns].pods.values() if pod.last_seen == now]
+    spec = triggers.spec(window="2m", warmup="0s", maxAge="1h")
+    measured = load.workload(spec, pods, now, now, 3600).of(Reporting.MEASURED)
+    expected = {each["metric"]["exported_pod"]: float(each["value"][1]) for each in said}
+    assert {one.name: one.load for one in measured} == pytest.approx(expected)
+
+
+async def test_a_series_is_what_the_port_promises(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    parts = [Gpu("gap", 50, ns, begin=-250, end=-90), Gpu("late", 50, ns, begin=-45)]
+    found = await observed(server, parts, need(ns), now)
+
+    present = {one.pod: one.present for one in found.series}
+    assert present["gap"] == tuple(at for at in found.instants if now - 250 <= at < now - 75)
+    assert present["late"] == tuple(now - back for back in (45, 30, 15, 0))
+    assert isinstance(found.series[0], Series)

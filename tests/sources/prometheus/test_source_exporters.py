@@ -1,0 +1,165 @@
+"""Every exporter's page through a real Prometheus: the right numbers of the right pods."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.spec import Signal
+from tests.support import exporters
+from tests.support import http_replies as web
+from tests.support.exporters import (
+    EXPORTER_POD,
+    SAMPLES,
+    SHARED,
+    SHARED_UUID,
+    approximately,
+    need,
+    newest,
+)
+from tests.support.http_replies import HttpServer
+from tests.support.prometheus import KINDS, each
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SHOWN = [(name, signal) for name, sample in SAMPLES.items() for signal in sample.shown]
+FIRST_SCRAPES_SECONDS = 30.0
+
+
+def _job(name: str, url: str, *, honor_labels: bool) -> dict[str, object]:
+    target = {"targets": [url.removeprefix("http://")], "labels": EXPORTER_POD}
+    return {"job_name": name, "honor_labels": honor_labels, "static_configs": [target]}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=each())
+async def source(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PrometheusSource]:
+    """Scrape every page as its users do; yield a source on the server that did."""
+    kind = KINDS[request.param]
+    async with AsyncExitStack() as stack:
+        jobs = []
+        for name in [*SAMPLES, SHARED]:
+            answer = web.says(exporters.page(name), content_type="text/plain; version=0.0.4")
+            server = await stack.enter_async_context(HttpServer(answer))
+            honored = name in SAMPLES and SAMPLES[name].honor_labels
+            jobs.append(_job(name, server.url, honor_labels=honored))
+        running = await stack.enter_async_context(kind(tmp_path_factory.mktemp("server"), jobs))
+        everywhere = f"count(up offset 5s == 1) == {len(jobs)}"
+        await running.wait_for(everywhere, FIRST_SCRAPES_SECONDS + 2 * kind.LATE_SECONDS)
+        settings = PrometheusSettings.model_validate({"url": running.url, "step": "1s"})
+        source = PrometheusSource("default", settings)
+        yield source
+        await source.close()
+
+
+async def observed(source: PrometheusSource, asked: Need) -> Observation:
+    await source.synchronize()
+    return await source.fetch(asked, source.instant())
+
+
+# Through Prometheus
+
+
+async def test_a_profile_reads_the_right_numbers_of_the_right_pods(
+    source: PrometheusSource, subtests: pytest.Subtests
+) -> None:
+    for name, signal in SHOWN:
+        with subtests.test(f"{name} {signal}"):
+            found = await observed(source, need(name, name, signal))
+
+            assert newest(found) == approximately(SAMPLES[name].shown[signal])
+            assert {one.target.job for one in found.series} <= {name}
+            assert found.refused_samples == 0
+
+
+async def test_auto_finds_the_exporter_by_itself(
+    source: PrometheusSource, subtests: pytest.Subtests
+) -> None:
+    for name, signal in SHOWN:
+        sample = SAMPLES[name]
+        with subtests.test(f"{name} {signal}"):
+            found = await observed(source, need(name, profiles.AUTO, signal))
+
+            assert newest(found) == approximately(sample.auto.get(signal, sample.shown[signal]))
+            assert found.refused_samples == 0
+
+
+KIN = {
+    "dcgm": {"dcgm", "dcgm-prof", "acs"},
+    "acs": {"dcgm", "acs"},
+    "dcgm-prof": {"dcgm", "dcgm-prof", "dcgm-exported", SHARED},
+    "dcgm-exported": {"dcgm-exported", SHARED},
+}
+"""Profiles that share labels and metrics."""
+
+
+async def test_a_profile_reads_no_others_labels_or_metrics(
+    source: PrometheusSource, subtests: pytest.Subtests
+) -> None:
+    everywhere = frozenset(exporters.namespace(other) for other in [*SAMPLES, SHARED])
+    for name in filter(profiles.signals, SAMPLES):
+        kin = {exporters.namespace(other) for other in KIN.get(name, {name})}
+        with subtests.test(name):
+            found = await observed(source, Need(Signal.UTILIZATION, name, everywhere, 60, 30))
+
+            assert {one.namespace for one in found.series if one.values} == kin
+
+
+async def test_an_idle_gpu_is_no_load_of_its_exporter(
+    source: PrometheusSource, subtests: pytest.Subtests
+) -> None:
+    namespaces = frozenset({EXPORTER_POD["namespace"]})
+    for signal in set(Signal) - {Signal.NUMBER}:
+        with subtests.test(str(signal)):
+            found = await observed(source, Need(signal, profiles.AUTO, namespaces, 60, 30))
+
+            assert found.series == ()
+
+
+async def test_health_is_that_of_every_exporter(source: PrometheusSource) -> None:
+    for name, sample in SAMPLES.items():
+        if sample.shown:
+            found = await observed(source, need(name, profiles.AUTO, Signal.UTILIZATION))
+            (target,) = {one.target for one in found.series}
+            assert found.at in found.good_scrapes[target]
+
+
+# Shared GPUs
+
+
+@pytest.mark.parametrize(
+    ("profile", "signal", "numbers"),
+    [
+        pytest.param("auto", Signal.UTILIZATION, {"bert-0": [87.5], "bert-1": [87.5]}, id="device"),
+        pytest.param(
+            "dcgm-exported", Signal.UTILIZATION, {"bert-0": [55], "bert-1": [28]}, id="processes"
+        ),
+        pytest.param(
+            "auto", Signal.MEMORY_USED, {"bert-0": [20000], "bert-1": [10000]}, id="memory"
+        ),
+        pytest.param("auto", Signal.POWER, {"bert-0": [301.5], "bert-1": [301.5]}, id="copies"),
+    ],
+)
+async def test_each_pod_of_a_shared_gpu_has_one_copy_of_it(
+    source: PrometheusSource, profile: str, signal: Signal, numbers: Mapping[str, list[float]]
+) -> None:
+    found = await observed(source, need(SHARED, profile, signal))
+
+    assert newest(found) == approximately(numbers)
+
+
+async def test_the_devices_own_series_does_not_look_like_a_lost_pod(
+    source: PrometheusSource,
+) -> None:
+    """Otherwise no pod that shared this GPU could ever be seen to have ended."""
+    await source.synchronize()
+    found = await source.locate([SHARED_UUID], source.instant())
+
+    assert found == GpuReports(reported=frozenset({SHARED_UUID}))

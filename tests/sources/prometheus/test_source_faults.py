@@ -1,0 +1,331 @@
+"""The Prometheus source when the server, or what stands in front of it, misbehaves."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.snapshot.observation import GpuReports
+from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
+from tests.support import http_replies as web
+from tests.support.clocks import Clock
+from tests.support.http_replies import HttpServer
+from tests.support.processes import free_port, until
+
+AT = 1_700_000_100.0
+BOUND_SECONDS = 30.0
+"""Only what hangs for ever gets that far."""
+LONG, SHORT = "20s", "200ms"
+"""How long an answer is waited for: the second where none comes, or one is asked for again."""
+NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
+ANSWERS = {"matrix": web.api("matrix", []), "vector": web.api("vector", [])}
+REFUSED = {"status": "error", "errorType": "execution", "error": "query timed out in expression"}
+
+
+@asynccontextmanager
+async def connected(
+    url: str,
+    observe: facts.Observer = facts.ignore,
+    clock: Callable[[], float] | None = None,
+    **given: object,
+) -> AsyncIterator[PrometheusSource]:
+    values = PrometheusSettings.model_validate({"url": url, "timeout": LONG, **given})
+    source = PrometheusSource("default", values, observe, clock or Clock())
+    try:
+        yield source
+    finally:
+        await source.close()
+        await web.generators_closed()
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[HttpServer]:
+    async with HttpServer(web.hangs) as running:
+        yield running
+
+
+async def healthy(request: web.Request, writer: asyncio.StreamWriter) -> None:
+    """Answer every kind of question with nothing."""
+    kind = "matrix" if request.form["query"].endswith("s]") else "vector"
+    await ANSWERS[kind](request, writer)
+
+
+def in_turn(*replies: web.Reply) -> web.Reply:
+    left = list(replies)
+
+    async def reply(request: web.Request, writer: asyncio.StreamWriter) -> None:
+        await left.pop(0)(request, writer)
+
+    return reply
+
+
+# Faults
+
+
+QUESTIONS: dict[str, Callable[[PrometheusSource], Awaitable[object]]] = {
+    "clock": lambda source: source.synchronize(),
+    "snapshot": lambda source: source.fetch(NEED, AT),
+    "history": lambda source: source.history(NEED, AT),
+    "gpus": lambda source: source.locate(["GPU-a"], AT),
+}
+FAULTS = [
+    pytest.param(web.hangs, errors.SourceTimeoutError, "no answer", id="hangs"),
+    pytest.param(web.stalls, errors.SourceTimeoutError, "no answer", id="stalls"),
+    pytest.param(web.drips, errors.SourceTimeoutError, "no answer", id="slow"),
+    pytest.param(web.closes, errors.SourceUnreachableError, "disconnected", id="closes"),
+    pytest.param(
+        web.cuts(b'{"status":"success"'), errors.SourceUnreachableError, "peer closed", id="cuts"
+    ),
+    pytest.param(
+        web.says("upstream connect error", 500, "text/plain"),
+        errors.SourceRefusedError,
+        "HTTP 500 with text/plain instead of Prometheus' JSON: upstream connect error",
+        id="500",
+    ),
+    pytest.param(
+        web.says(json.dumps(REFUSED), 422),
+        errors.SourceRefusedError,
+        "HTTP 422, execution: query timed out in expression",
+        id="422",
+    ),
+    pytest.param(
+        web.says("<html>Sign in</html>", 200, "text/html"),
+        errors.SourceMalformedError,
+        "HTTP 200 with text/html instead of Prometheus' JSON: <html>Sign in</html>",
+        id="html",
+    ),
+    pytest.param(
+        web.says("", 302, location="/login"), errors.SourceRefusedError, "HTTP 302", id="redirect"
+    ),
+    pytest.param(
+        web.api("string", [0, "x"]), errors.SourceMalformedError, "without a result", id="shape"
+    ),
+    pytest.param(
+        web.api("vector", [], warnings=["store-3: context deadline exceeded"]),
+        errors.SourceMalformedError,
+        "an incomplete answer: ['store-3: context deadline exceeded']",
+        id="partial",
+    ),
+]
+
+
+async def test_a_query_that_is_given_up_is_counted_as_one_without_an_answer(
+    server: HttpServer,
+) -> None:
+    """The server has it all the same, and works on it."""
+    stated: list[Fact] = []
+    async with connected(server.url, stated.append) as source:
+        asking = asyncio.create_task(source.fetch(NEED, AT), name="fetch")
+
+        async def is_asked() -> bool:
+            return bool(server.requests)
+
+        await until(is_asked, BOUND_SECONDS, "the server is asked")
+        asking.cancel()
+        await asyncio.wait({asking})
+    counted = [(one.query, one.error) for one in stated if isinstance(one, Queried)]
+    assert counted == [("snapshot", facts.GIVEN_UP)]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(("fault", "kind", "words"), FAULTS)
+async def test_a_fault_is_named_in_time_in_the_servers_words(
+    server: HttpServer,
+    question: str,
+    fault: web.Reply,
+    kind: type[errors.SourceError],
+    words: str,
+) -> None:
+    server.reply = fault
+    stated: list[Fact] = []
+    patience = SHORT if kind is errors.SourceTimeoutError else LONG
+    async with connected(server.url, stated.append, timeout=patience) as source:
+        with pytest.raises(kind) as raised:
+            async with asyncio.timeout(BOUND_SECONDS):
+                await QUESTIONS[question](source)
+
+    assert words in str(raised.value)
+    (fact,) = stated
+    assert isinstance(fact, Queried)
+    assert (fact.source, fact.query, fact.error) == ("default", question, str(raised.value))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_a_refused_connection_is_unreachable(question: str) -> None:
+    async with connected(f"http://127.0.0.1:{free_port()}") as source:
+        with pytest.raises(errors.SourceUnreachableError, match="connection attempts failed"):
+            await QUESTIONS[question](source)
+
+
+async def test_a_hundred_megabytes_are_not_read(server: HttpServer) -> None:
+    server.reply = server.endless
+    async with connected(server.url, max_response_bytes="1MiB") as source:
+        with pytest.raises(errors.SourceMalformedError, match="more than 1048576 bytes"):
+            await source.fetch(NEED, AT)
+
+    assert server.sent_bytes < 100 * 2**20
+
+
+async def test_a_failing_age_fails_the_fetch(server: HttpServer) -> None:
+    server.reply = in_turn(ANSWERS["matrix"], ANSWERS["vector"], web.says("out of order", 503))
+    async with connected(server.url) as source:
+        with pytest.raises(errors.SourceRefusedError, match="out of order"):
+            await source.fetch(NEED, AT)
+
+
+@pytest.mark.parametrize(("fault", "kind", "words"), FAULTS)
+async def test_it_answers_again_after_every_fault(
+    server: HttpServer, fault: web.Reply, kind: type[errors.SourceError], words: str
+) -> None:
+    patience = SHORT if kind is errors.SourceTimeoutError else LONG
+    async with connected(server.url, timeout=patience) as source:
+        server.reply = fault
+        with pytest.raises(kind, match=re.escape(words)):
+            await source.fetch(NEED, AT)
+        server.reply = healthy
+
+        async def answers() -> bool:
+            with contextlib.suppress(errors.SourceTimeoutError):
+                return (await source.fetch(NEED, AT)).at == AT
+            return False
+
+        await until(answers, BOUND_SECONDS, "it answers again")
+
+
+async def test_jobs_without_end_do_not_make_questions_without_end(server: HttpServer) -> None:
+    numbers = itertools.count()
+
+    async def another_job(request: web.Request, writer: asyncio.StreamWriter) -> None:
+        labels = {"job": f"job-{next(numbers)}"}
+        await web.api("matrix", [{"metric": labels, "values": [[AT, "1"]]}])(request, writer)
+
+    server.reply = another_job
+    async with connected(server.url) as source:
+        await source.history(NEED, AT)
+
+    assert len(server.requests) == 3  # the snapshot twice, and which exporters there are
+
+
+async def test_strange_rows_about_gpus_are_passed_over(server: HttpServer) -> None:
+    rows = [
+        {"metric": {"UUID": "GPU-a"}, "value": [AT, "1"]},
+        {"metric": {"UUID": "GPU-a", "state": "melted"}, "value": [AT, "1"]},
+        {"metric": {"UUID": "GPU-b", "state": "reported"}, "value": [AT, "1"]},
+        {"metric": {"uuid": "GPU-c", "UUID": "", "state": "busy"}, "value": [AT, "1"]},
+    ]
+    server.reply = web.api("vector", rows)
+    async with connected(server.url) as source:
+        found = await source.locate(["GPU-a", "GPU-b", "GPU-c"], AT)
+
+    assert found == GpuReports(frozenset({"GPU-b"}), frozenset({"GPU-c"}))
+
+
+async def test_no_gpu_is_no_question(server: HttpServer) -> None:
+    async with connected(server.url) as source:
+        assert await source.locate([], AT) == GpuReports()
+
+    assert server.requests == []
+
+
+async def test_the_fresher_of_two_label_schemes_counts(server: HttpServer) -> None:
+    ages = [
+        {"metric": {"exported_namespace": "ml", "exported_pod": "a"}, "value": [AT, "200"]},
+        {"metric": {"namespace": "ml", "pod": "a"}, "value": [AT, "100"]},
+        {"metric": {"namespace": "ml", "pod": "b"}, "value": [AT, "150"]},
+        {"metric": {"alive": "1"}, "value": [AT, "1"]},
+    ]
+    server.reply = in_turn(ANSWERS["matrix"], ANSWERS["vector"], web.api("vector", ages))
+    async with connected(server.url) as source:
+        found = await source.fetch(NEED, AT)
+
+    assert found.sample_ages == {("ml", "a"): 100, ("ml", "b"): 150}
+    assert found.absence_known
+
+
+# Requests
+
+
+async def test_a_question_names_its_time_and_its_limit(server: HttpServer) -> None:
+    server.reply = healthy
+    async with connected(f"{server.url}/prefix/", timeout="2500ms") as source:
+        await source.fetch(NEED, AT)
+
+    snapshot, exporters, age = server.requests
+    assert snapshot.path == exporters.path == age.path == "/prefix/api/v1/query"
+    assert snapshot.form["time"] == age.form["time"] == "1700000100.000"
+    assert snapshot.form["timeout"] == age.form["timeout"] == "2.500"
+    for request in server.requests:
+        assert request.form["partial_response"] == "false"
+        assert request.form["deny_partial_response"] == "1"
+
+
+# The clock
+
+
+def tells(seconds: float) -> web.Reply:
+    return web.api("scalar", [0, str(seconds)])
+
+
+@pytest.mark.parametrize("offset", [-600.0, -0.5, 0.0, 180.25, 86_400.0])
+async def test_now_and_instants_follow_the_servers_clock(server: HttpServer, offset: float) -> None:
+    server.reply = tells(AT + offset)
+    clock = Clock()
+    async with connected(server.url, clock=clock) as source:
+        await source.synchronize()
+
+        assert source.now() == AT + offset
+        assert source.instant() == (AT + offset - 2) // 15 * 15
+        clock.now += 40
+        assert source.now() == AT + offset + 40
+        assert source.instant() == (AT + offset + 38) // 15 * 15
+    assert "time" not in server.requests[0].form
+    assert server.requests[0].form["query"] == "time()"
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(1.999, -15), (2.0, 0), (16.999, 0), (17.0, 15)])
+async def test_an_instant_is_asked_for_two_seconds_later(
+    server: HttpServer, seconds: float, expected: float
+) -> None:
+    server.reply = tells(AT + seconds)
+    async with connected(server.url) as source:
+        await source.synchronize()
+        assert source.instant() == AT + expected
+
+
+async def test_the_clock_is_asked_again_after_a_while(server: HttpServer) -> None:
+    server.reply = tells(AT)
+    clock = Clock()
+    async with connected(server.url, clock=clock) as source:
+        await source.synchronize()
+        clock.now += SYNCHRONIZED_SECONDS - 1
+        await source.synchronize()
+        assert len(server.requests) == 1
+
+        clock.now += 1
+        server.reply = tells(AT + 900)
+        await source.synchronize()
+        assert source.now() == AT + 900
+
+
+async def test_a_clock_that_failed_is_asked_again_at_once(server: HttpServer) -> None:
+    server.reply = tells(float("nan"))
+    async with connected(server.url) as source:
+        with pytest.raises(errors.SourceMalformedError, match="no number"):
+            await source.synchronize()
+        assert source.instant() % 15 == 0  # this machine's time until then
+        server.reply = tells(AT)
+        await source.synchronize()
+        assert source.now() == AT

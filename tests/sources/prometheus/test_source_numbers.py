@@ -1,0 +1,315 @@
+"""The one number that a demandQuery gives, on real servers and through what confines it.
+
+One server of each kind serves the whole module; every test has a namespace of its own.
+"""
+
+import itertools
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import Source
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.scrape.source import ScrapeSource
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
+from tests.repository.test_examples import EXAMPLES, read
+from tests.support import http_replies as web
+from tests.support.http_replies import HttpServer
+from tests.support.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
+from tests.support.prometheus import PrometheusServer
+from tests.support.series import Series
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+QUEUED = "queued_requests"
+GATEWAY = "gateway_requests_in_progress"
+INSTANT_LOOKBACK_SECONDS = 300
+"""How old the sample behind an answer can be; it is the same on every server."""
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def ns() -> str:
+    return f"demand-{next(_numbers)}"
+
+
+@asynccontextmanager
+async def connected(
+    url: str, observe: facts.Observer = facts.ignore, **given: object
+) -> AsyncIterator[PrometheusSource]:
+    values = PrometheusSettings.model_validate({"url": url, **given})
+    source = PrometheusSource("default", values, observe)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+def queued(namespace: str, value: float, **labels: str) -> Series:
+    """Return how many requests wait, as some router of a namespace has shown for minutes."""
+    now = time.time()
+    samples = [(now - 15 * age, value) for age in range(20, -1, -1)]
+    return Series(QUEUED, {"namespace": namespace, "job": "router"} | labels, samples)
+
+
+async def asked(source: Source, text: str, namespace: str) -> float | None:
+    """Ask for what a trigger in this namespace says, as it is sent under the usual policy."""
+    return await source.number(promql.number(text, Policy.NAMESPACED, namespace))
+
+
+async def write_a_few(server: PrometheusServer, ns: str) -> None:
+    await server.write([queued(ns, 3, pod="a"), queued(ns, 4.5, pod="b"), queued(f"{ns}-x", 1000)])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("42", 42),
+        ("2 * 21.5", 43),
+        ("vector(7)", 7),
+        (f"sum({QUEUED})", 7.5),
+        (f"sum({QUEUED}) or vector(0)", 7.5),
+        (f'{QUEUED}{{pod="a"}}', 3),
+        (f"scalar(max({QUEUED}))", 4.5),
+        (f"sum(avg_over_time({QUEUED}[1m]))", 7.5),
+        (f"sum(rate({QUEUED}[1m]))", 0),
+        (f"count({QUEUED} > bool 3 == 1)", 1),
+        ("sum(nothing) or vector(0)", 0),
+        ("absent(nothing)", 1),
+        ("scalar(absent(nothing)) * 5", 5),
+        (f"-sum({QUEUED}) + 10", 2.5),
+    ],
+)
+async def test_one_number_is_what_the_expression_gives(
+    server: PrometheusServer, ns: str, text: str, expected: float
+) -> None:
+    await write_a_few(server, ns)
+    async with connected(server.url) as source:
+        assert await asked(source, text, ns) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nothing",
+        "sum(nothing)",
+        f"absent({QUEUED})",
+        f"sum({QUEUED}) > 1000",
+        f'{QUEUED}{{pod="c"}}',
+        f'{QUEUED}{{namespace="other"}}',
+    ],
+)
+async def test_nothing_is_nothing_and_not_zero(
+    server: PrometheusServer, ns: str, text: str
+) -> None:
+    await write_a_few(server, ns)
+    async with connected(server.url) as source:
+        assert await asked(source, text, ns) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (QUEUED, "2 elements instead of one number"),
+        (f"-sum({QUEUED})", "-7.5 instead of a number from 0"),
+        ("-1", "-1 instead of a number from 0"),
+        (f"sum({QUEUED}) / 0", "inf instead of a number from 0"),
+        (f"-sum({QUEUED}) / 0", "-inf instead of a number from 0"),
+        (f"sum({QUEUED}) * 1e300", "7.5e+300 instead of a number from 0"),
+        (f"{QUEUED} * on (namespace) {QUEUED}", "HTTP 422, "),
+    ],
+)
+async def test_what_is_not_one_number_is_an_error(
+    server: PrometheusServer, ns: str, text: str, why: str
+) -> None:
+    await write_a_few(server, ns)
+    async with connected(server.url) as source:
+        with pytest.raises(errors.SourceError) as raised:
+            await asked(source, text, ns)
+    assert why in str(raised.value)
+
+
+async def test_a_server_says_what_is_wrong_without_the_expression(
+    server: PrometheusServer, ns: str
+) -> None:
+    await write_a_few(server, ns)
+    many_to_many = f'{QUEUED}{{token!="hunter2"}} * on (namespace) {QUEUED}'
+    async with connected(server.url) as source:
+        with pytest.raises(errors.SourceRefusedError, match="duplicate") as raised:
+            await asked(source, many_to_many, ns)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["vector(0) / 0", "scalar(nothing)", "0 / 0"])
+async def test_what_is_no_number_is_never_zero(
+    server: PrometheusServer, ns: str, text: str
+) -> None:
+    """VictoriaMetrics leaves NaN out of its answers."""
+    async with connected(server.url) as source:
+        if not server.KEEPS_NAN:
+            assert await asked(source, text, ns) is None
+            return
+        with pytest.raises(errors.SourceMalformedError, match="nan instead of a number"):
+            await asked(source, text, ns)
+
+
+async def test_it_is_asked_at_the_servers_own_now(server: PrometheusServer, ns: str) -> None:
+    async with connected(server.url) as source:
+        found = await asked(source, "time()", ns)
+    assert found == pytest.approx(server.now(), abs=10)
+
+
+async def test_a_demand_ends_with_its_series(server: PrometheusServer, ns: str) -> None:
+    long_ago = server.now() - INSTANT_LOOKBACK_SECONDS - 60
+    samples = [(long_ago - 15 * age, 9.0) for age in range(4, -1, -1)]
+    await server.write([Series(QUEUED, {"namespace": ns}, samples)])
+    async with connected(server.url) as source:
+        assert await asked(source, f"sum({QUEUED})", ns) is None
+
+
+async def test_every_asking_is_a_fact(server: PrometheusServer, ns: str) -> None:
+    seen: list[Fact] = []
+    async with connected(server.url, seen.append) as source:
+        assert await asked(source, "1", ns) == 1
+        with pytest.raises(errors.SourceError):
+            await asked(source, "-1", ns)
+    stated = [fact for fact in seen if isinstance(fact, Queried)]
+    assert [(fact.source, fact.query) for fact in stated] == [("default", "demand")] * 2
+    assert [fact.error for fact in stated] == [None, "-1 instead of a number from 0 to below 2^53"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "up", "demand"),
+    [((7.0, 2.0), 1.0, 9), ((), 1.0, 0), ((), 0.0, None), ((), None, None), ((3.0,), None, 3)],
+)
+async def test_the_example_takes_nothing_for_zero_only_while_its_gateway_is_scraped_well(
+    server: PrometheusServer,
+    ns: str,
+    requests: tuple[float, ...],
+    up: float | None,
+    demand: float | None,
+) -> None:
+    (example,) = [path for path in EXAMPLES if path.stem == "demand"]
+    metadata = read(example)["spec"]["triggers"][0]["metadata"]
+    in_progress = [
+        replace(queued(ns, value, service="bert", pod=f"gateway-{value}"), name=GATEWAY)
+        for value in requests
+    ]
+    scrapes = [] if up is None else [replace(queued(ns, up, job="gateway"), name="up")]
+    await server.write([*in_progress, *scrapes])
+    async with connected(server.url) as source:
+        assert await asked(source, metadata["demandQuery"], ns) == demand
+
+
+# Tenants and clusters
+
+
+async def test_a_demand_is_of_the_own_namespace_whichever_label_names_it(
+    server: PrometheusServer, ns: str
+) -> None:
+    """An ingress controller is scraped in its own namespace and names that of each ingress."""
+    theirs = {"exported_namespace": ns}
+    await server.write(
+        [
+            queued("ingress", 5, **theirs),
+            queued("ingress", 500, exported_namespace="other"),
+            queued(ns, 70, exported_namespace="other"),
+        ]
+    )
+    async with connected(server.url) as source:
+        assert await asked(source, f"sum({QUEUED})", ns) is None
+        named = f'sum({QUEUED}{{exported_namespace!=""}})'
+        assert await asked(source, named, ns) == 5
+        # Whose operator allows everything sees everything.
+        everything = f'sum({QUEUED}{{exported_namespace=~"{ns}|other"}})'
+        assert await source.number(promql.number(everything, Policy.ALLOW, ns)) == 575
+
+
+async def test_a_demand_is_of_the_own_cluster(server: PrometheusServer, ns: str) -> None:
+    clusters = (("eu-1", 2.0), ("us-1", 40.0))
+    await server.write([queued(ns, value, cluster=cluster) for cluster, value in clusters])
+    for cluster, value in clusters:
+        async with connected(server.url, matchers=f'cluster="{cluster}"') as source:
+            assert await asked(source, f"sum({QUEUED})", ns) == value
+            # Also where a trigger says otherwise.
+            assert await asked(source, f'sum({QUEUED}{{cluster="x"}})', ns) is None
+
+
+async def test_a_demand_that_the_matchers_do_not_fit_is_refused(server: PrometheusServer) -> None:
+    text = promql.number('sum(x{"k8s.cluster"="y"})', Policy.ALLOW, "ml")
+    async with connected(server.url, matchers='cluster="eu-1"') as source:
+        with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):
+            await source.number(text)
+
+
+@pytest.mark.parametrize("policy", [Policy.ALLOW, Policy.NAMESPACED])
+@pytest.mark.parametrize(
+    ("flags", "setting"),
+    [
+        (NAMED_BY_PARAMETER, {"namespace_parameter": "namespace"}),
+        (NAMED_BY_HEADER, {"namespace_header": "X-Namespace"}),
+    ],
+)
+async def test_a_proxy_between_tenants_is_told_whose_demand_it_is(
+    server: PrometheusServer,
+    ns: str,
+    flags: tuple[str, ...],
+    setting: Mapping[str, str],
+    policy: Policy,
+) -> None:
+    await server.write([queued(ns, 6), queued(f"{ns}-x", 1000)])
+    text = promql.number(f"sum({QUEUED})", policy, ns)
+    async with (
+        LabelProxy(server.url, flags) as proxy,
+        connected(proxy.url, facts.ignore, **setting) as source,
+    ):
+        assert source.is_per_namespace
+        assert await source.within(ns).number(text) == 6
+        with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
+            await source.number(text)
+
+
+# Answers that are none
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"warnings": ["receive series from Addr: 10.0.0.1: connection error"]}, "receive series"),
+        ({"isPartial": True}, "the answer is partial"),
+    ],
+)
+async def test_a_part_of_the_demand_is_not_the_demand(more: dict[str, object], words: str) -> None:
+    element = {"metric": {}, "value": [0, "3"]}
+    body = json.dumps(web.success("vector", [element], **more))
+    async with HttpServer(web.says(body)) as server, connected(server.url) as source:
+        with pytest.raises(errors.SourceMalformedError, match=f"an incomplete answer: .*{words}"):
+            await source.number("sum(x)")
+
+
+async def test_a_whole_answer_is_demanded_and_no_instant(ns: str) -> None:
+    async with HttpServer(web.api("scalar", [0, "3"])) as server, connected(server.url) as source:
+        assert await asked(source, "3", ns) == 3
+    (request,) = server.requests
+    assert (request.form["partial_response"], request.form["deny_partial_response"]) == (
+        "false",
+        "1",
+    )
+    assert "time" not in request.form
+
+
+async def test_exporters_are_never_taken_for_a_demand_of_nothing() -> None:
+    settings = ScrapeSettings.model_validate({"targets": "http://127.0.0.1:1", "interval": "100ms"})
+    source = ScrapeSource("gpus", settings)
+    with pytest.raises(errors.SourceRefusedError, match="exporters understand no demandQuery"):
+        await source.number("1")
+    await source.close()

@@ -1,0 +1,409 @@
+"""The scrape source against exporters on real sockets, good ones and bad ones."""
+
+import asyncio
+import contextlib
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler import errors, sources
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.simulator import changes, cluster, exposition
+from keda_gpu_scaler.simulator import web as simulated
+from keda_gpu_scaler.simulator.web import bind, serve
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.scrape.source import KEEP_SECONDS, ScrapeSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.facts import Fact, Queried
+from tests.support import http_replies as web
+from tests.support import processes
+from tests.support.http_replies import HttpServer
+from tests.support.processes import free_port
+
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+BOUND_SECONDS = 60.0
+"""Only what hangs for ever gets that far."""
+LONG_SECONDS, SHORT_SECONDS = 20.0, 0.2
+"""How long an answer is waited for: the second where none comes, or one is asked for again."""
+
+
+def text(*pods: str, value: float = 50) -> str:
+    lines = [
+        f'{UTIL}{{gpu="0",UUID="GPU-{pod}",namespace="ml",pod="{pod}"}} {value}' for pod in pods
+    ]
+    return "".join(f"{line}\n" for line in [f"# TYPE {UTIL} gauge", *lines])
+
+
+def need(window: float = 0.5, span: float = 60) -> Need:
+    return Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), span, window)
+
+
+@asynccontextmanager
+async def scraping(
+    *targets: str,
+    observe: facts.Observer = facts.ignore,
+    clock: Callable[[], float] = time.monotonic,
+    timeout_seconds: float = LONG_SECONDS,
+    **given: object,
+) -> AsyncIterator[ScrapeSource]:
+    """Scrape several times a second; an answer may take longer than the settings would allow."""
+    settings = ScrapeSettings.model_validate({"targets": targets, "interval": "200ms", **given})
+    patient = settings.model_copy(update={"timeout_seconds": timeout_seconds})
+    source = ScrapeSource("gpus", patient, observe, clock)
+    await source.start()
+    try:
+        yield source
+    finally:
+        await source.close()
+        await web.generators_closed()
+
+
+async def observed(source: ScrapeSource, asked: Need | None = None) -> Observation:
+    async with asyncio.timeout(BOUND_SECONDS):
+        await source.synchronize()
+    return await source.fetch(asked or need(), source.instant())
+
+
+async def until_observed(
+    source: ScrapeSource, condition: Callable[[Observation], bool], claim: str
+) -> Observation:
+    """Fetch until an observation is as it should be, and return it."""
+    found: list[Observation] = []
+
+    async def is_so() -> bool:
+        with contextlib.suppress(errors.SourceTimeoutError, errors.SourceUnreachableError):
+            found[:] = [await observed(source)]
+            return condition(found[0])
+        return False
+
+    await processes.until(is_so, BOUND_SECONDS, claim)
+    return found[0]
+
+
+async def rounds(source: ScrapeSource, count: int) -> None:
+    """Wait for this many more rounds."""
+    seen: set[float] = {source.instant()}
+
+    async def are_there() -> bool:
+        seen.add(source.instant())
+        return len(seen) > count
+
+    await processes.until(are_there, BOUND_SECONDS, f"{count} rounds")
+
+
+@pytest_asyncio.fixture
+async def one() -> AsyncIterator[HttpServer]:
+    async with HttpServer(web.says(text("bert-0"), content_type="text/plain")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def other() -> AsyncIterator[HttpServer]:
+    async with HttpServer(web.says(text("bert-1", "bert-2"), content_type="text/plain")) as running:
+        yield running
+
+
+# Good exporters
+
+
+async def test_every_target_is_scraped(one: HttpServer, other: HttpServer) -> None:
+    async with scraping(one.url, f"{other.url}/a/path") as source:
+        found = await observed(source)
+
+    assert {series.pod for series in found.series} == {"bert-0", "bert-1", "bert-2"}
+    first = Target("gpus", f"{one.url}/metrics")
+    second = Target("gpus", f"{other.url}/a/path")
+    assert {series.target for series in found.series} == {first, second}
+    assert found.good_scrapes.keys() == {first, second}
+    assert found.instants
+    assert all(series.present == found.instants for series in found.series)
+
+
+async def test_a_round_follows_another_and_values_change(one: HttpServer) -> None:
+    async with scraping(one.url) as source:
+        assert (await observed(source)).series[0].values[-1] == 50
+        one.reply = web.says(text("bert-0", value=70))
+        found = await until_observed(
+            source, lambda seen: seen.series[0].values[-1] == 70, "the new value is there"
+        )
+
+    assert set(found.series[0].values) == {50, 70}
+    assert list(found.instants) == sorted(set(found.instants))
+
+
+async def test_a_pod_that_ends_is_absent_from_a_good_scrape(one: HttpServer) -> None:
+    async with scraping(one.url) as source:
+        await observed(source)
+        one.reply = web.says(text())
+        found = await until_observed(
+            source, lambda seen: seen.series[0].present[-1] < seen.at, "the pod is gone"
+        )
+
+    (good,) = found.good_scrapes.values()
+    assert found.at in good
+
+
+async def test_the_simulator_can_be_scraped() -> None:
+    world = cluster.Cluster()
+    world.put(cluster.Key("ml", "bert"), changes.checked(cluster.Wanted(), load=90, replicas=2), 0)
+    app = simulated.application(simulated.Api(world, exposition.Style(), lambda: 60.0))
+    listener, stop = bind("127.0.0.1", 0), asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve(app, listener, stop))
+        async with scraping(f"http://127.0.0.1:{listener.getsockname()[1]}/metrics") as source:
+            found = await observed(source)
+        stop.set()
+
+    assert len(found.series) == 2
+    assert all(one.averaged and one.values[-1] == pytest.approx(45) for one in found.series)
+
+
+async def test_a_name_stands_for_every_address(one: HttpServer) -> None:
+    async with scraping(f"dns+http://localhost:{one.port}/metrics") as source:
+        found = await observed(source)
+
+    # Where localhost is ::1 too, nobody listens there: one exporter of two.
+    assert [one.pod for one in found.series] == ["bert-0"]
+    assert Target("gpus", f"{one.url}/metrics") in found.good_scrapes
+
+
+async def test_its_clock_is_this_machines(one: HttpServer) -> None:
+    async with scraping(one.url) as source:
+        assert source.instant() == float("-inf")
+        assert source.now() == pytest.approx(time.time(), abs=60)
+        before = source.now()
+        await source.synchronize()
+        assert before <= source.instant() <= source.now()
+
+
+async def test_there_is_no_history(one: HttpServer) -> None:
+    async with scraping(one.url) as source:
+        assert await source.history(need(), source.now()) is None
+
+
+async def test_gpus_are_located_in_the_newest_round(one: HttpServer) -> None:
+    one.reply = web.says(text("bert-0") + f'{UTIL}{{gpu="1",UUID="GPU-b"}} 9\n')
+    async with scraping(one.url) as source:
+        await source.synchronize()
+        found = await source.locate(["GPU-bert-0", "GPU-b", "GPU-gone"], source.instant())
+
+    assert found == GpuReports(frozenset({"GPU-bert-0", "GPU-b"}), frozenset({"GPU-b"}))
+
+
+# Bad exporters
+
+
+GOOD = text("bert-0")
+NO_ANSWER = "no answer"
+FAULTS = [
+    pytest.param(web.says("out of order", 500), "HTTP 500: out of order", id="500"),
+    pytest.param(web.says("", 302, location="/login"), "HTTP 302", id="redirect"),
+    pytest.param(web.cuts(GOOD.encode()), "peer closed connection", id="cut by length"),
+    pytest.param(web.says(GOOD[:-8]), "the text is cut", id="cut by text"),
+    pytest.param(web.says("<html></html>\n"), "not Prometheus' exposition text", id="html"),
+    pytest.param(web.says(GOOD + "oops\n"), "not Prometheus' exposition text", id="half garbage"),
+    pytest.param(web.says(b"\x00\xff\n"), "not Prometheus' exposition text", id="binary"),
+    pytest.param(web.says(GOOD * 1000), "more than 10240 bytes", id="huge"),
+    pytest.param(web.closes, "disconnected", id="closes"),
+    pytest.param(web.hangs, NO_ANSWER, id="hangs"),
+    pytest.param(web.stalls, NO_ANSWER, id="stalls"),
+]
+
+
+@pytest.mark.parametrize(("fault", "words"), FAULTS)
+async def test_a_bad_scrape_is_not_good_and_nothing_of_it_is_used(
+    one: HttpServer, other: HttpServer, fault: web.Reply, words: str
+) -> None:
+    stated: list[Fact] = []
+    targets = Target("gpus", f"{one.url}/metrics"), Target("gpus", f"{other.url}/metrics")
+
+    def are_good(seen: Observation) -> list[bool]:
+        return [seen.at in seen.good_scrapes.get(one, ()) for one in targets]
+
+    async with scraping(
+        one.url,
+        other.url,
+        observe=stated.append,
+        timeout_seconds=SHORT_SECONDS if words == NO_ANSWER else LONG_SECONDS,
+        max_response_bytes=10240,
+    ) as source:
+        good = await until_observed(source, lambda seen: all(are_good(seen)), "two good scrapes")
+        one.reply = fault
+        found = await until_observed(
+            source, lambda seen: are_good(seen) == [False, True], "a bad scrape beside a good one"
+        )
+
+    assert good.at < found.at
+    present = {series.pod: series.present[-1] for series in found.series}
+    assert present["bert-0"] < found.at
+    assert present["bert-1"] == found.at
+    assert not found.absence_known
+    troubles = [fact.error for fact in stated if isinstance(fact, Queried) and fact.error]
+    (trouble, *_) = [each for each in troubles if each.startswith(f"{one.url}/metrics: ")]
+    assert words in trouble
+
+
+@pytest.mark.parametrize(("fault", "words"), FAULTS)
+async def test_without_a_good_target_the_source_is_unreachable(
+    one: HttpServer, fault: web.Reply, words: str
+) -> None:
+    one.reply = fault
+    refused = f"http://127.0.0.1:{free_port()}/metrics"
+    async with scraping(
+        one.url,
+        refused,
+        timeout_seconds=SHORT_SECONDS if words == NO_ANSWER else LONG_SECONDS,
+        max_response_bytes=10240,
+    ) as source:
+        trouble = await _trouble(source)
+        one.reply = web.says(GOOD)
+        await until_observed(source, lambda seen: bool(seen.series), "it comes back")
+
+    assert trouble.startswith("none of 2 exporters answers; the first: http://127.0.0.1:")
+    first = one.url < refused
+    assert (words if first else "connection attempts failed") in trouble
+
+
+async def _trouble(source: ScrapeSource) -> str:
+    """Return why the source is unreachable, when the first round is over."""
+    async with asyncio.timeout(BOUND_SECONDS):
+        while True:
+            with contextlib.suppress(errors.SourceTimeoutError):
+                with pytest.raises(errors.SourceUnreachableError) as raised:
+                    await observed(source)
+                return str(raised.value)
+
+
+async def test_a_name_that_does_not_resolve_is_told(one: HttpServer) -> None:
+    stated: list[Fact] = []
+    target = "dns+http://no-such-name.invalid:9400/metrics"
+    async with scraping(target, observe=stated.append) as source:
+        with pytest.raises(errors.SourceUnreachableError) as raised:
+            await observed(source)
+
+    assert str(raised.value).startswith(f"none of 1 exporters answers; the first: {target}: ")
+    assert isinstance(stated[0], Queried)
+    assert (stated[0].source, stated[0].query) == ("gpus", "scrape")
+    assert str(stated[0].error).startswith(f"{target}: ")
+    assert one.requests == []
+
+
+async def test_every_scrape_is_a_fact(one: HttpServer) -> None:
+    stated: list[Fact] = []
+    async with scraping(one.url, observe=stated.append) as source:
+        await source.synchronize()
+
+    assert isinstance(stated[0], Queried)
+    assert (stated[0].source, stated[0].query, stated[0].error) == ("gpus", "scrape", None)
+    assert stated[0].seconds >= 0
+
+
+# Absence
+
+
+async def test_absence_is_known_after_one_window_of_good_rounds(one: HttpServer) -> None:
+    async with scraping(one.url) as source:
+        assert not (await observed(source)).absence_known
+        found = await until_observed(source, lambda seen: seen.absence_known, "absence is known")
+
+    assert found.at - found.instants[0] >= need().window_seconds
+
+
+@pytest.mark.parametrize("reason", ["refused", "unresolved"])
+async def test_absence_is_never_known_while_a_target_fails(one: HttpServer, reason: str) -> None:
+    failing = {
+        "refused": f"http://127.0.0.1:{free_port()}/metrics",
+        "unresolved": "dns+http://no-such-name.invalid:9400/metrics",
+    }[reason]
+    async with scraping(one.url, failing, timeout_seconds=2) as source:
+        await source.synchronize()
+        await rounds(source, 6)
+        found = await observed(source)
+
+    assert found.at - found.instants[0] > need().window_seconds
+    assert [series.pod for series in found.series] == ["bert-0"]
+    assert not found.absence_known
+
+
+# Memory and life
+
+
+async def test_samples_are_forgotten_after_what_anybody_asked_for(one: HttpServer) -> None:
+    ticks = itertools.count(step=50)  # the time leaps ahead at each look at it
+    async with scraping(one.url, clock=lambda: float(next(ticks))) as source:
+        await source.synchronize()
+        await rounds(source, 8)
+        found = await observed(source, need(span=100_000))
+        await rounds(source, 8)
+        longer = await observed(source, need(span=100_000))
+
+    assert found.at - found.instants[0] <= KEEP_SECONDS
+    assert found.series[0].present == found.instants
+    assert longer.at - longer.instants[0] > KEEP_SECONDS
+
+
+async def test_waiting_for_more_exporters_than_can_be_asked_is_bounded(one: HttpServer) -> None:
+    one.reply = web.hangs
+    targets = [f"{one.url}/{number}" for number in range(200)]
+    async with scraping(*targets, timeout_seconds=SHORT_SECONDS) as source:
+        with pytest.raises(errors.SourceTimeoutError, match="not every exporter has answered"):
+            async with asyncio.timeout(BOUND_SECONDS):
+                await source.synchronize()
+
+
+async def test_a_fault_of_ours_is_raised_to_who_waits_and_not_waited_for(one: HttpServer) -> None:
+    def fail(fact: Fact) -> None:
+        raise ZeroDivisionError(fact)
+
+    async with scraping(one.url, observe=fail) as source:
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                async with asyncio.timeout(BOUND_SECONDS):
+                    await source.synchronize()
+
+
+@pytest.mark.parametrize("reply", [web.hangs, web.stalls, web.says(GOOD)])
+async def test_closing_ends_the_rounds_and_leaves_no_task(
+    one: HttpServer, reply: web.Reply
+) -> None:
+    one.reply = reply
+    async with scraping(one.url, interval="1h"):
+        await processes.until(lambda: _was_asked(one), BOUND_SECONDS, "it scrapes")
+    asked = len(one.requests)
+
+    # The fixture that looks for tasks left behind has the last word here.
+    assert asked == 1
+
+
+async def _was_asked(exporter: HttpServer) -> bool:
+    return bool(exporter.requests)
+
+
+async def test_a_source_that_never_started_can_be_closed() -> None:
+    settings = ScrapeSettings.model_validate({"targets": "http://127.0.0.1:1", "interval": "100ms"})
+    source = ScrapeSource("gpus", settings)
+    with pytest.raises(errors.SourceTimeoutError):
+        await source.synchronize()
+    await source.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        (PrometheusSettings(url="http://prometheus:9090"), PrometheusSource),
+        (ScrapeSettings.model_validate({"targets": "http://10.0.0.1:9400"}), ScrapeSource),
+    ],
+)
+async def test_settings_choose_the_kind_of_source(
+    settings: PrometheusSettings | ScrapeSettings, kind: type[object]
+) -> None:
+    source = sources.create("default", settings, facts.ignore)
+    assert isinstance(source, kind)
+    await source.close()

@@ -1,0 +1,109 @@
+"""Claims about the pods that only a scale target's own selector tells."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import re2
+
+from keda_gpu_scaler.decision.decision import Context, State, decide
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, NamespaceEvidence, Statement, Status
+from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.snapshot.pod_status import Roster, advance_roster, silenced
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner, Selected
+from tests.support.snapshots import NOW, pod, said, snapshot
+from tests.support.triggers import spec
+
+BERT = Selected("ml", "models.example.com", "bert")
+SELECTED = frozenset({BERT.selected_by})
+API = NamespaceEvidence(NOW - 1, absence_known=True, basis=Basis.KUBERNETES)
+KNOWN = replace(API, selected=SELECTED)
+STATE_METRICS = replace(API, basis=Basis.KUBE_STATE_METRICS)
+
+
+def _spec(**metadata: str) -> TriggerSpec:
+    return replace(spec(**metadata), pods=BERT, workload=str(BERT))
+
+
+def _pod(name: str, *gpus: float, ours: bool = True) -> Pod:
+    owners = SELECTED if ours else frozenset({Owner("Model", "bert")})
+    return pod(name, *gpus, status=said(owners=owners))
+
+
+def _context(remembered: State | None = None) -> Context:
+    return Context(NOW, 3600, remembered=remembered)
+
+
+def test_its_pods_are_those_it_selects_whatever_they_are_called() -> None:
+    ours = (_pod("bert-head", 60), _pod("worker-7", 80))
+    others = (_pod("bert", 90, ours=False), pod("models", 90))
+    decided = decide(_spec(), snapshot(*ours, *others, evidence=KNOWN), _context())
+    assert (decided.state, decided.value, decided.expected) == (State.MEASURED, 140, 2)
+
+
+def test_it_is_empty_only_where_the_api_says_whom_it_selects() -> None:
+    decided = decide(_spec(), snapshot(evidence=KNOWN), _context())
+    assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
+    assert decided.reason == "the Kubernetes API lists no pod of models.example.com/bert"
+
+
+def test_while_nobody_says_whom_it_selects_nothing_is_known(subtests: pytest.Subtests) -> None:
+    """Neither zero, nor the sum of those that were known: others may have come since."""
+    words = (
+        "the Kubernetes API does not say now which pods the label selector selects of "
+        "models.example.com/bert, and nothing else could (evidence: "
+    )
+    some: list[tuple[Pod, ...]] = [
+        (),
+        (_pod("worker-7", 0.0),),
+        (_pod("worker-7", 20, ours=False),),
+    ]
+    states = (None, State.MEASURED, State.EMPTY)
+    for evidence, pods, before in itertools.product((API, STATE_METRICS, None), some, states):
+        decided = decide(_spec(), snapshot(*pods, evidence=evidence), _context(before))
+        with subtests.test(f"{evidence} {pods} {before}"):
+            assert (decided.state, decided.value) == (State.UNKNOWN, None)
+            assert decided.active is (None if before is None else before is State.MEASURED)
+            assert decided.reason.startswith(words)
+
+
+def test_a_pod_that_was_known_and_is_busy_keeps_it_active() -> None:
+    decided = decide(_spec(), snapshot(_pod("worker-7", 90), evidence=None), _context(State.EMPTY))
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
+    assert decided.signal
+
+
+def test_samples_beyond_max_age_are_the_reason_before_it() -> None:
+    late = replace(_context(), now=NOW + 1000)
+    decided = decide(_spec(), snapshot(evidence=None), late)
+    assert decided.reason.startswith("the newest samples are 1000 s old, beyond maxAge")
+
+
+def test_names_tell_nothing() -> None:
+    assert not BERT.matches("bert")
+    assert re2.fullmatch(BERT.regex, "bert") is None
+    assert BERT.replica_of("worker-7") == "worker-7"
+    assert BERT.owner is None
+    assert not BERT.owns(frozenset({Owner("Model", "bert")}))
+    assert BERT.owns(SELECTED)
+
+
+def test_whose_a_pod_is_outlives_the_api_server_and_whom_a_target_selects_does_not() -> None:
+    api = Target("kubernetes", "api")
+    said_now = Evidence(
+        {("ml", "worker-7"): Statement(owners=SELECTED, ready=True)},
+        covered=frozenset({"ml"}),
+        scrapes={api: NOW},
+        settled={api: 0.0},
+        basis=Basis.KUBERNETES,
+        selected=frozenset({("ml", BERT.selected_by)}),
+    )
+    known = advance_roster(Roster(), said_now, {"ml"}, NOW)
+    assert known.selected == said_now.selected
+    lost = silenced(known)
+    assert not lost.selected
+    status = lost.status(("ml", "worker-7"), NOW + 600)
+    assert isinstance(status, Status)
+    assert BERT.owns(status.owners)

@@ -1,0 +1,32 @@
+"""The scaler's cluster: what the Kubernetes API says of the pods of a loop."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.sources.kubernetes.following import API_SERVER
+from keda_gpu_scaler.sources.kubernetes.reflector import GONE_SECONDS
+from tests.stories.loops.pods import SimPod
+from tests.support.scripted import ScriptedCluster
+
+
+@dataclass(slots=True)
+class Api(ScriptedCluster):
+    """It knows of each change at once."""
+
+    pods: list[SimPod] = field(kw_only=True)
+
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
+        """Return which pods there are now, and which went in the last minute."""
+        found = {
+            ("ml", pod.name): pod.said(now)
+            for pod in self.pods
+            if pod.exists(now) or 0 <= now - pod.gone <= GONE_SECONDS
+        }
+        return Evidence(
+            found,
+            covered=frozenset(namespaces),
+            scrapes={API_SERVER: at},
+            settled={API_SERVER: 0.0},
+            basis=Basis.KUBERNETES,
+        )

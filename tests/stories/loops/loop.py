@@ -1,0 +1,200 @@
+"""The loop itself: time, work, and the replicas that come of the scaler's answers."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+import pytest
+
+from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, Scale
+from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from tests.stories.loops.api import Api
+from tests.stories.loops.monitoring import STEP, Monitoring
+from tests.stories.loops.pods import COLLECT, SimPod
+from tests.support.triggers import BERT, spec
+
+BEGIN = 100_020.0
+P = ParamSpec("P")
+T = TypeVar("T")
+_KUBERNETES = pytest.param(Basis.KUBERNETES, marks=pytest.mark.soak)
+"""As exact as kube-state-metrics, and as many hours more."""
+each = pytest.mark.parametrize("evidence", [_KUBERNETES, Basis.KUBE_STATE_METRICS, Basis.EXPORTERS])
+"""A claim holds with evidence of the cluster, and where exporters are all there is."""
+told = pytest.mark.parametrize("evidence", [_KUBERNETES, Basis.KUBE_STATE_METRICS])
+"""A claim holds with evidence of the cluster."""
+
+
+class AtOnce(ThreadPoolExecutor):
+    """Does in the caller's thread what is meant for another: there is a lot of it, and little."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Do it, and return what came of it."""
+        done: Future[T] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - as an executor does
+            done.set_exception(error)
+        return done
+
+
+@dataclass(slots=True)
+class Loop:
+    """One workload in one cluster."""
+
+    offered: Callable[[float], float]
+    """The work there is, in GPU percent, by the seconds since the loop began."""
+    evidence: Basis = Basis.KUBE_STATE_METRICS
+    replicas: int = 1
+    start_seconds: float = 60.0
+    node_seconds: float = 0.0
+    """How long a pod waits for a node, where it starts."""
+    loading: float = 100.0
+    grace_seconds: float = 30.0
+    queues: bool = False
+    """Work that nobody has time for is done later."""
+    averaged: bool = False
+    """The exporters show averages; otherwise what they see at one moment."""
+    group: int = 0
+    """The pods of one replica of a LeaderWorkerSet; 0: it is a Deployment."""
+    demand: Callable[[float], float | None] | None = None
+    """What demandQuery gives, by the seconds since the loop began; None: it is refused."""
+    trigger: TriggerSpec = field(default_factory=spec)
+    hpa: Hpa = field(default_factory=lambda: Hpa(maximum=20))
+    keda: Keda = field(default_factory=Keda)
+    pods: list[SimPod] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    """The replicas wanted, step by step."""
+    decisions: list[Decision] = field(default_factory=list)
+    begin: float = BEGIN
+    clock: float = BEGIN
+    monitoring: Monitoring = field(init=False)
+    _evaluator: Evaluator = field(init=False)
+    _waiting: float = field(default=0.0, init=False)
+    """Work not done yet, in GPU percent for one second."""
+
+    def __post_init__(self) -> None:
+        """Begin with pods that have been Ready for an hour."""
+        owner = self.trigger.pods.owner
+        assert owner is not None
+        self.monitoring = Monitoring(
+            self.pods, owner, lambda: self.clock, self.evidence, self.averaged
+        )
+        self._evaluator = Evaluator(
+            {"default": self.monitoring},
+            cluster=Api(pods=self.pods) if self.evidence is Basis.KUBERNETES else None,
+            clock=lambda: self.clock,
+        )
+        for _ in range(self.replicas):
+            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds)
+        for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):
+            self._collect(then)
+
+    @property
+    def grown(self) -> list[int]:
+        """The replicas in the order in which they were wanted, each once."""
+        before = [None, *self.sizes]
+        return [size for size, last in zip(self.sizes, before, strict=False) if size != last]
+
+    @property
+    def errors(self) -> int:
+        """How many answers were errors, of which KEDA's fallback is made."""
+        return sum(one.refused or one.active is None for one in self.decisions)
+
+    def seconds_until(self, replicas: int) -> float:
+        """Return after how many seconds so many replicas were wanted for the first time."""
+        return float((self.sizes.index(replicas) + 1) * STEP)
+
+    async def run(self, seconds: float, *, keda: bool = False) -> None:
+        """Let time pass: a step of 15 s at a time, as the HPA syncs; KEDA polls every other one."""
+        asyncio.get_running_loop().set_default_executor(AtOnce())
+        for _ in range(int(seconds // STEP)):
+            if self.clock % COLLECT == 0:
+                self._collect(int(self.clock))
+            # Asked a little later than the instant it is about.
+            self.clock += 2
+            self._count()
+            decided = await self._evaluator.evaluate(BERT, self.trigger, None)
+            metrics = [Metric(value=decided.value, target=self.trigger.threshold)]
+            metrics += await self._demanded()
+            flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
+            await asyncio.gather(*flights)
+            self.clock += STEP - 2
+            self.decisions.append(decided)
+            self._scale(decided, metrics, keda=keda)
+            self.sizes.append(self.replicas)
+
+    def wake(self) -> None:
+        """Create the first replica: another trigger is active just now."""
+        self.keda.last_active = self.clock
+        self.resize(1)
+
+    def resize(self, replicas: int) -> None:
+        """Create and delete pods as the workload's controller would."""
+        there = self._there()
+        for _ in range(replicas - len(there)):
+            self._create(self.clock)
+        for pod in sorted(there, key=lambda one: -one.ready)[: max(0, len(there) - replicas)]:
+            self.delete(pod)
+        self.replicas = replicas
+
+    def surge(self) -> None:
+        """Create a replica beyond those wanted, as a rolling update does."""
+        self._create(self.clock)
+
+    def delete(self, pod: SimPod) -> None:
+        """Delete a pod with its replica; it is gone after its grace period."""
+        for one in self.pods:
+            if one.number == pod.number:
+                one.deleted = self.clock
+                one.gone = self.clock + self.grace_seconds
+
+    def _create(self, created: float) -> None:
+        placed = created + self.node_seconds
+        number = len(self.pods) // max(1, self.group)
+        workers: list[int | None] = list(range(self.group)) if self.group else [None]
+        self.pods += [
+            SimPod(number, created, placed, placed + self.start_seconds, self.loading, worker)
+            for worker in workers
+        ]
+
+    def _there(self) -> list[SimPod]:
+        return [pod for pod in self.pods if pod.is_replica and pod.counts(self.clock)]
+
+    def _count(self) -> None:
+        """Let the router count what there is now."""
+        demand, now = self.demand, self.clock - self.begin
+        self.monitoring.counted = None if demand is None else lambda: demand(now)
+
+    async def _demanded(self) -> list[Metric]:
+        """Return the metric of the demand, where the trigger has one."""
+        wanted = self.trigger.demand
+        if wanted is None or wanted.threshold is None:
+            return []
+        found = await self._evaluator.demand(BERT, self.trigger, None)
+        return [Metric(value=found.value, target=wanted.threshold)]
+
+    def _scale(self, decided: Decision, metrics: Sequence[Metric], *, keda: bool) -> None:
+        there = self._there()
+        ready = sum(pod.works(self.clock) for pod in there)
+        scale = Scale(spec=self.replicas, status=len(there), ready=ready)
+        wanted = self.hpa.sync(self.clock, scale, metrics).replicas
+        if keda and self.clock % (2 * STEP) == 0:
+            wanted = self.keda.poll(self.clock, wanted, [decided.active]).replicas
+        self.resize(wanted)
+
+    def _collect(self, now: int) -> None:
+        working = sum(pod.is_replica and pod.works(now) for pod in self.pods)
+        shares = [self._share(now - n, working) for n in range(COLLECT if self.averaged else 1)]
+        for pod in self.pods:
+            pod.collect(now, sum(shares) / len(shares))
+
+    def _share(self, now: int, working: int) -> float:
+        """Return how busy each replica is that works."""
+        work = self.offered(now - self.begin) + self._waiting / COLLECT
+        self._waiting = max(0.0, work - 100 * working) * COLLECT if self.queues else 0.0
+        return min(100.0, work / max(1, working))

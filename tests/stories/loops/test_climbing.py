@@ -1,0 +1,94 @@
+"""Claims about how replicas grow with the work: how fast, and not further than it takes."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.autoscaling.rules import Hpa
+from keda_gpu_scaler.decision.pod_state import COVERED, window_seconds
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from tests.stories.loops.loop import Loop, each
+from tests.support.triggers import spec
+
+CLIMBED_SECONDS = {30.0: 470, 120.0: 920, 300.0: 1820}
+"""How long utilization may take from one full replica to twelve that work, by start-up time."""
+
+
+@each
+async def test_130_percent_of_work_becomes_two_replicas_and_never_three(evidence: Basis) -> None:
+    loop = Loop(lambda _: 130.0, evidence)
+    await loop.run(1800)
+    assert loop.grown == [2]
+
+
+@pytest.mark.parametrize(("start_seconds", "within"), CLIMBED_SECONDS.items())
+async def test_a_saturated_climb_waits_for_starts_and_for_the_exporter_and_no_more(
+    start_seconds: float, within: float
+) -> None:
+    loop = Loop(lambda _: 800.0, start_seconds=start_seconds)
+    await loop.run(within)
+    assert loop.grown == [2, 3, 5, 8, 12]
+    assert sum(pod.works(loop.begin + within) for pod in loop.pods) == 12
+    await loop.run(1200)
+    assert loop.sizes[-1] == max(loop.sizes) == 12
+
+
+async def test_a_lower_threshold_climbs_in_larger_steps() -> None:
+    hpa = Hpa(maximum=12)
+    loop = Loop(lambda _: 800.0, start_seconds=120.0, trigger=spec(threshold="50"), hpa=hpa)
+    await loop.run(720)
+    assert loop.grown == [2, 4, 8, 12]
+    assert sum(pod.works(loop.clock) for pod in loop.pods) == 12
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+async def test_bursts_that_are_shorter_than_the_window_build_no_tower(seed: int) -> None:
+    """Each new pod could bring another if its first sample, in the middle of a burst, counted."""
+    chance = random.Random(seed)
+    busy = [chance.random() < 0.3 for _ in range(240)]
+    loop = Loop(lambda t: 2000.0 * busy[int(t // 30)] if t >= 0 else 0.0, start_seconds=30.0)
+    await loop.run(7200)
+    assert max(loop.sizes) <= 3
+
+
+@pytest.mark.parametrize(
+    ("evidence", "within"),
+    [(Basis.KUBERNETES, 360), (Basis.KUBE_STATE_METRICS, 360), (Basis.EXPORTERS, 465)],
+)
+async def test_work_that_was_queued_is_worked_off_and_the_replicas_go_again(
+    within: float, evidence: Basis
+) -> None:
+    loop = Loop(lambda t: 20.0 if t < 0 else 240.0, evidence, queues=True, start_seconds=30.0)
+    await loop.run(within)
+    assert sum(pod.works(loop.clock) for pod in loop.pods) >= 4
+    await loop.run(3600)
+    assert max(loop.sizes) <= 8
+    assert loop.sizes[-1] == 4
+
+
+@each
+async def test_steady_work_changes_nothing_in_an_hour(evidence: Basis) -> None:
+    loop = Loop(lambda _: 120.0, evidence, replicas=2)
+    await loop.run(3600, keda=True)
+    assert set(loop.sizes) == {2}
+
+
+async def test_above_90_no_replica_is_ever_far_enough_from_its_target() -> None:
+    with pytest.raises(errors.SpecError, match="threshold"):
+        spec(threshold="91")
+    loop = Loop(lambda _: 800.0, trigger=replace(spec(), threshold=91.0))
+    await loop.run(3600)
+    assert set(loop.sizes) == {1}
+    loop = Loop(lambda _: 800.0, trigger=spec(threshold="90"))
+    await loop.run(300)
+    assert loop.sizes[-1] > 1
+
+
+def test_a_pod_counts_half_a_window_after_it_became_ready() -> None:
+    """What the loops stand on where not every GPU is full."""
+    nothing = Pod("bert-7b6667bd9-bbbbb", (), None, 0.0, 0.0)
+    assert COVERED * window_seconds(spec(window="2m"), nothing) == 60
+    assert window_seconds(spec(), replace(nothing, averaged=True)) == 60

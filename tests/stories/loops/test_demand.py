@@ -1,0 +1,171 @@
+"""Claims about what demand adds: it wakes, it climbs at once, and failing it takes nothing away."""
+
+import random
+
+import pytest
+
+from keda_gpu_scaler.autoscaling.rules import Keda
+from keda_gpu_scaler.snapshot.evidence import Basis
+from tests.stories.loops.loop import Loop, each, told
+from tests.stories.loops.monitoring import STEP
+from tests.support.triggers import demanding
+
+WAKES = demanding("sum(waiting)")
+SCALES = demanding("sum(waiting)", demandThreshold="10", warmup="6m")
+"""Longer than these models load, at 100 %: by exporters alone, nobody knows when they are Ready."""
+WAITED_SECONDS = {30.0: 455, 120.0: 905, 300.0: 1805}
+"""How long the same climb takes by utilization alone, by start-up time (test_climbing.py)."""
+
+
+@each
+@pytest.mark.parametrize("start_seconds", list(WAITED_SECONDS))
+async def test_a_demand_climbs_in_a_quarter_of_the_time_and_no_further(
+    start_seconds: float, evidence: Basis
+) -> None:
+    """Three syncs of the HPA, which at most doubles, and one start."""
+    loop = Loop(
+        lambda _: 800.0,
+        evidence,
+        start_seconds=start_seconds,
+        trigger=SCALES,
+        demand=lambda _: 120.0,
+    )
+    await loop.run(WAITED_SECONDS[start_seconds] / 4)
+    assert loop.grown == [4, 8, 12]
+    assert sum(pod.works(loop.clock) for pod in loop.pods) == 12
+    await loop.run(1200, keda=True)
+    assert set(loop.sizes[3:]) == {12}
+    loop.offered, loop.demand = lambda _: 40.0, lambda _: 4.0
+    await loop.run(900, keda=True)
+    assert loop.sizes[-1] == 1
+
+
+@each
+async def test_a_gpu_node_pool_at_zero_is_woken_by_demand_and_by_nothing_else(
+    evidence: Basis,
+) -> None:
+    """No exporter and no series of any GPU, for hours; then the node is as long in coming."""
+    loop = Loop(
+        lambda _: 30.0,
+        evidence,
+        replicas=0,
+        node_seconds=240.0,
+        trigger=WAKES,
+        demand=lambda t: 1.0 if t >= 2 * 3600 else 0.0,
+    )
+    await loop.run(2 * 3600, keda=True)
+    assert set(loop.sizes) == {0}
+    await loop.run(1800, keda=True)
+    assert set(loop.sizes[2 * 3600 // STEP + 1 :]) == {1}
+    assert not loop.errors
+
+
+@each
+async def test_an_idle_workload_falls_and_sleeps_for_hours(evidence: Basis) -> None:
+    """Blips of 2 % included."""
+    chance = random.Random(5)
+    loop = Loop(
+        lambda _: chance.choice([0.0, 0.0, 2.0]), evidence, trigger=WAKES, demand=lambda _: 0.0
+    )
+    loop.keda.last_active = loop.clock
+    await loop.run(2 * 3600, keda=True)
+    asleep = loop.sizes.index(0)
+    assert asleep * STEP <= 300 + 30
+    assert set(loop.sizes[asleep:]) == {0}
+    assert not loop.errors
+
+
+@each
+async def test_a_broken_demand_blocks_the_last_step_to_zero_and_nothing_else(
+    evidence: Basis,
+) -> None:
+    loop = Loop(lambda _: 300.0, evidence, replicas=5, trigger=WAKES)
+    await loop.run(1800, keda=True)
+    assert set(loop.sizes) == {5}
+    loop.offered = lambda _: 0.0
+    await loop.run(3600, keda=True)
+    assert loop.sizes[-1] == min(loop.sizes) == 1
+    loop.demand = lambda _: 0.0
+    await loop.run(600, keda=True)
+    assert loop.sizes[-1] == 0
+
+
+@each
+async def test_a_broken_demand_that_scales_holds_and_lets_the_load_climb(evidence: Basis) -> None:
+    loop = Loop(lambda _: 300.0, evidence, replicas=5, trigger=SCALES)
+    await loop.run(900, keda=True)
+    assert set(loop.sizes) == {5}
+    loop.offered = lambda _: 480.0
+    await loop.run(900, keda=True)
+    assert loop.sizes[-1] == max(loop.sizes) == 7
+    loop.offered = lambda _: 0.0
+    await loop.run(1800, keda=True)
+    assert loop.sizes[-1] == 7
+
+
+@each
+async def test_a_workload_at_zero_is_not_woken_by_an_outage_and_is_by_the_demand_after_it(
+    evidence: Basis,
+) -> None:
+    loop = Loop(lambda _: 30.0, evidence, replicas=0, trigger=WAKES, demand=lambda _: 0.0)
+    await loop.run(300, keda=True)
+    loop.monitoring.away_until, loop.demand = loop.clock + 1200, lambda _: 3.0
+    await loop.run(1200, keda=True)
+    assert set(loop.sizes) == {0}
+    await loop.run(90, keda=True)
+    assert loop.sizes[-1] == 1
+
+
+@each
+async def test_load_that_returns_during_an_outage_finds_its_replica(evidence: Basis) -> None:
+    """Idle before, and the cooldown ends meanwhile: idle is nothing to remember."""
+    loop = Loop(
+        lambda t: 60.0 if t < 0 or t > 400 else 0.0,
+        evidence,
+        trigger=WAKES,
+        demand=lambda t: 0.0 if t < 400 else 3.0,
+    )
+    await loop.run(240, keda=True)
+    assert loop.decisions[-1].active is False
+    loop.monitoring.away_until = loop.clock + 1200
+    await loop.run(1800, keda=True)
+    assert set(loop.sizes) == {1}
+
+
+@told
+@pytest.mark.parametrize("loading", [0.0, 100.0])
+async def test_a_model_that_loads_longer_than_the_cooldown_survives_a_demand_that_gave_up(
+    loading: float, evidence: Basis
+) -> None:
+    """A client came, waited for a minute, and went away; the model loads for ten."""
+    loop = Loop(
+        lambda t: 30.0 if t > 1500 else 0.0,
+        evidence,
+        replicas=0,
+        start_seconds=600.0,
+        loading=loading,
+        keda=Keda(cooldown_seconds=60),
+        trigger=WAKES,
+        demand=lambda t: 1.0 if 600 <= t < 660 else 0.0,
+    )
+    await loop.run(660, keda=True)
+    await loop.run(600, keda=True)
+    assert set(loop.sizes[660 // STEP :]) == {1}
+    await loop.run(600, keda=True)
+    assert loop.sizes[-1] == 0
+
+
+@each
+async def test_bursts_that_an_exporter_overlooks_keep_their_replica_by_their_demand(
+    evidence: Basis,
+) -> None:
+    """It looks every 30 s at a single moment: most of its samples are 0."""
+    chance = random.Random(0)
+    loop = Loop(
+        lambda _: 100.0 if chance.random() < 0.1 else 0.0,
+        evidence,
+        trigger=WAKES,
+        demand=lambda _: 0.1,
+    )
+    await loop.run(2 * 3600, keda=True)
+    assert set(loop.sizes) == {1}

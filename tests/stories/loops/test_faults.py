@@ -1,0 +1,75 @@
+"""Claims about what goes missing: nothing is taken away for it, and nothing kept up for ever."""
+
+from keda_gpu_scaler.snapshot.evidence import Basis
+from tests.stories.loops.loop import Loop, each
+from tests.stories.loops.pods import NEVER
+
+
+@each
+async def test_a_prometheus_that_is_away_for_a_minute_changes_nothing(evidence: Basis) -> None:
+    loop = Loop(lambda _: 120.0, evidence, replicas=2)
+    await loop.run(300, keda=True)
+    loop.monitoring.away_until = loop.clock + 60
+    await loop.run(900, keda=True)
+    assert set(loop.sizes) == {2}
+    assert not loop.errors
+
+
+@each
+async def test_load_that_returns_while_prometheus_is_away_finds_its_replica(
+    evidence: Basis,
+) -> None:
+    """Idle before, and the cooldown ends meanwhile: idle is nothing to remember."""
+    loop = Loop(lambda t: 60.0 if t < 0 or t > 400 else 0.0, evidence)
+    await loop.run(240, keda=True)
+    assert loop.decisions[-1].active is False
+    loop.monitoring.away_until = loop.clock + 1200
+    await loop.run(1800, keda=True)
+    assert set(loop.sizes) == {1}
+    loop.offered = lambda _: 0.0
+    await loop.run(600, keda=True)
+    assert loop.sizes[-1] == 0
+
+
+@each
+async def test_an_exporter_that_is_deleted_while_its_pod_works_zeroes_nothing(
+    evidence: Basis,
+) -> None:
+    loop = Loop(lambda _: 60.0, evidence)
+    await loop.run(300)
+    loop.pods[0].unlisted = loop.clock
+    await loop.run(900, keda=True)
+    assert set(loop.sizes) == {1}
+    loop.pods[0].unlisted, loop.offered = NEVER, lambda _: 0.0
+    await loop.run(1500, keda=True)
+    assert loop.sizes[-1] == 0
+
+
+@each
+async def test_a_lost_node_holds_and_does_not_keep_an_idle_workload_for_ever(
+    evidence: Basis,
+) -> None:
+    loop = Loop(lambda _: 120.0, evidence, replicas=2)
+    await loop.run(300)
+    lost = loop.pods[0]
+    lost.unlisted = loop.clock
+    await loop.run(300)
+    loop.delete(lost)
+    lost.gone = NEVER  # nobody there can say that it ended
+    await loop.run(600)
+    assert set(loop.sizes) == {2}
+    loop.offered = lambda _: 0.0
+    await loop.run(5400 if evidence is Basis.EXPORTERS else 1500, keda=True)
+    assert set(loop.sizes[-40:]) == {0}
+
+
+@each
+async def test_a_prometheus_that_restarted_empty_takes_nothing_away(evidence: Basis) -> None:
+    loop = Loop(lambda _: 480.0, evidence, replicas=8)
+    await loop.run(300)
+    loop.monitoring.history_since = loop.monitoring.listed_since = loop.clock
+    await loop.run(1800, keda=True)
+    assert min(loop.sizes) == 7
+    loop.offered = lambda _: 0.0
+    await loop.run(1500, keda=True)
+    assert loop.sizes[-1] == 0

@@ -1,0 +1,43 @@
+"""Claims about the way to zero: an idle workload gets there in time, one in use never does."""
+
+import random
+
+from keda_gpu_scaler.snapshot.evidence import Basis
+from tests.stories.loops.loop import Loop, each
+
+
+@each
+async def test_when_the_load_ends_the_window_and_the_cooldown_are_waited_for(
+    evidence: Basis,
+) -> None:
+    loop = Loop(lambda t: 60.0 if t < 0 else 0.0, evidence)
+    await loop.run(900, keda=True)
+    assert 300 < loop.seconds_until(0) <= 120 + 300 + 45
+    assert set(loop.sizes[loop.sizes.index(0) :]) == {0}
+
+
+@each
+async def test_blips_of_2_percent_keep_nobody_up(evidence: Basis) -> None:
+    """The desktop of a driver, a health check: below the idle level, whenever they come."""
+    chance = random.Random(2)
+    loop = Loop(lambda _: chance.choice([0.0, 0.0, 2.0]), evidence)
+    loop.keda.last_active = loop.clock
+    await loop.run(600, keda=True)
+    assert loop.seconds_until(0) <= 300 + 30
+
+
+@each
+async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: Basis) -> None:
+    """A request of a second every ten is 10 % of the time, for two hours."""
+    loop = Loop(lambda t: 100.0 if t % 10 < 1 else 0.0, evidence, averaged=True)
+    await loop.run(2 * 3600, keda=True)
+    assert set(loop.sizes) == {1}
+    assert loop.decisions[-1].value == 10
+
+
+async def test_an_exporter_that_looks_at_single_moments_overlooks_short_requests() -> None:
+    """Why an averaged metric is the better one of two that an exporter shows."""
+    chance = random.Random(0)
+    loop = Loop(lambda _: 100.0 if chance.random() < 0.1 else 0.0)
+    await loop.run(2 * 3600, keda=True)
+    assert 0 in loop.sizes

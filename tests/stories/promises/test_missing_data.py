@@ -1,0 +1,150 @@
+"""Unknown is never zero: exporters and Prometheus that go away, and come back."""
+
+import asyncio
+import time
+
+import grpc
+import pytest
+
+from tests.stories.promises.stack import HANG_SECONDS, Poll, Stack, running
+from tests.support import http_replies as web
+from tests.support.gpus import Gpu, Up, history
+from tests.support.processes import until
+from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.support.series import Series
+
+FIVE = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcdfg"]
+NODES = [f"10.0.0.{number}:9400" for number in range(5)]
+SHORT = {"maxAge": "5s", "warmup": "0s", "window": "5s", "activationWindow": "5s"}
+
+
+def _cluster(last: Up) -> list[Gpu | Up]:
+    """Five nodes with a busy pod each; the health of the last node's exporter is `last`."""
+    ends = last.down if last.down is not None else last.gone
+    busy = [Gpu(pod, 90, instance=node) for pod, node in zip(FIVE[:-1], NODES[:-1], strict=True)]
+    lost = Gpu(FIVE[-1], 90, instance=NODES[-1], end=ends)
+    return [*(Up(instance=node) for node in NODES[:-1]), last, *busy, lost]
+
+
+@ON_EVERY_SERVER
+@pytest.mark.parametrize("seconds", [-15.0, -30.0, -45.0, -90.0, -300.0, -600.0])
+@pytest.mark.parametrize("how", ["down", "gone"])
+async def test_an_exporter_of_five_that_is_lost_never_leads_to_a_scale_in(
+    prometheus: PrometheusServer, how: str, seconds: float
+) -> None:
+    """However long ago it was lost, also for a scaler that starts only now."""
+    lost = Up(instance=NODES[-1], down=seconds if how == "down" else None)
+    if how == "gone":
+        lost = Up(instance=NODES[-1], gone=seconds)
+    await prometheus.write(history(prometheus.now(), _cluster(lost)))
+    async with running(prometheus.url, step="15s") as stack:
+        poll = await stack.poll()
+    assert poll.active
+    assert poll.value is None or poll.value == 450
+
+
+@ON_EVERY_SERVER
+async def test_all_exporters_lost_hold_what_there_is(prometheus: PrometheusServer) -> None:
+    parts: list[Gpu | Up] = [Up(down=-300), *(Gpu(pod, 90, end=-300) for pod in FIVE)]
+    await prometheus.write(history(prometheus.now(), parts))
+    async with running(prometheus.url, step="15s") as stack:
+        assert await stack.value() is None
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await stack.active()
+        assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert "did not end, and no fresh sample of them is left" in str(failed.value.details())
+
+
+@ON_EVERY_SERVER
+async def test_an_exporter_that_lost_its_map_of_pods_does_not_end_them(
+    prometheus: PrometheusServer,
+) -> None:
+    parts: list[Gpu | Up] = [Up(), *(Gpu(pod, 90, end=-180) for pod in FIVE)]
+    unmapped = [Gpu(pod, 90, uuid=f"GPU-{pod}", scheme="idle", begin=-165) for pod in FIVE]
+    await prometheus.write(history(prometheus.now(), [*parts, *unmapped]))
+    async with running(prometheus.url, step="15s") as stack:
+        assert await stack.value() is None
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await stack.active()
+        assert "did not end" in str(failed.value.details())
+
+
+async def _feed(
+    prometheus: PrometheusServer, value: float = 90, since: float | None = None
+) -> float:
+    """Store a sample of every pod and of its target for each second; return the last one's time."""
+    now = int(time.time())
+    target = {"job": "dcgm-exporter", "instance": "node:9400"}
+    times = range(int(since or now - 300) + 1, now + 1)
+    labels = {"exported_namespace": "ml", **target}
+    await prometheus.write(
+        [
+            Series("up", target, [(moment, 1.0) for moment in times]),
+            *(
+                Series(
+                    "DCGM_FI_DEV_GPU_UTIL",
+                    {**labels, "exported_pod": pod, "UUID": f"GPU-{pod}"},
+                    [(moment, value) for moment in times],
+                )
+                for pod in FIVE
+            ),
+        ]
+    )
+    return now
+
+
+async def _refused(stack: Stack) -> bool:
+    """Tell whether GetMetrics is UNAVAILABLE by now; it may never answer a smaller number."""
+    try:
+        value = await stack.value(3, onUnknown="error", **SHORT)
+    except grpc.aio.AioRpcError as error:
+        return error.code() is grpc.StatusCode.UNAVAILABLE
+    assert value == 450
+    return False
+
+
+async def test_a_prometheus_that_is_gone_is_said_at_once_and_comes_back(
+    prometheus: PrometheusServer,
+) -> None:
+    fed = await _feed(prometheus)
+    async with running(prometheus.url) as stack:
+        assert await stack.poll(**SHORT) == Poll(70, 450, active=True)
+        await prometheus.stop()
+        await until(lambda: _refused(stack), 20, "GetMetrics is UNAVAILABLE")
+        assert await stack.target(**SHORT) == 70
+        for ask in (stack.value, stack.active):
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                await ask(3, onUnknown="error", **SHORT)
+            assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert "source default" in str(failed.value.details())
+        assert await stack.value(3, **SHORT) is None
+        assert await stack.active(3, **SHORT)
+        await prometheus.start()
+
+        async def right_again() -> bool:
+            nonlocal fed
+            fed = await _feed(prometheus, 80, since=fed)
+            return await stack.value(**SHORT) == 400
+
+        await until(right_again, 20, "the new value is answered")
+
+
+async def test_a_restart_of_prometheus_is_no_event(prometheus: PrometheusServer) -> None:
+    await _feed(prometheus)
+    async with running(prometheus.url) as stack:
+        assert await stack.value() == 450
+        restart = asyncio.create_task(prometheus.restart(), name="restart")
+        answers = 0
+        while not restart.done() or answers < 20:
+            assert await stack.poll() == Poll(70, 450, active=True)
+            answers += 1
+        await restart
+
+
+async def test_no_answer_waits_for_a_prometheus_that_hangs() -> None:
+    async with web.HttpServer(web.hangs) as server, running(server.url, timeout="1h") as stack:
+        assert await stack.target() == 70
+        for ask in (stack.value, stack.active):
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                await ask(HANG_SECONDS, onUnknown="error")
+            assert failed.value.code() is grpc.StatusCode.UNAVAILABLE

@@ -1,0 +1,137 @@
+"""Every query of the dashboard and of the alerts finds its series, on a Prometheus that scrapes.
+
+The scalers, the GPUs and the Prometheus are processes. What kube-state-metrics and KEDA would show
+beside them is written into that Prometheus.
+"""
+
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+
+from keda_gpu_scaler.query.promql import tree
+from tests.cli.test_simulate import simulating
+from tests.repository import test_alerts, test_dashboard
+from tests.stories.promises.observed import Files, Scaler, scaler
+from tests.support import api_server, kube_state, series
+from tests.support.api_server import ApiServer
+from tests.support.kube_state import KubePod, Listed
+from tests.support.processes import until
+from tests.support.prometheus import PrometheusServer
+
+PATIENCE_SECONDS = 60.0
+LEAST = 60
+"""Queries and selectors there are, roughly: an empty list would find everything."""
+HPA = "kube_horizontalpodautoscaler"
+
+
+def beside(now: float, pods: Iterable[str]) -> Iterator[series.Series]:
+    """Yield what kube-state-metrics and KEDA show: owners, the HPA, and errors that KEDA counts."""
+    named = {"namespace": "ml", "horizontalpodautoscaler": "keda-hpa-bert"}
+    replicas = {"current": 2, "desired": 2}
+    statuses = [
+        Listed(metric=f"{HPA}_status_{what}_replicas", labels=named, value=count)
+        for what, count in replicas.items()
+    ]
+    specs = [
+        Listed(metric=f"{HPA}_spec_{what}_replicas", labels=named, value=count)
+        for what, count in {"min": 1, "max": 8}.items()
+    ]
+    listed = [KubePod(name=name, owner=owner(name)) for name in pods]
+    owners = {each.owner for each in listed}
+    links = [kube_state.link(*each, ("Deployment", "bert")) for each in owners]
+    yield from kube_state.history(now, [*listed, *links, *statuses, *specs, kube_state.up()])
+    counted = [(now - 600 + 30 * count, float(count)) for count in range(21)]
+    yield series.Series("keda_scaler_detail_errors_total", KEDA, counted)
+
+
+KEDA = {
+    "namespace": "keda",
+    "exported_namespace": "ml",
+    "scaledObject": "bert",
+    "scaler": "externalScaler",
+    "triggerIndex": "0",
+    "metric": "s0-gpu-utilization",
+    "type": "scaledobject",
+}
+
+
+def owner(pod: str) -> tuple[str, str]:
+    return "ReplicaSet", pod.rpartition("-")[0]
+
+
+def selectors(query: str) -> Iterator[str]:
+    """Yield every selector of a query, as it is written there but for its range."""
+    for node, _ in tree.nodes(promql_parser.parse(query)):
+        if isinstance(node, promql_parser.VectorSelector):
+            yield node.prettify()
+
+
+def wanted() -> dict[str, str]:
+    """Return whatever has to find series, by where it stands."""
+    alerts = {
+        f"{name}: {selector}": selector
+        for name, rule in test_alerts.rules().items()
+        for selector in selectors(rule["expr"])
+    }
+    return alerts | {f"{title}: {query}": query for title, query in test_dashboard.queries()}
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A Prometheus that scrapes two scalers, of which the second follows a Kubernetes API."""
+
+    prometheus: PrometheusServer
+    scalers: tuple[Scaler, Scaler]
+
+    async def finds(self, missing: dict[str, str]) -> bool:
+        """Poll and notify the scalers once; leave in `missing` which queries find nothing yet."""
+        for each in self.scalers:
+            await each.poll()
+            await each.notify()
+        for place, query in list(missing.items()):
+            if await self.prometheus.query(query):
+                del missing[place]
+        return not missing
+
+
+@contextlib.asynccontextmanager
+async def scene(directory: Path) -> AsyncIterator[Scene]:
+    async with contextlib.AsyncExitStack() as stack:
+        _, gpus = stack.enter_context(simulating("--workload", "ml/bert=2:90"))
+        exporters = scraping(gpus.removeprefix("http://"), job="dcgm")
+        prometheus = await stack.enter_async_context(PrometheusServer(directory, [exporters]))
+        api = await stack.enter_async_context(api_server.serving(ApiServer()))
+        kubeconfig = api.kubeconfig(directory, token=api_server.TOKEN)
+        one, other = (Files(directory / name, prometheus.url) for name in ("one", "other"))
+        scalers = (
+            await stack.enter_async_context(scaler(one)),
+            await stack.enter_async_context(scaler(other, kubeconfig)),
+        )
+        shown = await prometheus.wait_for('DCGM_FI_PROF_GR_ENGINE_ACTIVE{pod=~"bert-.+"}')
+        await prometheus.write(beside(time.time(), {each["metric"]["pod"] for each in shown}))
+        targets = [each.target for each in scalers]
+        await prometheus.reload([exporters, scraping(*targets, job="keda-gpu-scaler")])
+        yield Scene(prometheus, scalers)
+
+
+def scraping(*targets: str, job: str) -> dict[str, Any]:
+    static = [{"targets": list(targets)}]
+    return {"job_name": job, "static_configs": static, "honor_labels": True}
+
+
+@pytest.mark.needs("prometheus")
+async def test_every_query_of_the_dashboard_and_every_selector_of_an_alert_finds_series(
+    tmp_path: Path,
+) -> None:
+    missing = wanted()
+    assert len(missing) > LEAST
+    async with scene(tmp_path) as set_up:
+        with contextlib.suppress(TimeoutError):
+            await until(lambda: set_up.finds(missing), PATIENCE_SECONDS, "all find series")
+    assert not missing

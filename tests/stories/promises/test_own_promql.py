@@ -1,0 +1,249 @@
+"""A user's own PromQL on a real Prometheus: the right pods and numbers, nobody else's data."""
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.query import promql
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.telemetry import facts
+from tests.stories.promises.stack import Poll, Stack, running
+from tests.support.expressions import by_hand, vectors
+from tests.support.gpus import Gpu, Up, history
+from tests.support.prometheus import PrometheusServer
+from tests.support.series import STALE, Series
+
+BERT = [f"bert-7b6667bd9-{letter * 5}" for letter in "bcd"]
+BATCH = 150
+CACHE = "vllm:gpu_cache_usage_perc"
+STEP_SECONDS = 15
+
+
+def load(
+    name: str, value: float, labels: Mapping[str, str], begin: float = -900, end: float = 0
+) -> Series:
+    """Return a series that people scrape from their own pods; times are relative to now."""
+    now = time.time()
+    samples: list[tuple[float, float | None]] = [
+        (now + second, value) for second in range(int(begin), int(end) + 1, 15)
+    ]
+    return Series(name, labels, samples)
+
+
+def cache(pod: str, value: float, namespace: str = "ml", end: float = 0, **labels: str) -> Series:
+    named = {"namespace": namespace, "pod": pod, "job": "vllm", "instance": f"{pod}:8000"}
+    return load(CACHE, value, named | labels, end=end)
+
+
+def instants(begin: float) -> int:
+    """Return about how many instants a source is asked about since then, at most."""
+    lag, slack = 2, 1
+    first, last = begin - lag - slack, time.time() - lag + slack
+    return math.floor(last / STEP_SECONDS) - math.floor(first / STEP_SECONDS) + 1
+
+
+async def poll(stack: Stack, query: str, **metadata: str) -> Poll:
+    given_keys = {"metricName": "cache", "activationThreshold": "5", **metadata}
+    return await stack.poll(query=query, **given_keys)
+
+
+async def reason(stack: Stack, query: str, **metadata: str) -> str:
+    """Return why IsActive fails."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await poll(stack, query, **metadata)
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    return caught.value.details() or ""
+
+
+async def test_the_pods_of_a_workload_are_measured_by_a_users_own_query(
+    prometheus: PrometheusServer,
+) -> None:
+    others = [cache("bert-canary-7b6667bd9-bbbbb", 1), cache(BERT[0], 1, namespace="other")]
+    await prometheus.write([cache(BERT[0], 0.5), cache(BERT[1], 0.7), *others])
+    begin = time.time()
+    async with running(prometheus.url, step=f"{STEP_SECONDS}s") as stack:
+        assert await poll(stack, f"100 * {CACHE}") == Poll(70, 120, active=True)
+        whole = f"avg by (namespace, pod) (100 * avg_over_time({CACHE}[1m]))"
+        assert await poll(stack, whole, threshold="60") == Poll(60, 120, active=True)
+        assert await poll(stack, f"100 * {CACHE}", workload="") == Poll(70, 220, active=True)
+        assert stack.queries("own") <= 2 * instants(begin)
+
+
+async def test_the_same_text_is_one_query_for_everybody(prometheus: PrometheusServer) -> None:
+    await prometheus.write([cache(pod, 50) for pod in BERT])
+    begin = time.time()
+    async with running(prometheus.url, step=f"{STEP_SECONDS}s") as stack:
+        for number in range(10):
+            assert await poll(stack, CACHE, name=f"bert-{number}") == Poll(70, 150, active=True)
+        assert await poll(stack, CACHE, signal="utilization") == Poll(70, 150, active=True)
+        assert stack.queries("own") <= instants(begin)
+
+
+async def test_the_elements_of_one_pod_are_its_gpus(prometheus: PrometheusServer) -> None:
+    await prometheus.write([cache(BERT[0], value, gpu=str(value)) for value in (20, 40)])
+    async with running(prometheus.url, step="15s") as stack:
+        assert (await poll(stack, CACHE)).value == 30
+        assert (await poll(stack, CACHE, gpuAggregation="max")).value == 40
+        assert (await poll(stack, CACHE, gpuAggregation="sum")).value == 60
+
+
+async def test_exporters_that_name_the_pod_in_other_labels_are_asked_for_by_these(
+    prometheus: PrometheusServer,
+) -> None:
+    gpus = [Gpu(BERT[0], 80), Gpu(BERT[1], 60, namespace="other")]
+    await prometheus.write(history(time.time(), [Up(), *gpus]))
+    async with running(prometheus.url, step="15s") as stack:
+        exported = 'DCGM_FI_DEV_GPU_UTIL{exported_namespace!=""}'
+        assert (await poll(stack, exported)).value == 80
+        assert "query shows no pod of deployment/bert" in await reason(
+            stack, "DCGM_FI_DEV_GPU_UTIL", name="plain"
+        )
+
+
+async def test_another_namespaces_data_do_not_show_in_any_number(
+    prometheus: PrometheusServer,
+) -> None:
+    await prometheus.write([cache(BERT[0], 50), cache(BERT[0], 90, namespace="other")])
+    everything = f'max by (namespace, pod) ({CACHE} * 0 + scalar(sum({{__name__="{CACHE}"}})))'
+    forged = f'label_replace({CACHE}, "namespace", "ml", "namespace", "other")'
+    async with running(prometheus.url, step="15s") as stack:
+        assert (await poll(stack, everything)).value == 50
+        assert (await poll(stack, forged)).value == 50
+        named = f'{CACHE}{{namespace="other"}}'
+        assert "query shows no pod" in await reason(stack, named, name="named")
+    async with running(prometheus.url, Policy.ALLOW, step="15s") as stack:
+        assert (await poll(stack, everything)).value == 140
+    async with running(prometheus.url, Policy.DENY, step="15s") as stack:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await poll(stack, CACHE)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_elements_that_name_no_pod_are_an_error_that_says_what_is_wrong(
+    prometheus: PrometheusServer,
+) -> None:
+    await prometheus.write([cache(pod, 50) for pod in BERT])
+    async with running(prometheus.url, step="15s") as stack:
+        words = await reason(stack, f"sum({CACHE})")
+        assert "1 element that names no pod in namespace ml" in words
+        assert "labels such as namespace and pod" in words
+
+
+async def test_an_average_does_not_hide_that_its_samples_have_ended(
+    prometheus: PrometheusServer,
+) -> None:
+    fresh, gone = cache(BERT[0], 50), cache(BERT[1], 50, end=-240)
+    assert gone.samples[-1][0] < time.time() - 200
+    ended = Series(gone.name, gone.labels, [*gone.samples, (time.time() - 225, STALE)])
+    await prometheus.write([fresh, ended])
+    async with running(prometheus.url, step="15s") as stack:
+        assert await poll(stack, f"avg_over_time({CACHE}[10m])") == Poll(70, None, active=True)
+        assert await poll(stack, f"avg_over_time({CACHE}[10m])", maxAge="5m") == Poll(
+            70, 100, active=True
+        )
+
+
+async def test_a_pod_has_ended_once_its_exporter_shows_its_gpu_without_it(
+    prometheus: PrometheusServer,
+) -> None:
+    parts: list[Gpu | Up] = [
+        Up(),
+        Gpu(BERT[0], 40),
+        Gpu(BERT[1], 40, end=-240),
+        Gpu("", 0, uuid=f"GPU-{BERT[1]}", scheme="idle", begin=-225),
+    ]
+    await prometheus.write(history(time.time(), parts))
+    query = 'DCGM_FI_DEV_GPU_UTIL{exported_namespace!=""}'
+    async with running(prometheus.url, step="15s") as stack:
+        assert await poll(stack, query) == Poll(70, 40, active=True)
+        assert await poll(stack, f"{query} > 0") == Poll(70, None, active=True)
+
+
+async def test_a_query_that_a_server_refuses_takes_no_source_down(
+    prometheus: PrometheusServer,
+) -> None:
+    twice = [cache(BERT[0], 50, engine=number) for number in "01"]
+    await prometheus.write([*twice, *history(time.time(), [Up(), Gpu(BERT[0], 40)])])
+    async with running(prometheus.url, step="15s") as stack:
+        words = await reason(stack, f"{CACHE} * on (pod) {CACHE}")
+        assert "many-to-many matching not allowed" in words or "found duplicate series" in words
+        assert (await stack.poll()).value == 40
+        changed = [fact for fact in stack.seen if isinstance(fact, facts.OwnQueryChanged)]
+        assert [fact.works for fact in changed] == [False]
+        assert not [fact for fact in stack.seen if isinstance(fact, facts.SourceChanged)]
+
+
+def data(one: str) -> list[Series]:
+    """Return what two exporters show of a namespace, with and without honor_labels."""
+    numbers = {"ml": 10.0, "other": 100.0}
+    return [
+        load(name, numbers[one] + index, {"pod": f"{pod}-{one}", "gpu": str(index)} | labels, -300)
+        for name in ("load", "power", "sum", "by")
+        for index, pod in enumerate("ab")
+        for labels in (
+            {"namespace": one},
+            {"namespace": "ml", "exported_namespace": one},
+            {"namespace": "other", "exported_namespace": one},
+        )
+    ]
+
+
+async def answered(server: PrometheusServer, text: str, at: float) -> Any:  # noqa: ANN401 - JSON
+    """Return what a server answers, or in which way it refuses."""
+    try:
+        rows = await server.query(text, at)
+    except httpx.HTTPStatusError as error:
+        return error.response.json()["error"].partition(":")[0]
+    return sorted((sorted(row["metric"].items()), _number(row["value"][1])) for row in rows)
+
+
+def _number(text: str) -> str:
+    value = float(text)
+    return f"{value:.9g}" if math.isfinite(value) else str(value)
+
+
+async def compared(directory: Path, batch: list[str]) -> int:
+    """Compare each expression on data with and without the other namespace; count the leaks.
+
+    Returns:
+        In how many of them the other namespace would have shown.
+    """
+    both, alone = directory / "both", directory / "alone"
+    for one in (both, alone):
+        one.mkdir()
+    leaks = 0
+    async with PrometheusServer(both) as shared, PrometheusServer(alone) as own:
+        # Written once: a second later, the same series would have other timestamps.
+        ours, others = data("ml"), data("other")
+        await shared.write([*ours, *others])
+        await own.write(ours)
+        at = round(time.time()) - 30.0
+        for marked in batch:
+            text = by_hand(marked, "", "")
+            sent = promql.own(text, Policy.NAMESPACED, "ml").text
+            answer = await answered(shared, sent, at)
+            assert answer == await answered(own, sent, at), text
+            plain = 'namespace="ml",exported_namespace=~"|ml"'
+            hand = by_hand(marked, plain, 'exported_namespace="ml"')
+            assert answer == await answered(shared, hand, at), text
+            leaks += answer != await answered(shared, text, at)
+    return leaks
+
+
+@pytest.mark.needs("prometheus")
+@settings(max_examples=2, phases=[Phase.generate], database=None)
+@given(batch=st.lists(vectors, min_size=BATCH, max_size=BATCH))
+def test_random_expressions_show_nothing_of_another_namespace(
+    tmp_path_factory: pytest.TempPathFactory, batch: list[str]
+) -> None:
+    leaks = asyncio.run(compared(tmp_path_factory.mktemp("servers"), batch))
+    assert leaks > BATCH / 10  # else there was nothing to be kept from

@@ -1,0 +1,140 @@
+"""Hundreds of made-up clusters: the shared snapshot, PromQL per workload and the truth agree."""
+
+import asyncio
+import itertools
+import os
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+from tests.support import kube_state
+from tests.support.cluster_history import history
+from tests.support.clusters import Cluster, Question
+from tests.support.processes import until
+from tests.support.prometheus import PrometheusServer
+from tests.support.random_clusters import clusters
+from tests.support.triggers import access
+
+pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.asyncio(loop_scope="module")]
+
+ROUNDS = int(os.environ.get("CLUSTER_ROUNDS", "2"))
+"""Each is a Prometheus of its own with `CLUSTERS` clusters; more of them for a longer search."""
+CLUSTERS = 100
+LIFE_SECONDS = 590
+"""So long is there a kube-state-metrics: as long as a test's Prometheus lives."""
+BEGIN_SECONDS, END_SECONDS = -480, 90
+"""A history long enough for every window, and a future for a machine that is slow."""
+_numbers = itertools.count()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=range(ROUNDS))
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PrometheusServer]:
+    async with PrometheusServer(tmp_path_factory.mktemp("prometheus")) as running:
+        health = kube_state.up(begin=BEGIN_SECONDS - LIFE_SECONDS)
+        await running.write(kube_state.history(time.time() + LIFE_SECONDS, [health]))
+        yield running
+
+
+class Answers:
+    """What a scaler of its own answers to all triggers of one cluster, and for which instant."""
+
+    def __init__(self, server: PrometheusServer) -> None:
+        values = PrometheusSettings.model_validate({"url": server.url})
+        source = PrometheusSource("default", values, self._note)
+        self._evaluator = Evaluator({"default": source}, self._note)
+        self._at = 0.0
+        self.instants: dict[ScaledObject, float] = {}
+
+    def _note(self, fact: facts.Fact) -> None:
+        if isinstance(fact, facts.SnapshotTaken):
+            self._at = fact.at
+        elif isinstance(fact, facts.Evaluated):
+            self.instants[fact.scaled_object] = self._at
+
+    async def all(self, specs: dict[ScaledObject, TriggerSpec]) -> list[Decision]:
+        """Ask for all of them at once."""
+        await self._evaluator.start()
+        try:
+            return await asyncio.gather(*(self._one(*each) for each in specs.items()))
+        finally:
+            await self._evaluator.close()
+
+    async def _one(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Decision:
+        """Ask until there was time for an answer."""
+        decision = await self._evaluator.evaluate(scaled_object, spec, None)
+
+        async def answered() -> bool:
+            nonlocal decision
+            decision = await self._evaluator.evaluate(scaled_object, spec, None)
+            return decision.state is not State.UNKNOWN
+
+        await until(answered, 20, f"{spec.workload} is known: {decision.reason}")
+        return decision
+
+
+def spec_of(cluster: Cluster, question: Question, scaled_object: ScaledObject) -> TriggerSpec:
+    keys = {
+        "workload": str(question.workload),
+        "signal": str(cluster.signal),
+        "threshold": "50",
+        "activationThreshold": "5",
+        "aggregation": question.aggregation,
+        "gpuAggregation": question.gpu_aggregation,
+    }
+    if question.window is not None:
+        keys["window"] = f"{question.window}s"
+    return trigger.parse(scaled_object, keys, access())
+
+
+async def asked(
+    server: PrometheusServer, cluster: Cluster, question: Question, spec: TriggerSpec, at: float
+) -> float | None:
+    """Return the answer to the PromQL of one trigger."""
+    pods = cluster.pods_of(question.workload)
+    text = explained_promql(
+        spec,
+        profiles.DETECTED,
+        averaged=all(map(cluster.is_averaged, pods)),
+        owned=cluster.has_state_metrics,
+    )
+    rows = await server.query(text, at)
+    return float(rows[0]["value"][1]) if rows else None
+
+
+@settings(
+    max_examples=CLUSTERS,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(clusters())
+async def test_snapshot_and_promql_give_the_number_that_is_right(
+    server: PrometheusServer, cluster: Cluster
+) -> None:
+    cluster = replace(cluster, number=next(_numbers))
+    now = time.time()
+    await server.write(history(cluster, now + BEGIN_SECONDS, now + END_SECONDS))
+    named = {
+        ScaledObject(cluster.namespace(each.workload.namespace), f"object-{number}"): each
+        for number, each in enumerate(cluster.questions)
+    }
+    specs = {name: spec_of(cluster, each, name) for name, each in named.items()}
+    answers = Answers(server)
+    decisions = await answers.all(specs)
+    for (name, question), decision in zip(named.items(), decisions, strict=True):
+        at = answers.instants[name]
+        right = pytest.approx(cluster.value(question, at), abs=1e-5)
+        assert decision.value == right, (question, decision)
+        if not any(map(cluster.is_beyond_promql, cluster.pods_of(question.workload))):
+            assert await asked(server, cluster, question, specs[name], at) == right, question

@@ -1,0 +1,77 @@
+"""An evaluator on a scripted source, asked as KEDA asks."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+from tests.support.scripted import Clock, ScriptedAlerts, ScriptedCluster, ScriptedSource
+from tests.support.triggers import BERT, spec
+from tests.support.worlds import STEP, WorldPod
+
+PODS = tuple(WorldPod(f"bert-7b6667bd9-{letter * 5}") for letter in "bcdfg")
+FactT = TypeVar("FactT", bound=facts.Fact)
+
+
+@dataclass(slots=True)
+class Bench:
+    """An evaluator on a scripted source, with everything it states."""
+
+    source: ScriptedSource
+    clock: Clock
+    seen: list[facts.Fact] = field(default_factory=list)
+    cluster: ScriptedCluster | None = None
+    alerts: ScriptedAlerts = field(default_factory=ScriptedAlerts)
+    evaluator: Evaluator = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Build the evaluator."""
+        self.evaluator = Evaluator(
+            {"default": self.source},
+            self.seen.append,
+            cluster=self.cluster,
+            alerts=self.alerts,
+            clock=self.clock,
+        )
+
+    async def ask(
+        self,
+        trigger: TriggerSpec | None = None,
+        scaled_object: ScaledObject = BERT,
+        timeout_seconds: float | None = None,
+    ) -> Decision:
+        """Evaluate a trigger, as KEDA would by one poll."""
+        return await self.evaluator.evaluate(scaled_object, trigger or spec(), timeout_seconds)
+
+    async def later(self, seconds: float, trigger: TriggerSpec | None = None) -> Decision:
+        """Let time pass in steps, asking at each as a poll does, and return the last decision."""
+        for _ in range(int(seconds // STEP)):
+            self.clock.seconds += STEP
+            await self.ask(trigger)
+            await self.landed()
+        return await self.again(trigger)
+
+    async def again(self, trigger: TriggerSpec | None = None) -> Decision:
+        """Ask once more, past the time in which one poll gets one decision."""
+        self.clock.seconds += 1
+        return await self.ask(trigger)
+
+    async def landed(self) -> None:
+        """Wait until no fetch is under way."""
+        await landed()
+
+    def of(self, kind: type[FactT]) -> list[FactT]:
+        """Return the facts of one kind."""
+        return [fact for fact in self.seen if isinstance(fact, kind)]
+
+
+async def landed() -> None:
+    """Wait until no fetch of any evaluator is under way."""
+    flights = [
+        task for task in asyncio.all_tasks() if task.get_name().startswith(("fetch ", "demand-"))
+    ]
+    if flights:
+        await asyncio.wait(flights)

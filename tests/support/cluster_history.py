@@ -1,0 +1,118 @@
+"""What a Prometheus has stored of a made-up cluster: its exporters, and kube-state-metrics."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from keda_gpu_scaler.spec.spec import Signal
+from tests.support import kube_state
+from tests.support.clusters import Cluster, Copy, Gpu, Node, Owner, Pod
+from tests.support.kube_state import KubePod, Listed
+from tests.support.series import Series
+
+_EXPORTERS = ("DaemonSet", "the-exporter")
+
+
+def history(cluster: Cluster, begin: float, end: float) -> Iterator[Series]:
+    """Yield every series of a cluster between two times."""
+    for index, node in enumerate(cluster.nodes):
+        pods = [pod for pod in cluster.pods if pod.node == index]
+        for copy in node.copies:
+            yield from _Job(cluster, index, copy, (begin, end)).series(pods)
+    if cluster.has_state_metrics:
+        yield from kube_state.history(end, _listed(cluster, begin - end))
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One exporter of one node, as one job scrapes it."""
+
+    cluster: Cluster
+    index: int
+    copy: Copy
+    between: tuple[float, float]
+
+    @property
+    def _node(self) -> Node:
+        return self.cluster.nodes[self.index]
+
+    @property
+    def _samples(self) -> range:
+        begin, end = (self._node.sample(self.copy, time) for time in self.between)
+        return range(begin + 1, end + 1)
+
+    @property
+    def _exporter(self) -> dict[str, str]:
+        """Service discovery's labels: where the exporter is, and its own pod."""
+        namespace, name = self._node.exporter
+        target = {
+            "job": self.copy.job,
+            "instance": f"node-{self.index}.cluster-{self.cluster.number}:9400",
+            "namespace": self.cluster.namespace(namespace),
+            "pod": name,
+        }
+        replica = {"prometheus_replica": self.copy.replica} if self.copy.replica else {}
+        return target | replica
+
+    def series(self, pods: list[Pod]) -> Iterator[Series]:
+        """Yield the exporter's health, a GPU without a pod, and the GPUs of pods."""
+        yield self._timed("up", self._exporter, [1.0 for _ in self._samples])
+        idle = Gpu(f"idle-{self._exporter['instance']}", 99, "", 50, 7)
+        yield from self._gpu(self._exporter, idle)
+        for pod in pods:
+            for number, gpu in enumerate(pod.gpus):
+                shown = self._gpu(self._labels(pod), gpu)
+                yield from self._spoilt(pod, number, shown)
+
+    def _timed(self, metric: str, labels: Mapping[str, str], values: list[float]) -> Series:
+        times = (sample * self._node.interval + self.copy.phase for sample in self._samples)
+        return Series(metric, labels, list(zip(times, values, strict=True)))
+
+    def _labels(self, pod: Pod) -> dict[str, str]:
+        namespace, exporter = self.cluster.namespace(pod.workload.namespace), self._exporter
+        if self.copy.format.owner is not None:
+            of_namespace, of_pod = self.copy.format.owner
+            return {**exporter, of_namespace: namespace, of_pod: pod.name}
+        if self.copy.honor_labels:
+            return {**exporter, "namespace": namespace, "pod": pod.name}
+        return {**exporter, "exported_namespace": namespace, "exported_pod": pod.name}
+
+    def _gpu(self, labels: Mapping[str, str], gpu: Gpu) -> Iterator[Series]:
+        page, signal = self.copy.format, self.cluster.signal
+        where = {**labels, page.board: gpu.board, page.number: str(gpu.number)}
+        if page.slice is not None and gpu.part:
+            where[page.slice] = gpu.part
+        for asked in dict.fromkeys((signal, Signal.UTILIZATION)):
+            loads = (gpu.load(sample, self.copy.shift) for sample in self._samples)
+            for shown in zip(*map(page.writes[asked], loads), strict=True):
+                labelled = {**where, **shown[0].extra}
+                yield self._timed(shown[0].metric, labelled, [one.value for one in shown])
+
+    def _spoilt(self, pod: Pod, gpu: int, shown: Iterator[Series]) -> Iterator[Series]:
+        """Put the numbers that nobody can believe where the exporter that counts shows them."""
+        refusal = pod.refusal
+        if refusal is None or self.copy not in self._node.preferred:
+            yield from shown
+            return
+        spoilt = [refusal.spoils(gpu, sample) for sample in self._samples]
+        for one in shown:
+            samples = [
+                (time, refusal.value if is_spoilt else value)
+                for (time, value), is_spoilt in zip(one.samples, spoilt, strict=True)
+            ]
+            yield Series(one.name, one.labels, samples)
+
+
+def _listed(cluster: Cluster, begin: float) -> Iterator[KubePod | Listed]:
+    """Yield what kube-state-metrics says of all pods, those of the exporters among them."""
+    links: set[tuple[Owner, Owner, str]] = set()
+    for pod in cluster.pods:
+        namespace = cluster.namespace(pod.workload.namespace)
+        owner, *above = pod.owners
+        yield KubePod(name=pod.name, owner=owner, namespace=namespace, begin=begin)
+        if owner[0] in {"ReplicaSet", "Job"}:
+            links |= {(owner, other, namespace) for other in above or [("", "")]}
+    for (kind, name), owner, namespace in sorted(links):
+        yield kube_state.link(kind, name, owner, namespace)
+    for index, name in dict.fromkeys(node.exporter for node in cluster.nodes):
+        namespace = cluster.namespace(index)
+        yield KubePod(name=name, owner=_EXPORTERS, namespace=namespace, begin=begin, asks_gpu=False)

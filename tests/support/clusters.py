@@ -1,0 +1,264 @@
+"""Clusters of GPU workloads that Hypothesis makes up, with the number that is right for each.
+
+A cluster knows whose every pod is and what every GPU carries at every sample, and says itself what
+a trigger has to answer: without the product, and without a Prometheus.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import Signal
+from tests.support import pod_forms
+from tests.support.pages import PAGES, Load, Page
+
+STEP_SECONDS = 15
+HOLES = 8
+"""One sample of so many is one that nobody can believe, where there are such samples."""
+
+Owner = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU or one slice of it, with a load that changes from sample to sample."""
+
+    board: str
+    number: int
+    part: str
+    level: int
+    wave: int
+
+    def load(self, sample: int, shift: int) -> Load:
+        """Return what it carries at one sample, as one copy of its exporter sees it."""
+        return Load((self.level + self.wave * sample + shift) % 101, bool(self.part))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Which samples of a pod nobody can believe."""
+
+    value: float
+    sample: int
+    partial: bool
+    """Only those of its first GPU."""
+
+    def spoils(self, gpu: int, sample: int) -> bool:
+        """Tell whether a sample of one of the pod's GPUs is such a one."""
+        return sample % HOLES == self.sample and not (self.partial and gpu)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One exporter on a node, as one scrape job of one Prometheus stores it."""
+
+    page: str
+    job: str
+    honor_labels: bool
+    phase: int
+    shift: int = 0
+    replica: str = ""
+    """Which Prometheus of several, where their series meet behind one API."""
+
+    @property
+    def format(self) -> Page:
+        """How it writes."""
+        return PAGES[self.page]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node with its exporter, which may be stored several times."""
+
+    interval: int
+    copies: tuple[Copy, ...]
+    exporter: tuple[int, str]
+    """Namespace and name of the exporter's own pod."""
+
+    @property
+    def preferred(self) -> list[Copy]:
+        """The copies of the exporter that counts."""
+        first = min(copy.format.rank for copy in self.copies)
+        return [copy for copy in self.copies if copy.format.rank == first]
+
+    def sample(self, copy: Copy, at: float) -> int:
+        """Return the number of the newest sample."""
+        return math.floor((at - copy.phase) / self.interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """An owner of pods."""
+
+    namespace: int
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        """Return the trigger's way to write it."""
+        return f"{self.kind}/{self.name}"
+
+    def has(self, pod: "Pod", *, known: bool) -> bool:
+        """Tell whether a pod is its own: by owners where they are `known`, or else by its name."""
+        if pod.workload.namespace != self.namespace:
+            return False
+        if not known or self.kind in {Kind.KNATIVE_SERVICE, Kind.INFERENCE_SERVICE}:
+            return pod_forms.could_be(self.kind, self.name, pod.name)
+        if self.kind is not Kind.LEADER_WORKER_SET:
+            return (CONTROLLERS[self.kind], self.name) in pod.owners
+        groups = (name.removeprefix(self.name) for kind, name in pod.owners if kind in SETS)
+        return any(not group or (group[0] == "-" and group[1:].isdecimal()) for group in groups)
+
+    def replica(self, pod: "Pod") -> str:
+        """Return what a pod counts as: a group of a LeaderWorkerSet is one replica."""
+        if self.kind is not Kind.LEADER_WORKER_SET:
+            return pod.name
+        return pod.name.removeprefix(f"{self.name}-").partition("-")[0]
+
+
+CONTROLLERS = {
+    Kind.DEPLOYMENT: "Deployment",
+    Kind.ROLLOUT: "Rollout",
+    Kind.REPLICA_SET: "ReplicaSet",
+    Kind.STATEFUL_SET: "StatefulSet",
+    Kind.LEADER_WORKER_SET: "StatefulSet",
+    Kind.DAEMON_SET: "DaemonSet",
+    Kind.JOB: "Job",
+    Kind.CRON_JOB: "CronJob",
+    Kind.KNATIVE_SERVICE: "Deployment",
+    Kind.INFERENCE_SERVICE: "Deployment",
+}
+SETS = {"StatefulSet"}
+_BETWEEN = {
+    Kind.DEPLOYMENT: ("ReplicaSet", "-7b6667bd9"),
+    Kind.ROLLOUT: ("ReplicaSet", "-6c5555bc8"),
+    Kind.KNATIVE_SERVICE: ("ReplicaSet", "-00001-deployment-5d4444bb7"),
+    Kind.INFERENCE_SERVICE: ("ReplicaSet", "-predictor-9f8888dd6"),
+    Kind.CRON_JOB: ("Job", "-29123456"),
+}
+_TOP = {Kind.KNATIVE_SERVICE: "-00001-deployment", Kind.INFERENCE_SERVICE: "-predictor"}
+
+
+def controllers(workload: Workload) -> tuple[Owner, ...]:
+    """Return what controls a workload's pods, and what controls that."""
+    kind, name = workload.kind, workload.name
+    top = (CONTROLLERS[kind], name + _TOP.get(kind, ""))
+    if kind not in _BETWEEN:
+        return (top,)
+    word, suffix = _BETWEEN[kind]
+    return (word, name + suffix), top
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod on one node."""
+
+    workload: Workload
+    name: str
+    node: int
+    gpus: tuple[Gpu, ...]
+    refusal: Refusal | None = None
+
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """Its controller, and that one's own."""
+        _, _, worker = self.name.removeprefix(f"{self.workload.name}-").partition("-")
+        if self.workload.kind is Kind.LEADER_WORKER_SET and worker:
+            return (("StatefulSet", self.name.removesuffix(f"-{worker}")),)
+        return controllers(self.workload)
+
+
+_WHOLE: Mapping[str, Callable[[list[float]], float]] = {"average": fmean, "max": max, "sum": sum}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One trigger's keys."""
+
+    workload: Workload
+    aggregation: str
+    gpu_aggregation: str
+    window: int | None
+    """In seconds; None: not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Nodes, pods and what is asked about them."""
+
+    signal: Signal
+    nodes: tuple[Node, ...]
+    pods: tuple[Pod, ...]
+    questions: tuple[Question, ...]
+    has_state_metrics: bool
+    number: int = field(default=0, compare=False)
+
+    def namespace(self, index: int) -> str:
+        """Return the name of a namespace, which is this cluster's alone."""
+        return f"cluster-{self.number}-{'ab'[index]}"
+
+    def pods_of(self, workload: Workload) -> list[Pod]:
+        """Return exactly the workload's pods."""
+        known = self.has_state_metrics
+        return [pod for pod in self.pods if workload.has(pod, known=known)]
+
+    def can_tell(self, workload: Workload) -> bool:
+        """Tell whether its owners and its names agree on a workload's pods.
+
+        A StatefulSet called `a-2` is taken for a group's of the LeaderWorkerSet `a`.
+        """
+        named = (
+            pod_forms.could_be(workload.kind, workload.name, pod.name)
+            for pod in self.pods_of(workload)
+        )
+        return all(named)
+
+    def is_beyond_promql(self, pod: Pod) -> bool:
+        """Tell whether refused samples leave other numbers in sight, which are not the pod's load.
+
+        It is that of its other GPUs, or of another exporter that shows it too.
+        """
+        node = self.nodes[pod.node]
+        others = pod.refusal is not None and pod.refusal.partial and len(pod.gpus) > 1
+        return others or (pod.refusal is not None and node.preferred != list(node.copies))
+
+    def is_averaged(self, pod: Pod) -> bool:
+        """Tell whether what counts of a pod are averages."""
+        shown = self.nodes[pod.node].preferred
+        return self.signal is Signal.UTILIZATION and all(one.format.averaged for one in shown)
+
+    def value(self, question: Question, at: float) -> float:
+        """Return what the trigger has to answer at an instant."""
+        replicas: dict[str, list[float]] = defaultdict(list)
+        for pod in self.pods_of(question.workload):
+            replicas[question.workload.replica(pod)].append(self._load(pod, question, at))
+        loads = [fmean(one) for one in replicas.values()]
+        return sum(loads) if question.aggregation == "sum" else fmean(loads)
+
+    def _load(self, pod: Pod, question: Question, at: float) -> float:
+        window = question.window or (60 if self.is_averaged(pod) else 120)
+        instants = (at - back for back in range(0, window, STEP_SECONDS))
+        shown = [values for values in (self._gpus(pod, instant) for instant in instants) if values]
+        whole = _WHOLE[question.gpu_aggregation]
+        return fmean(whole(values) for values in shown)
+
+    def _gpus(self, pod: Pod, at: float) -> list[float]:
+        """Return the number of each GPU at an instant; nothing when one of them is refused."""
+        shown: dict[tuple[str, str], list[float]] = {self._whole(gpu): [] for gpu in pod.gpus}
+        node = self.nodes[pod.node]
+        for index, gpu in enumerate(pod.gpus):
+            for copy in node.preferred:
+                sample = node.sample(copy, at)
+                if pod.refusal is None or not pod.refusal.spoils(index, sample):
+                    load, written = gpu.load(sample, copy.shift), copy.format
+                    shown[self._whole(gpu)].append(
+                        load.worth(self.signal, reserved=written.reserved)
+                    )
+        return [max(values) for values in shown.values()] if all(shown.values()) else []
+
+    def _whole(self, gpu: Gpu) -> tuple[str, str]:
+        """Return what is one GPU to the signal: power is the board's, whatever part of it."""
+        return gpu.board, "" if self.signal is Signal.POWER else gpu.part

@@ -1,0 +1,84 @@
+"""The pages that a reader follows command by command, read as a reader does.
+
+A page's steps are its fenced blocks: `sh` is what to type, and the `text` that comes next is what
+it prints. A comment before a block says what is special about it.
+"""
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+LANGUAGES = ("", ".zh", ".ja")
+"""What stands between a page's name and `.md`: English, Simplified Chinese, Japanese."""
+TRANSLATED = ("quickstart", "quickstart-dcgm")
+_PIECE = re.compile(
+    r"^<!-- (?P<remark>[^\n]*?) -->$"
+    r"|^```(?P<language>\w+)\n(?P<text>.*?)^```$"
+    r"|^## (?P<heading>[^\n]*)$",
+    re.MULTILINE | re.DOTALL,
+)
+NOT_RUN = "not run"
+STAYS_OPEN = "stays open"
+SCENE = "scene"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A comment of a page for whoever runs it: `kind`, or `kind: words`."""
+
+    kind: str
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Commands that are typed at once, and what they print where the page shows it."""
+
+    commands: str
+    remarks: tuple[Remark, ...] = ()
+    output: str | None = None
+    section: str = ""
+
+    def is_(self, kind: str) -> bool:
+        """Tell whether the page remarks this about it."""
+        return any(remark.kind == kind for remark in self.remarks)
+
+    @property
+    def scenes(self) -> tuple[str, ...]:
+        """What has to happen in the world before it is typed."""
+        return tuple(remark.words for remark in self.remarks if remark.kind == SCENE)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far a page has been read."""
+
+    steps: list[Step] = field(default_factory=list)
+    remarks: tuple[Remark, ...] = ()
+    section: str = ""
+
+    def take(self, piece: re.Match[str]) -> None:
+        if piece["remark"] is not None:
+            kind, _, words = piece["remark"].partition(": ")
+            self.remarks += (Remark(kind, words),)
+        elif piece["heading"] is not None:
+            self.section = piece["heading"]
+        elif piece["language"] == "sh":
+            self.steps.append(Step(piece["text"], self.remarks, section=self.section))
+            self.remarks = ()
+        elif piece["language"] == "text":
+            self.steps[-1] = replace(self.steps[-1], output=piece["text"])
+
+
+def page(name: str, language: str = "") -> Path:
+    """Return the page of this name in a language."""
+    return DOCS / f"{name}{language}.md"
+
+
+def steps(path: Path) -> list[Step]:
+    """Return the steps of a page in their order."""
+    reading = _Reading()
+    for piece in _PIECE.finditer(path.read_text(encoding="utf-8")):
+        reading.take(piece)
+    return reading.steps

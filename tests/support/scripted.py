@@ -1,0 +1,203 @@
+"""A source that shows a small world and does what a test tells it: for faults and for counting."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.snapshot.evidence import Evidence
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.workload import PodSelector
+from tests.support.worlds import STEP, World
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    seconds: float = 100_000.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.seconds
+
+
+@dataclass(slots=True)
+class ScriptedSource:
+    """Shows a world on a clock; fails, hangs and breaks on request."""
+
+    world: World
+    clock: Clock
+    step_seconds: float = STEP
+    trouble: Exception | None = None
+    history_trouble: Exception | None = None
+    without_history: bool = False
+    gate: asyncio.Event | None = None
+    """While set to an event, a fetch waits for it."""
+    reports: GpuReports = field(default_factory=GpuReports)
+    fetched: list[Need] = field(default_factory=list)
+    remembered: list[Need] = field(default_factory=list)
+    said: Evidence | None = None
+    evidence_trouble: errors.SourceError | None = None
+    evidence_gate: asyncio.Event | None = None
+    questioned: list[tuple[frozenset[str], float]] = field(default_factory=list)
+    located: list[frozenset[str]] = field(default_factory=list)
+    is_selective: bool = False
+    """Its answers leave out pods that are there, and tell nothing of exporters."""
+    numbers: dict[str, float | Exception | None] = field(default_factory=dict)
+    """What it says to a demandQuery; to any other it says nothing."""
+    number_gate: asyncio.Event | None = None
+    number_begun: asyncio.Event = field(default_factory=asyncio.Event)
+    numbers_asked: list[str] = field(default_factory=list)
+    closed: bool = False
+    started: bool = False
+    is_per_namespace: bool = False
+    within_namespaces: dict[str, "ScriptedSource"] = field(default_factory=dict)
+    """What `within` returned, by namespace."""
+
+    def within(self, namespace: str) -> "ScriptedSource":
+        """Return itself, or one more for this namespace in the same world."""
+        if not self.is_per_namespace:
+            return self
+        own = ScriptedSource(self.world, self.clock, said=self.said, numbers=self.numbers)
+        self.within_namespaces[namespace] = own
+        return own
+
+    async def start(self) -> None:
+        """Note it."""
+        self.started = True
+
+    async def close(self) -> None:
+        """Note it."""
+        self.closed = True
+
+    async def synchronize(self) -> None:
+        """The clock is the test's."""
+
+    def now(self) -> float:
+        """Return the test's time."""
+        return self.clock()
+
+    def instant(self) -> float:
+        """Return the newest multiple of the step."""
+        return self.clock() // self.step_seconds * self.step_seconds
+
+    async def fetch(self, need: Need, at: float) -> Observation:
+        """Show the world, or do what was scripted."""
+        self.fetched.append(need)
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.trouble is not None:
+            raise self.trouble
+        return self._shown(need, self.world.observed(at))
+
+    async def history(self, need: Need, at: float) -> Observation | None:
+        """Show the last hour."""
+        self.remembered.append(need)
+        if self.history_trouble is not None:
+            raise self.history_trouble
+        if self.without_history:
+            return None
+        return self._shown(need, self.world.observed(at - STEP, step=120.0, span=3600.0))
+
+    async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
+        """Return what was scripted."""
+        assert at <= self.clock()
+        self.located.append(frozenset(uuids))
+        return self.reports
+
+    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+        """Return what was scripted."""
+        self.questioned.append((frozenset(namespaces), at))
+        if self.evidence_gate is not None:
+            await self.evidence_gate.wait()
+        if self.evidence_trouble is not None:
+            raise self.evidence_trouble
+        return self.said
+
+    async def number(self, text: str) -> float | None:
+        """Say what was scripted."""
+        self.numbers_asked.append(text)
+        self.number_begun.set()
+        if self.number_gate is not None:
+            await self.number_gate.wait()
+        said = self.numbers.get(text)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def _shown(self, need: Need, observation: Observation) -> Observation:
+        asked = tuple(one for one in observation.series if one.namespace in need.namespaces)
+        shown = replace(observation, series=asked)
+        return replace(shown, is_selective=True, good_scrapes={}) if self.is_selective else shown
+
+
+@dataclass(slots=True)
+class ScriptedCluster:
+    """A Kubernetes API that says what a test tells it."""
+
+    said: Evidence | None = None
+    """None: it cannot be reached."""
+    targets: dict[ScaledObject, PodSelector] = field(default_factory=dict)
+    asked: list[tuple[frozenset[str], float, float]] = field(default_factory=list)
+    patience: list[float] = field(default_factory=list)
+    life: list[str] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """Note it."""
+        self.life.append("start")
+
+    async def close(self) -> None:
+        """Note it."""
+        self.life.append("close")
+
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
+        """Return what was scripted."""
+        self.asked.append((frozenset(namespaces), at, now))
+        if self.said is None:
+            raise AWAY
+        return self.said
+
+    async def target(self, scaled_object: ScaledObject, patience_seconds: float) -> PodSelector:
+        """Return what was scripted."""
+        self.patience.append(patience_seconds)
+        if scaled_object not in self.targets:
+            raise AWAY
+        return self.targets[scaled_object]
+
+
+@dataclass(slots=True)
+class ScriptedAlerts:
+    """A book of alerts that a test writes."""
+
+    alert: str | None = None
+    """What fires, for every ScaledObject."""
+    calls: list[Callable[[], None]] = field(default_factory=list)
+
+    def firing(self, scaled_object: ScaledObject) -> str | None:
+        """Return what was scripted."""
+        assert scaled_object.namespace
+        return self.alert
+
+    @contextmanager
+    def listen(self, scaled_object: ScaledObject, call: Callable[[], None]) -> Iterator[None]:
+        """Note who wants to be called."""
+        assert scaled_object.namespace
+        self.calls.append(call)
+        try:
+            yield
+        finally:
+            self.calls.remove(call)
+
+    def change(self, alert: str | None) -> None:
+        """Begin or end the alert, and call whoever listens."""
+        self.alert = alert
+        for call in tuple(self.calls):
+            call()
+
+
+AWAY = errors.SourceUnreachableError("cannot list pods: nobody answers")
+REFUSED = errors.SourceRefusedError("HTTP 503, unavailable: the server is shutting down")

@@ -1,0 +1,117 @@
+"""A real server for tests: started on a free port, stopped by its handle, with data of its own.
+
+What it is, and what it can be asked, is in a module of its own for each kind. Every wait is
+bounded, and so is the life of the process.
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Self
+
+import httpx
+
+from tests.support import programs
+from tests.support.processes import bounded, free_port, until
+
+NAMES = ("prometheus", "prometheus-2", "victoria-metrics", "influxdb")
+READY_WITHIN_SECONDS = 20.0
+STOPPED_WITHIN_SECONDS = 10.0
+LIFE_SECONDS = 600.0
+"""No test needs it longer; a test run that was killed leaves no server behind for ever."""
+
+
+def chosen() -> list[str]:
+    """Return the servers that SERVERS names; all, unless somebody leaves some out on purpose."""
+    names = os.environ.get("SERVERS", " ".join(NAMES)).split()
+    if unknown := set(names) - set(NAMES):
+        message = f"SERVERS may hold {', '.join(NAMES)}, and not {', '.join(sorted(unknown))}"
+        raise RuntimeError(message)
+    return names
+
+
+@dataclass(slots=True)
+class Server:
+    """One process with its data in a directory of the test."""
+
+    PROGRAM: ClassVar[str]
+    """The program's name in `tests/support/programs.py`."""
+    READY: ClassVar[str]
+
+    directory: Path
+    port: int = field(default_factory=free_port, kw_only=True)
+    _process: asyncio.subprocess.Process | None = field(default=None, kw_only=True)
+    _client: httpx.AsyncClient = field(
+        default_factory=lambda: httpx.AsyncClient(trust_env=False), kw_only=True
+    )
+
+    @property
+    def url(self) -> str:
+        """Where the HTTP API answers, without a slash at the end."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        """Start it and wait until it is ready."""
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop it and close the connections to it."""
+        await self.stop()
+        await self._client.aclose()
+
+    async def start(self) -> None:
+        """Start the process on the data of this directory and wait until it is ready."""
+        self._configure()
+        with self._log_file.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *bounded(LIFE_SECONDS),
+                programs.path(self.PROGRAM),
+                *self._flags(),
+                stdout=log,
+                stderr=log,
+            )
+        claim = f"{self.PROGRAM} is ready: {self._log()}"
+        await until(self._is_ready, READY_WITHIN_SECONDS, claim)
+
+    async def stop(self) -> None:
+        """End the process and wait for it; kill it when it does not end by itself."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOPPED_WITHIN_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def restart(self) -> None:
+        """Stop it and start it again with the same data, address and configuration."""
+        await self.stop()
+        await self.start()
+
+    def _configure(self) -> None:
+        """Write what the process reads when it starts."""
+        raise NotImplementedError
+
+    def _flags(self) -> list[str]:
+        raise NotImplementedError
+
+    async def _is_ready(self) -> bool:
+        process = self._process
+        if process is None or process.returncode is not None:
+            message = f"{self.PROGRAM} ended while it started: {self._log()}"
+            raise RuntimeError(message)
+        try:
+            return (await self._client.get(f"{self.url}{self.READY}")).is_success
+        except httpx.TransportError:
+            return False
+
+    @property
+    def _log_file(self) -> Path:
+        return self.directory / f"{self.PROGRAM}.log"
+
+    def _log(self) -> str:
+        return self._log_file.read_text(errors="replace")[-2000:]

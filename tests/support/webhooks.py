@@ -1,0 +1,69 @@
+"""A webhook on a real server, with its book, and what became of what was sent."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from prometheus_client import CollectorRegistry
+
+from keda_gpu_scaler import errors, web
+from keda_gpu_scaler.alerts import Alerts, Entry
+from keda_gpu_scaler.telemetry import facts
+from tests.support.clocks import Clock
+
+TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
+LIFETIME = 3600.0
+
+
+@dataclass
+class Hook:
+    """What stands behind a webhook in a test."""
+
+    limit: int = 100
+    body_seconds: float = 30
+    token: str | None = TOKEN
+    """None: it cannot be read now."""
+    clock: Clock = field(default_factory=lambda: Clock(1_795_260_000.0))
+    handed: list[list[Entry]] = field(default_factory=list)
+    seen: list[facts.Fact] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Open the book."""
+        self.alerts = Alerts(LIFETIME, self.clock, self.seen.append, limit=self.limit)
+
+    def secret(self) -> str:
+        """Return the token."""
+        if self.token is None:
+            raise errors.SettingsError("the webhook's token file cannot be read: gone")
+        return self.token
+
+    async def hand_on(self, entries: Sequence[Entry]) -> None:
+        """Keep what other replicas would be told."""
+        self.handed.append(list(entries))
+
+    @property
+    def notified(self) -> list[tuple[str, int]]:
+        """Who sent something, and the status that was answered."""
+        said = [fact for fact in self.seen if isinstance(fact, facts.Notified)]
+        return [(fact.sender, fact.status) for fact in said]
+
+
+@asynccontextmanager
+async def serving(hook: Hook | None) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve a webhook, and give a client that knows the token."""
+    stands_on = None
+    if hook is not None:
+        stands_on = web.Webhook(
+            hook.alerts, hook.secret, hook.hand_on, hook.seen.append, hook.body_seconds
+        )
+    app = web.create_app(CollectorRegistry(), lambda: True, stands_on)
+    server = web.HttpServer(app, "127.0.0.1", 0)
+    port = await server.start()
+    known: dict[str, Any] = {"headers": {"authorization": f"Bearer {TOKEN}"}, "trust_env": False}
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", **known) as client:
+            yield client
+    finally:
+        await server.stop()

@@ -1,0 +1,450 @@
+"""What becomes a line, and how it looks."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.settings import LogFormat, LogLevel
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
+from keda_gpu_scaler.telemetry import facts, logs
+from keda_gpu_scaler.telemetry.log_lines import LogObserver
+from tests.support import triggers
+from tests.support.clocks import Clock
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Tell so."""
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    """Leave structlog and the root logger as they were."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers, root.level = handlers, level
+
+
+@pytest.fixture
+def lines() -> LogCapture:
+    captured = LogCapture()
+    structlog.configure(
+        processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG)
+    )
+    return captured
+
+
+def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluated:
+    measured = Decision(
+        state=State.MEASURED,
+        reason="mean 83.5 over 2 pods",
+        value=167.00049,
+        active=True,
+        average=83.500245,
+    )
+    spec = triggers.spec(**trigger)
+    return facts.Evaluated(triggers.BERT, spec, decision or measured, snapshot_age_seconds=2.0)
+
+
+UNKNOWN = Decision(state=State.UNKNOWN, reason="no answer", value=None, active=None)
+
+
+def named(lines: LogCapture, event: str) -> list[dict[str, object]]:
+    return [dict(line) for line in lines.entries if line["event"] == event]
+
+
+def test_the_first_decision_is_told_with_its_reason(lines: LogCapture) -> None:
+    LogObserver()(evaluated())
+    assert named(lines, "decision.changed") == [
+        {
+            "event": "decision.changed",
+            "log_level": "info",
+            "namespace": "ml",
+            "scaled_object": "bert",
+            "metric": "gpu-utilization",
+            "workload": "deployment/bert",
+            "state": "measured",
+            "active": True,
+            "value": 167.0,
+            "average": 83.5,
+            "evidence": None,
+            "reason": "mean 83.5 over 2 pods",
+        }
+    ]
+
+
+def test_the_same_decision_again_is_told_at_debug_only(lines: LogCapture) -> None:
+    observe = LogObserver()
+    observe(evaluated())
+    observe(evaluated())
+    assert len(named(lines, "decision.changed")) == 1
+    assert [line["log_level"] for line in named(lines, "decision.made")] == ["debug", "debug"]
+
+
+def test_at_info_only_what_changed_is_told(lines: LogCapture) -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    observe = LogObserver()
+    observe(evaluated())
+    observe(evaluated())
+    assert [line["event"] for line in lines.entries] == ["decision.changed"]
+
+
+def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCapture) -> None:
+    observe = LogObserver()
+    observe(facts.ExportersFound("default", ("hami",)))
+    observe(facts.ExportersFound("default", ("amd",)))
+    observe(facts.ExportersFound("other", ("gke-system",)))
+    owned = replace(evaluated().decision, evidence=Basis.KUBE_STATE_METRICS)
+    observe(evaluated(owned))
+    observe(evaluated(owned))
+    (line,) = named(lines, "trigger.explained")
+    text = explained_promql(triggers.spec(), {"amd", "hami"}, owned=True)
+    assert (line["log_level"], line["promql"]) == ("debug", text)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        replace(triggers.spec(), pods=Selected("ml", "models.example.com", "bert")),
+        replace(triggers.spec(), pods=ScaleTarget("ml")),
+        triggers.spec(query="load", activationThreshold="5"),
+    ],
+    ids=["a label selector", "a target nobody knows yet", "a query of the user's own"],
+)
+def test_what_no_prometheus_can_be_asked_by_hand_is_not_written(
+    lines: LogCapture, asked: TriggerSpec
+) -> None:
+    LogObserver()(replace(evaluated(), spec=asked))
+    assert named(lines, "decision.made")
+    assert not named(lines, "trigger.explained")
+
+
+def test_each_change_of_state_or_activity_is_told_once(lines: LogCapture) -> None:
+    observe = LogObserver()
+    idle = replace(evaluated().decision, active=False)
+    for decision in (None, idle, idle, UNKNOWN, None):
+        observe(evaluated(decision))
+    changes = named(lines, "decision.changed")
+    assert [(line["state"], line["active"]) for line in changes] == [
+        ("measured", True),
+        ("measured", False),
+        ("unknown", None),
+        ("measured", True),
+    ]
+    assert (changes[2]["value"], changes[2]["average"]) == (None, None)
+
+
+def test_triggers_change_by_themselves(lines: LogCapture) -> None:
+    observe = LogObserver()
+    observe(evaluated())
+    observe(evaluated(workload="llama"))
+    observe(replace(evaluated(), scaled_object=ScaledObject("ml", "other")))
+    observe(evaluated())
+    assert len(named(lines, "decision.changed")) == 3
+
+
+def test_warnings_of_a_trigger_are_told_once(lines: LogCapture) -> None:
+    observe = LogObserver()
+    risky = evaluated(threshold="85")
+    assert risky.spec.warnings
+    observe(risky)
+    observe(risky)
+    told = named(lines, "trigger.warning")
+    assert [line["warning"] for line in told] == list(risky.spec.warnings)
+    assert {line["log_level"] for line in told} == {"warning"}
+    assert {line["scaled_object"] for line in told} == {"bert"}
+
+
+def test_an_object_not_asked_for_in_ten_minutes_is_forgotten(lines: LogCapture) -> None:
+    clock = Clock()
+    observe = LogObserver(clock)
+    observe(evaluated())
+    clock.now += 599
+    observe(evaluated())
+    clock.now += 599
+    observe(evaluated())
+    assert len(named(lines, "decision.changed")) == 1
+    clock.now += 601
+    observe(evaluated())
+    assert len(named(lines, "decision.changed")) == 2
+
+
+def test_an_outage_of_a_source_is_told_once_however_many_signals_notice(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for reachable in (False, False, True, True):
+        observe(facts.SourceChanged("default", reachable=reachable, reason="refused"))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "source.down",
+            "log_level": "warning",
+            "source": "default",
+            "reason": "refused",
+        },
+        {"event": "source.up", "log_level": "info", "source": "default", "reason": "refused"},
+    ]
+
+
+def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: LogCapture) -> None:
+    observe = LogObserver()
+    alone = evaluated(replace(evaluated().decision, evidence=Basis.EXPORTERS))
+    for fact in (evaluated(UNKNOWN), alone, alone, replace(alone, spec=triggers.spec(window="9s"))):
+        observe(fact)
+    (told,) = named(lines, "trigger.exporters_only")
+    assert (told["log_level"], told["scaled_object"]) == ("warning", "bert")
+    assert "minReplicaCount 0" in str(told["warning"])
+
+
+def test_an_object_of_which_the_cluster_spoke_is_not_told_about_each_outage(
+    lines: LogCapture,
+) -> None:
+    observe = LogObserver()
+    for basis in (Basis.KUBE_STATE_METRICS, Basis.EXPORTERS):
+        observe(evaluated(replace(evaluated().decision, evidence=basis)))
+    assert not named(lines, "trigger.exporters_only")
+
+
+def test_pods_without_a_gpu_are_told_when_they_change(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for ignored in ((), ("bert-0",), ("bert-0",), (), ("bert-0", "bert-1")):
+        observe(evaluated(replace(evaluated().decision, ignored=ignored)))
+    told = named(lines, "trigger.pods_ignored")
+    assert [line["pods"] for line in told] == [["bert-0"], ["bert-0", "bert-1"]]
+    assert {line["log_level"] for line in told} == {"warning"}
+
+
+def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) -> None:
+    observe = LogObserver()
+    observe(facts.EvidenceChanged("default", Basis.KUBE_STATE_METRICS, "it answers"))
+    observe(facts.EvidenceChanged("default", Basis.EXPORTERS, "HTTP 503"))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "source.evidence",
+            "log_level": "info",
+            "source": "default",
+            "evidence": "kube-state-metrics",
+            "reason": "it answers",
+        },
+        {
+            "event": "source.evidence",
+            "log_level": "warning",
+            "source": "default",
+            "evidence": "exporters",
+            "reason": "HTTP 503",
+        },
+    ]
+
+
+def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for basis in (*Basis, Basis.KUBE_STATE_METRICS, Basis.KUBERNETES):
+        observe(facts.EvidenceChanged("default", basis, "because"))
+    levels = [line["log_level"] for line in lines.entries]
+    assert levels == ["info", "warning", "warning", "info", "info"]
+
+
+def test_a_watch_that_is_lost_is_a_warning_and_one_that_works_is_not(lines: LogCapture) -> None:
+    observe = LogObserver()
+    observe(facts.WatchChanged("pods", works=True, reason="it is listed"))
+    observe(facts.WatchChanged("pods", works=False, reason="HTTP 403"))
+    told = [(line["event"], line["log_level"], line["resource"]) for line in lines.entries]
+    assert told == [("kubernetes.watching", "info", "pods"), ("kubernetes.lost", "warning", "pods")]
+
+
+def test_a_query_is_told_at_debug(lines: LogCapture) -> None:
+    LogObserver()(facts.Queried("default", "snapshot", 0.12345, None))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "source.queried",
+            "log_level": "debug",
+            "source": "default",
+            "query": "snapshot",
+            "seconds": 0.123,
+            "error": None,
+        }
+    ]
+
+
+def test_an_exporter_that_is_lost_and_comes_back_is_told_once_each(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for error in (None, "HTTP 500", "HTTP 500", None, None):
+        observe(facts.Queried("default", "scrape", 0.1, error, "http://a/metrics"))
+        observe(facts.Queried("default", "scrape", 0.1, None, "http://b/metrics"))
+    told = [dict(line) for line in lines.entries if line["event"] != "source.queried"]
+    named = {"source": "default", "query": "scrape", "target": "http://a/metrics"}
+    assert told == [
+        {"event": "source.part_lost", "log_level": "warning", **named, "reason": "HTTP 500"},
+        {"event": "source.part_back", "log_level": "info", **named},
+    ]
+
+
+def test_a_query_that_was_given_up_is_no_part_that_is_lost(lines: LogCapture) -> None:
+    LogObserver()(facts.Queried("default", "evidence", 2.0, facts.GIVEN_UP))
+    assert [(line["log_level"], line["error"]) for line in lines.entries] == [
+        ("debug", facts.GIVEN_UP)
+    ]
+
+
+def test_a_query_that_takes_the_source_down_is_not_told_twice(lines: LogCapture) -> None:
+    LogObserver()(facts.Queried("default", "snapshot", 0.1, "HTTP 500"))
+    assert [line["log_level"] for line in lines.entries] == ["debug"]
+
+
+def test_exporters_that_were_found_are_told(lines: LogCapture) -> None:
+    LogObserver()(facts.ExportersFound("default", ("amd", "hami")))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "source.exporters",
+            "log_level": "info",
+            "source": "default",
+            "found": ("amd", "hami"),
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("works", "level", "event"),
+    [(False, "warning", "query.failed"), (True, "info", "query.works")],
+)
+def test_a_users_own_query_is_told_of_when_it_changes(
+    lines: LogCapture,
+    works: bool,  # noqa: FBT001 - a table of answers
+    level: str,
+    event: str,
+) -> None:
+    LogObserver()(facts.OwnQueryChanged("default", "query-1a2b3c4d", works, "HTTP 422"))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": event,
+            "log_level": level,
+            "source": "default",
+            "query": "query-1a2b3c4d",
+            "reason": "HTTP 422",
+        }
+    ]
+
+
+def test_a_demand_is_told_by_its_short_name_once_at_debug(lines: LogCapture) -> None:
+    observe = LogObserver()
+    trigger = triggers.demanding('sum(waiting{token="hunter2"})')
+    wanted = trigger.demand
+    assert wanted is not None
+    for _ in range(2):
+        observe(replace(evaluated(), spec=trigger))
+    (line,) = named(lines, "trigger.demand")
+    assert (line["log_level"], line["query"]) == ("debug", wanted.name)
+    assert (line["namespace"], line["scaled_object"]) == ("ml", "bert")
+    assert "hunter2" not in str(lines.entries)
+
+
+def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:
+    observe = LogObserver()
+    observe(facts.Called("GetMetrics", "OK", 0.001))
+    observe(facts.SnapshotTaken("default", "utilization", "auto", 1.0, 1, 0))
+    observe(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
+    assert lines.entries == []
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.AUTO])
+def test_a_line_is_one_json_object_where_nobody_watches(form: LogFormat) -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, form, stream)
+    structlog.get_logger().info("serve.listening", grpc_port=6000)
+    line = json.loads(stream.getvalue())
+    assert list(line) == ["timestamp", "level", "event", "grpc_port"]
+    assert (line["level"], line["event"], line["grpc_port"]) == ("info", "serve.listening", 6000)
+    assert line["timestamp"].endswith("Z")
+
+
+def test_a_line_is_for_people_on_a_terminal() -> None:
+    stream = Terminal()
+    logs.configure(LogLevel.INFO, LogFormat.AUTO, stream)
+    structlog.get_logger().info("serve.listening", grpc_port=6000)
+    assert "serve.listening" in stream.getvalue()
+    assert "\x1b[" in stream.getvalue()
+    assert "{" not in stream.getvalue()
+
+
+def test_console_lines_without_a_terminal_have_no_colours() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, LogFormat.CONSOLE, stream)
+    structlog.get_logger().info("serve.listening", grpc_port=6000)
+    assert "\x1b[" not in stream.getvalue()
+    assert "grpc_port=6000" in stream.getvalue()
+
+
+def test_lines_below_the_level_are_not_written() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.WARNING, LogFormat.JSON, stream)
+    structlog.get_logger().info("decision.changed")
+    assert stream.getvalue() == ""
+    structlog.get_logger().warning("source.down")
+    assert json.loads(stream.getvalue())["event"] == "source.down"
+
+
+def test_what_libraries_say_becomes_a_line_with_a_name() -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.DEBUG, LogFormat.JSON, stream)
+    logging.getLogger("uvicorn.error").info("Started")
+    logging.getLogger("uvicorn.error").warning("limit of %d reached", 7)
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["level"]) == ("library.logged", "warning")
+    assert (line["logger"], line["message"]) == ("uvicorn.error", "limit of 7 reached")
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
+def test_a_traceback_does_not_show_the_values_of_variables(form: LogFormat) -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, form, stream)
+    try:
+        _fail_with("hunter2"[::-1])
+    except RuntimeError:
+        structlog.get_logger().exception("serve.failed")
+    assert "RuntimeError: 7" in stream.getvalue()
+    assert "2retnuh" not in stream.getvalue()
+
+
+def _fail_with(secret: str) -> None:
+    raise RuntimeError(len(secret))
+
+
+def test_what_becomes_of_certificates_is_told(lines: LogCapture) -> None:
+    observe = LogObserver()
+    observe(facts.CertificateLoaded("grpc", 1_800_000_000.0))
+    observe(facts.CertificateRefused("http", "/tls.key is not a key"))
+    observe(facts.CertificateLapsed("grpc", "expired at 2026-01-01T00:00:00+00:00"))
+    assert [dict(line) for line in lines.entries] == [
+        {
+            "event": "certificate.loaded",
+            "log_level": "info",
+            "server": "grpc",
+            "expires": "2027-01-15T08:00:00+00:00",
+        },
+        {
+            "event": "certificate.refused",
+            "log_level": "warning",
+            "server": "http",
+            "reason": "/tls.key is not a key",
+        },
+        {
+            "event": "certificate.lapsed",
+            "log_level": "error",
+            "server": "grpc",
+            "reason": "expired at 2026-01-01T00:00:00+00:00",
+        },
+    ]

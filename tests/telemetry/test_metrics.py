@@ -1,0 +1,313 @@
+"""Facts → metrics, read back from what a Prometheus would see."""
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from keda_gpu_scaler import __version__
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry import facts, metrics
+from keda_gpu_scaler.telemetry.metrics import Telemetry
+from tests.support import triggers
+from tests.support.clocks import Clock
+
+TRIGGER = {"namespace": "ml", "scaled_object": "bert", "metric": "gpu-utilization"}
+SNAPSHOT = {"source": "default", "signal": "utilization", "profile": "auto"}
+MEASURED = Decision(
+    state=State.MEASURED,
+    reason="mean 83.5 over 2 pods",
+    value=167.0,
+    active=True,
+    average=83.5,
+    expected=3,
+    measured=2,
+    reporting_pods=4,
+    evidence=Basis.KUBE_STATE_METRICS,
+    ignored=("bert-0",),
+)
+UNKNOWN = Decision(state=State.UNKNOWN, reason="no answer", value=None, active=None)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def counted(clock: Clock) -> Telemetry:
+    return Telemetry(clock)
+
+
+def evaluated(decision: Decision = MEASURED, age: float | None = 2.0) -> facts.Evaluated:
+    return facts.Evaluated(triggers.BERT, triggers.spec(), decision, snapshot_age_seconds=age)
+
+
+def taken(refused_samples: int = 0) -> facts.SnapshotTaken:
+    return facts.SnapshotTaken("default", "utilization", "auto", 1.0, 5, refused_samples)
+
+
+def value(counted: Telemetry, name: str, **labels: str) -> float | None:
+    return counted.registry.get_sample_value(f"keda_gpu_scaler_{name}", labels)
+
+
+def test_calls_are_counted_and_timed(counted: Telemetry) -> None:
+    counted(facts.Called("GetMetrics", "OK", 0.002))
+    counted(facts.Called("GetMetrics", "UNAVAILABLE", 3.0))
+    assert value(counted, "rpcs_total", method="GetMetrics", code="OK") == 1
+    assert value(counted, "rpcs_total", method="GetMetrics", code="UNAVAILABLE") == 1
+    assert value(counted, "rpc_duration_seconds_count", method="GetMetrics") == 2
+    assert value(counted, "rpc_duration_seconds_bucket", method="GetMetrics", le="0.0025") == 1
+
+
+def test_queries_are_counted_by_outcome_and_timed(counted: Telemetry) -> None:
+    counted(facts.Queried("default", "snapshot", 0.5, None))
+    counted(facts.Queried("default", "snapshot", 0.25, "connection refused"))
+    labels = {"source": "default", "query": "snapshot"}
+    assert value(counted, "source_queries_total", **labels, outcome="ok") == 1
+    assert value(counted, "source_queries_total", **labels, outcome="error") == 1
+    assert value(counted, "source_query_duration_seconds_sum", **labels) == 0.75
+
+
+def test_a_source_is_up_from_its_first_snapshot_until_it_is_said_to_be_down(
+    counted: Telemetry,
+) -> None:
+    assert value(counted, "source_up", source="default") is None
+    counted(taken())
+    assert value(counted, "source_up", source="default") == 1
+    counted(facts.SourceChanged("default", reachable=False, reason="refused"))
+    counted(taken())
+    assert value(counted, "source_up", source="default") == 0
+    counted(facts.SourceChanged("default", reachable=True, reason="it answers again"))
+    assert value(counted, "source_up", source="default") == 1
+
+
+def test_a_snapshot_shows_its_pods_and_what_it_left_out(counted: Telemetry) -> None:
+    counted(taken(refused_samples=2))
+    assert value(counted, "snapshot_pods", **SNAPSHOT) == 5
+    assert value(counted, "snapshot_refused_samples", **SNAPSHOT) == 2
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
+
+
+def test_the_age_of_a_snapshot_grows_while_people_ask(counted: Telemetry, clock: Clock) -> None:
+    counted(evaluated(age=2.0))
+    counted(taken())
+    clock.now += 30
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 32
+    counted(evaluated(age=3.0))
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 3
+    assert value(counted, "snapshot_pods", **SNAPSHOT) == 5
+
+
+def test_without_a_snapshot_there_is_no_age(counted: Telemetry) -> None:
+    counted(evaluated(UNKNOWN, age=None))
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
+
+
+def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
+    counted(evaluated(UNKNOWN))
+    counted(evaluated())
+    shown = {
+        name: value(counted, f"trigger_{name}", **TRIGGER)
+        for name in (
+            "value",
+            "average",
+            "threshold",
+            "active",
+            "expected_replicas",
+            "measured_replicas",
+            "reporting_pods",
+            "ignored_pods",
+        )
+    }
+    assert shown == {
+        "value": 167,
+        "average": 83.5,
+        "threshold": 70,
+        "active": 1,
+        "expected_replicas": 3,
+        "measured_replicas": 2,
+        "reporting_pods": 4,
+        "ignored_pods": 1,
+    }
+
+
+def test_exactly_the_state_it_is_in_is_one(counted: Telemetry) -> None:
+    counted(evaluated())
+    states = {
+        str(state): value(counted, "trigger_state", **TRIGGER, state=state) for state in State
+    }
+    assert states == {str(state): float(state is State.MEASURED) for state in State}
+
+
+def test_what_decisions_rest_on_is_one(counted: Telemetry) -> None:
+    counted(evaluated())
+    counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
+    for basis, trigger, source in ((Basis.KUBE_STATE_METRICS, 1, 0), (Basis.EXPORTERS, 0, 1)):
+        assert value(counted, "trigger_evidence", **TRIGGER, evidence=basis) == trigger
+        assert value(counted, "source_evidence", source="default", evidence=basis) == source
+    counted(evaluated(UNKNOWN))
+    assert value(counted, "trigger_evidence", **TRIGGER, evidence=Basis.EXPORTERS) is None
+
+
+def test_what_is_held_or_unknown_has_no_sample(counted: Telemetry) -> None:
+    counted(evaluated())
+    counted(evaluated(UNKNOWN))
+    for name in ("value", "average", "active"):
+        assert value(counted, f"trigger_{name}", **TRIGGER) is None
+    assert value(counted, "trigger_state", **TRIGGER, state="unknown") == 1
+
+
+def test_a_demand_is_shown_while_it_is_known(counted: Telemetry, clock: Clock) -> None:
+    for known in (Demand(7.0), Demand(0.0)):
+        counted(facts.DemandKnown(triggers.BERT, triggers.spec(), known))
+        assert value(counted, "trigger_demand", **TRIGGER) == known.value
+    counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(None, "HTTP 503")))
+    assert value(counted, "trigger_demand", **TRIGGER) is None
+    counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
+    clock.now += 601
+    assert value(counted, "trigger_demand", **TRIGGER) is None
+
+
+def test_inactive_is_zero_and_not_absent(counted: Telemetry) -> None:
+    counted(evaluated(replace(MEASURED, active=False, value=0.0)))
+    assert value(counted, "trigger_active", **TRIGGER) == 0
+    assert value(counted, "trigger_value", **TRIGGER) == 0
+
+
+def test_series_nobody_asks_for_end_after_ten_minutes(counted: Telemetry, clock: Clock) -> None:
+    counted(evaluated())
+    clock.now += 600
+    assert value(counted, "trigger_value", **TRIGGER) == 167
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 602
+    clock.now += 1
+    assert value(counted, "trigger_value", **TRIGGER) is None
+    assert value(counted, "trigger_state", **TRIGGER, state="measured") is None
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
+
+
+def test_how_long_ago_a_trigger_was_decided_is_shown(counted: Telemetry, clock: Clock) -> None:
+    counted(evaluated())
+    clock.now += 40
+    assert value(counted, "trigger_decision_age_seconds", **TRIGGER) == 40
+    counted(evaluated())
+    assert value(counted, "trigger_decision_age_seconds", **TRIGGER) == 0
+
+
+def test_two_triggers_with_the_same_names_share_their_series(counted: Telemetry) -> None:
+    counted(evaluated())
+    other = replace(evaluated(), spec=triggers.spec(workload="llama", threshold="50"))
+    counted(other)
+    assert value(counted, "trigger_threshold", **TRIGGER) == 50
+    counted(replace(evaluated(), scaled_object=ScaledObject("ml", "other")))
+    assert value(counted, "trigger_threshold", **TRIGGER) == 50
+
+
+def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
+    counted(evaluated())
+    counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
+    counted(taken())
+    counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
+    counted(facts.Queried("default", "snapshot", 0.5, None))
+    counted(facts.Called("GetMetrics", "OK", 0.002))
+    counted(facts.ExportersFound("default", ("hami",)))
+    counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
+    counted(facts.Notified("alertmanager", 200, "taken: 1"))
+    counted(facts.AlertChanged(triggers.BERT, "Busy", fires=True, reason="it fires"))
+    counted(facts.PeersAsked(1, 0))
+    counted.certificates.follow("grpc", lambda: {"server": 1.0})
+    own = {}
+    for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
+        if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):
+            total = "_total" if family.type == "counter" else ""
+            labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+            own[family.name + total] = (family.type, labels, family.documentation)
+    assert own == {
+        metric.name: (metric.kind, set(metric.labels), metric.meaning) for metric in metrics.METRICS
+    }
+
+
+def test_the_version_that_runs_is_shown(counted: Telemetry) -> None:
+    assert value(counted, "build_info", version=__version__) == 1
+
+
+def test_process_and_platform_are_shown_too(counted: Telemetry) -> None:
+    shown = generate_latest(counted.registry).decode()
+    assert "process_resident_memory_bytes" in shown
+    assert "python_info" in shown
+
+
+def test_a_source_that_stays_down_is_shown_while_people_ask(
+    counted: Telemetry, clock: Clock
+) -> None:
+    counted(facts.SourceChanged("default", reachable=False, reason="refused"))
+    counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
+    for _ in range(3):
+        clock.now += 500
+        counted(evaluated(age=None))
+    assert value(counted, "source_up", source="default") == 0
+    labels = {"source": "default", "evidence": "exporters"}
+    assert value(counted, "source_evidence", **labels) == 1
+    clock.now += 601
+    assert value(counted, "source_up", source="default") is None
+
+
+def test_a_source_asked_by_namespace_has_an_age_for_each(counted: Telemetry) -> None:
+    for name, age in (("default/a", 1.0), ("default/b", 2.0)):
+        counted(replace(evaluated(age=age), source=name))
+        labels = SNAPSHOT | {"source": name}
+        assert value(counted, "snapshot_age_seconds", **labels) == age
+
+
+def test_a_users_own_query_is_shown_by_a_short_name_and_takes_no_source_down(
+    counted: Telemetry,
+) -> None:
+    own = triggers.spec(query="load", signal="memory", activationThreshold="5")
+    counted(facts.SnapshotTaken("default", own.shared_signal, own.profile, 1.0, 5, 0))
+    counted(facts.Evaluated(triggers.BERT, own, MEASURED, snapshot_age_seconds=2.0))
+    counted(facts.OwnQueryChanged("default", own.profile, works=False, reason="HTTP 422"))
+    labels = {"source": "default", "signal": "number", "profile": own.profile}
+    assert value(counted, "snapshot_pods", **labels) == 5
+    assert value(counted, "snapshot_age_seconds", **labels) == 2
+    assert value(counted, "source_up", source="default") == 1
+
+
+def test_a_watch_of_the_kubernetes_api_is_up_or_not(counted: Telemetry) -> None:
+    counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
+    assert value(counted, "kubernetes_watch_up", resource="pods") == 1
+    counted(facts.WatchChanged("pods", works=False, reason="HTTP 403"))
+    assert value(counted, "kubernetes_watch_up", resource="pods") == 0
+
+
+def test_the_expiry_of_a_certificate_is_that_of_the_moment(counted: Telemetry) -> None:
+    name = "certificate_expiry_timestamp_seconds"
+    shown, authority = ({"server": "grpc", "kind": kind} for kind in ("server", "client_ca"))
+    assert value(counted, name, **shown) is None
+    expiries = {"server": 1000.0}
+    counted.certificates.follow("grpc", lambda: expiries)
+    assert value(counted, name, **shown) == 1000
+    assert value(counted, name, **authority) is None
+    expiries.update(server=2000.0, client_ca=3000.0)
+    assert value(counted, name, **shown) == 2000
+    assert value(counted, name, **authority) == 3000
+    assert value(counted, name, server="http", kind="server") is None
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        facts.CertificateLoaded("grpc", 1000.0),
+        facts.CertificateRefused("grpc", "half written"),
+        facts.CertificateLapsed("grpc", "expired"),
+    ],
+)
+def test_what_happened_to_a_certificate_is_in_the_log_alone(
+    counted: Telemetry, fact: facts.Fact
+) -> None:
+    before = generate_latest(counted.registry).count(b"keda_gpu_scaler_")
+    counted(fact)
+    assert generate_latest(counted.registry).count(b"keda_gpu_scaler_") == before

@@ -1,0 +1,48 @@
+"""Values that end when nobody mentions them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.telemetry.metrics.expiring import REMEMBER_SECONDS, Lately
+from tests.support.clocks import Clock
+
+
+def test_the_newest_value_of_a_key_is_held() -> None:
+    lately: Lately[str, int] = Lately(10, Clock())
+    lately.put("a", 1)
+    lately.put("a", 2)
+    assert lately.get("a") == 2
+    assert lately.get("b") is None
+    assert lately.items() == [("a", 2)]
+
+
+def test_beyond_the_limit_the_key_not_mentioned_for_longest_goes() -> None:
+    lately: Lately[str, int] = Lately(2, Clock())
+    for key in ("a", "b", "a", "c"):
+        lately.put(key, 0)
+    assert dict(lately.items()).keys() == {"a", "c"}
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 400)), max_size=50))
+def test_it_holds_exactly_what_was_mentioned_lately(steps: list[tuple[int, int]]) -> None:
+    clock = Clock()
+    lately: Lately[int, int] = Lately(100, clock)
+    mentioned: dict[int, float] = {}
+    for key, passed in steps:
+        clock.now += passed
+        lately.put(key, key)
+        mentioned[key] = clock.now
+    expected = {key for key, at in mentioned.items() if at >= clock.now - REMEMBER_SECONDS}
+    assert {key for key, _ in lately.items()} == expected
+    assert {key for key in mentioned if lately.get(key) is not None} == expected
+
+
+def test_what_is_only_mentioned_keeps_its_value() -> None:
+    clock = Clock()
+    lately: Lately[str, int] = Lately(10, clock)
+    lately.put("a", 1)
+    lately.mention("b")
+    clock.now += REMEMBER_SECONDS
+    lately.mention("a")
+    clock.now += REMEMBER_SECONDS
+    assert lately.items() == [("a", 1)]

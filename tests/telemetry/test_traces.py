@@ -1,0 +1,178 @@
+"""Facts become spans of the right shape, with the right parents and times."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.traces import SpanObserver
+from tests.service.harness import decided
+from tests.support.triggers import BERT, demanding
+
+SECOND = 1_000_000_000
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+CALL = "externalscaler.ExternalScaler/GetMetrics"
+OK = facts.Called("GetMetrics", "OK", 2.0)
+
+
+def began(traceparent: str = "") -> facts.CallBegan:
+    return facts.CallBegan("GetMetrics", BERT, traceparent)
+
+
+@dataclass
+class Recorded:
+    """An observer on the real SDK, with a clock to set and the spans that ended."""
+
+    seconds: float = 100.0
+    spans: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
+    observe: SpanObserver = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Put the parts together."""
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(self.spans))
+        self.observe = SpanObserver(
+            provider.get_tracer("test"), lambda: round(self.seconds * SECOND)
+        )
+
+    def state(self, *stated: facts.Fact) -> None:
+        """Observe one fact after the other, a second apart."""
+        for fact in stated:
+            self.observe(fact)
+            self.seconds += 1
+
+    def one(self, name: str = CALL) -> ReadableSpan:
+        """Return the one span of this name."""
+        (span,) = (span for span in self.spans.get_finished_spans() if span.name == name)
+        return span
+
+
+def said(span: ReadableSpan) -> dict[str, object]:
+    return {key.removeprefix("keda_gpu_scaler."): it for key, it in (span.attributes or {}).items()}
+
+
+async def test_a_call_is_one_span_from_its_beginning_to_its_end() -> None:
+    recorded = Recorded()
+    recorded.state(began(), facts.CallDecided(decided(reason="45 % over 2 pods")), OK)
+    span = recorded.one()
+    assert (span.start_time, span.end_time) == (100 * SECOND, 102 * SECOND)
+    assert span.kind is SpanKind.SERVER
+    assert span.parent is None
+    assert span.status.status_code is StatusCode.UNSET
+    assert said(span) == {
+        "rpc.system.name": "grpc",
+        "rpc.method": CALL,
+        "rpc.response.status_code": "OK",
+        "k8s.namespace.name": "ml",
+        "scaled_object": "bert",
+        "state": "measured",
+        "active": True,
+    }
+
+
+async def test_what_nobody_knows_has_no_attribute() -> None:
+    recorded = Recorded()
+    unknown = decided(state=State.UNKNOWN, active=None, value=None, reason="nothing answers")
+    recorded.state(began(), facts.CallDecided(unknown), OK)
+    assert "active" not in said(recorded.one())
+    assert said(recorded.one())["state"] == "unknown"
+
+
+async def test_a_stream_keeps_what_was_said_last() -> None:
+    recorded = Recorded()
+    recorded.state(
+        began(),
+        facts.CallDecided(decided(state=State.UNKNOWN, active=False)),
+        facts.CallDecided(decided(active=True)),
+        OK,
+    )
+    assert said(recorded.one())["active"] is True
+    assert said(recorded.one())["state"] == "measured"
+
+
+async def test_a_demand_is_on_the_span_of_its_call() -> None:
+    recorded = Recorded()
+    recorded.state(began(), facts.DemandKnown(BERT, demanding("vector(12)"), Demand(12.0)), OK)
+    assert said(recorded.one())["demand"] == 12
+
+
+async def test_what_a_source_said_instead_of_a_demand_is_on_no_span() -> None:
+    recorded = Recorded()
+    quoted = Demand(None, 'the source quotes sum(queue{token="s3cret"})')
+    recorded.state(began(), facts.DemandKnown(BERT, demanding("vector(12)"), quoted), OK)
+    assert "demand" not in said(recorded.one())
+    assert "s3cret" not in recorded.one().to_json()
+
+
+async def test_the_text_of_a_query_is_on_no_span() -> None:
+    recorded = Recorded()
+    secret = demanding('sum(queue{token="s3cret"})')
+    recorded.state(began(), facts.DemandKnown(BERT, secret, Demand(1.0)), OK)
+    assert "s3cret" not in recorded.one().to_json()
+
+
+async def test_the_callers_trace_goes_on() -> None:
+    recorded = Recorded()
+    recorded.state(began(f"00-{TRACE}-{PARENT}-01"), OK)
+    span = recorded.one()
+    assert span.context is not None
+    assert f"{span.context.trace_id:032x}" == TRACE
+    assert span.parent is not None
+    assert f"{span.parent.span_id:016x}" == PARENT
+
+
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED"])
+async def test_a_fault_of_ours_is_an_error(code: str) -> None:
+    recorded = Recorded()
+    recorded.state(began(), facts.Called("GetMetrics", code, 1.0))
+    assert recorded.one().status.status_code is StatusCode.ERROR
+
+
+async def test_a_call_that_was_never_read_has_a_span_too() -> None:
+    recorded = Recorded()
+    recorded.state(facts.Called("GetMetrics", "RESOURCE_EXHAUSTED", 0.5))
+    span = recorded.one()
+    assert (span.start_time, span.end_time) == (99.5 * SECOND, 100 * SECOND)
+    assert span.status.status_code is StatusCode.UNSET
+    assert "scaled_object" not in said(span)
+
+
+async def test_a_query_that_a_call_set_off_is_its_child_even_when_it_ends_later() -> None:
+    recorded, answered = Recorded(), asyncio.Event()
+
+    async def fetch() -> None:
+        await answered.wait()
+        recorded.state(facts.Queried("default", "snapshot", 3.0, None))
+
+    recorded.state(began())
+    fetching = asyncio.create_task(fetch())
+    recorded.state(OK)
+    answered.set()
+    await fetching
+    call, query = recorded.one(), recorded.one("query snapshot")
+    assert query.parent == call.context
+    assert (query.start_time, query.end_time) == (99 * SECOND, 102 * SECOND)
+    assert query.kind is SpanKind.CLIENT
+    assert said(query) == {"source": "default", "query": "snapshot", "outcome": "ok"}
+
+
+async def test_a_query_of_nobodys_call_begins_a_trace_and_shows_that_it_failed() -> None:
+    recorded = Recorded()
+    recorded.state(facts.Queried("default", "scrape", 1.0, "connection refused", "http://a"))
+    span = recorded.one("query scrape")
+    assert span.parent is None
+    assert said(span)["outcome"] == "error"
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, None)
+
+
+async def test_what_belongs_to_no_call_and_other_facts_make_no_span() -> None:
+    recorded = Recorded()
+    recorded.state(facts.PeersAsked(1, 0), facts.CallDecided(decided()))
+    assert not recorded.spans.get_finished_spans()

@@ -1,0 +1,172 @@
+"""`serve` with traces on: what a real collector receives, and what a dead one does not hold up."""
+
+import http.server
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from keda_gpu_scaler import __version__
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from tests.cli import test_serve as serve
+from tests.service.harness import metrics_request
+from tests.support.prometheus import PrometheusServer
+from tests.telemetry.collector import Collector, collecting, words
+
+PARENT = "00f067aa0ba902b7"
+TRACES = {"bert-scaler": "4bf92f3577b34da6a3ce929d0e0e4736", "other": "b" * 32}
+REQUESTS = (metrics_request(), metrics_request())
+REQUESTS[1].scaledObjectRef.name = "other"
+PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
+NEVER = str(3_600_000)
+"""Milliseconds: so long no batch is due, and spans leave when the process ends."""
+
+
+def environment(port: int, **settings: str) -> dict[str, str]:
+    return serve.environment(TRACES="true", **settings) | {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
+        "OTEL_BSP_SCHEDULE_DELAY": NEVER,
+        "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=lab",
+    }
+
+
+@contextmanager
+def serving(environ: dict[str, str]) -> Iterator[tuple[Any, Any]]:
+    """Give a process with these variables, and a stub for it."""
+    with serve.started(environ) as process:
+        port = serve.said(process, "serve.listening")["grpc_port"]
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield process, externalscaler_pb2_grpc.ExternalScalerStub(channel)
+
+
+def parent(trace: str) -> str:
+    return f"00-{trace}-{PARENT}-01"
+
+
+async def test_a_collector_receives_each_call_and_the_queries_it_set_off(
+    prometheus: PrometheusServer,
+) -> None:
+    with collecting() as collector:
+        environ = environment(collector.port, PROMETHEUS_URL=prometheus.url, SCRAPE_TARGETS="")
+        with serving(environ | {PROTOCOL: "grpc"}) as (process, stub):
+            at_the_same_time = [
+                stub.GetMetrics.future(request, metadata=[("traceparent", parent(trace))])
+                for request, trace in zip(REQUESTS, TRACES.values(), strict=True)
+            ]
+            assert all(call.code() is grpc.StatusCode.OK for call in at_the_same_time)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(serve.PATIENCE_SECONDS) == 0
+    assert collector.resource == {
+        "service.name": "keda-gpu-scaler",
+        "service.version": __version__,
+        "deployment.environment.name": "lab",
+    }
+    calls = {
+        words(span)["keda_gpu_scaler.scaled_object"]: span
+        for span in collector.spans
+        if span.name.endswith("/GetMetrics")
+    }
+    assert {name: span.trace_id.hex() for name, span in calls.items()} == TRACES
+    for call in calls.values():
+        assert call.parent_span_id.hex() == PARENT
+        assert words(call)["k8s.namespace.name"] == "ml"
+        assert words(call)["keda_gpu_scaler.state"]
+    they_set_off({span.span_id: span for span in calls.values()}, collector)
+
+
+def they_set_off(calls: dict[bytes, Any], collector: Collector) -> None:
+    """Check that each query is within the call that it was sent for."""
+    queries = [span for span in collector.spans if span.name.startswith("query ")]
+    assert {"query clock", "query snapshot"} <= {span.name for span in queries}
+    assert {words(span)["keda_gpu_scaler.outcome"] for span in queries} == {"ok"}
+    for query in queries:
+        call = calls[query.parent_span_id]
+        assert query.trace_id == call.trace_id
+        assert call.start_time_unix_nano < query.start_time_unix_nano < query.end_time_unix_nano
+
+
+class Quoting(http.server.BaseHTTPRequestHandler):
+    """Answers as VictoriaMetrics does what it cannot parse: with the query itself."""
+
+    def do_POST(self) -> None:
+        """Refuse, and quote."""
+        asked = self.rfile.read(int(self.headers["content-length"])).decode()
+        words = {"status": "error", "errorType": "422", "error": f"cannot parse {asked}"}
+        body = json.dumps(words).encode()
+        self.send_response(422)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *said: object) -> None:
+        """Say nothing."""
+
+
+def test_no_span_has_a_query_that_a_source_quotes() -> None:
+    trigger = {"workload": "bert", "threshold": "70", "demandQuery": 'sum(q{token="s3cret"})'}
+    reference = pb.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
+    with quoting() as url, collecting() as collector:
+        environ = environment(
+            collector.port, PROMETHEUS_URL=url, SCRAPE_TARGETS="", OWN_PROMQL="allow"
+        )
+        with serving(environ) as (process, stub):
+            with pytest.raises(grpc.RpcError) as refused:
+                stub.IsActive(reference)
+            assert "s3cret" in str(refused.value.details())
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(serve.PATIENCE_SECONDS) == 0
+    assert "query demand" in {span.name for span in collector.spans}
+    assert "s3cret" not in "".join(map(str, collector.spans))
+
+
+@contextmanager
+def quoting() -> Iterator[str]:
+    """Run a source that quotes what it is asked, and give its URL."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quoting) as source:
+        thread = threading.Thread(target=source.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{source.server_port}"
+        source.shutdown()
+        thread.join()
+
+
+def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end() -> None:
+    with collecting(answers=False) as collector:
+        # The SDK would wait for half a minute, and so would this process.
+        environ = environment(collector.port) | {"OTEL_EXPORTER_OTLP_TIMEOUT": "600"}
+        with serving(environ) as (process, stub):
+            assert stub.GetMetricSpec(serve.reference()).metricSpecs
+            process.send_signal(signal.SIGTERM)
+            assert collector.asked.wait(serve.PATIENCE_SECONDS)
+            assert process.wait(serve.PATIENCE_SECONDS / 2) == 0
+
+
+def test_a_protocol_that_is_not_spoken_here_ends_with_1_and_a_message() -> None:
+    wrong = {PROTOCOL: "http/protobuf"}
+    done = serve.ended(environment(1) | wrong)
+    assert done.returncode == 1
+    assert "OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf'; expected grpc" in done.stderr
+
+
+def test_traces_without_the_extra_are_a_wrong_setting(tmp_path: Path) -> None:
+    (tmp_path / "opentelemetry.py").touch()  # stands in front of the libraries, and is none of them
+    done = serve.ended(serve.environment(TRACES="true") | {"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (2, "")
+    expected = "false, or the extra otel: pip install 'keda-gpu-scaler[otel]'"
+    assert f'KEDA_GPU_SCALER_TRACES: "true"; expected {expected}' in done.stderr
+
+
+def test_without_traces_nothing_of_opentelemetry_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "opentelemetry.py").write_text("raise SystemExit(70)")
+    with serve.started(serve.environment() | {"PYTHONPATH": str(tmp_path)}) as process:
+        serve.said(process, "serve.listening")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(serve.PATIENCE_SECONDS) == 0

@@ -1,1 +1,0 @@
-"""Traces: what becomes of facts, and what a real collector receives."""

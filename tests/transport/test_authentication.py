@@ -1,0 +1,120 @@
+"""Who may read the pages of the HTTP port, over real sockets."""
+
+import base64
+import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from keda_gpu_scaler import errors, web
+from tests.support.alert_messages import alert, group
+from tests.support.webhooks import TOKEN as WEBHOOK_TOKEN
+from tests.support.webhooks import Hook
+
+TOKEN = "m3trics-t0ken"  # noqa: S105 - no secret
+HOW = "Authorization: Bearer …, or as a Basic password"
+BASIC = base64.b64encode(f"prometheus:{TOKEN}".encode()).decode()
+
+
+class Rotating:
+    """A token that changes, or cannot be read."""
+
+    def __init__(self) -> None:
+        self.now: str | None = TOKEN
+
+    def __call__(self) -> str:
+        """Return it."""
+        if self.now is None:
+            raise errors.SettingsError("the HTTP port's token file cannot be read: gone")
+        return self.now
+
+
+@asynccontextmanager
+async def serving(token: Callable[[], str] | None) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve every page with this token, and give a client that knows none."""
+    registry, hook = CollectorRegistry(), Hook()
+    Gauge("answer_ratio", "Of everything.", registry=registry).set(42)
+    stands_on = web.Webhook(hook.alerts, hook.secret, hook.hand_on, hook.seen.append)
+    app = web.create_app(registry, lambda: True, stands_on, token)
+    server = web.HttpServer(app, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{await server.start()}"
+    try:
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            yield client
+    finally:
+        await server.stop()
+
+
+def knowing(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+async def test_whoever_knows_the_token_reads_the_metrics() -> None:
+    async with serving(Rotating()) as client:
+        for header in (f"Bearer {TOKEN}", f"Basic {BASIC}"):
+            answer = await client.get("/metrics", headers={"authorization": header})
+            assert answer.status_code == 200, header
+            assert "answer_ratio 42.0" in answer.text
+
+
+async def test_nobody_else_learns_even_which_pages_there_are(subtests: pytest.Subtests) -> None:
+    headers = ("", TOKEN, "Bearer wrong", f"Bearer {WEBHOOK_TOKEN}")
+    paths = ("/metrics", "/", "/no/such/page", "//metrics", "/healthz/")
+    async with serving(Rotating()) as client:
+        for path, header in itertools.product(paths, headers):
+            url = str(client.base_url).rstrip("/") + path
+            answer = await client.get(url, headers={"authorization": header})
+            with subtests.test(f"{path} {header}"):
+                assert answer.status_code == 401
+                assert answer.text == f"expected the HTTP port's token: {HOW}"
+                assert answer.headers["www-authenticate"].startswith("Bearer, Basic realm=")
+                assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+
+
+async def test_whoever_knows_it_learns_what_is_not_there() -> None:
+    async with serving(Rotating()) as client:
+        missing = await client.get("/", headers=knowing(TOKEN))
+        wrong = await client.post("/metrics", headers=knowing(TOKEN))
+    assert (missing.status_code, wrong.status_code) == (404, 405)
+
+
+async def test_health_is_for_everybody() -> None:
+    async with serving(Rotating()) as client:
+        assert (await client.get("/healthz")).status_code == 200
+        assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_the_webhook_and_other_replicas_keep_their_own_token() -> None:
+    async with serving(Rotating()) as client:
+        for token, sent, told in ((WEBHOOK_TOKEN, 200, 200), (TOKEN, 401, 401)):
+            headers = knowing(token)
+            hooked = await client.post("/webhook", json=group(alert()), headers=headers)
+            alerts = await client.get("/alerts", headers=headers)
+            assert (hooked.status_code, alerts.status_code) == (sent, told)
+
+
+async def test_without_a_token_whoever_reaches_the_port_reads_the_metrics() -> None:
+    async with serving(None) as client:
+        assert (await client.get("/metrics")).status_code == 200
+
+
+async def test_a_token_that_rotates_counts_from_the_next_request_on() -> None:
+    token = Rotating()
+    async with serving(token) as client:
+        token.now = "another"
+        old = await client.get("/metrics", headers=knowing(TOKEN))
+        new = await client.get("/metrics", headers=knowing("another"))
+    assert (old.status_code, new.status_code) == (401, 200)
+
+
+async def test_while_the_token_cannot_be_read_nobody_is_let_in() -> None:
+    token = Rotating()
+    token.now = None
+    async with serving(token) as client:
+        answer = await client.get("/metrics", headers=knowing(TOKEN))
+        alive = await client.get("/healthz")
+    assert (answer.status_code, alive.status_code) == (503, 200)
+    assert answer.text == "the HTTP port's token file cannot be read: gone"

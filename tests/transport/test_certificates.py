@@ -1,0 +1,387 @@
+"""What this process shows over TLS: files that rotate, are half written, or expire."""
+
+import ssl
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.service.certificates import CertificateFiles
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.certificates import Key, Server, judge, read_pem
+from keda_gpu_scaler.transport.certificates import chain as certificates_in
+from tests.support.certificates import (
+    DAY,
+    HOST,
+    Pair,
+    chain,
+    for_agreement_only,
+    key_of,
+    pem,
+    self_signed,
+    under_a_weak_ca,
+    write,
+)
+from tests.support.clocks import Clock
+
+AUTHORITY = trustme.CA()
+KEYS = (
+    "a PEM file with a key that can be served with: RSA of 2048 bits or more, ECDSA on P-256, "
+    "P-384 or P-521, or Ed25519"
+)
+FIRST, SECOND = AUTHORITY.issue_cert(HOST), AUTHORITY.issue_cert(HOST)
+
+
+class Followed:
+    """The files of a certificate, what was told of them, and a clock."""
+
+    def __init__(self, directory: Path, issued: trustme.LeafCert = FIRST) -> None:
+        self.told: list[facts.Fact] = []
+        self.clock = Clock(datetime.now(UTC).timestamp())
+        self.pair = write(directory, issued)
+        self.ca = directory / "ca.crt"
+        AUTHORITY.cert_pem.write_to_path(str(self.ca))
+        self.files = CertificateFiles("grpc", *self.pair, self.ca, self.told.append, self.clock)
+
+    def shown(self) -> bytes:
+        """Return the chain that is shown now."""
+        return self.files.current().chain
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Followed:
+    return Followed(tmp_path)
+
+
+def test_the_certificate_of_the_files_is_loaded_at_once_and_said(followed: Followed) -> None:
+    current = followed.files.current()
+    assert current.chain == chain(FIRST)
+    assert current.client_ca == AUTHORITY.cert_pem.bytes()
+    assert followed.told == [facts.CertificateLoaded("grpc", current.expires_at)]
+    ends = x509.load_pem_x509_certificate(AUTHORITY.cert_pem.bytes()).not_valid_after_utc
+    assert followed.files.expiries() == {
+        "server": current.expires_at,
+        "client_ca": ends.timestamp(),
+    }
+
+
+def test_a_server_that_asks_for_no_certificate_has_one_expiry(tmp_path: Path) -> None:
+    files = CertificateFiles("http", *write(tmp_path, FIRST), None, facts.ignore)
+    assert files.expiries().keys() == {"server"}
+
+
+def test_the_first_ca_of_clients_to_expire_is_said_once_and_again_after_a_change(
+    followed: Followed,
+) -> None:
+    soon = self_signed(ec.generate_private_key(ec.SECP256R1()))  # tomorrow
+    followed.ca.write_bytes(AUTHORITY.cert_pem.bytes() + soon)
+    ends = followed.files.expiries()["client_ca"]
+    assert ends == x509.load_pem_x509_certificate(soon).not_valid_after_utc.timestamp()
+    followed.clock.now = ends
+    followed.files.current()
+    followed.files.current()
+    expired = datetime.fromtimestamp(ends, UTC).isoformat()
+    lapsed = facts.CertificateLapsed("grpc", f"a CA of its clients expired at {expired}")
+    assert followed.told[2:] == [lapsed]
+    followed.ca.write_bytes(soon)
+    followed.files.current()
+    assert followed.told[4:] == [lapsed]
+
+
+def test_nothing_shows_the_key(followed: Followed) -> None:
+    current = followed.files.current()
+    assert current.key.decode() not in repr(current)
+    assert "key=" not in repr(current)
+
+
+def test_new_files_are_shown_from_the_next_look_on(followed: Followed, tmp_path: Path) -> None:
+    write(tmp_path, SECOND)
+    assert followed.shown() == chain(SECOND)
+    assert followed.shown() == chain(SECOND)
+    assert [type(fact) for fact in followed.told] == [facts.CertificateLoaded] * 2
+
+
+def test_new_cas_of_clients_count_from_the_next_look_on(followed: Followed) -> None:
+    other = trustme.CA().cert_pem.bytes()
+    followed.ca.write_bytes(followed.ca.read_bytes() + other)
+    assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes() + other
+
+
+def test_a_pair_that_is_half_written_changes_nothing_and_is_said_once(followed: Followed) -> None:
+    before = followed.files.current()
+    followed.pair.cert.write_bytes(chain(SECOND))
+    assert followed.files.current() is before
+    assert followed.files.current() is before
+    (refused,) = followed.told[1:]
+    assert refused == facts.CertificateRefused(
+        "grpc",
+        f"{followed.pair.key} is not the key of the first certificate in the certificate's file",
+    )
+    followed.pair.key.write_bytes(key_of(SECOND))
+    assert followed.shown() == chain(SECOND)
+    assert isinstance(followed.told[-1], facts.CertificateLoaded)
+
+
+def test_files_that_return_as_they_were_are_said_to_be_loaded_again(followed: Followed) -> None:
+    content = followed.pair.key.read_bytes()
+    followed.pair.key.unlink()
+    assert followed.shown() == chain(FIRST)
+    followed.pair.key.write_bytes(content)
+    assert followed.shown() == chain(FIRST)
+    assert [type(fact) for fact in followed.told] == [
+        facts.CertificateLoaded,
+        facts.CertificateRefused,
+        facts.CertificateLoaded,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("server", "made", "reason"),
+    [
+        (
+            "http",
+            under_a_weak_ca(),
+            "a certificate that OpenSSL takes with its key (CA_KEY_TOO_SMALL)",
+        ),
+        ("grpc", for_agreement_only(), "a certificate that gRPC's library takes with its key"),
+    ],
+)
+def test_what_the_library_does_not_take_is_not_shown(
+    tmp_path: Path, server: Server, made: tuple[bytes, bytes], reason: str
+) -> None:
+    told: list[facts.Fact] = []
+    pair = write(tmp_path, FIRST)
+    files = CertificateFiles(server, *pair, None, told.append)
+    before = files.current()
+    for path, content in zip(pair, made, strict=True):
+        path.write_bytes(content)
+    assert files.current() is before
+    assert told[1:] == [facts.CertificateRefused(server, f"{pair.cert} is not {reason}")]
+    with pytest.raises(errors.SettingsError) as caught:
+        CertificateFiles(server, *pair, None, told.append)
+    assert str(caught.value).endswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("server", "made"), [("grpc", under_a_weak_ca()), ("http", for_agreement_only())]
+)
+def test_each_library_is_asked_about_its_own_port_alone(
+    tmp_path: Path, server: Server, made: tuple[bytes, bytes]
+) -> None:
+    both = tmp_path / "both.pem"
+    both.write_bytes(b"".join(made))
+    assert CertificateFiles(server, both, None, None, facts.ignore).current().key == made[1]
+
+
+BUNDLE = AUTHORITY.cert_pem.bytes() + trustme.CA().cert_pem.bytes()
+SECOND_BEGINS = BUNDLE.index(b"-----BEGIN", 1)
+
+
+@given(cut=st.integers(SECOND_BEGINS + 1, len(BUNDLE) - 2))
+def test_a_bundle_that_is_cut_off_within_a_certificate_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    followed = Followed(tmp_path_factory.mktemp("bundle"))
+    followed.ca.write_bytes(BUNDLE[:cut])
+    assert followed.files.current().client_ca == AUTHORITY.cert_pem.bytes()
+    whole = f"{followed.ca} is not a PEM file with certificates, each of them whole"
+    assert followed.told[1:] == [facts.CertificateRefused("grpc", whole)]
+    followed.ca.write_bytes(BUNDLE)
+    assert followed.files.current().client_ca == BUNDLE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"# Issuer: CN=A-1 ----\n----\n" + BUNDLE.replace(b"\n", b"\r\n") + b"\n-- end\n",
+        key_of(FIRST) + BUNDLE,
+        BUNDLE.replace(b" CERTIFICATE", b" X509 CERTIFICATE"),
+    ],
+    ids=["text around it", "a key beside it", "the old name"],
+)
+def test_a_bundle_may_hold_other_things(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "ca.crt"
+    file.write_bytes(content)
+    assert len(certificates_in(read_pem(file))) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        BUNDLE.replace(b" CERTIFICATE", b" TRUSTED CERTIFICATE", 2),
+        BUNDLE.replace(b"-----END CERTIFICATE-----", b"", 1),
+    ],
+    ids=["of another kind", "without an end"],
+)
+def test_a_certificate_that_would_be_left_out_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "ca.crt"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match="a PEM file with certificates"):
+        certificates_in(read_pem(file))
+
+
+@given(cut=st.data())
+def test_no_part_of_new_files_is_ever_shown(
+    tmp_path_factory: pytest.TempPathFactory, cut: st.DataObject
+) -> None:
+    followed = Followed(tmp_path_factory.mktemp("cut"))
+    names = st.sampled_from([followed.pair.cert, followed.pair.key])
+    for path, content in zip(followed.pair, (chain(SECOND), key_of(SECOND)), strict=True):
+        written = cut.draw(st.integers(0, len(content)))
+        path.write_bytes(content[:written])
+        if cut.draw(st.booleans()):
+            cut.draw(names).write_bytes(b"")
+        shown = followed.files.current()
+        assert shown.chain in (chain(FIRST), chain(SECOND))
+        shown.context()  # OpenSSL refuses a key that is not the certificate's
+
+
+def test_a_certificate_is_served_after_it_expired_and_that_is_said_once(tmp_path: Path) -> None:
+    soon = datetime.now(UTC) + DAY
+    followed = Followed(tmp_path, AUTHORITY.issue_cert(HOST, not_after=soon))
+    current = followed.files.current()
+    followed.clock.now = current.expires_at
+    assert followed.files.current() is current
+    assert followed.files.current() is current
+    expired = datetime.fromtimestamp(current.expires_at, UTC).isoformat()
+    assert followed.told[1:] == [facts.CertificateLapsed("grpc", f"expired at {expired}")]
+
+
+def test_a_certificate_whose_time_has_not_come_is_said_at_the_start(tmp_path: Path) -> None:
+    tomorrow = (datetime.now(UTC) + DAY).replace(microsecond=0)
+    late = AUTHORITY.issue_cert(HOST, not_before=tomorrow)
+    lapsed = facts.CertificateLapsed("grpc", f"not valid before {tomorrow.isoformat()}")
+    assert Followed(tmp_path, late).told[1:] == [lapsed]
+
+
+def test_a_chain_expires_with_the_first_of_its_certificates(tmp_path: Path) -> None:
+    soon = datetime.now(UTC).replace(microsecond=0) + DAY
+    own = AUTHORITY.issue_cert(HOST)
+    between = AUTHORITY.issue_cert("between", not_after=soon)
+    file = tmp_path / "tls.crt"
+    file.write_bytes(chain(own) + chain(between))
+    pair = write(tmp_path, own, "own")
+    assert judge(read_pem(file), read_pem(pair.key)).expires_at == soon.timestamp()
+
+
+def test_one_file_can_hold_the_certificate_and_its_key(tmp_path: Path) -> None:
+    both = tmp_path / "both.pem"
+    both.write_bytes(FIRST.private_key_and_cert_chain_pem.bytes())
+    files = CertificateFiles("http", both, None, None, facts.ignore)
+    assert files.current().chain == chain(FIRST)
+    assert files.current().client_ca is None
+
+
+def odd(part: bytes, other: bytes) -> bytes:
+    """Return a certificate with another part in it, as an implementation of its own would write."""
+    der = ssl.PEM_cert_to_DER_cert(chain(FIRST).decode())
+    assert part in der
+    return ssl.DER_cert_to_PEM_cert(der.replace(part, other, 1)).encode()
+
+
+VERSION_3, VERSION_6 = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05"
+ELLIPTIC, UNKNOWN = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06072a8648ce3d0209")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "expected"),
+    [
+        ("tls.crt", b"", "a PEM file with certificates"),
+        ("tls.crt", key_of(FIRST), "a PEM file with certificates"),
+        ("tls.crt", chain(FIRST)[:-40], "a PEM file with certificates"),
+        ("tls.crt", odd(VERSION_3, VERSION_6), "a PEM file with certificates"),
+        ("ca.crt", b"none", "a PEM file with certificates"),
+        ("tls.key", chain(FIRST), "a PEM file with an unencrypted private key"),
+        (
+            "tls.key",
+            pem(ed25519.Ed25519PrivateKey.generate(), b"secret"),
+            "a PEM file with an unencrypted private key",
+        ),
+        ("tls.key", pem(ed448.Ed448PrivateKey.generate()), KEYS),
+        ("tls.key", pem(ec.generate_private_key(ec.SECP256K1())), KEYS),
+        ("tls.key", pem(rsa.generate_private_key(65537, 1024)), KEYS),  # noqa: S505 - refused
+        ("tls.key", key_of(SECOND), "the key of the first certificate in the certificate's file"),
+    ],
+)
+def test_without_a_certificate_there_is_no_start(
+    tmp_path: Path, file: str, content: bytes, expected: str
+) -> None:
+    pair = write(tmp_path, FIRST)
+    authorities = tmp_path / "ca.crt"
+    AUTHORITY.cert_pem.write_to_path(str(authorities))
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(errors.SettingsError) as caught:
+        CertificateFiles("grpc", *pair, authorities, facts.ignore)
+    reason = f"{tmp_path / file} is not {expected}"
+    assert str(caught.value) == f"no certificate to serve with: {reason}"
+
+
+DER = ssl.PEM_cert_to_DER_cert(chain(FIRST).decode())
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")  # taken for now, and to be refused
+@given(place=st.integers(0, len(DER) - 1), byte=st.integers(0, 255))
+def test_no_damage_in_a_file_reaches_whoever_needs_a_certificate(
+    tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
+) -> None:
+    followed = Followed(tmp_path_factory.mktemp("damage"))
+    damaged = DER[:place] + bytes([byte]) + DER[place + 1 :]
+    followed.pair.cert.write_text(ssl.DER_cert_to_PEM_cert(damaged))
+    assert followed.files.current().key == followed.files.current().key
+
+
+def test_a_certificate_of_a_kind_that_nobody_serves_has_no_key(tmp_path: Path) -> None:
+    pair = write(tmp_path, FIRST)
+    pair.cert.write_bytes(odd(ELLIPTIC, UNKNOWN))
+    with pytest.raises(errors.SettingsError, match=r"tls.key is not the key of the first cert"):
+        CertificateFiles("grpc", *pair, None, facts.ignore)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    pair = Pair(tmp_path / "none.crt", tmp_path / "none.key")
+    with pytest.raises(errors.SettingsError, match=r"none.crt is not a file this process can read"):
+        CertificateFiles("grpc", *pair, None, facts.ignore)
+
+
+def test_many_threads_look_while_the_files_rotate(followed: Followed, tmp_path: Path) -> None:
+    shown: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: shown.extend(followed.shown() for _ in range(20)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for issued in (SECOND, FIRST) * 5:
+        write(tmp_path, issued)
+    for thread in threads:
+        thread.join()
+    assert set(shown) <= {chain(FIRST), chain(SECOND)}
+    assert len(shown) == 80
+    assert followed.shown() == chain(FIRST)
+
+
+def test_the_context_of_an_http_server_takes_tls_1_2_and_newer(followed: Followed) -> None:
+    context = followed.files.current().context()
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        rsa.generate_private_key(65537, 2048),
+        ec.generate_private_key(ec.SECP521R1()),
+        ed25519.Ed25519PrivateKey.generate(),
+    ],
+    ids=["RSA", "ECDSA", "Ed25519"],
+)
+def test_keys_of_every_usual_kind_serve(tmp_path: Path, key: Key) -> None:
+    file = tmp_path / "both.pem"
+    file.write_bytes(self_signed(key) + pem(key))
+    CertificateFiles("http", file, None, None, facts.ignore).current().context()
