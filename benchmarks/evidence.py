@@ -15,7 +15,7 @@ from typing import TypeVar
 from benchmarks import queries, world
 from benchmarks.comparison import Ratio, ratio
 from benchmarks.processes import ServerError
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import Observation
@@ -29,7 +29,7 @@ from tests.support.prometheus import PrometheusServer
 from tests.support.series import Series
 
 NAMESPACES = frozenset({world.NAMESPACE})
-NEED = Need(Signal.UTILIZATION, "auto", NAMESPACES, span_seconds=255, window_seconds=120)
+NEED = SnapshotQuery(Signal.UTILIZATION, "auto", NAMESPACES, span_seconds=255, window_seconds=120)
 """What a trigger with the defaults asks for."""
 PAST_SECONDS = 300.0
 OLD_REPLICA_SETS = 10

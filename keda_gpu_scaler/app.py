@@ -98,7 +98,7 @@ async def run(
         webhook = settings.webhook
         peers = Peers(webhook.peers, alerts, webhook.secret, observe, ca_file=webhook.ca_file)
         stack.push_async_callback(peers.close)
-        hook = web.Webhook(alerts, webhook.secret, peers.hand_on, observe)
+        hook = web.Webhook(alerts, webhook.secret, peers.broadcast, observe)
         ready = asyncio.Event()
         pages = web.create_app(
             counted.registry,

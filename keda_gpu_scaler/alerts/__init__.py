@@ -10,6 +10,6 @@ An alert wakes a workload and keeps it awake. It never says how many replicas th
 its end takes no replica away that has work.
 """
 
-from keda_gpu_scaler.alerts.store import LIMIT, Alerts, Entry, Notice
+from keda_gpu_scaler.alerts.store import LIMIT, AlertRecord, Alerts, AlertUpdate
 
-__all__ = ["LIMIT", "Alerts", "Entry", "Notice"]
+__all__ = ["LIMIT", "AlertRecord", "AlertUpdate", "Alerts"]

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.alerts.store import Key, Notice
+from keda_gpu_scaler.alerts.store import AlertUpdate, Key
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import ScaledObject
 
@@ -47,7 +47,7 @@ class Notification:
     """What one message says."""
 
     sender: Sender
-    notices: tuple[Notice, ...]
+    updates: tuple[AlertUpdate, ...]
     passed_over: int = 0
     """Alerts of which the sender says that it does not know."""
     refused: tuple[str, ...] = ()
@@ -140,32 +140,32 @@ _FINGERPRINT = re.compile(r"[0-9A-Za-z]{1,64}")
 
 def read_alertmanager(payload: Json, scaled_object: ScaledObject | None) -> Notification:
     """Return what a message says; `payload` has a list of alerts."""
-    said, refused = list[Notice](), list[str]()
+    said, refused = list[AlertUpdate](), list[str]()
     for number, alert in enumerate(payload["alerts"]):
         try:
-            said.append(_notice(alert, scaled_object))
+            said.append(_update(alert, scaled_object))
         except errors.RequestError as error:
             refused.append(f"alerts[{number}]{_called(alert)}: {error}")
-    notices = tuple(notice for notice in said if notice.name not in UNKNOWN_ALERTS)
+    updates = tuple(update for update in said if update.name not in UNKNOWN_ALERTS)
     truncated = payload.get("truncatedAlerts")
     return Notification(
         # Only Grafana has organisations.
         sender=Sender.GRAFANA if "orgId" in payload else Sender.ALERTMANAGER,
-        notices=notices,
-        passed_over=len(said) - len(notices),
+        updates=updates,
+        passed_over=len(said) - len(updates),
         refused=tuple(refused),
         truncated=truncated if isinstance(truncated, int) else 0,
     )
 
 
-def _notice(alert: object, scaled_object: ScaledObject | None) -> Notice:
+def _update(alert: object, scaled_object: ScaledObject | None) -> AlertUpdate:
     if not isinstance(alert, dict):
         raise errors.RequestError("expected an object")
     labels, status = read_labels(alert.get("labels")), alert.get("status")
     if status not in ("firing", "resolved"):
         message = f"expected the status firing or resolved, found {shown(status)}"
         raise errors.RequestError(message)
-    return Notice(
+    return AlertUpdate(
         Key(scaled_object or labelled_scaled_object(labels), _mark(alert, labels)),
         shown(labels.get("alertname", "an alert without a name")),
         fires=status == "firing",
@@ -219,8 +219,8 @@ def read_grafana(payload: Json, scaled_object: ScaledObject | None) -> Notificat
         whose = scaled_object or labelled_scaled_object(read_labels(payload.get("tags") or {}))
     except errors.RequestError as error:
         return Notification(Sender.GRAFANA_DASHBOARD, (), refused=(f"{name}: {error}",))
-    notice = Notice(Key(whose, mark(_rule(payload))), name, fires)
-    return Notification(Sender.GRAFANA_DASHBOARD, (notice,))
+    update = AlertUpdate(Key(whose, mark(_rule(payload))), name, fires)
+    return Notification(Sender.GRAFANA_DASHBOARD, (update,))
 
 
 def _rule(payload: Json) -> list[str]:

@@ -20,7 +20,7 @@ import httpx
 import orjson
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.alerts.store import NEVER, Alerts, Entry, Key
+from keda_gpu_scaler.alerts.store import NEVER, AlertRecord, Alerts, Key
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
@@ -28,7 +28,7 @@ from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.client import USER_AGENT, Answer, Bearer, Client, printable
 
 LONGEST_BYTES = 16 * 2**20
-"""As many alerts as a book holds, several times over."""
+"""As many alerts as a store holds, several times over."""
 LONGEST_TEXT = 256
 """Of an alert's mark and of its name, in characters; what senders write is cut to less."""
 FARTHEST_SECONDS = 253_402_300_800.0
@@ -36,19 +36,19 @@ FARTHEST_SECONDS = 253_402_300_800.0
 _TIMES = ("began_at", "heard_at", "ended_at", "told_at")
 
 
-def written_entries(entries: Iterable[Entry]) -> dict[str, list[dict[str, object]]]:
+def written_entries(records: Iterable[AlertRecord]) -> dict[str, list[dict[str, object]]]:
     """Return entries as a replica sends them."""
-    return {"alerts": [_written(entry) for entry in entries]}
+    return {"alerts": [_written(record) for record in records]}
 
 
-def _written(entry: Entry) -> dict[str, object]:
-    (namespace, name), alert = entry.key
-    whose = {"namespace": namespace, "scaled_object": name, "alert": alert, "name": entry.name}
-    times = {field: getattr(entry, field) for field in _TIMES}
+def _written(record: AlertRecord) -> dict[str, object]:
+    (namespace, name), alert = record.key
+    whose = {"namespace": namespace, "scaled_object": name, "alert": alert, "name": record.name}
+    times = {field: getattr(record, field) for field in _TIMES}
     return whose | {field: None if at == NEVER else at for field, at in times.items()}
 
 
-def read_entries(payload: object) -> list[Entry]:
+def read_entries(payload: object) -> list[AlertRecord]:
     """Return the entries that another replica sent.
 
     Raises:
@@ -60,7 +60,7 @@ def read_entries(payload: object) -> list[Entry]:
     return [_read(alert) for alert in alerts]
 
 
-def _read(alert: object) -> Entry:
+def _read(alert: object) -> AlertRecord:
     if not isinstance(alert, dict):
         raise errors.RequestError("expected each alert to be an object")
     texts = [alert.get(field) for field in ("namespace", "scaled_object", "alert", "name")]
@@ -74,7 +74,7 @@ def _read(alert: object) -> Entry:
     times = {field: _time(alert, field) for field in _TIMES}
     if times["heard_at"] == times["told_at"] == NEVER:
         raise errors.RequestError("expected heard_at or told_at")
-    return Entry(Key(ScaledObject(namespace, name), mark), shown, **times)
+    return AlertRecord(Key(ScaledObject(namespace, name), mark), shown, **times)
 
 
 def _time(alert: Mapping[str, Any], field: str) -> float:
@@ -90,7 +90,7 @@ PATH = "/alerts"
 _STATUSES = {401: "it has another token", 404: "it has no webhook"}
 
 
-class Line:
+class ReplicaClient:
     """Requests to other replicas."""
 
     def __init__(
@@ -125,22 +125,22 @@ class Line:
             with contextlib.suppress(OSError):  # it may be half written, and is read again
                 self._trust.load_verify_locations(self._ca_file)
 
-    async def tell(self, peer: str, name: str | None, entries: Sequence[Entry]) -> None:
+    async def tell(self, peer: str, name: str | None, records: Sequence[AlertRecord]) -> None:
         """Tell a replica what is known of these alerts.
 
         Args:
             peer: its URL.
             name: what its certificate is for; None: the URL's host.
-            entries: what is known.
+            records: what is known.
 
         Raises:
             errors.SourceError: it was not told.
         """
-        body = orjson.dumps(written_entries(entries))
+        body = orjson.dumps(written_entries(records))
         headers = {"content-type": "application/json"}
         _require_ok(await self._client.post(peer + PATH, body, headers, name))
 
-    async def ask(self, peer: str, name: str | None) -> list[Entry]:
+    async def ask(self, peer: str, name: str | None) -> list[AlertRecord]:
         """Return all that a replica knows of alerts.
 
         Args:
@@ -197,7 +197,7 @@ class Peers:
 
         Args:
             targets: where they are, as the operator wrote it; none: there is only this replica.
-            alerts: the book that they tell each other of.
+            alerts: the store that they tell each other of.
             token: returns the token of this moment, or raises SettingsError.
             observe: is told of replicas that come and go.
             ca_file: PEM file with the CAs to trust instead of the system's, for `https`.
@@ -207,9 +207,9 @@ class Peers:
         self._targets, self._alerts, self._observe = targets, alerts, observe
         self._exchange_seconds = exchange_seconds
         self._resolver = resolver.Resolver(look_up)
-        self._line = Line(token, REQUEST_SECONDS, ca_file)
+        self._line = ReplicaClient(token, REQUEST_SECONDS, ca_file)
         self._troubles: dict[str, str | None] = {}
-        self._untold: list[Entry] = []
+        self._untold: list[AlertRecord] = []
         self._telling = asyncio.Lock()
         self._upkeep: asyncio.Task[None] | None = None
 
@@ -233,13 +233,13 @@ class Peers:
         await self._resolver.close()
         await self._line.close()
 
-    async def hand_on(self, entries: Sequence[Entry]) -> None:
+    async def broadcast(self, records: Sequence[AlertRecord]) -> None:
         """Tell everybody what is known of these alerts; who cannot be told asks for it later.
 
         What comes while somebody is being told goes out together after that: a hundred messages at
         once are two rounds.
         """
-        self._untold += entries
+        self._untold += records
         async with self._telling:
             told, self._untold = self._untold, []
             if told:

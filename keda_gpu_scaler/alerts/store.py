@@ -36,7 +36,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class AlertUpdate:
     """What a sender says of one alert."""
 
     key: Key
@@ -49,7 +49,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AlertRecord:
     """The newest that was said of an alert; seconds since the epoch, or `NEVER`."""
 
     key: Key
@@ -74,27 +74,27 @@ class Entry:
         return max(self.heard_at, self.told_at)
 
 
-def noted(notice: Notice, known: Entry | None, now: float) -> Entry:
+def noted(update: AlertUpdate, known: AlertRecord | None, now: float) -> AlertRecord:
     """Return what is known of an alert once a sender has said this of it.
 
     Args:
-        notice: what it says.
+        update: what it says.
         known: what was known before.
         now: when it says so.
     """
     at = now if known is None else max(now, known.newest_at + TICK_SECONDS)
-    starts_at = at if notice.starts_at is None else notice.starts_at
-    said = Entry(notice.key, notice.name)
-    if notice.fires:
+    starts_at = at if update.starts_at is None else update.starts_at
+    said = AlertRecord(update.key, update.name)
+    if update.fires:
         said = replace(said, began_at=starts_at, heard_at=at)
     else:
         # No end comes before its beginning, also by clocks that differ.
-        ended_at = max(at if notice.ends_at is None else notice.ends_at, notice.starts_at or NEVER)
+        ended_at = max(at if update.ends_at is None else update.ends_at, update.starts_at or NEVER)
         said = replace(said, ended_at=ended_at, told_at=at)
     return said if known is None else merged(known, said)
 
 
-def merged(one: Entry, other: Entry) -> Entry:
+def merged(one: AlertRecord, other: AlertRecord) -> AlertRecord:
     """Return what two replicas together know of an alert.
 
     The order of the two does not matter, nor how often and in which groups entries are merged.
@@ -102,7 +102,7 @@ def merged(one: Entry, other: Entry) -> Entry:
     # An end that is told again holds against all that came before: what a late message revived
     # ends with it.
     ended_at, told_at = max((one.ended_at, one.told_at), (other.ended_at, other.told_at))
-    return Entry(
+    return AlertRecord(
         one.key,
         max(one.name, other.name),
         began_at=max(one.began_at, other.began_at),
@@ -116,11 +116,11 @@ LIMIT = 10_000
 """Far more than any cluster has ScaledObjects that alerts wake; a few MB."""
 AHEAD_SECONDS = 60.0
 """No replica's clock is further ahead. What one claims to have heard later than that would stay in
-the book for ever, and above all that is heard here."""
+the store for ever, and above all that is heard here."""
 
 
 class Alerts:
-    """The book of alerts."""
+    """Every alert that this process was told of."""
 
     def __init__(
         self,
@@ -140,8 +140,8 @@ class Alerts:
         """
         self.lifetime_seconds, self.limit = lifetime_seconds, limit
         self._clock, self._observe = clock, observe
-        self._entries: dict[Key, Entry] = {}
-        self._firing: dict[ScaledObject, dict[Key, Entry]] = {}
+        self._entries: dict[Key, AlertRecord] = {}
+        self._firing: dict[ScaledObject, dict[Key, AlertRecord]] = {}
         self._ended: dict[Key, None] = {}
         """A set that keeps its order: the alert that ended first is the first one to forget."""
         self._listening: dict[ScaledObject, list[Callable[[], None]]] = {}
@@ -165,41 +165,41 @@ class Alerts:
             if not calls:
                 self._listening.pop(scaled_object, None)
 
-    def hear(self, notices: Iterable[Notice]) -> list[Entry]:
+    def hear(self, updates: Iterable[AlertUpdate]) -> list[AlertRecord]:
         """Take what a sender says; return what is known now of these alerts.
 
-        What does not fit into the book is missing in there.
+        What does not fit into the store is missing in there.
         """
         self.expire()
         now = self._clock()
-        said = [noted(notice, self._entries.get(notice.key), now) for notice in notices]
-        learnt = [entry for entry in said if self._learn(entry, now, "a message")]
-        return [self._entries[entry.key] for entry in learnt]
+        said = [noted(update, self._entries.get(update.key), now) for update in updates]
+        learnt = [record for record in said if self._learn(record, now, "a message")]
+        return [self._entries[record.key] for record in learnt]
 
-    def merge(self, entries: Iterable[Entry]) -> None:
+    def merge(self, records: Iterable[AlertRecord]) -> None:
         """Take what another replica knows; pass over what it cannot have heard yet."""
         self.expire()
         now = self._clock()
-        for entry in entries:
-            if entry.newest_at <= now + AHEAD_SECONDS:
-                self._learn(entry, now, "another replica")
+        for record in records:
+            if record.newest_at <= now + AHEAD_SECONDS:
+                self._learn(record, now, "another replica")
 
-    def entries(self) -> list[Entry]:
+    def records(self) -> list[AlertRecord]:
         """Return all that is known, for other replicas."""
         return list(self._entries.values())
 
     def expire(self) -> None:
         """Forget what nobody has mentioned for so long; call it now and then."""
         since = self._clock() - self.lifetime_seconds
-        for entry in [each for each in self._entries.values() if each.newest_at <= since]:
-            self._forget(entry)
+        for record in [each for each in self._entries.values() if each.newest_at <= since]:
+            self._forget(record)
 
-    def _learn(self, entry: Entry, now: float, speaker: str) -> bool:
-        """Merge an entry with what is known; tell whether it is in the book now."""
-        known = self._entries.get(entry.key)
-        if entry.newest_at <= now - self.lifetime_seconds or not (known or self._has_room()):
+    def _learn(self, record: AlertRecord, now: float, speaker: str) -> bool:
+        """Merge a record with what is known; tell whether it is in the store now."""
+        known = self._entries.get(record.key)
+        if record.newest_at <= now - self.lifetime_seconds or not (known or self._has_room()):
             return False
-        self._put(entry if known is None else merged(known, entry), speaker)
+        self._put(record if known is None else merged(known, record), speaker)
         return True
 
     def _has_room(self) -> bool:
@@ -207,37 +207,37 @@ class Alerts:
             self._forget(self._entries[next(iter(self._ended))])
         return len(self._entries) < self.limit
 
-    def _put(self, entry: Entry, speaker: str) -> None:
-        firing = self._firing.get(entry.key.scaled_object, {})
-        fired = entry.key in firing
-        self._entries[entry.key] = entry
-        if entry.fires:
-            self._firing.setdefault(entry.key.scaled_object, firing)[entry.key] = entry
-            self._ended.pop(entry.key, None)
+    def _put(self, record: AlertRecord, speaker: str) -> None:
+        firing = self._firing.get(record.key.scaled_object, {})
+        fired = record.key in firing
+        self._entries[record.key] = record
+        if record.fires:
+            self._firing.setdefault(record.key.scaled_object, firing)[record.key] = record
+            self._ended.pop(record.key, None)
         else:
-            self._drop_firing(entry)
-            self._ended.setdefault(entry.key)
-        if entry.fires != fired:
-            state = "it fires" if entry.fires else "it is resolved"
-            self._tell(entry, f"{speaker} says that {state}", fires=entry.fires)
+            self._drop_firing(record)
+            self._ended.setdefault(record.key)
+        if record.fires != fired:
+            state = "it fires" if record.fires else "it is resolved"
+            self._tell(record, f"{speaker} says that {state}", fires=record.fires)
 
-    def _forget(self, entry: Entry) -> None:
-        del self._entries[entry.key]
-        self._ended.pop(entry.key, None)
-        if self._drop_firing(entry):
+    def _forget(self, record: AlertRecord) -> None:
+        del self._entries[record.key]
+        self._ended.pop(record.key, None)
+        if self._drop_firing(record):
             lifetime = durations.text(self.lifetime_seconds)
-            self._tell(entry, f"nobody has said for {lifetime} that it fires", fires=False)
+            self._tell(record, f"nobody has said for {lifetime} that it fires", fires=False)
 
-    def _drop_firing(self, entry: Entry) -> bool:
+    def _drop_firing(self, record: AlertRecord) -> bool:
         """Take an alert out of those that fire; tell whether it was one of them."""
-        firing = self._firing.get(entry.key.scaled_object, {})
-        fired = firing.pop(entry.key, None) is not None
+        firing = self._firing.get(record.key.scaled_object, {})
+        fired = firing.pop(record.key, None) is not None
         if not firing:
-            self._firing.pop(entry.key.scaled_object, None)
+            self._firing.pop(record.key.scaled_object, None)
         return fired
 
-    def _tell(self, entry: Entry, reason: str, *, fires: bool) -> None:
-        name = entry.key.scaled_object
-        self._observe(facts.AlertChanged(name, entry.name, fires, reason))
+    def _tell(self, record: AlertRecord, reason: str, *, fires: bool) -> None:
+        name = record.key.scaled_object
+        self._observe(facts.AlertChanged(name, record.name, fires, reason))
         for call in tuple(self._listening.get(name, ())):
             call()

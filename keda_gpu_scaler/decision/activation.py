@@ -32,9 +32,9 @@ def before_demand(
             trigger names no other workload.
         alert: the name of an alert that fires; None: none does.
     """
-    if not decided.signal and neighbour is not None:
+    if not decided.activated and neighbour is not None:
         decided = _with_neighbour(decided, name, neighbour)
-    if not decided.signal and alert is not None:
+    if not decided.activated and alert is not None:
         decided = _active(decided, f"alert {alert} fires")
     return decided
 
@@ -58,7 +58,7 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
 
 
 def _with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decision:
-    if neighbour.signal:
+    if neighbour.activated:
         return _active(decided, f"GPUs of {name} are busy")
     if neighbour.active is False:
         return _said(decided, f"{name} {'has no pods' if neighbour.has_no_pods else 'is idle'}")
@@ -68,7 +68,7 @@ def _with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decisi
 
 def _active(decided: Decision, said: str) -> Decision:
     """An unknown load is held then, whatever `onUnknown` says: a workload in use is not at zero."""
-    answer = replace(decided, active=True, signal=True)
+    answer = replace(decided, active=True, activated=True)
     if decided.state is State.UNKNOWN:
         answer = replace(answer, value=None, refused=False)
         said = f"but {said}: hold, and active"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from keda_gpu_scaler.snapshot.targets import PATIENCE_SECONDS, patience_seconds
+from keda_gpu_scaler.snapshot.targets import PATIENCE_SECONDS, grace_seconds
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 
@@ -53,7 +53,7 @@ def _values(pod: Pod, since: float) -> Iterable[float]:
 def _covered(pod: Pod, since: float, at: float) -> bool:
     ready_since = pod.status.ready_since if pod.status is not None else None
     start = max([since, *(time for time in (pod.first_seen, ready_since) if time is not None)])
-    patience = patience_seconds(pod.scrape_interval_seconds)
+    patience = grace_seconds(pod.scrape_interval_seconds)
     current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - PATIENCE_SECONDS]
     # A window shorter than the patience would fit into a gap, and be covered by nothing at all.
     return bool(current) and all(
@@ -63,5 +63,5 @@ def _covered(pod: Pod, since: float, at: float) -> bool:
     )
 
 
-def _without_gap(times: Sequence[float], patience_seconds: float) -> bool:
-    return all(later - earlier <= patience_seconds for earlier, later in itertools.pairwise(times))
+def _without_gap(times: Sequence[float], grace_seconds: float) -> bool:
+    return all(later - earlier <= grace_seconds for earlier, later in itertools.pairwise(times))

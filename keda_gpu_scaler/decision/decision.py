@@ -11,8 +11,8 @@ from enum import StrEnum
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import Reporting
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.spec.spec import Aggregation, OnUnknown, TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
@@ -49,9 +49,9 @@ def state_of(spec: TriggerSpec, snapshot: Snapshot, found: Workload, now: float)
         return _without_replicas(spec, snapshot, found)
     if not found.reporting_pods:
         return State.UNKNOWN
-    if found.of(Reporting.MISSING) or not snapshot.is_complete(spec.pods.namespace):
+    if found.of(PodState.MISSING) or not snapshot.is_complete(spec.pods.namespace):
         return State.PARTIAL
-    return State.STARTING if found.of(Reporting.WARMING) else State.MEASURED
+    return State.STARTING if found.of(PodState.WARMING) else State.MEASURED
 
 
 def is_told(spec: TriggerSpec, snapshot: Snapshot) -> bool:
@@ -95,7 +95,7 @@ class Decision:
     """What IsActive returns; None: it fails with the reason (UNAVAILABLE)."""
     refused: bool = False
     """GetMetrics fails with the reason (UNAVAILABLE): `onUnknown: error`."""
-    signal: bool = False
+    activated: bool = False
     """Something said active, a GPU above activationThreshold or another signal: the only thing
     StreamIsActive may push."""
     average: float | None = None
@@ -106,7 +106,7 @@ class Decision:
     """Replicas whose load is known."""
     reporting_pods: int = 0
     """Pods that report right now."""
-    evidence: Basis | None = None
+    evidence: EvidenceSource | None = None
     """By whom it is known which pods there are; None: there is no snapshot yet."""
     ignored: tuple[str, ...] = ()
     """Ready pods that never showed a GPU, while others of the workload did."""
@@ -168,13 +168,13 @@ def decide(spec: TriggerSpec, snapshot: Snapshot, context: Context) -> Decision:
         _decided(spec, state, snapshot, found, busy, context),
         expected=len(found.replicas),
         reporting_pods=found.reporting_pods,
-        evidence=snapshot.basis(spec.pods.namespace),
+        evidence=snapshot.evidence_source(spec.pods.namespace),
         ignored=found.ignored,
     )
 
 
 def unknown(
-    spec: TriggerSpec, why: str, remembered: State | None, *, signal: bool = False
+    spec: TriggerSpec, why: str, remembered: State | None, *, activated: bool = False
 ) -> Decision:
     """Return the answer of `onUnknown` to a load nobody knows.
 
@@ -182,23 +182,23 @@ def unknown(
         spec: the trigger.
         why: what is not known, and why: a clause.
         remembered: the last known state before; None: nothing is remembered.
-        signal: a GPU said active lately: that holds, whatever else is unknown.
+        activated: a GPU said active lately: that holds, whatever else is unknown.
     """
-    policy = OnUnknown.HOLD if signal else spec.on_unknown
+    policy = OnUnknown.HOLD if activated else spec.on_unknown
     answer = Decision(
         state=State.UNKNOWN,
         reason=why,
         value=None,
         active=None,
-        signal=signal,
+        activated=activated,
         remembered=remembered,
     )
     if policy is OnUnknown.ZERO:
         return replace(answer, value=0.0, active=False, reason=f"{why}: 0 by onUnknown zero")
     if policy is OnUnknown.ERROR:
         return replace(answer, refused=True, reason=f"{why}: an error by onUnknown error")
-    active = signal or (None if remembered is None else not remembered.is_gone)
-    held = reasons.held(active, signal=signal)
+    active = activated or (None if remembered is None else not remembered.is_gone)
+    held = reasons.held(active, activated=activated)
     return replace(answer, active=active, reason=f"{why}: {held}")
 
 
@@ -210,34 +210,38 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
     busy: Activity,
     context: Context,
 ) -> Decision:
-    basis = snapshot.basis(spec.pods.namespace)
+    evidence_source = snapshot.evidence_source(spec.pods.namespace)
     if state is State.UNKNOWN:
         why = _why_unknown(spec, snapshot, found, context)
-        return unknown(spec, why, context.remembered, signal=busy.active)
+        return unknown(spec, why, context.remembered, activated=busy.active)
     complete = snapshot.is_complete(spec.pods.namespace)
     value = _value(spec, state, found) if complete or state is State.EMPTY else None
-    measured = len(found.of(Reporting.MEASURED))
+    measured = len(found.of(PodState.MEASURED))
     empty = state is State.EMPTY
     return Decision(
         state=state,
-        reason=reasons.empty(spec, basis) if empty else _REASONS[state](spec, found, busy, value),
+        reason=reasons.empty(spec, evidence_source)
+        if empty
+        else _REASONS[state](spec, found, busy, value),
         value=value,
-        active=busy.active or _active_without_signal(state, found, busy),
-        signal=busy.active,
+        active=busy.active or _active_by_state(state, found, busy),
+        activated=busy.active,
         average=found.total / measured if measured else None,
         measured=measured,
     )
 
 
 def _why_unknown(spec: TriggerSpec, snapshot: Snapshot, found: Workload, context: Context) -> str:
-    basis = snapshot.basis(spec.pods.namespace)
+    evidence_source = snapshot.evidence_source(spec.pods.namespace)
     age_seconds = context.now - snapshot.at
     if age_seconds <= spec.max_age_seconds and not is_told(spec, snapshot):
-        return reasons.untold(spec, basis)
-    return reasons.unknown(spec, found, age_seconds, context.trouble, basis, snapshot.strangers)
+        return reasons.untold(spec, evidence_source)
+    return reasons.unknown(
+        spec, found, age_seconds, context.trouble, evidence_source, snapshot.unmatched_elements
+    )
 
 
-def _active_without_signal(state: State, found: Workload, busy: Activity) -> bool:
+def _active_by_state(state: State, found: Workload, busy: Activity) -> bool:
     """A pod we cannot see, or one that is starting, is not idle; nor is a window half covered."""
     if found.starting or state is State.PARTIAL:
         return True
@@ -255,7 +259,7 @@ def _value(spec: TriggerSpec, state: State, found: Workload) -> float | None:
     if state is State.EMPTY:
         return 0.0
     expected = len(found.replicas)
-    if not found.of(Reporting.MEASURED):
+    if not found.of(PodState.MEASURED):
         return None
     enough = (1 + load.TOLERANCE) * expected * spec.threshold
     if state is not State.MEASURED and found.total <= enough:

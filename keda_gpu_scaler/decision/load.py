@@ -13,7 +13,7 @@ from keda_gpu_scaler.decision.pod_state import (
     NEVER,
     NOT_READY,
     REPORTING,
-    Reporting,
+    PodState,
     counted,
     pod_states,
     ready_since,
@@ -47,7 +47,7 @@ class Replica:
     """One replica: a pod, or the pods of one LeaderWorkerSet group."""
 
     name: str
-    reporting: Reporting
+    reporting: PodState
     load: float
 
 
@@ -71,21 +71,21 @@ class Workload:
     last_alive: float = NEVER
     """The same of those that have not ended and may have a GPU."""
 
-    def of(self, reporting: Reporting) -> list[Replica]:
+    def of(self, reporting: PodState) -> list[Replica]:
         """Return the replicas in one condition."""
         return [replica for replica in self.replicas if replica.reporting is reporting]
 
     @property
     def total(self) -> float:
         """The sum over the measured replicas."""
-        return round(sum(replica.load for replica in self.of(Reporting.MEASURED)), DECIMALS)
+        return round(sum(replica.load for replica in self.of(PodState.MEASURED)), DECIMALS)
 
 
 def pods_of(spec: TriggerSpec, snapshot: Snapshot) -> list[Pod]:
     """Return exactly the workload's pods, ended ones included.
 
     By their owners where these are known. An owner that says it has no replicas ends those pods
-    that nobody has shown since; so does the Kubernetes API, pod by pod (`Roster.proves_gone`).
+    that nobody has shown since; so does the Kubernetes API, pod by pod (`PodStatuses.proves_gone`).
     """
     candidates = snapshot.pods_of(spec.pods.namespace, spec.pods.prefix)
     ours = [pod for pod in candidates if _is_ours(spec, pod)]
@@ -127,8 +127,8 @@ def workload(
         replicas=tuple(one for one in replicas if one.reporting not in NOT_READY),
         reporting_pods=sum(one.reporting in REPORTING for one in reported),
         ended_pods=sum(pod.ended for pod in pods),
-        starting=_named(replicas, Reporting.STARTING),
-        stalled=_named(replicas, Reporting.STALLED),
+        starting=_named(replicas, PodState.STARTING),
+        stalled=_named(replicas, PodState.STALLED),
         ignored=tuple(sorted(ignored)),
         ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
         last_listed=_last_listed(pods),
@@ -141,11 +141,11 @@ class _Reported:
     """One pod with what is known of its load."""
 
     pod: Pod
-    reporting: Reporting
+    reporting: PodState
     load: float = 0.0
 
     def is_given_up(self, before: float) -> bool:
-        return self.reporting is Reporting.MISSING and _shown_at(self.pod) < before
+        return self.reporting is PodState.MISSING and _shown_at(self.pod) < before
 
 
 def _is_ours(spec: TriggerSpec, pod: Pod) -> bool:
@@ -179,10 +179,10 @@ def _never_will(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
 
 def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]:
     """Return the measured pods with their loads over the time in which all of them were Ready."""
-    measured = [one.pod for one in reported if one.reporting is Reporting.MEASURED]
+    measured = [one.pod for one in reported if one.reporting is PodState.MEASURED]
     common = max((ready_since(pod) for pod in measured), default=NEVER)
     return [
-        _measured(spec, one.pod, common) if one.reporting is Reporting.MEASURED else one
+        _measured(spec, one.pod, common) if one.reporting is PodState.MEASURED else one
         for one in reported
     ]
 
@@ -192,16 +192,16 @@ def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
     aggregate = _AGGREGATE[spec.gpu_aggregation]
     loads = [aggregate(values) for values in counted(spec, pod, since).values()]
     if not loads:
-        return _Reported(pod, Reporting.WARMING)
-    return _Reported(pod, Reporting.MEASURED, _mean(loads))
+        return _Reported(pod, PodState.WARMING)
+    return _Reported(pod, PodState.MEASURED, _mean(loads))
 
 
 def _replica(name: str, pods: list[_Reported]) -> Replica:
-    for state in (*NOT_READY, Reporting.MISSING, Reporting.WARMING):
+    for state in (*NOT_READY, PodState.MISSING, PodState.WARMING):
         if any(one.reporting is state for one in pods):
             return Replica(name, state, 0.0)
-    return Replica(name, Reporting.MEASURED, _mean([one.load for one in pods]))
+    return Replica(name, PodState.MEASURED, _mean([one.load for one in pods]))
 
 
-def _named(replicas: Sequence[Replica], reporting: Reporting) -> tuple[str, ...]:
+def _named(replicas: Sequence[Replica], reporting: PodState) -> tuple[str, ...]:
     return tuple(one.name for one in replicas if one.reporting is reporting)

@@ -42,7 +42,7 @@ def remember(memory: Memory | None, decision: Decision, at: float) -> Memory | N
 
     A workload without pods at an instant before something called it active may have come since.
     """
-    if decision.signal:
+    if decision.activated:
         return in_use(at)
     if decision.state is not State.UNKNOWN:
         is_older = memory is not None and not memory.state.is_gone and at <= memory.at

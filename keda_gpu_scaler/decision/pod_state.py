@@ -16,7 +16,7 @@ from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from keda_gpu_scaler.snapshot.targets import patience_seconds
+from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import AVERAGED_WINDOW_SECONDS, WINDOW_SECONDS, Signal, TriggerSpec
 
 """The exporter's number is an average already: it needs less smoothing."""
@@ -29,7 +29,7 @@ or two samples of a bursty load is often far too high, and each pod that came of
 NEVER = float("-inf")
 
 
-class Reporting(Enum):
+class PodState(Enum):
     """Whether a pod's load is known right now."""
 
     MEASURED = auto()
@@ -43,11 +43,11 @@ class Reporting(Enum):
     """It was never Ready, for longer than any pod takes."""
 
 
-NOT_READY = (Reporting.STARTING, Reporting.STALLED)
-REPORTING = (Reporting.MEASURED, Reporting.WARMING)
+NOT_READY = (PodState.STARTING, PodState.STALLED)
+REPORTING = (PodState.MEASURED, PodState.WARMING)
 
 
-def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reporting:
+def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
     """Return how a pod is that has not ended.
 
     Args:
@@ -58,17 +58,17 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reporting:
     """
     if pod.readiness is Readiness.NEVER:
         is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
-        return Reporting.STARTING if is_young else Reporting.STALLED
-    patience, since = patience_seconds(pod.scrape_interval_seconds), since_when(spec, pod)
+        return PodState.STARTING if is_young else PodState.STALLED
+    patience, since = grace_seconds(pod.scrape_interval_seconds), since_when(spec, pod)
     silent = at - pod.last_seen > patience or now - pod.sampled_at > spec.max_age_seconds
     if pod.readiness is Readiness.EVER:
         is_young = at - since <= patience
         covers = pod.last_seen - since >= COVERED * window_seconds(spec, pod)
         if not covers and (is_young or not silent):
-            return Reporting.WARMING
+            return PodState.WARMING
     elif not silent and pod.last_seen < since:
-        return Reporting.WARMING
-    return Reporting.MEASURED if not silent and counted(spec, pod, since) else Reporting.MISSING
+        return PodState.WARMING
+    return PodState.MEASURED if not silent and counted(spec, pod, since) else PodState.MISSING
 
 
 def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
@@ -123,7 +123,7 @@ FULL = 95.0
 """What a GPU shows that could do no more; gaps between batches leave it a little below 100."""
 
 
-def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) -> list[Reporting]:
+def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) -> list[PodState]:
     """Return how each of a workload's pods is that have not ended.
 
     Args:
@@ -135,12 +135,12 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
     found = [pod_state(spec, pod, at, now) for pod in pods]
     if not _is_full(spec, pods, found):
         return found
-    return [Reporting.MEASURED if one is Reporting.WARMING else one for one in found]
+    return [PodState.MEASURED if one is PodState.WARMING else one for one in found]
 
 
-def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[Reporting]) -> bool:
+def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[PodState]) -> bool:
     """Tell whether all pods show full GPUs only, and one of them has for half a window."""
-    if not _has_limit(spec.signal) or not {Reporting.MEASURED, Reporting.WARMING} <= set(found):
+    if not _has_limit(spec.signal) or not {PodState.MEASURED, PodState.WARMING} <= set(found):
         return False
     ready = [pod for pod, one in zip(pods, found, strict=True) if one not in NOT_READY]
     samples = [counted(spec, pod, since_when(spec, pod)) for pod in ready]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import Reporting
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 
@@ -28,7 +28,7 @@ def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | 
 
 def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say which replicas are not measured yet, why, and what that does to the answer."""
-    warming = [replica.name for replica in found.of(Reporting.WARMING)]
+    warming = [replica.name for replica in found.of(PodState.WARMING)]
     if warming:
         why = f"{_names(warming)} {_young(spec, found)}"
         return f"{why}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
@@ -41,15 +41,15 @@ def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | 
 
 def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say which replicas do not report and what that does to the answer."""
-    missing = found.of(Reporting.MISSING)
+    missing = found.of(PodState.MISSING)
     names = _names([replica.name for replica in missing])
     who = f"{names} stopped reporting without having ended" if missing else OVERLOOKED
     return f"{who}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
 
 
-def empty(spec: TriggerSpec, basis: Basis) -> str:
+def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     """Say who says that there is no pod."""
-    if basis is Basis.KUBERNETES:
+    if evidence_source is EvidenceSource.KUBERNETES:
         return f"the Kubernetes API lists no pod of {spec.workload}"
     return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
 
@@ -68,11 +68,11 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
     found: Workload,
     age_seconds: float,
     trouble: str | None,
-    basis: Basis,
-    strangers: int = 0,
+    evidence_source: EvidenceSource,
+    unmatched_elements: int = 0,
 ) -> str:
     """Say what is not known, as a clause, with the source's own words where it failed."""
-    because = f" ({trouble})" if trouble is not None else f" (evidence: {basis})"
+    because = f" ({trouble})" if trouble is not None else f" (evidence: {evidence_source})"
     if age_seconds > spec.max_age_seconds:
         limit = durations.text(spec.max_age_seconds)
         return f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}{because}"
@@ -80,20 +80,20 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
         who = _names([replica.name for replica in found.replicas])
         return f"{who} did not end, and no fresh sample of them is left{because}"
     if spec.query is not None:
-        return f"{_not_shown(spec, strangers)}{because}"
+        return f"{_not_shown(spec, unmatched_elements)}{because}"
     early = "too soon to believe that after the source began or came back"
     return f"no pod of {spec.workload} is seen, {early}{because}"
 
 
-def untold(spec: TriggerSpec, basis: Basis) -> str:
+def untold(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     """Say that only the Kubernetes API could tell which pods are the workload's, and does not."""
     said = "the Kubernetes API does not say now which pods the label selector selects"
-    return f"{said} of {spec.workload}, and nothing else could (evidence: {basis})"
+    return f"{said} of {spec.workload}, and nothing else could (evidence: {evidence_source})"
 
 
-def held(active: bool | None, *, signal: bool) -> str:  # noqa: FBT001 - an answer, not a switch
+def held(active: bool | None, *, activated: bool) -> str:  # noqa: FBT001 - an answer, not a switch
     """Say what `hold` makes of an unknown load."""
-    if signal:
+    if activated:
         return "hold, active because a GPU was busy within activationWindow"
     if active is None:
         return "hold, and nothing is remembered that could tell whether the workload is active"
@@ -102,15 +102,16 @@ def held(active: bool | None, *, signal: bool) -> str:  # noqa: FBT001 - an answ
     return "hold, inactive because the workload had no pods when it was last known"
 
 
-def _not_shown(spec: TriggerSpec, strangers: int) -> str:
+def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     """Say that a user's query shows nothing of the workload: that alone does not say it is gone."""
     whose = "" if spec.only_shown else f" of {spec.workload}"
-    if not strangers:
+    if not unmatched_elements:
         return f"query shows no pod{whose}, which does not say that there is none"
     return (
-        f"query shows no pod{whose}, and {_count(strangers, 'element')} that "
-        f"{'names' if strangers == 1 else 'name'} no pod in namespace {spec.pods.namespace}: an "
-        "element needs labels such as namespace and pod, or exported_namespace and exported_pod"
+        f"query shows no pod{whose}, and {_count(unmatched_elements, 'element')} that "
+        f"{'names' if unmatched_elements == 1 else 'name'} no pod in namespace "
+        f"{spec.pods.namespace}: an element needs labels such as namespace and pod, or "
+        "exported_namespace and exported_pod"
     )
 
 
@@ -144,7 +145,7 @@ def _young(spec: TriggerSpec, found: Workload) -> str:
 
 
 def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
-    known = len(found.of(Reporting.MEASURED))
+    known = len(found.of(PodState.MEASURED))
     part = f"{known} of {_count(len(found.replicas), 'replica')} measured"
     if value is None:
         return f"{part}, hold"

@@ -26,7 +26,7 @@ from keda_gpu_scaler.telemetry import facts
 NOTHING = "demandQuery gives nothing"
 
 
-class Question:
+class DemandQuery:
     """What one source says about one expression."""
 
     def __init__(
@@ -170,12 +170,12 @@ class _Key(NamedTuple):
     text: str
 
     @property
-    def side(self) -> str:
+    def source_key(self) -> str:
         """The source as facts name it: with the namespace, where each is asked by itself."""
         return f"{self.source}/{self.namespace}" if self.namespace else self.source
 
 
-class Demands:
+class DemandCache:
     """Asks the sources; a question begins with the first who wants to know."""
 
     def __init__(
@@ -196,7 +196,7 @@ class Demands:
         """
         self._sources, self._observe, self._clock = sources, observe, clock
         self._pace = pace
-        self._questions: dict[_Key, Question] = {}
+        self._questions: dict[_Key, DemandQuery] = {}
         self._sharing: Counter[str] = Counter()
         """How many questions each source has."""
         self._looked_at = float("-inf")
@@ -243,7 +243,7 @@ class Demands:
         for question in self._questions.values():
             await question.close()
 
-    async def _asked(self, question: Question, spec: TriggerSpec, deadline: float) -> Demand:
+    async def _asked(self, question: DemandQuery, spec: TriggerSpec, deadline: float) -> Demand:
         """Return what a question gives; where turns are rare, its number counts for two of them."""
         interval_seconds = self._interval_seconds(spec.source)
         if question.due_seconds(interval_seconds) <= 0:
@@ -255,13 +255,15 @@ class Demands:
         alone = self._sources[spec.source].is_per_namespace
         return _Key(spec.source, scaled_object.namespace if alone else "", wanted.text)
 
-    def _question(self, key: _Key, namespace: str) -> Question | None:
+    def _question(self, key: _Key, namespace: str) -> DemandQuery | None:
         """Return the question, which begins with this; None: its source has too many already."""
         if key not in self._questions:
             if self._sharing[key.source] >= QUESTIONS_PER_SOURCE:
                 return None
             source = self._sources[key.source].within(namespace)
-            self._questions[key] = Question(key.side, source, key.text, self._observe, self._clock)
+            self._questions[key] = DemandQuery(
+                key.source_key, source, key.text, self._observe, self._clock
+            )
             self._sharing[key.source] += 1
         return self._questions[key]
 

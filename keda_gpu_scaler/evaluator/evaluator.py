@@ -15,10 +15,10 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator import gpu_decisions
-from keda_gpu_scaler.evaluator.demand_cache import Demands
-from keda_gpu_scaler.evaluator.gpu_decisions import Loaded, Loads
+from keda_gpu_scaler.evaluator.demand_cache import DemandCache
+from keda_gpu_scaler.evaluator.gpu_decisions import GpuDecision, GpuDecisions
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, Cluster, NoAlerts, Source
-from keda_gpu_scaler.evaluator.snapshot_cache import Feeds
+from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
@@ -38,7 +38,7 @@ class _Record:
 
     decision: Decision
     decided_at: float
-    loaded: Loaded
+    loaded: GpuDecision
     alert: str | None
 
 
@@ -69,16 +69,16 @@ class Evaluator:
         """
         self._cluster, self._observe, self._clock = cluster, observe, clock
         self._alerts = alerts or NoAlerts()
-        self._feeds = Feeds(
+        self._snapshot_cache = SnapshotCache(
             sources, observe, cluster=cluster, give_up_seconds=give_up_seconds, clock=clock
         )
-        self._loads = Loads(self._feeds, give_up_seconds, clock)
-        self._demands = Demands(sources, observe, pace=pace, clock=clock)
+        self._loads = GpuDecisions(self._snapshot_cache, give_up_seconds, clock)
+        self._demands = DemandCache(sources, observe, pace=pace, clock=clock)
         self._records: TTLCache[gpu_decisions.Key, _Record] = gpu_decisions.remembering(clock)
 
     async def start(self) -> None:
         """Start every source, and to follow the cluster."""
-        await self._feeds.start()
+        await self._snapshot_cache.start()
         if self._cluster is not None:
             await self._cluster.start()
 
@@ -87,12 +87,14 @@ class Evaluator:
         if self._cluster is not None:
             await self._cluster.close()
         await self._demands.close()
-        await self._feeds.close()
+        await self._snapshot_cache.close()
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return how long after an evaluation there can be something new to say."""
         due_seconds = self._demands.due_seconds(scaled_object, spec)
-        return max(SAME_POLL_SECONDS, min(self._feeds.step_seconds(spec.source), due_seconds))
+        return max(
+            SAME_POLL_SECONDS, min(self._snapshot_cache.step_seconds(spec.source), due_seconds)
+        )
 
     def listen(
         self, scaled_object: ScaledObject, call: Callable[[], None]
@@ -158,7 +160,7 @@ class Evaluator:
         return self._clock() - record.decided_at < SAME_POLL_SECONDS
 
     async def _concluded(
-        self, scaled_object: ScaledObject, spec: TriggerSpec, loaded: Loaded, deadline: float
+        self, scaled_object: ScaledObject, spec: TriggerSpec, loaded: GpuDecision, deadline: float
     ) -> Decision:
         """Return the decision with all signals in it; remember it, and state it if it is new."""
         alert = self._alerts.firing(scaled_object)
@@ -176,14 +178,14 @@ class Evaluator:
         self,
         scaled_object: ScaledObject,
         spec: TriggerSpec,
-        loaded: Loaded,
+        loaded: GpuDecision,
         alert: str | None,
         deadline: float,
     ) -> Decision:
         """Look at one signal after the other, until one says active."""
         name = str(spec.neighbour)
         decided = activation.before_demand(loaded.decision, name, loaded.neighbour, alert)
-        if not decided.signal and spec.demand is not None:
+        if not decided.activated and spec.demand is not None:
             demand = await self._demands.ask(scaled_object, spec, spec.demand, deadline)
             decided = activation.with_demand(decided, spec.demand, demand)
         return decided

@@ -14,8 +14,8 @@ from cachetools import TTLCache
 from keda_gpu_scaler.decision import memory
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide, unknown
 from keda_gpu_scaler.decision.memory import Memory
-from keda_gpu_scaler.evaluator.snapshot_cache import Feed, Feeds
-from keda_gpu_scaler.query.snapshot_query import Need, need_of
+from keda_gpu_scaler.evaluator.snapshot_cache import SharedSnapshot, SnapshotCache
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, snapshot_query_of
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector
@@ -29,7 +29,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class GpuDecision:
     """What the GPUs said; the same object as before, as long as nothing about it can be new."""
 
     decision: Decision
@@ -43,27 +43,30 @@ class Loaded:
 class _Made(NamedTuple):
     """What was said last, and what it was made of."""
 
-    loaded: Loaded
+    loaded: GpuDecision
     snapshot: weakref.ref[Snapshot] | None
     """Known by identity and not kept: a trigger that is asked about rarely outlives many."""
     at: float
     """On the source's clock."""
 
 
-class Loads:
+class GpuDecisions:
     """Decides triggers by their GPUs alone, and remembers each for when its load is unknown."""
 
     def __init__(
-        self, feeds: Feeds, give_up_seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        snapshot_cache: SnapshotCache,
+        give_up_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the feeds to decide from.
+        """Take the snapshots to decide from.
 
         Args:
-            feeds: whoever made them starts and closes them.
+            snapshot_cache: whoever made them starts and closes them.
             give_up_seconds: how long a pod that vanished with its exporter counts as missing.
             clock: seconds that never go back.
         """
-        self._feeds, self._give_up_seconds = feeds, give_up_seconds
+        self._snapshot_cache, self._give_up_seconds = snapshot_cache, give_up_seconds
         self._made: TTLCache[Key, _Made] = remembering(clock)
         self._memories: TTLCache[Key, Memory] = remembering(clock)
 
@@ -74,49 +77,49 @@ class Loads:
         deadline: float,
         *,
         patient: bool = False,
-    ) -> Loaded:
+    ) -> GpuDecision:
         """Return what the GPUs say, as new as can be had before `deadline`.
 
         Args:
             scaled_object: whose trigger it is.
             spec: the trigger.
-            deadline: on the feeds' clock.
+            deadline: on the snapshots' clock.
             patient: wait for what is on its way even where there is something usable.
         """
-        shared, need = self._shared(spec)
-        await shared.refresh(need, deadline, patient=patient)
+        shared, snapshot_query = self._shared(spec)
+        await shared.refresh(snapshot_query, deadline, patient=patient)
         # Nothing is waited for from here on, so that what is remembered is in order.
         made = self._made.get((scaled_object, spec))
         if made is None or not self._still_holds(made, spec, shared):
-            made = self._anew((scaled_object, spec), shared, need)
+            made = self._anew((scaled_object, spec), shared, snapshot_query)
             self._made[scaled_object, spec] = made
         return made.loaded
 
-    async def unaimed(self, spec: TriggerSpec, why: str, deadline: float) -> Loaded:
+    async def unaimed(self, spec: TriggerSpec, why: str, deadline: float) -> GpuDecision:
         """Return what can be said while nobody knows whose load it would be: nothing of its own.
 
         Args:
             spec: the trigger.
             why: a clause.
-            deadline: on the feeds' clock.
+            deadline: on the snapshots' clock.
         """
         decided = unknown(spec, why, None)
         if spec.neighbour is None:
-            return Loaded(decided)
-        shared, need = self._shared(spec)
-        await shared.refresh(need, deadline)
-        return Loaded(decided, self._neighbour(spec, decided, shared, need))
+            return GpuDecision(decided)
+        shared, snapshot_query = self._shared(spec)
+        await shared.refresh(snapshot_query, deadline)
+        return GpuDecision(decided, self._neighbour(spec, decided, shared, snapshot_query))
 
     def keep_in_use(self, scaled_object: ScaledObject, spec: TriggerSpec) -> None:
         """Remember that something else called the workload active just now."""
         shared, _ = self._shared(spec)
         self._memories[scaled_object, spec] = memory.in_use(shared.now())
 
-    def _shared(self, spec: TriggerSpec) -> tuple[Feed, Need]:
-        need = need_of(spec, self._feeds.step_seconds(spec.source))
-        return self._feeds.of(spec, need), need
+    def _shared(self, spec: TriggerSpec) -> tuple[SharedSnapshot, SnapshotQuery]:
+        snapshot_query = snapshot_query_of(spec, self._snapshot_cache.step_seconds(spec.source))
+        return self._snapshot_cache.of(spec, snapshot_query), snapshot_query
 
-    def _still_holds(self, made: _Made, spec: TriggerSpec, shared: Feed) -> bool:
+    def _still_holds(self, made: _Made, spec: TriggerSpec, shared: SharedSnapshot) -> bool:
         """Tell whether a decision anew would say the same: all it is made of is the same.
 
         Only the time went on, by less than a step, and there is no trouble. What is said of an
@@ -126,30 +129,34 @@ class Loads:
         is_known = made.loaded.decision.state is not State.UNKNOWN and shared.trouble is None
         if taken is None or not is_known or now - taken.at > spec.max_age_seconds:
             return False
-        is_recent = 0 <= now - made.at < self._feeds.step_seconds(spec.source)
+        is_recent = 0 <= now - made.at < self._snapshot_cache.step_seconds(spec.source)
         return is_recent and made.snapshot is not None and made.snapshot() is taken
 
-    def _anew(self, key: Key, shared: Feed, need: Need) -> _Made:
+    def _anew(self, key: Key, shared: SharedSnapshot, snapshot_query: SnapshotQuery) -> _Made:
         _, spec = key
         taken = shared.snapshot
-        decided, kept = self._decided(spec, shared, need, self._memories.get(key))
+        decided, kept = self._decided(spec, shared, snapshot_query, self._memories.get(key))
         if kept is not None:
             self._memories[key] = kept
-        loaded = Loaded(
+        loaded = GpuDecision(
             decided,
-            neighbour=self._neighbour(spec, decided, shared, need),
+            neighbour=self._neighbour(spec, decided, shared, snapshot_query),
             snapshot_age_seconds=None if taken is None else shared.now() - taken.at,
             source=shared.source_name,
         )
         return _Made(loaded, None if taken is None else weakref.ref(taken), shared.now())
 
     def _decided(
-        self, spec: TriggerSpec, shared: Feed, need: Need, before: Memory | None
+        self,
+        spec: TriggerSpec,
+        shared: SharedSnapshot,
+        snapshot_query: SnapshotQuery,
+        before: Memory | None,
     ) -> tuple[Decision, Memory | None]:
         """Decide now; where the load is unknown now, with what was known before."""
         now = shared.now()
         taken = shared.snapshot
-        if taken is None or not shared.covers(need):
+        if taken is None or not shared.covers(snapshot_query):
             why = shared.trouble or f"source {spec.source}: no answer yet"
             return unknown(spec, why, self._recalled(spec, before, now)), before
         context = Context(now, self._give_up_seconds, trouble=shared.trouble)
@@ -163,16 +170,20 @@ class Loads:
         return decide(spec, taken, replace(context, remembered=recalled)), kept
 
     def _recalled(self, spec: TriggerSpec, kept: Memory | None, lost_at: float) -> State | None:
-        return memory.recall(kept, lost_at, self._feeds.step_seconds(spec.source))
+        return memory.recall(kept, lost_at, self._snapshot_cache.step_seconds(spec.source))
 
     def _neighbour(
-        self, spec: TriggerSpec, decided: Decision, shared: Feed, need: Need
+        self,
+        spec: TriggerSpec,
+        decided: Decision,
+        shared: SharedSnapshot,
+        snapshot_query: SnapshotQuery,
     ) -> Decision | None:
         """Decide about the other workload, unless this one's own GPUs say active already."""
-        if spec.neighbour is None or decided.signal:
+        if spec.neighbour is None or decided.activated:
             return None
         theirs = _of_neighbour(spec, spec.neighbour)
-        if shared.snapshot is None or not shared.covers(need):
+        if shared.snapshot is None or not shared.covers(snapshot_query):
             return unknown(theirs, decided.reason, None)
         context = Context(shared.now(), self._give_up_seconds, trouble=shared.trouble)
         return decide(theirs, shared.snapshot, context)

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -59,7 +59,7 @@ class Cluster(Protocol):
             errors.SourceError: what is known may be out of date; the message says why.
         """
 
-    async def target(self, scaled_object: ScaledObject, patience_seconds: float) -> PodSelector:
+    async def target(self, scaled_object: ScaledObject, grace_seconds: float) -> PodSelector:
         """Return the pods of what a ScaledObject scales, waiting at most so long to learn it.
 
         Raises:
@@ -104,10 +104,10 @@ class Source(Protocol):
     def instant(self) -> float:
         """The newest instant that can be asked for now."""
 
-    async def fetch(self, need: Need, at: float) -> Observation:
-        """Return the samples of the need up to the instant `at`."""
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
+        """Return the samples of the query up to the instant `at`."""
 
-    async def history(self, need: Need, at: float) -> Observation | None:
+    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
         """Return who reported in the last hour, coarsely; None where no such memory exists."""
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:

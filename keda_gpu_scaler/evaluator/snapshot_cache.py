@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Cluster, Source
-from keda_gpu_scaler.evaluator.snapshot_fetcher import Collector, Witness
-from keda_gpu_scaler.query.snapshot_query import Need, merged
+from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -28,7 +28,7 @@ FORGET_SECONDS = 600.0
 """Namespaces and spans nobody asked about for this long are no longer fetched."""
 
 
-class Needs:
+class SnapshotQueries:
     """Remembers who asked for what, and when he did last."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -38,20 +38,24 @@ class Needs:
             clock: seconds that never go back.
         """
         self._clock = clock
-        self._asked: dict[Need, float] = {}
+        self._asked: dict[SnapshotQuery, float] = {}
 
-    def note(self, need: Need) -> None:
+    def note(self, snapshot_query: SnapshotQuery) -> None:
         """Remember that somebody asks for this now."""
-        self._asked[need] = self._clock()
+        self._asked[snapshot_query] = self._clock()
 
     @property
     def are_forgotten(self) -> bool:
         """Whether nobody has asked for anything lately."""
         return all(when < self._since for when in self._asked.values())
 
-    def together(self) -> Need:
+    def together(self) -> SnapshotQuery:
         """Return the one that covers everything asked for lately, of which there is some."""
-        self._asked = {need: when for need, when in self._asked.items() if when >= self._since}
+        self._asked = {
+            snapshot_query: when
+            for snapshot_query, when in self._asked.items()
+            if when >= self._since
+        }
         return merged(self._asked)
 
     @property
@@ -74,7 +78,7 @@ class Failure:
     """The instant that could not be had, on the source's clock."""
 
 
-class Feed:
+class SharedSnapshot:
     """The snapshots of one (source, signal, profile)."""
 
     def __init__(
@@ -82,41 +86,45 @@ class Feed:
         key: Key,
         source: Source,
         observe: facts.Observer,
-        collector: Collector,
+        snapshot_fetcher: SnapshotFetcher,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start without a snapshot.
 
         Args:
-            key: what it is a feed of.
+            key: what is shared.
             source: where samples come from, for its clock and its step.
             observe: is told of every new snapshot and of the source's changes.
-            collector: takes the snapshots.
+            snapshot_fetcher: takes the snapshots.
             clock: seconds that never go back.
         """
         self.snapshot: Snapshot | None = None
         self.failure: Failure | None = None
         self._key, self._source, self._observe = key, source, observe
-        self._collector, self._clock = collector, clock
-        self._needs = Needs(clock)
+        self._snapshot_fetcher, self._clock = snapshot_fetcher, clock
+        self._needs = SnapshotQueries(clock)
         self._span_seconds = 0.0
         self._flight: asyncio.Task[None] | None = None
         self._launched_at = self._tried = float("-inf")
 
-    async def refresh(self, need: Need, deadline: float, *, patient: bool = False) -> None:
-        """Bring the snapshot up to date for `need`, as far as can be done before `deadline`.
+    async def refresh(
+        self, snapshot_query: SnapshotQuery, deadline: float, *, patient: bool = False
+    ) -> None:
+        """Bring the snapshot up to date, as far as can be done before `deadline`.
 
         Args:
-            need: the namespaces and the span of one trigger.
-            deadline: on this feed's clock.
+            snapshot_query: the namespaces and the span of one trigger.
+            deadline: on this snapshot's clock.
             patient: wait for a fetch on its way even where there is something usable.
         """
-        self._needs.note(need)
+        self._needs.note(snapshot_query)
         while True:
             self._collect()
-            if self._flight is None and self._is_due(need):
+            if self._flight is None and self._is_due(snapshot_query):
                 self._launch()
-            if self._is_down() or (self._is_current(need) and not (patient and self._flight)):
+            if self._is_down() or (
+                self._is_current(snapshot_query) and not (patient and self._flight)
+            ):
                 return
             if not await self._waited(deadline):
                 return
@@ -144,11 +152,11 @@ class Feed:
         """The time on the source's clock."""
         return self._source.now()
 
-    def covers(self, need: Need) -> bool:
-        """Tell whether the snapshot holds everything that `need` is about."""
-        if self.snapshot is None or need.span_seconds > self._span_seconds:
+    def covers(self, snapshot_query: SnapshotQuery) -> bool:
+        """Tell whether the snapshot holds everything that `snapshot_query` is about."""
+        if self.snapshot is None or snapshot_query.span_seconds > self._span_seconds:
             return False
-        return need.namespaces <= self.snapshot.namespaces.keys()
+        return snapshot_query.namespaces <= self.snapshot.namespaces.keys()
 
     async def close(self) -> None:
         """End the fetch on its way, if there is one."""
@@ -156,8 +164,8 @@ class Feed:
             self._flight.cancel()
             await asyncio.wait({self._flight})
 
-    def _is_current(self, need: Need) -> bool:
-        if self.snapshot is None or not self.covers(need):
+    def _is_current(self, snapshot_query: SnapshotQuery) -> bool:
+        if self.snapshot is None or not self.covers(snapshot_query):
             return False
         behind = self._source.instant() - self.snapshot.at
         return behind <= USABLE_STEPS * self._source.step_seconds
@@ -171,10 +179,14 @@ class Feed:
     def _is_under_way(self) -> bool:
         return self._flight is not None and not self._flight.done()
 
-    def _is_due(self, need: Need) -> bool:
+    def _is_due(self, snapshot_query: SnapshotQuery) -> bool:
         if self._source.instant() > self._tried:
             return True
-        return self.failure is None and not self._is_current(need) and self._until_wider() <= 0
+        return (
+            self.failure is None
+            and not self._is_current(snapshot_query)
+            and self._until_wider() <= 0
+        )
 
     def _until_wider(self) -> float:
         return self._launched_at + WIDEN_SECONDS - self._clock()
@@ -207,9 +219,9 @@ class Feed:
         try:
             await self._source.synchronize()
             self._tried = self._source.instant()
-            need = self._needs.together()
-            self.snapshot = await self._collector.take(need, self._tried)
-            self._span_seconds = need.span_seconds
+            snapshot_query = self._needs.together()
+            self.snapshot = await self._snapshot_fetcher.take(snapshot_query, self._tried)
+            self._span_seconds = snapshot_query.span_seconds
         except errors.SourceError as error:
             self._failed(f"source {self._key.source}: {error}")
         else:
@@ -244,14 +256,14 @@ WIDE_SECONDS = 900.0
 
 
 class _Side(NamedTuple):
-    """A source as one group of feeds sees it, with what the cluster says there."""
+    """A source as one group of snapshots sees it, with what the cluster says there."""
 
     source: Source
-    witness: Witness
+    evidence_fetcher: EvidenceFetcher
 
 
-class Feeds:
-    """Every feed of this process, each made when it is first asked for."""
+class SnapshotCache:
+    """Every shared snapshot of this process, each made when it is first asked for."""
 
     def __init__(
         self,
@@ -273,7 +285,7 @@ class Feeds:
         """
         self._sources, self._cluster, self._observe = sources, cluster, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
-        self._feeds: dict[Key, Feed] = {}
+        self._snapshot_cache: dict[Key, SharedSnapshot] = {}
         self._sides: dict[str, _Side] = {}
 
     async def start(self) -> None:
@@ -283,7 +295,7 @@ class Feeds:
 
     async def close(self) -> None:
         """End what is on its way and close every source."""
-        for shared in self._feeds.values():
+        for shared in self._snapshot_cache.values():
             await shared.close()
         for source in self._sources.values():
             await source.close()
@@ -292,31 +304,37 @@ class Feeds:
         """Return how often a source can have something new."""
         return self._sources[source].step_seconds
 
-    def of(self, spec: TriggerSpec, need: Need) -> Feed:
-        """Return the feed that answers for a trigger."""
-        wide = need.span_seconds > WIDE_SECONDS
-        key = Key(self._side_name(spec), spec.shared_signal, spec.profile, wide, spec.query)
-        if key not in self._feeds:
+    def of(self, spec: TriggerSpec, snapshot_query: SnapshotQuery) -> SharedSnapshot:
+        """Return the shared snapshot that answers for a trigger."""
+        is_long_range = snapshot_query.span_seconds > WIDE_SECONDS
+        key = Key(
+            self._side_name(spec), spec.shared_signal, spec.profile, is_long_range, spec.query
+        )
+        if key not in self._snapshot_cache:
             self._let_go()
-            self._feeds[key] = self._made(key, spec)
-        return self._feeds[key]
+            self._snapshot_cache[key] = self._made(key, spec)
+        return self._snapshot_cache[key]
 
     def _side_name(self, spec: TriggerSpec) -> str:
         """Name the source, and the namespace with it where that is asked about by itself."""
         alone = self._sources[spec.source].is_per_namespace
         return f"{spec.source}/{spec.pods.namespace}" if alone else spec.source
 
-    def _made(self, key: Key, spec: TriggerSpec) -> Feed:
+    def _made(self, key: Key, spec: TriggerSpec) -> SharedSnapshot:
         side = self._sides.get(key.source)
         if side is None:
             source = self._sources[spec.source].within(spec.pods.namespace)
-            side = _Side(source, Witness(key.source, source, self._observe, self._cluster))
+            side = _Side(source, EvidenceFetcher(key.source, source, self._observe, self._cluster))
             self._sides[key.source] = side
-        collector = Collector(side.source, side.witness, self._give_up_seconds)
-        return Feed(key, side.source, self._observe, collector, self._clock)
+        snapshot_fetcher = SnapshotFetcher(
+            side.source, side.evidence_fetcher, self._give_up_seconds
+        )
+        return SharedSnapshot(key, side.source, self._observe, snapshot_fetcher, self._clock)
 
     def _let_go(self) -> None:
         """Forget what nobody asks for any more: namespaces and queries come and go."""
-        self._feeds = {key: shared for key, shared in self._feeds.items() if not shared.is_idle}
-        named = {key.source for key in self._feeds}
+        self._snapshot_cache = {
+            key: shared for key, shared in self._snapshot_cache.items() if not shared.is_idle
+        }
+        named = {key.source for key in self._snapshot_cache}
         self._sides = {name: side for name, side in self._sides.items() if name in named}

@@ -14,15 +14,15 @@ from dataclasses import replace
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Cluster, Source
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.build import build_snapshot
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
-from keda_gpu_scaler.snapshot.pod_status import Roster, advance_roster, silenced
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
 from keda_gpu_scaler.snapshot.reported_pods import (
-    Ledger,
+    ReportedPods,
     absent_gpus,
-    advance_ledger,
+    advance_reported_pods,
     confined,
     join,
 )
@@ -35,7 +35,7 @@ FORGET_SECONDS = 600.0
 """Namespaces nobody asked about for this long are no longer asked about."""
 
 
-class Witness:
+class EvidenceFetcher:
     """What the cluster behind one source says; shared by the source's signals."""
 
     def __init__(
@@ -55,20 +55,20 @@ class Witness:
         """
         self._name, self._source, self._observe = name, source, observe
         self._cluster = cluster
-        self._roster = Roster()
+        self._pod_statuses = PodStatuses()
         self._wanted: dict[str, float] = {}
         self._asked: tuple[float, frozenset[str]] = (float("-inf"), frozenset())
-        self._basis: Basis | None = None
+        self._evidence_source: EvidenceSource | None = None
         self._lock = asyncio.Lock()
 
-    async def roster(self, namespaces: Collection[str], at: float) -> Roster:
+    async def pod_statuses(self, namespaces: Collection[str], at: float) -> PodStatuses:
         """Return what is known of the pods of these namespaces at the instant `at`, or before."""
         self._wanted |= dict.fromkeys(namespaces, at)
         async with self._lock:
             asked_at, asked = self._asked
             if at > asked_at or not asked.issuperset(namespaces):
                 await self._ask(max(at, asked_at))
-        return self._roster
+        return self._pod_statuses
 
     async def _ask(self, at: float) -> None:
         self._wanted = {
@@ -81,17 +81,24 @@ class Witness:
                 said = await self._said(wanted, at, troubles)
         except TimeoutError:
             said, troubles = None, [*troubles, f"no answer within {ANSWER_SECONDS:g} s"]
-        if said is not None and not said.speaks:
+        if said is not None and not said.is_available:
             troubles.append("kube-state-metrics shows nothing")
-        self._roster = await asyncio.to_thread(self._after, said, wanted, at)
+        self._pod_statuses = await asyncio.to_thread(self._after, said, wanted, at)
         self._state(at, troubles)
 
-    def _after(self, said: Evidence | None, wanted: frozenset[str], at: float) -> Roster:
-        """Return the roster after an answer, or after none."""
-        speaks = said is not None and said.speaks
-        if self._roster.watch.basis is Basis.KUBERNETES and not speaks:
-            return silenced(self._roster)
-        return self._roster if said is None else advance_roster(self._roster, said, wanted, at)
+    def _after(self, said: Evidence | None, wanted: frozenset[str], at: float) -> PodStatuses:
+        """Return the statuses after an answer, or after none."""
+        is_available = said is not None and said.is_available
+        if (
+            self._pod_statuses.watch.evidence_source is EvidenceSource.KUBERNETES
+            and not is_available
+        ):
+            return silenced(self._pod_statuses)
+        return (
+            self._pod_statuses
+            if said is None
+            else advance_pod_statuses(self._pod_statuses, said, wanted, at)
+        )
 
     async def _said(
         self, wanted: frozenset[str], at: float, troubles: list[str]
@@ -113,17 +120,21 @@ class Witness:
 
     def _state(self, at: float, troubles: list[str]) -> None:
         """State what decisions rest on, if that has changed."""
-        basis = self._roster.basis(at)
-        if basis is not self._basis:
-            self._basis = basis
-            answers = [] if basis is Basis.EXPORTERS else [f"{_NAMES[basis]} answers"]
+        evidence_source = self._pod_statuses.evidence_source(at)
+        if evidence_source is not self._evidence_source:
+            self._evidence_source = evidence_source
+            answers = (
+                []
+                if evidence_source is EvidenceSource.EXPORTERS
+                else [f"{_NAMES[evidence_source]} answers"]
+            )
             reason = "; ".join([*answers, *troubles])
-            self._observe(facts.EvidenceChanged(self._name, basis, reason))
+            self._observe(facts.EvidenceChanged(self._name, evidence_source, reason))
 
 
 _NAMES = {
-    Basis.KUBERNETES: "the Kubernetes API",
-    Basis.KUBE_STATE_METRICS: "kube-state-metrics",
+    EvidenceSource.KUBERNETES: "the Kubernetes API",
+    EvidenceSource.KUBE_STATE_METRICS: "kube-state-metrics",
 }
 
 
@@ -133,91 +144,110 @@ RETRY_SECONDS = 300.0
 """A history that could not be had is asked for again after this time."""
 
 
-class Collector:
-    """Takes the snapshots of one feed, one at a time."""
+class SnapshotFetcher:
+    """Takes the snapshots that one cache entry shares, one at a time."""
 
-    def __init__(self, source: Source, witness: Witness, forget_seconds: float) -> None:
-        """Start with an empty ledger.
+    def __init__(
+        self, source: Source, evidence_fetcher: EvidenceFetcher, forget_seconds: float
+    ) -> None:
+        """Know of no pod yet.
 
         Args:
             source: where samples come from.
-            witness: tells what the cluster says; it is the source's, and shared.
+            evidence_fetcher: tells what the cluster says; it is the source's, and shared.
             forget_seconds: how long pods that ended are remembered.
         """
-        self._source, self._witness = source, witness
+        self._source, self._evidence_fetcher = source, evidence_fetcher
         self._forget_seconds = forget_seconds
-        self._ledger = Ledger()
+        self._reported_pods = ReportedPods()
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
 
-    async def take(self, need: Need, at: float) -> Snapshot:
-        """Return a snapshot of everything in `need` at the instant `at`.
+    async def take(self, snapshot_query: SnapshotQuery, at: float) -> Snapshot:
+        """Return a snapshot of everything in `snapshot_query` at the instant `at`.
 
         Raises:
             errors.SourceError: the source gave no usable answer; what was known stays as it was.
         """
         # First what is there now: while the source is away, nobody is asked about the past.
-        observation, roster = await self._both(need, at)
-        ledger = confined(self._ledger, need.namespaces)
-        before = self._watched if self._is_seamless(need, at) else {}
-        watched = {name: before.get(name, at) for name in need.namespaces}
-        strangers = self._strangers(watched, at)
-        past = await self._past(replace(need, namespaces=strangers), at) if strangers else None
+        observation, pod_statuses = await self._both(snapshot_query, at)
+        reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
+        before = self._watched if self._is_seamless(snapshot_query, at) else {}
+        watched = {name: before.get(name, at) for name in snapshot_query.namespaces}
+        new_namespaces = self._new_namespaces(watched, at)
+        past = (
+            await self._past(replace(snapshot_query, namespaces=new_namespaces), at)
+            if new_namespaces
+            else None
+        )
         if past is not None:
-            ledger = join(ledger, past)
-            watched |= dict.fromkeys(strangers, float("-inf"))
-        self._ledger, self._watched = await self._advanced(ledger, observation), watched
+            reported_pods = join(reported_pods, past)
+            watched |= dict.fromkeys(new_namespaces, float("-inf"))
+        self._reported_pods, self._watched = (
+            await self._advanced(reported_pods, observation),
+            watched,
+        )
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
         return await asyncio.to_thread(
             build_snapshot,
-            self._ledger,
-            roster,
+            self._reported_pods,
+            pod_statuses,
             observation,
-            need.namespaces,
+            snapshot_query.namespaces,
             recorded,
             self._source.step_seconds,
         )
 
-    async def _both(self, need: Need, at: float) -> tuple[Observation, Roster]:
+    async def _both(
+        self, snapshot_query: SnapshotQuery, at: float
+    ) -> tuple[Observation, PodStatuses]:
         """Ask for samples and for evidence at once; only the samples can fail."""
         asking = asyncio.create_task(
-            self._witness.roster(need.namespaces, at), name=f"evidence at {at:g}"
+            self._evidence_fetcher.pod_statuses(snapshot_query.namespaces, at),
+            name=f"evidence at {at:g}",
         )
         try:
-            return await self._source.fetch(need, at), await asking
+            return await self._source.fetch(snapshot_query, at), await asking
         finally:
             asking.cancel()
             await asyncio.wait({asking})
 
-    def _is_seamless(self, need: Need, at: float) -> bool:
+    def _is_seamless(self, snapshot_query: SnapshotQuery, at: float) -> bool:
         """Tell whether what is fetched now joins what was fetched last."""
-        return self._ledger.at is not None and at - self._ledger.at < need.span_seconds
+        return (
+            self._reported_pods.at is not None
+            and at - self._reported_pods.at < snapshot_query.span_seconds
+        )
 
-    def _strangers(self, watched: Mapping[str, float], at: float) -> frozenset[str]:
+    def _new_namespaces(self, watched: Mapping[str, float], at: float) -> frozenset[str]:
         """Return the namespaces whose last hour is to be asked about now, if there are any."""
         anybody_new = bool(watched.keys() - self._watched.keys())
         if not anybody_new and at - self._past_refused_at < RETRY_SECONDS:
             return frozenset()
         return frozenset(name for name, since in watched.items() if at - since < HOUR_SECONDS)
 
-    async def _past(self, need: Need, at: float) -> Ledger | None:
+    async def _past(self, snapshot_query: SnapshotQuery, at: float) -> ReportedPods | None:
         """Return the last hour of namespaces that are new here; None if it cannot be had.
 
         A source that cannot answer this larger question still serves the small ones: what never
         reported is then believed absent only after an hour of watching.
         """
         try:
-            history = await self._source.history(need, at)
-            return Ledger() if history is None else await self._advanced(Ledger(), history)
+            history = await self._source.history(snapshot_query, at)
+            return (
+                ReportedPods() if history is None else await self._advanced(ReportedPods(), history)
+            )
         except errors.SourceError:
             self._past_refused_at = at
             return None
 
-    async def _advanced(self, ledger: Ledger, observation: Observation) -> Ledger:
+    async def _advanced(
+        self, reported_pods: ReportedPods, observation: Observation
+    ) -> ReportedPods:
         # A GPU that is reported without a pod says something only where the pod would be shown too.
         selective = observation.is_selective
-        lost = frozenset[str]() if selective else absent_gpus(ledger, observation)
+        lost = frozenset[str]() if selective else absent_gpus(reported_pods, observation)
         reports = await self._source.locate(lost, observation.at) if lost else GpuReports()
         return await asyncio.to_thread(
-            advance_ledger, ledger, observation, reports, self._forget_seconds
+            advance_reported_pods, reported_pods, observation, reports, self._forget_seconds
         )

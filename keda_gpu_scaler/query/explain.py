@@ -11,7 +11,7 @@ from itertools import groupby
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.kube_state_metrics import LINKS
-from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, Part, Way
+from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
 from keda_gpu_scaler.query.promql import quoted
 from keda_gpu_scaler.query.promql_texts import alternatives
@@ -60,22 +60,22 @@ def explained_promql(
     usual = AVERAGED_WINDOW_SECONDS if averaged else WINDOW_SECONDS
     window = durations.text(spec.window_seconds or usual)
     instants = f"[{window}:{durations.text(step_seconds)}]"
-    gpus = _gpus(spec, profiles.ways(spec.profile, spec.signal, found))
+    gpus = _gpus(spec, profiles.metric_sources(spec.profile, spec.signal, found))
     pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus})"
     owns = _owned(spec.pods) if owned else ""
     loads = f"avg_over_time(({pods}{owns}){instants})"
     return f"{_FUNCTIONS[spec.aggregation]}({_replicas(spec.pods, loads)})"
 
 
-def _gpus(spec: TriggerSpec, ways: Iterable[Way]) -> str:
+def _gpus(spec: TriggerSpec, metric_sources: Iterable[MetricSource]) -> str:
     """One element for each `pod` and `gpu`: of the first exporter that shows the pod."""
     return " or on (pod) ".join(
         f"max by (pod, gpu) ({' or '.join(_named(way, spec.pods) for way in same)})"
-        for _, same in groupby(ways, lambda way: way.rank)
+        for _, same in groupby(metric_sources, lambda way: way.rank)
     )
 
 
-def _named(way: Way, pods: PodSelector) -> str:
+def _named(way: MetricSource, pods: PodSelector) -> str:
     """One way's GPUs under the names that all have in common: `pod` and `gpu`."""
     labels = way.labels
     parts = ", ".join(quoted(label) for label in _gpu(labels, way.measure))
@@ -93,7 +93,7 @@ def _gpu(labels: Labels, measure: Measure) -> tuple[str, ...]:
 class _Reader:
     """Writes one way to read the GPUs of a workload, in the signal's unit."""
 
-    def __init__(self, way: Way, pods: PodSelector) -> None:
+    def __init__(self, way: MetricSource, pods: PodSelector) -> None:
         self._labels, self._measure, self._pods = way.labels, way.measure, pods
         gpu = _gpu(way.labels, way.measure)
         self._identity = ", ".join((way.labels.pod, *gpu, "job", "instance"))

@@ -47,17 +47,21 @@ _READY = 'condition="true"'
 
 
 def kube_state_text(
-    namespaces: Collection[str], jobs: Collection[str], strangers: Collection[str] = ()
+    namespaces: Collection[str], jobs: Collection[str], new_namespaces: Collection[str] = ()
 ) -> str:
     """Return the query for everything about the pods of these namespaces.
 
     Args:
         namespaces: the ones somebody asks about.
         jobs: the scrape jobs of kube-state-metrics.
-        strangers: those of them of which nothing is known from minutes ago: what has been there is
-            asked about as well.
+        new_namespaces: those of them of which nothing is known from minutes ago: what has been
+            there is asked about as well.
     """
-    branches = [*_health(jobs), *(_past(strangers) if strangers else ()), *_present(namespaces)]
+    branches = [
+        *_health(jobs),
+        *(_past(new_namespaces) if new_namespaces else ()),
+        *_present(namespaces),
+    ]
     return " or ".join(marked(expression, STAT, stat) for stat, expression in branches)
 
 

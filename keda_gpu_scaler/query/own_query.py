@@ -38,9 +38,9 @@ def element_ages_text(own: OwnQuery, step_seconds: float) -> str:
 
 def _newest(origin: Origin, step_seconds: float) -> str:
     times = f"timestamp({origin.selector})"
-    if origin.reach_seconds:
+    if origin.lookback_seconds:
         # A step more than the reach: an instant is within it in any case.
-        span = durations.text(origin.reach_seconds + step_seconds)
+        span = durations.text(origin.lookback_seconds + step_seconds)
         times = f"max_over_time({times}[{span}:{durations.text(step_seconds)}])"
     names = ", ".join((*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS))
     return f"max by ({names}) ({times})"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import re2
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, Way
+from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource
 from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal
 
@@ -57,35 +57,37 @@ def snapshot_parts(
         yield text
 
 
-def snapshot_text(need: Need, jobs: Iterable[str], step_seconds: float) -> str:
+def snapshot_text(snapshot_query: SnapshotQuery, jobs: Iterable[str], step_seconds: float) -> str:
     """Return the query for every GPU series of the namespaces and for the health of its targets.
 
     Args:
-        need: what to cover.
+        snapshot_query: what to cover.
         jobs: the scrape jobs of the exporters, as far as they are known.
         step_seconds: the distance between two instants.
     """
-    branches = list(_gpu_branches(need))
+    branches = list(_gpu_branches(snapshot_query))
     names = sorted(jobs)
     if names:
         branches.append(good_scrapes_text(names))
-    span, step = durations.text(need.span_seconds), durations.text(step_seconds)
+    span, step = durations.text(snapshot_query.span_seconds), durations.text(step_seconds)
     return f"({' or '.join(branches)})[{span}:{step}]"
 
 
-def ages_text(need: Need) -> str:
+def ages_text(snapshot_query: SnapshotQuery) -> str:
     """Return the query for the ages of stale pods, and for whether the source was alive before.
 
     A pod is as fresh as its freshest sample. `group(up offset 2m)` is empty in the first two
     minutes after a cold start: what is absent then may only not have been scraped yet.
     """
-    ways = _ways(need)
+    metric_sources = _ways(snapshot_query)
     newest = [
-        marked(_newest(metric, labels, need), METRIC_LABEL, metric.name)
-        for labels, measure, _ in ways
+        marked(_newest(metric, labels, snapshot_query), METRIC_LABEL, metric.name)
+        for labels, measure, _ in metric_sources
         for metric in measure.metrics
     ]
-    pod = ", ".join(dict.fromkeys(name for one, *_ in ways for name in (one.namespace, one.pod)))
+    pod = ", ".join(
+        dict.fromkeys(name for one, *_ in metric_sources for name in (one.namespace, one.pod))
+    )
     stale = f"time() - max by ({pod}) ({' or '.join(newest)}) > {STALE_SECONDS}"
     return f"({stale}) or {marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
 
@@ -101,30 +103,32 @@ def good_scrapes_text(jobs: Iterable[str]) -> str:
     return f"max by (job, instance) (timestamp({up}) and {up} == 1)"
 
 
-def _ways(need: Need) -> list[Way]:
-    return profiles.ways(need.profile, need.signal, need.found)
+def _ways(snapshot_query: SnapshotQuery) -> list[MetricSource]:
+    return profiles.metric_sources(
+        snapshot_query.profile, snapshot_query.signal, snapshot_query.found
+    )
 
 
-def _newest(metric: Metric, labels: Labels, need: Need) -> str:
-    times = f"timestamp({_selector(metric, labels, need)})"
+def _newest(metric: Metric, labels: Labels, snapshot_query: SnapshotQuery) -> str:
+    times = f"timestamp({_selector(metric, labels, snapshot_query)})"
     return f"max by ({labels.namespace}, {labels.pod}) ({times})"
 
 
-def _gpu_branches(need: Need) -> Iterator[str]:
-    for labels, measure, _ in _ways(need):
-        branch = _measured(measure, labels, need)
+def _gpu_branches(snapshot_query: SnapshotQuery) -> Iterator[str]:
+    for labels, measure, _ in _ways(snapshot_query):
+        branch = _measured(measure, labels, snapshot_query)
         if labels.may_name_exporter:
-            exporters = f"up{{namespace=~{alternatives(need.namespaces)}}}"
+            exporters = f"up{{namespace=~{alternatives(snapshot_query.namespaces)}}}"
             branch = f"({branch}) unless on (job, instance, namespace, pod) {exporters}"
         yield f"({branch})"
 
 
-def _measured(measure: Measure, labels: Labels, need: Need) -> str:
+def _measured(measure: Measure, labels: Labels, snapshot_query: SnapshotQuery) -> str:
     identity = ", ".join(_identity(labels, measure))
     if measure.is_ratio:
-        return _largest(identity, _selector_of_both(measure, labels, need))
+        return _largest(identity, _selector_of_both(measure, labels, snapshot_query))
     first, *others = (
-        (metric.name, _largest(identity, _known(metric, _selector(metric, labels, need))))
+        (metric.name, _largest(identity, _known(metric, _selector(metric, labels, snapshot_query))))
         for metric in measure.metrics
     )
     _, preferred = first
@@ -152,25 +156,25 @@ def _identity(labels: Labels, measure: Measure) -> tuple[str, ...]:
     return (labels.namespace, labels.pod, *gpu, *told_apart, "job", "instance")
 
 
-def _selector(metric: Metric, labels: Labels, need: Need) -> str:
+def _selector(metric: Metric, labels: Labels, snapshot_query: SnapshotQuery) -> str:
     whole = [_one_of(labels.slice, labels.whole)] if metric.whole_gpus_only else []
     where = [_one_of(label, texts) for label, texts in metric.where]
-    return f"{metric.name}{{{','.join([*_matchers(labels, need), *whole, *where])}}}"
+    return f"{metric.name}{{{','.join([*_matchers(labels, snapshot_query), *whole, *where])}}}"
 
 
 def _one_of(label: str, texts: tuple[str, ...]) -> str:
     return f"{label}={quoted(texts[0])}" if len(texts) == 1 else f"{label}=~{alternatives(texts)}"
 
 
-def _selector_of_both(measure: Measure, labels: Labels, need: Need) -> str:
+def _selector_of_both(measure: Measure, labels: Labels, snapshot_query: SnapshotQuery) -> str:
     """`used or free` would lose one: set operators do not look at the metric's name."""
     names = "|".join(metric.name for metric in measure.metrics)
-    return f'{{__name__=~"{names}",{",".join(_matchers(labels, need))}}}'
+    return f'{{__name__=~"{names}",{",".join(_matchers(labels, snapshot_query))}}}'
 
 
-def _matchers(labels: Labels, need: Need) -> list[str]:
+def _matchers(labels: Labels, snapshot_query: SnapshotQuery) -> list[str]:
     absent = [f'{label}=""' for label in labels.absent]
-    namespaces = f"{labels.namespace}=~{alternatives(need.namespaces)}"
+    namespaces = f"{labels.namespace}=~{alternatives(snapshot_query.namespaces)}"
     return [namespaces, f'{labels.pod}!=""', *absent]
 
 
@@ -198,11 +202,11 @@ def exporters_text() -> str:
     return " or ".join(
         marked(f"group({_shown(way)})", EXPORTER_LABEL, name)
         for name in profiles.DETECTED
-        for way in profiles.ways(name, Signal.UTILIZATION)
+        for way in profiles.metric_sources(name, Signal.UTILIZATION)
     )
 
 
-def _shown(way: Way) -> str:
+def _shown(way: MetricSource) -> str:
     names = "|".join(metric.name for metric in way.measure.metrics)
     absent = "".join(f',{label}=""' for label in way.labels.absent)
     return f'{{__name__=~"{names}",{way.labels.namespace}!="",{way.labels.pod}!=""{absent}}}'

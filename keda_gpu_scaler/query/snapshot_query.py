@@ -7,7 +7,7 @@ from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, OwnQuery, Signal, TriggerS
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class SnapshotQuery:
     """The data that a set of triggers shares."""
 
     signal: Signal
@@ -23,24 +23,24 @@ class Need:
     """The user's own PromQL, in place of what the profile and the signal stand for."""
 
 
-def merged(needs: Collection[Need]) -> Need:
-    """Return the one need that covers `needs`, which are all of one signal, profile and query."""
-    first = next(iter(needs))
-    return Need(
+def merged(snapshot_queries: Collection[SnapshotQuery]) -> SnapshotQuery:
+    """Return the one that covers them all; they are of one signal, profile and own query."""
+    first = next(iter(snapshot_queries))
+    return SnapshotQuery(
         first.signal,
         first.profile,
-        frozenset().union(*(need.namespaces for need in needs)),
-        max(need.span_seconds for need in needs),
-        max(need.window_seconds for need in needs),
+        frozenset().union(*(snapshot_query.namespaces for snapshot_query in snapshot_queries)),
+        max(snapshot_query.span_seconds for snapshot_query in snapshot_queries),
+        max(snapshot_query.window_seconds for snapshot_query in snapshot_queries),
         query=first.query,
     )
 
 
-def need_of(spec: TriggerSpec, step_seconds: float) -> Need:
+def snapshot_query_of(spec: TriggerSpec, step_seconds: float) -> SnapshotQuery:
     """Return what one trigger wants of its source, which has something new once per step."""
     window = spec.window_seconds if spec.window_seconds is not None else WINDOW_SECONDS
     reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
-    return Need(
+    return SnapshotQuery(
         spec.shared_signal,
         spec.profile,
         frozenset({spec.pods.namespace}),

@@ -144,7 +144,7 @@ REMEMBER_SECONDS = 60.0
 OBJECTS_REMEMBERED = 20_000
 
 
-class Awake:
+class HpaCallers:
     """The ScaledObjects that the HPA asked about lately."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

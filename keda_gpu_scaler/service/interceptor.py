@@ -85,7 +85,7 @@ Behaviour = Callable[[Any, Context], Awaitable[Any]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 
 
-class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in its types only
+class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in its types only
     """Carries each call to its RPC and its outcome to the caller and to the observer."""
 
     def __init__(self, service_name: str, *, observe: facts.Observer, max_concurrent: int) -> None:

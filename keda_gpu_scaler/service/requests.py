@@ -33,7 +33,7 @@ _SHOWN_CHARACTERS = 100
 _Items = frozenset[tuple[str, str]]
 
 
-class Asked(NamedTuple):
+class Trigger(NamedTuple):
     """One trigger that a request is about."""
 
     scaled_object: ScaledObject
@@ -48,7 +48,7 @@ class Triggers:
         self._remembered = lru_cache(_REMEMBERED_TRIGGERS)(self._parse)
         self._note_once = lru_cache(_REMEMBERED_TRIGGERS)(_note)
 
-    def read(self, reference: pb.ScaledObjectRef) -> Asked:
+    def read(self, reference: pb.ScaledObjectRef) -> Trigger:
         """Find out what a reference asks for.
 
         Raises:
@@ -60,7 +60,7 @@ class Triggers:
         size = sum(len(key) + len(value) for key, value in items)
         parse = self._remembered if size <= _REMEMBERED_CHARACTERS else self._parse
         try:
-            return Asked(scaled_object, parse(scaled_object, items))
+            return Trigger(scaled_object, parse(scaled_object, items))
         except errors.SpecError as error:
             self._note_once("trigger.refused", scaled_object, status_message(str(error)))
             raise

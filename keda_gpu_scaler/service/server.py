@@ -24,7 +24,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.service import servicer
 from keda_gpu_scaler.service.certificates import CertificateFiles
-from keda_gpu_scaler.service.interceptor import Calls
+from keda_gpu_scaler.service.interceptor import CallInterceptor
 from keda_gpu_scaler.service.servicer import Evaluations
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.certificates import Certificate
@@ -143,7 +143,7 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
             with OK, so that new replicas get their share of both.
         certificate: what to show clients, and whose certificates to ask of them; None: no TLS.
     """
-    guard = Calls(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
+    guard = CallInterceptor(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
     answers = servicer.Servicer(
         evaluations,
         access=access,
@@ -175,7 +175,7 @@ class GrpcServer:
     def __init__(
         self,
         answers: servicer.Servicer,
-        guard: Calls,
+        guard: CallInterceptor,
         listener: Listener,
         draining: asyncio.Event,
         options: list[tuple[str, int]],

@@ -17,7 +17,7 @@ import structlog
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import answers, requests, streams
-from keda_gpu_scaler.service.answers import Awake
+from keda_gpu_scaler.service.answers import HpaCallers
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -89,7 +89,7 @@ class Servicer:
         self._evaluations = evaluations
         self._triggers = requests.Triggers(access)
         self._observe = observe
-        self._awake = Awake()
+        self._awake = HpaCallers()
         self._draining = draining
         self._stream_seconds = stream_seconds
 
@@ -138,7 +138,7 @@ class Servicer:
         await streams.Life(self._draining, self._stream_seconds).is_over()
 
     async def _evaluate(
-        self, asked: requests.Asked, context: Context, *, patient: bool = False
+        self, asked: requests.Trigger, context: Context, *, patient: bool = False
     ) -> Decision:
         decided = await self._evaluations.evaluate(
             *asked, context.time_remaining(), patient=patient
@@ -146,7 +146,7 @@ class Servicer:
         self._observe(facts.CallDecided(decided))
         return decided
 
-    async def _attempt(self, asked: requests.Asked, context: Context) -> Decision | None:
+    async def _attempt(self, asked: requests.Trigger, context: Context) -> Decision | None:
         """Evaluate without ending the stream: KEDA waits longer after each stream that failed."""
         try:
             return await self._evaluate(asked, context, patient=True)

@@ -75,10 +75,10 @@ class Pushes:
 
     def is_due(self, decided: Decision, now: float) -> bool:
         """Tell whether this decision is to be pushed; `now` is any clock's seconds."""
-        rising = decided.signal and not self._signalled
-        self._signalled = decided.signal
+        rising = decided.activated and not self._signalled
+        self._signalled = decided.activated
         is_old = now - self._pushed_at > REPEAT_SECONDS - _EARLY_SECONDS
-        due = rising or (decided.signal and not decided.shows_pods and is_old)
+        due = rising or (decided.activated and not decided.shows_pods and is_old)
         if due:
             self._pushed_at = now
         return due

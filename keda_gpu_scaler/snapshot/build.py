@@ -1,4 +1,4 @@
-"""Ledger + roster + observation → snapshot: the pods of each namespace, ready to be looked up.
+"""Reported pods + pod statuses + observation → snapshot: the pods of each namespace, by name.
 
 Pure. This is where what exporters show and what the cluster says of a pod come together.
 """
@@ -9,15 +9,15 @@ from dataclasses import replace
 
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodKey, Readiness
 from keda_gpu_scaler.snapshot.observation import Observation
-from keda_gpu_scaler.snapshot.pod_status import Roster
-from keda_gpu_scaler.snapshot.reported_pods import Ledger
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses
+from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, NO_PODS, NamespacePods, Pod, Snapshot
 from keda_gpu_scaler.spec.workload import Owner
 
 
 def build_snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what is known from before
-    ledger: Ledger,
-    roster: Roster,
+    reported_pods: ReportedPods,
+    pod_statuses: PodStatuses,
     observation: Observation,
     namespaces: Collection[str],
     recorded: Collection[str],
@@ -26,8 +26,8 @@ def build_snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what
     """Return the snapshot that answers for all of `namespaces`.
 
     Args:
-        ledger: who is there by the exporters, after `observation`.
-        roster: who is there by what the cluster says.
+        reported_pods: who is there by the exporters, after `observation`.
+        pod_statuses: who is there by what the cluster says.
         observation: what was fetched.
         namespaces: those that it was fetched for.
         recorded: the namespaces whose last hour is known.
@@ -35,8 +35,8 @@ def build_snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what
     """
     at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
     for (namespace, name), pod in (
-        *_reported(ledger, roster, at),
-        *_listed(ledger, roster, observation),
+        *_reported(reported_pods, pod_statuses, at),
+        *_listed(reported_pods, pod_statuses, observation),
     ):
         pods[namespace][name] = pod
     return Snapshot(
@@ -47,65 +47,73 @@ def build_snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what
             for namespace in namespaces
         },
         absence_known_in=frozenset(recorded) if observation.absence_known else frozenset(),
-        complete_in=frozenset() if observation.overlooks else frozenset(recorded),
-        evidence=_evidence(roster, namespaces) if roster.is_current(at) else {},
+        complete_in=frozenset() if observation.misses_targets else frozenset(recorded),
+        evidence=_evidence(pod_statuses, namespaces) if pod_statuses.is_current(at) else {},
         refused_samples=observation.refused_samples,
-        strangers=observation.strangers,
+        unmatched_elements=observation.unmatched_elements,
     )
 
 
-def _reported(ledger: Ledger, roster: Roster, at: float) -> Iterator[tuple[PodKey, Pod]]:
+def _reported(
+    reported_pods: ReportedPods, pod_statuses: PodStatuses, at: float
+) -> Iterator[tuple[PodKey, Pod]]:
     """Yield the pods that exporters have shown, with what the cluster says of each."""
-    for key, pod in ledger.pods.items():
-        status = roster.status(key, at)
-        yield key, replace(pod, status=status, ended=_ended(key, pod, roster, at))
+    for key, pod in reported_pods.pods.items():
+        status = pod_statuses.status(key, at)
+        yield key, replace(pod, status=status, ended=_ended(key, pod, pod_statuses, at))
 
 
 def _listed(
-    ledger: Ledger, roster: Roster, observation: Observation
+    reported_pods: ReportedPods, pod_statuses: PodStatuses, observation: Observation
 ) -> Iterator[tuple[PodKey, Pod]]:
     """Yield the pods that no exporter has shown."""
     at, nothing = observation.at, Pod("", (), None, NEVER_SEEN, NEVER_SEEN)
     nothing = replace(nothing, collection_seconds=observation.collection_seconds)
-    for key, known in roster.pods.items():
-        if key not in ledger.pods and (roster.lists_end(key, known) or _is_there(key, roster, at)):
-            status = roster.status(key, at)
+    for key, known in pod_statuses.pods.items():
+        if key not in reported_pods.pods and (
+            pod_statuses.lists_end(key, known) or _is_there(key, pod_statuses, at)
+        ):
+            status = pod_statuses.status(key, at)
             yield key, replace(nothing, name=key[1], status=status, ended=known.ended)
 
 
-def _ended(key: PodKey, pod: Pod, roster: Roster, at: float) -> bool:
-    """Tell whether a pod is gone: the cluster's word where it is newer than the last sighting."""
-    status = roster.status(key, at)
+def _ended(key: PodKey, pod: Pod, pod_statuses: PodStatuses, at: float) -> bool:
+    """Tell whether a pod is gone: the cluster's word where it is newer than the last sample."""
+    status = pod_statuses.status(key, at)
     if status is not None and status.ended:
         return True
-    if roster.proves_gone(key, pod.last_seen):
+    if pod_statuses.proves_gone(key, pod.last_seen):
         return True
-    stands = status is not None and roster.is_listed(status) and status.listed_at > pod.last_seen
+    stands = (
+        status is not None and pod_statuses.is_listed(status) and status.listed_at > pod.last_seen
+    )
     return pod.ended and not stands
 
 
-def _is_there(key: PodKey, roster: Roster, at: float) -> bool:
+def _is_there(key: PodKey, pod_statuses: PodStatuses, at: float) -> bool:
     """Tell whether a pod that never reported is still believed to exist.
 
     One that has a GPU and was Ready is, while nobody speaks any more: it may work unseen.
     """
-    known = roster.pods[key]
+    known = pod_statuses.pods[key]
     lasts = known.asks_gpu and known.readiness is Readiness.EVER
-    there = not known.ended and not roster.proves_gone(key, NEVER_SEEN)
-    return there and (lasts or roster.is_current(at))
+    there = not known.ended and not pod_statuses.proves_gone(key, NEVER_SEEN)
+    return there and (lasts or pod_statuses.is_current(at))
 
 
-def _evidence(roster: Roster, namespaces: Collection[str]) -> dict[str, NamespaceEvidence]:
-    empty, selected = _by_namespace(roster.without_pods), _by_namespace(roster.selected)
+def _evidence(
+    pod_statuses: PodStatuses, namespaces: Collection[str]
+) -> dict[str, NamespaceEvidence]:
+    empty, selected = _by_namespace(pod_statuses.without_pods), _by_namespace(pod_statuses.selected)
     return {
         namespace: NamespaceEvidence(
-            roster.scraped_at,
-            roster.watch.is_whole,
+            pod_statuses.scraped_at,
+            pod_statuses.watch.is_whole,
             frozenset(empty[namespace]),
-            roster.watch.basis,
+            pod_statuses.watch.evidence_source,
             frozenset(selected[namespace]),
         )
-        for namespace in roster.covered.intersection(namespaces)
+        for namespace in pod_statuses.covered.intersection(namespaces)
     }
 
 

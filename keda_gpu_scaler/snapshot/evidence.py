@@ -15,7 +15,7 @@ PodKey = tuple[str, str]
 """Namespace and name."""
 
 
-class Basis(StrEnum):
+class EvidenceSource(StrEnum):
     """By whom it is known which pods there are, and how they are; the strongest first."""
 
     KUBERNETES = "kubernetes"
@@ -37,7 +37,7 @@ class Readiness(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class PodStatement:
     """What one fetch says of one pod."""
 
     owners: frozenset[Owner] = frozenset()
@@ -47,9 +47,9 @@ class Statement:
     """Ready now; None: nobody says."""
     ready_at: float | None = None
     """Since when it is Ready; None: nobody says."""
-    lately: bool = False
+    ready_recently: bool = False
     """Ready for minutes at most."""
-    once_ready: bool = False
+    was_ready: bool = False
     """Not Ready now, and within the last hour it was."""
     ended: bool = False
     """It succeeded, failed or is being deleted: none of these can be undone."""
@@ -60,36 +60,38 @@ class Statement:
 class Evidence:
     """What one fetch brought."""
 
-    pods: Mapping[PodKey, Statement]
+    pods: Mapping[PodKey, PodStatement]
     without_pods: frozenset[tuple[str, Owner]] = frozenset()
     """The owners, by namespace, that say themselves that they have no replicas."""
     covered: frozenset[str] = frozenset()
     """The namespaces it speaks of at all."""
     scrapes: Mapping[Target, float] = field(default_factory=dict)
     """The targets that speak, and when each of them was last scraped well."""
-    settled: Mapping[Target, float] = field(default_factory=dict)
+    stable_since: Mapping[Target, float] = field(default_factory=dict)
     """Those of them that have done so for two minutes, and the seconds between two scrapes."""
     down: frozenset[Target] = frozenset()
     """The targets that should speak and do not."""
-    basis: Basis = Basis.KUBE_STATE_METRICS
+    evidence_source: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
     """Who says it."""
     selected: frozenset[tuple[str, Owner]] = frozenset()
     """The scale targets, by namespace, whose label selectors are known: every pod that one of them
     selects has it among its owners."""
 
     @property
-    def speaks(self) -> bool:
+    def is_available(self) -> bool:
         """Whether anybody said anything."""
         return bool(self.scrapes or self.pods or self.covered)
 
     @property
     def is_whole(self) -> bool:
         """Whether everybody speaks who does now or should, and has for a while."""
-        return bool(self.scrapes) and self.settled.keys() >= self.scrapes.keys() and not self.down
+        return (
+            bool(self.scrapes) and self.stable_since.keys() >= self.scrapes.keys() and not self.down
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class PodStatus:
     """What is known of one pod from all statements about it."""
 
     owners: frozenset[Owner] = frozenset()
@@ -112,7 +114,7 @@ class NamespaceEvidence:
     absence_known: bool
     """A pod that is not listed does not exist."""
     without_pods: frozenset[Owner] = frozenset()
-    basis: Basis = Basis.KUBE_STATE_METRICS
+    evidence_source: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
     selected: frozenset[Owner] = frozenset()
     """The scale targets of which it is known whom they select."""
 
@@ -127,5 +129,5 @@ class NamespaceEvidence:
             owner: whose count is the workload's.
             last_listed: when one of its pods was listed for the last time.
         """
-        lists_all = self.basis is Basis.KUBERNETES and self.absence_known
+        lists_all = self.evidence_source is EvidenceSource.KUBERNETES and self.absence_known
         return owner in self.without_pods or (lists_all and last_listed < self.scraped_at)

@@ -51,10 +51,10 @@ class Observation:
     """Seconds between the newest sample of a (namespace, pod) and the last instant, where long."""
     absence_known: bool = False
     """The source has been watching long enough for absence to mean something."""
-    overlooks: bool = False
+    misses_targets: bool = False
     """A target that should report never has: whoever is behind it is overlooked."""
     refused_samples: int = 0
-    strangers: int = 0
+    unmatched_elements: int = 0
     """Elements of a user's own query that name no pod in the namespaces that were asked about."""
     is_selective: bool = False
     """It may leave out pods that are there, so what it does not show proves nothing."""

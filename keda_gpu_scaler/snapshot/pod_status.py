@@ -1,4 +1,4 @@
-"""The book of what the cluster said: one status per pod, carried from fetch to fetch.
+"""What the cluster said: one status per pod, carried from fetch to fetch.
 
 Pure. What cannot be undone is kept while nobody speaks: whose a pod is, that it was Ready once,
 that it is being deleted. That a pod is *not listed* proves something only if everybody who lists
@@ -11,8 +11,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, PodKey, Readiness, Statement, Status
-from keda_gpu_scaler.snapshot.targets import PATIENCE_SECONDS, patience_seconds
+from keda_gpu_scaler.snapshot.evidence import (
+    Evidence,
+    EvidenceSource,
+    PodKey,
+    PodStatement,
+    PodStatus,
+    Readiness,
+)
+from keda_gpu_scaler.snapshot.targets import PATIENCE_SECONDS, grace_seconds
 from keda_gpu_scaler.spec.workload import Owner
 
 HOUR_SECONDS = 3600.0
@@ -30,27 +37,27 @@ class Watch:
     """How many there have been lately when nobody was missing."""
     steady_at: float = float("-inf")
     interval_seconds: float = 0.0
-    basis: Basis = Basis.KUBE_STATE_METRICS
+    evidence_source: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
 
     @property
-    def patience_seconds(self) -> float:
+    def grace_seconds(self) -> float:
         """How long something is not acted on that the next scrape may change."""
-        return patience_seconds(self.interval_seconds)
+        return grace_seconds(self.interval_seconds)
 
     def proves_gone(self, silence_seconds: float) -> bool:
         """Tell whether what is not listed, and was last seen so long before, does not exist."""
-        if self.basis is Basis.KUBERNETES:
+        if self.evidence_source is EvidenceSource.KUBERNETES:
             return self.is_whole and silence_seconds > 0
-        return self.is_whole and silence_seconds >= self.patience_seconds
+        return self.is_whole and silence_seconds >= self.grace_seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class PodStatuses:
     """Everything remembered between two fetches."""
 
     scraped_at: float = float("-inf")
     """What is listed was so at this time."""
-    pods: Mapping[PodKey, Status] = field(default_factory=dict)
+    pods: Mapping[PodKey, PodStatus] = field(default_factory=dict)
     without_pods: frozenset[tuple[str, Owner]] = frozenset()
     covered: frozenset[str] = frozenset()
     """The namespaces it speaks of."""
@@ -62,24 +69,30 @@ class Roster:
         """Tell whether the cluster has spoken lately."""
         return self._is_fresh(self.scraped_at, at)
 
-    def basis(self, at: float) -> Basis:
+    def evidence_source(self, at: float) -> EvidenceSource:
         """Return by whom it is known which pods there are."""
-        is_silenced = self.watch.basis is Basis.KUBERNETES and not self.covered
-        return self.watch.basis if self.is_current(at) and not is_silenced else Basis.EXPORTERS
+        is_silenced = self.watch.evidence_source is EvidenceSource.KUBERNETES and not self.covered
+        return (
+            self.watch.evidence_source
+            if self.is_current(at) and not is_silenced
+            else EvidenceSource.EXPORTERS
+        )
 
-    def is_listed(self, status: Status) -> bool:
+    def is_listed(self, status: PodStatus) -> bool:
         """Tell whether the newest scrape showed this pod."""
         return status.listed_at >= self.scraped_at
 
-    def lists_end(self, key: PodKey, status: Status) -> bool:
+    def lists_end(self, key: PodKey, status: PodStatus) -> bool:
         """Tell whether the Kubernetes API shows now that this pod is ending, or has just ended.
 
         Elsewhere a pod that ends is as good as one that is not listed.
         """
-        speaks = self.watch.basis is Basis.KUBERNETES and key[0] in self.covered
-        return speaks and status.ended and self.is_listed(status)
+        is_available = (
+            self.watch.evidence_source is EvidenceSource.KUBERNETES and key[0] in self.covered
+        )
+        return is_available and status.ended and self.is_listed(status)
 
-    def status(self, key: PodKey, at: float) -> Status | None:
+    def status(self, key: PodKey, at: float) -> PodStatus | None:
         """Return what is known of a pod; that it was never Ready is only known for a while."""
         known = self.pods.get(key)
         if (
@@ -97,32 +110,32 @@ class Roster:
         return key[0] in self.covered and self.watch.proves_gone(self.scraped_at - last)
 
     def _is_fresh(self, time: float, at: float) -> bool:
-        return at - time <= 2 * self.watch.patience_seconds
+        return at - time <= 2 * self.watch.grace_seconds
 
 
-def advance_roster(
-    roster: Roster, evidence: Evidence, namespaces: Collection[str], at: float
-) -> Roster:
-    """Return the roster after a fetch.
+def advance_pod_statuses(
+    pod_statuses: PodStatuses, evidence: Evidence, namespaces: Collection[str], at: float
+) -> PodStatuses:
+    """Return the statuses after a fetch.
 
     Args:
-        roster: what was known before.
+        pod_statuses: what was known before.
         evidence: what the cluster says now.
         namespaces: the ones it was asked about.
         at: the instant of the fetch.
     """
-    watch = _watched(roster.watch, evidence, at)
+    watch = _watched(pod_statuses.watch, evidence, at)
     # Without `up`, nobody knows when the targets were scraped: not more than a scrape ago.
     listed_at = min(evidence.scrapes.values(), default=at - PATIENCE_SECONDS)
     pods = {
         key: status
-        for key, status in roster.pods.items()
+        for key, status in pod_statuses.pods.items()
         if key[0] in namespaces and at - status.listed_at <= HOUR_SECONDS
     }
     for key, statement in evidence.pods.items():
         pods[key] = _status(pods.get(key), statement, at, listed_at)
-    scraped_at = listed_at if evidence.speaks else roster.scraped_at
-    return Roster(
+    scraped_at = listed_at if evidence.is_available else pod_statuses.scraped_at
+    return PodStatuses(
         scraped_at=scraped_at,
         pods=pods,
         without_pods=evidence.without_pods,
@@ -132,18 +145,22 @@ def advance_roster(
     )
 
 
-def silenced(roster: Roster) -> Roster:
-    """Return the roster when nobody speaks any more: what is not listed proves nothing then."""
-    watch = replace(roster.watch, is_whole=False)
+def silenced(pod_statuses: PodStatuses) -> PodStatuses:
+    """Return the statuses when nothing is heard any more: absence proves nothing then."""
+    watch = replace(pod_statuses.watch, is_whole=False)
     nothing = frozenset[Any]()
-    return replace(roster, without_pods=nothing, selected=nothing, covered=nothing, watch=watch)
+    return replace(
+        pod_statuses, without_pods=nothing, selected=nothing, covered=nothing, watch=watch
+    )
 
 
 def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
     """Wait an hour for one who went away: of several that share the pods, its part is missing."""
-    if evidence.basis is not watch.basis:
-        watch = Watch(basis=evidence.basis)  # how many speak elsewhere says nothing of these
-    interval = max(evidence.settled.values(), default=watch.interval_seconds)
+    if evidence.evidence_source is not watch.evidence_source:
+        watch = Watch(
+            evidence_source=evidence.evidence_source
+        )  # how many speak elsewhere says nothing of these
+    interval = max(evidence.stable_since.values(), default=watch.interval_seconds)
     expected = watch.steady if at - watch.steady_at <= HOUR_SECONDS else 0
     if evidence.is_whole and len(evidence.scrapes) >= expected:
         return Watch(
@@ -151,16 +168,16 @@ def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
             steady=len(evidence.scrapes),
             steady_at=at,
             interval_seconds=interval,
-            basis=evidence.basis,
+            evidence_source=evidence.evidence_source,
         )
     return replace(watch, is_whole=False, interval_seconds=interval)
 
 
-def _status(known: Status | None, said: Statement, at: float, listed_at: float) -> Status:
+def _status(known: PodStatus | None, said: PodStatement, at: float, listed_at: float) -> PodStatus:
     if known is not None and _is_another(known, said):
         known = None
     readiness, since = _readiness(known, said, at)
-    return Status(
+    return PodStatus(
         owners=said.owners,
         created_at=said.created_at,
         readiness=readiness,
@@ -171,25 +188,27 @@ def _status(known: Status | None, said: Statement, at: float, listed_at: float) 
     )
 
 
-def _is_another(known: Status, said: Statement) -> bool:
+def _is_another(known: PodStatus, said: PodStatement) -> bool:
     """Tell whether it is about another pod of the same name: what has ended does not come back."""
     came_back = said.created_at is None and known.ended and not said.ended
     return known.created_at != said.created_at or came_back
 
 
-def _readiness(known: Status | None, said: Statement, at: float) -> tuple[Readiness, float | None]:
+def _readiness(
+    known: PodStatus | None, said: PodStatement, at: float
+) -> tuple[Readiness, float | None]:
     if known is not None and known.readiness is Readiness.EVER:
         return Readiness.EVER, known.ready_since
     if said.ready:
         return Readiness.EVER, _ready_since(known, said, at)
-    if said.once_ready:
+    if said.was_ready:
         return Readiness.EVER, None
     return (Readiness.UNKNOWN if said.ready is None else Readiness.NEVER), None
 
 
-def _ready_since(known: Status | None, said: Statement, at: float) -> float | None:
+def _ready_since(known: PodStatus | None, said: PodStatement, at: float) -> float | None:
     if said.ready_at is not None:
         return said.ready_at
     watched = known is not None and known.readiness is Readiness.NEVER
     young = said.created_at is not None and at - said.created_at < YOUNG_SECONDS
-    return at if watched or said.lately or young else None
+    return at if watched or said.ready_recently or young else None

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target, uuid_of
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
-from keda_gpu_scaler.snapshot.targets import Health, Runs, advance_targets, lacked, patience_seconds
+from keda_gpu_scaler.snapshot.targets import (
+    TargetHealth,
+    UpIntervals,
+    absent_from_good_scrape,
+    advance_targets,
+    grace_seconds,
+)
 
 PodKey = tuple[str, str]
 """Namespace and name."""
@@ -22,8 +28,8 @@ class Scene:
     """One observation with the health of every target in it."""
 
     observation: Observation
-    runs: Mapping[Target, Runs]
-    targets: Mapping[Target, Health]
+    up_intervals: Mapping[Target, UpIntervals]
+    targets: Mapping[Target, TargetHealth]
 
     def saw(self, target: Target, instant: float) -> bool:
         """Tell whether a series there at `instant` was really scraped; unwatched targets are."""
@@ -134,12 +140,12 @@ def update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
     only just restarted shows no GPU yet, or does not know its pods yet.
     """
     at, uuids = scene.observation.at, {uuid_of(gpu.gpu) for gpu in pod.gpus}
-    patience = patience_seconds(pod.scrape_interval_seconds)
+    patience = grace_seconds(pod.scrape_interval_seconds)
     busy = bool(uuids & gpus.busy_without_pod)
     known = at if pod.released_since is None else pod.released_since
     since = known if uuids <= gpus.reported and not busy else None
-    lacked = any(_lacked(scene, pod, target) for target in pod.targets)
-    settled = lacked and (since is not None or at - pod.last_seen >= patience)
+    absent_from_good_scrape = any(_lacked(scene, pod, target) for target in pod.targets)
+    settled = absent_from_good_scrape and (since is not None or at - pod.last_seen >= patience)
     released = since is not None and at - since >= patience
     ended = (settled or released) and not busy
     return replace(pod, released_since=since, ended=ended)
@@ -147,8 +153,8 @@ def update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
 
 def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:
     state = scene.targets.get(target)
-    settle = patience_seconds(state.interval_seconds if state is not None else 0.0)
-    return lacked(scene.runs.get(target, {}), pod.last_seen, settle)
+    settle = grace_seconds(state.interval_seconds if state is not None else 0.0)
+    return absent_from_good_scrape(scene.up_intervals.get(target, {}), pod.last_seen, settle)
 
 
 MISSING_PODS_KEPT = 20_000
@@ -156,67 +162,72 @@ MISSING_PODS_KEPT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class ReportedPods:
     """Everything remembered between two observations."""
 
     at: float | None = None
     pods: Mapping[PodKey, Pod] = field(default_factory=dict)
-    targets: Mapping[Target, Health] = field(default_factory=dict)
+    targets: Mapping[Target, TargetHealth] = field(default_factory=dict)
 
 
-def advance_ledger(
-    ledger: Ledger, observation: Observation, gpus: GpuReports, forget_seconds: float
-) -> Ledger:
-    """Return the ledger after an observation.
+def advance_reported_pods(
+    reported_pods: ReportedPods, observation: Observation, gpus: GpuReports, forget_seconds: float
+) -> ReportedPods:
+    """Return the reported pods after an observation.
 
     Args:
-        ledger: what was known before.
+        reported_pods: what was known before.
         observation: what the source shows now.
         gpus: where the GPUs named by `absent_gpus` are now.
-        forget_seconds: how long an ended pod stays in the ledger.
+        forget_seconds: how long an ended pod is remembered.
     """
-    runs, targets = advance_targets(ledger.targets, ledger.at, observation)
-    scene = Scene(observation, runs, targets)
-    pods = dict(ledger.pods)
+    up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
+    scene = Scene(observation, up_intervals, targets)
+    pods = dict(reported_pods.pods)
     for key, group in _by_pod(observation.series).items():
         pods[key] = update_reporting(scene, key, pods.get(key), group)
     for key in [key for key, pod in pods.items() if _is_absent(pod, observation.at)]:
         pods[key] = update_absent(scene, pods[key], gpus)
     kept = _kept(pods, observation.at, forget_seconds)
-    return Ledger(observation.at, kept, _watched(targets, kept, observation.at - forget_seconds))
+    return ReportedPods(
+        observation.at, kept, _watched(targets, kept, observation.at - forget_seconds)
+    )
 
 
-def absent_gpus(ledger: Ledger, observation: Observation) -> frozenset[str]:
+def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
     """Return the UUIDs of the GPUs whose pods are gone now and not known to have ended."""
     at = observation.at
     here = {(one.namespace, one.pod) for one in observation.series if one.present[-1] >= at}
     known = {
         gpu.gpu
-        for key, pod in ledger.pods.items()
+        for key, pod in reported_pods.pods.items()
         if key not in here and not pod.ended
         for gpu in pod.gpus
     }
     new = {
         one.gpu
         for one in observation.series
-        if (one.namespace, one.pod) not in here and (one.namespace, one.pod) not in ledger.pods
+        if (one.namespace, one.pod) not in here
+        and (one.namespace, one.pod) not in reported_pods.pods
     }
     return frozenset(uuid_of(gpu) for gpu in known | new)
 
 
-def join(ledger: Ledger, history: Ledger) -> Ledger:
-    """Return `ledger` with the pods of namespaces that were not asked about before."""
-    return Ledger(
-        history.at if ledger.at is None else ledger.at,
-        {**history.pods, **ledger.pods},
-        {**history.targets, **ledger.targets},
+def join(reported_pods: ReportedPods, history: ReportedPods) -> ReportedPods:
+    """Return `reported_pods` with the pods of namespaces that were not asked about before."""
+    return ReportedPods(
+        history.at if reported_pods.at is None else reported_pods.at,
+        {**history.pods, **reported_pods.pods},
+        {**history.targets, **reported_pods.targets},
     )
 
 
-def confined(ledger: Ledger, namespaces: Iterable[str]) -> Ledger:
-    """Return the ledger without the pods of namespaces nobody asks about any more."""
+def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:
+    """Return the reported pods without those of namespaces nobody asks about any more."""
     kept = frozenset(namespaces)
-    return replace(ledger, pods={key: pod for key, pod in ledger.pods.items() if key[0] in kept})
+    return replace(
+        reported_pods, pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in kept}
+    )
 
 
 def _by_pod(series: Iterable[Series]) -> dict[PodKey, list[Series]]:
@@ -231,8 +242,8 @@ def _is_absent(pod: Pod, at: float) -> bool:
 
 
 def _watched(
-    targets: Mapping[Target, Health], pods: Mapping[PodKey, Pod], since: float
-) -> dict[Target, Health]:
+    targets: Mapping[Target, TargetHealth], pods: Mapping[PodKey, Pod], since: float
+) -> dict[Target, TargetHealth]:
     """Let go of targets that were good long ago and that no remembered pod was seen by."""
     named = {target for pod in pods.values() for target in pod.targets}
     return {

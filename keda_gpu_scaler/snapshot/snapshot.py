@@ -9,7 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from keda_gpu_scaler.snapshot.evidence import Basis, NamespaceEvidence, Readiness, Status
+from keda_gpu_scaler.snapshot.evidence import (
+    EvidenceSource,
+    NamespaceEvidence,
+    PodStatus,
+    Readiness,
+)
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
@@ -60,7 +65,7 @@ class Pod:
     """It is known to be gone."""
     released_since: float | None = None
     """Since when its GPUs are reported without it, time after time; None: they are not."""
-    status: Status | None = None
+    status: PodStatus | None = None
     """What the cluster says of it; None: nothing, or nobody was asked."""
 
     @property
@@ -110,17 +115,17 @@ class Snapshot:
     """The namespaces of whose pods the cluster has spoken lately."""
     refused_samples: int = 0
     """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
-    strangers: int = 0
+    unmatched_elements: int = 0
     """Elements of a user's own query that name no pod of these namespaces."""
 
     def pods_of(self, namespace: str, prefix: str) -> Iterator[Pod]:
         """Yield the pods of a namespace whose names start with `prefix`."""
         return self.namespaces.get(namespace, NO_PODS).starting_with(prefix)
 
-    def basis(self, namespace: str) -> Basis:
+    def evidence_source(self, namespace: str) -> EvidenceSource:
         """By whom it is known which pods there are in a namespace."""
         said = self.evidence.get(namespace)
-        return Basis.EXPORTERS if said is None else said.basis
+        return EvidenceSource.EXPORTERS if said is None else said.evidence_source
 
     def is_complete(self, namespace: str) -> bool:
         """Tell whether no pod of a namespace can be overlooked."""
@@ -140,7 +145,7 @@ class Key(NamedTuple):
     """As facts name it: with the namespace behind it, where each has a snapshot of its own."""
     signal: Signal
     profile: str
-    wide: bool = False
+    is_long_range: bool = False
     """Reaches back so far that its size is nobody else's business."""
     query: OwnQuery | None = None
     """The user's own PromQL that it is of."""

@@ -12,17 +12,17 @@ from keda_gpu_scaler.snapshot.observation import Observation, Target
 PATIENCE_SECONDS = 60
 """Silence shorter than this, or than two scrapes, is nothing to act on."""
 
-Runs = Mapping[float, float]
+UpIntervals = Mapping[float, float]
 """For each newly observed instant at which a target was good: when that unbroken run began."""
 
 
-def patience_seconds(scrape_interval_seconds: float) -> float:
+def grace_seconds(scrape_interval_seconds: float) -> float:
     """Return how long silence, a gap, or the time after one is given before it is believed."""
     return max(PATIENCE_SECONDS, 2 * scrape_interval_seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class TargetHealth:
     """What is known of one target."""
 
     good_since: float
@@ -35,8 +35,8 @@ class Health:
 
 
 def advance_targets(
-    known: Mapping[Target, Health], known_at: float | None, observation: Observation
-) -> tuple[dict[Target, Runs], dict[Target, Health]]:
+    known: Mapping[Target, TargetHealth], known_at: float | None, observation: Observation
+) -> tuple[dict[Target, UpIntervals], dict[Target, TargetHealth]]:
     """Return each target's new runs, and the health of every target that was ever good.
 
     Args:
@@ -44,33 +44,37 @@ def advance_targets(
         known_at: the instant up to which `known` speaks; None at the very first observation.
         observation: what the source shows now.
     """
-    runs: dict[Target, Runs] = {}
+    up_intervals: dict[Target, UpIntervals] = {}
     states = dict(known)
     for target, scrapes in observation.good_scrapes.items():
-        runs[target], state = _advance_one(known.get(target), known_at, observation, scrapes)
+        up_intervals[target], state = _advance_one(
+            known.get(target), known_at, observation, scrapes
+        )
         if state is not None:
             states[target] = replace(state, interval_seconds=_interval(scrapes, state))
-    return runs, states
+    return up_intervals, states
 
 
-def lacked(runs: Runs, last_seen: float, settle_seconds: float) -> bool:
+def absent_from_good_scrape(
+    up_intervals: UpIntervals, last_seen: float, settle_seconds: float
+) -> bool:
     """Tell whether a good scrape after `last_seen` proves that the pod is not there any more.
 
     At once within the run in which it was seen; in a later run only after the settling time.
     """
     return any(
         instant > last_seen and (start <= last_seen or instant - start >= settle_seconds)
-        for instant, start in runs.items()
+        for instant, start in up_intervals.items()
     )
 
 
 def _advance_one(
-    state: Health | None,
+    state: TargetHealth | None,
     known_at: float | None,
     observation: Observation,
     scrapes: Mapping[float, float],
-) -> tuple[dict[float, float], Health | None]:
-    runs: dict[float, float] = {}
+) -> tuple[dict[float, float], TargetHealth | None]:
+    up_intervals: dict[float, float] = {}
     seamless = known_at is not None and known_at >= observation.instants[0]
     was_good = seamless and state is not None and state.last_good == known_at
     for instant in observation.instants:
@@ -78,20 +82,20 @@ def _advance_one(
             continue
         if instant in scrapes:
             state = _good(state, instant, continues=was_good)
-            runs[instant] = state.good_since
+            up_intervals[instant] = state.good_since
         was_good = instant in scrapes
-    return runs, state
+    return up_intervals, state
 
 
-def _good(state: Health | None, instant: float, *, continues: bool) -> Health:
+def _good(state: TargetHealth | None, instant: float, *, continues: bool) -> TargetHealth:
     if state is None:
-        return Health(instant, instant)
+        return TargetHealth(instant, instant)
     if continues:
         return replace(state, last_good=instant)
     return replace(state, good_since=instant, last_good=instant, returned_at=instant)
 
 
-def _interval(scrapes: Mapping[float, float], state: Health) -> float:
+def _interval(scrapes: Mapping[float, float], state: TargetHealth) -> float:
     """The shortest distance between two scrapes in view; what was known before, if too few are."""
     times = sorted(set(scrapes.values()))
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]

@@ -61,7 +61,7 @@ class Endpoint(Protocol):
         """Send a text; raises `errors.SourceError` where there is no whole answer."""
 
 
-class Questions:
+class QueryClient:
     """Asks one endpoint; how long each answer took, or why there was none, is a fact."""
 
     def __init__(

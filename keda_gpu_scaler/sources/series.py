@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, Part, Way
+from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
@@ -36,7 +36,7 @@ class _Reading(NamedTuple):
     """One row, recognised: whose it is and which metric of which measure it shows."""
 
     key: _Key
-    way: Way
+    way: MetricSource
     metric: Metric
     points: Points
 
@@ -45,7 +45,7 @@ def read_series(
     rows: Iterable[Row], profile: str, signal: Signal
 ) -> tuple[tuple[Series, ...], int]:
     """Return the GPU series among `rows`, and how many samples were refused as unbelievable."""
-    candidates = _candidates(profiles.ways(profile, signal))
+    candidates = _candidates(profiles.metric_sources(profile, signal))
     read = [_recognised(row, candidates) for row in rows if row.points]
     grouped: dict[_Key, list[_Reading]] = defaultdict(list)
     for reading in _of_one_exporter([one for one in read if one is not None]):
@@ -54,16 +54,20 @@ def read_series(
     return found, sum(_refused(readings) for readings in grouped.values())
 
 
-def _candidates(ways: Iterable[Way]) -> Mapping[str, list[tuple[Way, Metric]]]:
+def _candidates(
+    metric_sources: Iterable[MetricSource],
+) -> Mapping[str, list[tuple[MetricSource, Metric]]]:
     """Return, for each name of a metric, what it can be."""
-    named: dict[str, list[tuple[Way, Metric]]] = defaultdict(list)
-    for way in ways:
+    named: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
+    for way in metric_sources:
         for metric in way.measure.metrics:
             named[metric.name].append((way, metric))
     return named
 
 
-def _recognised(row: Row, candidates: Mapping[str, list[tuple[Way, Metric]]]) -> _Reading | None:
+def _recognised(
+    row: Row, candidates: Mapping[str, list[tuple[MetricSource, Metric]]]
+) -> _Reading | None:
     for way, metric in candidates.get(row.labels.get("__name__", ""), ()):
         if way.labels.fit(row.labels) and _is_meant(metric, way.labels, row.labels):
             return _Reading(_key(way.labels, way.measure, row.labels), way, metric, row.points)
@@ -238,19 +242,21 @@ def _since_first(one: Series, good: Sequence[float]) -> tuple[float, ...]:
     return tuple(sorted({*one.present, *(at for at in good if at > one.present[0])}))
 
 
-def read_observation(rows: list[Row], need: Need, at: float, step: float) -> Observation:
+def read_observation(
+    rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float
+) -> Observation:
     """Return what the rows of a snapshot show.
 
     Args:
         rows: GPUs with their pods, and the good scrapes of their targets.
-        need: what was asked for.
+        snapshot_query: what was asked for.
         at: the newest instant.
         step: the seconds between two instants.
     """
-    times = evaluation_times.within(at, need.span_seconds, step)
+    times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     rows = evaluation_times.since(times[0], rows)
     targets = [row for row in rows if profiles.pod_of(row.labels) is None]
-    series, refused = read_series(rows, need.profile, need.signal)
+    series, refused = read_series(rows, snapshot_query.profile, snapshot_query.signal)
     good_scrapes = {
         Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
         for row in targets

@@ -17,7 +17,7 @@ class Origin(NamedTuple):
     """A selector in a query of the user's own, as PromQL."""
 
     selector: str
-    reach_seconds: float
+    lookback_seconds: float
     """How far back the query looks from it: the ranges around it, added up."""
 
 
@@ -28,7 +28,7 @@ class OwnQuery:
     text: str
     origins: tuple[Origin, ...]
     """What its numbers are made of: as old as the oldest of them is the answer."""
-    faithful: bool
+    is_complete: bool
     """Every series it reads shows as an element: a missing one says that its pod may be gone."""
 
     @property
@@ -37,9 +37,9 @@ class OwnQuery:
         return f"query-{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
 
     @property
-    def reach_seconds(self) -> float:
+    def lookback_seconds(self) -> float:
         """How old what is behind a number can be already when it is new."""
-        return max(origin.reach_seconds for origin in self.origins)
+        return max(origin.lookback_seconds for origin in self.origins)
 
 
 class ScaledObject(NamedTuple):

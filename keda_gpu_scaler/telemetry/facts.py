@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
@@ -41,7 +41,7 @@ class EvidenceChanged:
     """What decisions rest on from now on, beside the samples; stated once at each change."""
 
     source: str
-    basis: Basis
+    evidence_source: EvidenceSource
     reason: str
 
 

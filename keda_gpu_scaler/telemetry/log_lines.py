@@ -11,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.query.explain import explained_promql
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
 from keda_gpu_scaler.telemetry import facts
@@ -132,7 +132,7 @@ EXPORTERS_ONLY = (
     "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
     "kube-state-metrics as well, or with KEDA_GPU_SCALER_KUBERNETES=true"
 )
-_STRENGTH = tuple(Basis)
+_STRENGTH = tuple(EvidenceSource)
 _Key = tuple[ScaledObject, TriggerSpec]
 
 
@@ -159,7 +159,7 @@ class LogObserver:
         )
         self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
-        self._bases: dict[str, Basis] = {}
+        self._bases: dict[str, EvidenceSource] = {}
         self._reachable: dict[str, bool] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
@@ -221,7 +221,7 @@ class LogObserver:
             self._logger.debug("trigger.demand", **trigger_fields(fact), query=demand.name)
         if fact.spec.query is not None or isinstance(fact.spec.pods, Selected | ScaleTarget):
             return
-        owned = fact.decision.evidence is Basis.KUBE_STATE_METRICS
+        owned = fact.decision.evidence is EvidenceSource.KUBE_STATE_METRICS
         text = explained_promql(fact.spec, self._found_in(fact.spec.source), owned=owned)
         self._logger.debug("trigger.explained", **trigger_fields(fact), promql=text)
 
@@ -233,12 +233,12 @@ class LogObserver:
 
         Where the cluster is silent only later, the line about the source says so for all of them.
         """
-        basis, name = fact.decision.evidence, fact.scaled_object
-        if basis is Basis.EXPORTERS and name not in self._judged:
+        evidence_source, name = fact.decision.evidence, fact.scaled_object
+        if evidence_source is EvidenceSource.EXPORTERS and name not in self._judged:
             self._logger.warning(
                 "trigger.exporters_only", **trigger_fields(fact), warning=EXPORTERS_ONLY
             )
-        if basis is not None:
+        if evidence_source is not None:
             self._judged[name] = True
 
     def _pods_ignored(self, fact: facts.Evaluated) -> None:
@@ -249,11 +249,16 @@ class LogObserver:
         self._ignored[key] = ignored
 
     def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
-        before = self._bases.get(fact.source, Basis.KUBE_STATE_METRICS)
-        self._bases[fact.source] = fact.basis
-        is_weaker = _STRENGTH.index(fact.basis) > _STRENGTH.index(before)
+        before = self._bases.get(fact.source, EvidenceSource.KUBE_STATE_METRICS)
+        self._bases[fact.source] = fact.evidence_source
+        is_weaker = _STRENGTH.index(fact.evidence_source) > _STRENGTH.index(before)
         write = self._logger.warning if is_weaker else self._logger.info
-        write("source.evidence", source=fact.source, evidence=str(fact.basis), reason=fact.reason)
+        write(
+            "source.evidence",
+            source=fact.source,
+            evidence=str(fact.evidence_source),
+            reason=fact.reason,
+        )
 
     def _watch_changed(self, fact: facts.WatchChanged) -> None:
         if fact.works:

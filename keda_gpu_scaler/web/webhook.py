@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.alerts import Alerts, Entry
+from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.alerts.notifications import Notification, read_notification, scaled_object
 from keda_gpu_scaler.alerts.replicas import LONGEST_BYTES, read_entries, written_entries
 from keda_gpu_scaler.telemetry import facts
@@ -40,7 +40,7 @@ class Webhook:
     alerts: Alerts
     token: Callable[[], str]
     """Returns the token of this moment, or raises SettingsError."""
-    hand_on: Callable[[Sequence[Entry]], Awaitable[None]]
+    broadcast: Callable[[Sequence[AlertRecord]], Awaitable[None]]
     """Tells the other replicas, within a bound, and never fails."""
     observe: facts.Observer
     body_seconds: float = authentication.BODY_SECONDS
@@ -83,11 +83,11 @@ def _read(payload: object, request: Request) -> Notification:
 
 async def _taken(hook: Webhook, said: Notification) -> tuple[int, str]:
     """Take what can be taken; return the status and the words of the answer."""
-    known = hook.alerts.hear(said.notices)
-    await hook.hand_on(known)
-    taken = {entry.key for entry in known}
-    left = [notice for notice in said.notices if notice.key not in taken]
-    words = _words(said, len(said.notices) - len(left))
+    known = hook.alerts.hear(said.updates)
+    await hook.broadcast(known)
+    taken = {record.key for record in known}
+    left = [update for update in said.updates if update.key not in taken]
+    words = _words(said, len(said.updates) - len(left))
     if left:
         full = f"not taken: {len(left)}, since {hook.alerts.limit} alerts are known already"
         return 503, "\n".join([*words, full])
@@ -113,7 +113,7 @@ def replica_routes(hook: Webhook | None) -> list[Route]:
     """Return the routes for other replicas; without a webhook they say how to have one."""
 
     async def tell(request: Request) -> Response:
-        found = _admitted(hook, request).alerts.entries()
+        found = _admitted(hook, request).alerts.records()
         return Response(orjson.dumps(written_entries(found)), media_type="application/json")
 
     async def learn(request: Request) -> Response:

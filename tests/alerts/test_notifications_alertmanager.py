@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.alerts import Notice
+from keda_gpu_scaler.alerts import AlertUpdate
 from keda_gpu_scaler.alerts.notifications import Notification, Sender, read_notification
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -21,8 +21,8 @@ from tests.support.alert_messages import (
     of_grafana,
 )
 
-FIRES = Notice(Key(BERT, "c6eadffa33fcdf37"), "Busy", fires=True, starts_at=BEGAN_AT)
-ENDED = Notice(
+FIRES = AlertUpdate(Key(BERT, "c6eadffa33fcdf37"), "Busy", fires=True, starts_at=BEGAN_AT)
+ENDED = AlertUpdate(
     Key(BERT, "c6eadffa33fcdf37"), "Busy", fires=False, starts_at=BEGAN_AT, ends_at=ENDED_AT
 )
 
@@ -48,7 +48,7 @@ def test_grafana_writes_the_same_and_more() -> None:
 def test_the_path_says_what_all_alerts_are_about() -> None:
     gpt = ScaledObject("ml", "gpt")
     said = read_notification(group(alert(), labelled()), gpt)
-    assert [notice.key.scaled_object for notice in said.notices] == [gpt, gpt]
+    assert [update.key.scaled_object for update in said.updates] == [gpt, gpt]
 
 
 @pytest.mark.parametrize("label", ["scaled_object", "scaledObject", "scaledobject"])
@@ -56,12 +56,12 @@ def test_the_label_is_written_as_our_metrics_do_or_as_keda_s_or_as_kubernetes_wo
     label: str,
 ) -> None:
     said = read(labelled(**{"namespace": "ml", label: "bert"}))
-    assert [notice.key.scaled_object for notice in said.notices] == [BERT]
+    assert [update.key.scaled_object for update in said.updates] == [BERT]
 
 
 def test_the_name_may_be_written_twice() -> None:
     said = read(labelled(namespace="ml", scaled_object="bert", scaledObject="bert"))
-    assert len(said.notices) == 1
+    assert len(said.updates) == 1
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_an_alert_that_names_no_object_is_refused_beside_the_others(
     labels: dict[str, str], words: str
 ) -> None:
     said = read(labelled(**labels), alert())
-    assert said.notices == (FIRES,)
+    assert said.updates == (FIRES,)
     (sentence,) = said.refused
     assert sentence.startswith(f"alerts[0] (Busy): {words}")
 
@@ -124,13 +124,13 @@ def test_what_would_help_is_said() -> None:
 )
 def test_an_alert_of_another_shape_is_refused_beside_the_others(broken: object, words: str) -> None:
     said = read(broken, alert())
-    assert said.notices == (FIRES,)
+    assert said.updates == (FIRES,)
     assert said.refused[0].startswith(words)
 
 
 def test_a_time_that_is_not_there_is_none() -> None:
     said = read(alert(fires=False, startsAt=NONE, endsAt=None))
-    assert (said.notices[0].starts_at, said.notices[0].ends_at) == (None, None)
+    assert (said.updates[0].starts_at, said.updates[0].ends_at) == (None, None)
 
 
 @pytest.mark.parametrize("fingerprint", [None, "", 'x"y', "a" * 65])
@@ -141,7 +141,7 @@ def test_without_a_usable_fingerprint_the_labels_tell_alerts_apart(fingerprint: 
         alert(labels={"zone": "a", **here, "alertname": "Busy"}) | {"fingerprint": fingerprint},
         labelled(**here, zone="b") | {"fingerprint": fingerprint},
     )
-    marks = [notice.key.alert for notice in read(plain, same, other).notices]
+    marks = [update.key.alert for update in read(plain, same, other).updates]
     assert marks[0] == marks[1] != marks[2]
 
 
@@ -150,7 +150,7 @@ def test_without_a_usable_fingerprint_the_labels_tell_alerts_apart(fingerprint: 
 def test_that_grafana_does_not_know_says_nothing(name: str, fires: bool) -> None:  # noqa: FBT001 - a table
     labels = {"alertname": name, "namespace": "ml", "scaled_object": "bert", "rulename": "Busy"}
     said = read_notification(of_grafana(alert(fires=fires, labels=labels)), None)
-    assert (said.notices, said.passed_over, said.refused) == ((), 1, ())
+    assert (said.updates, said.passed_over, said.refused) == ((), 1, ())
 
 
 def test_what_was_left_out_is_counted() -> None:
@@ -160,13 +160,13 @@ def test_what_was_left_out_is_counted() -> None:
 
 def test_a_name_is_shown_on_one_line_and_cut() -> None:
     labels = {"alertname": "Bu\nsy" + "y" * 200, "namespace": "ml", "scaled_object": "bert"}
-    (notice,) = read(alert(labels=labels)).notices
-    assert notice.name == "Bu?sy" + "y" * 95 + "…"
+    (update,) = read(alert(labels=labels)).updates
+    assert update.name == "Bu?sy" + "y" * 95 + "…"
 
 
 def test_an_alert_may_have_no_name() -> None:
-    (notice,) = read(alert(labels={"namespace": "ml", "scaled_object": "bert"})).notices
-    assert notice.name == "an alert without a name"
+    (update,) = read(alert(labels={"namespace": "ml", "scaled_object": "bert"})).updates
+    assert update.name == "an alert without a name"
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,15 @@ def read(state: str = "alerting", **changes: Any) -> Notification:  # noqa: ANN4
 
 
 def mark(**changes: Any) -> str:  # noqa: ANN401 - any JSON
-    (notice,) = read(**changes).notices
-    return notice.key.alert
+    (update,) = read(**changes).updates
+    return update.key.alert
 
 
 @pytest.mark.parametrize(("state", "fires"), [("alerting", True), ("ok", False)])
 def test_a_rule_fires_or_does_not(state: str, fires: bool) -> None:  # noqa: FBT001 - a table
-    (notice,) = read(state).notices
-    assert (notice.key.scaled_object, notice.name, notice.fires) == (BERT, NAME, fires)
-    assert (notice.starts_at, notice.ends_at) == (None, None)
+    (update,) = read(state).updates
+    assert (update.key.scaled_object, update.name, update.fires) == (BERT, NAME, fires)
+    assert (update.starts_at, update.ends_at) == (None, None)
 
 
 @pytest.mark.parametrize("state", ["no_data", "pending", "paused", "unknown"])
@@ -56,23 +56,23 @@ def test_a_rule_without_a_usable_url_has_its_number(url: object) -> None:
 
 def test_newer_versions_name_the_object_in_tags() -> None:
     tags = {"namespace": "ml", "scaled_object": "bert"}
-    (notice,) = read_notification(of_dashboard(tags=tags), None).notices
-    assert notice.key.scaled_object == BERT
+    (update,) = read_notification(of_dashboard(tags=tags), None).updates
+    assert update.key.scaled_object == BERT
 
 
 def test_older_versions_need_the_path() -> None:
     said = read_notification(of_dashboard(), None)
-    assert said.notices == ()
+    assert said.updates == ()
     (sentence,) = said.refused
     assert sentence.startswith(f"{NAME}: no label namespace and no label scaled_object; add")
     assert sentence.endswith("send to /webhook/NAMESPACE/NAME")
 
 
 def test_a_rule_may_have_no_name() -> None:
-    (notice,) = read(ruleName="").notices
-    assert notice.name == "a rule without a name"
+    (update,) = read(ruleName="").updates
+    assert update.name == "a rule without a name"
 
 
 def test_what_is_no_text_where_one_belongs_is_not_written() -> None:
-    (notice,) = read(ruleName=nested(), ruleId=nested(), ruleUrl=nested()).notices
-    assert notice.name == "a list"
+    (update,) = read(ruleName=nested(), ruleId=nested(), ruleUrl=nested()).updates
+    assert update.name == "a list"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.alerts import Notice
+from keda_gpu_scaler.alerts import AlertUpdate
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.transport import resolver
@@ -18,7 +18,7 @@ from tests.support.processes import free_port, until
 from tests.support.replicas import Replica, running
 
 NOWHERE = socket.gaierror(socket.EAI_NONAME, "no such name")
-FIRES = Notice(Key(BERT, "a"), "Busy", fires=True)
+FIRES = AlertUpdate(Key(BERT, "a"), "Busy", fires=True)
 
 
 def three() -> list[Replica]:
@@ -103,7 +103,7 @@ async def test_what_nobody_mentions_ends_by_itself_also_without_other_replicas()
         alone.clock.now += 3600
 
         async def forgotten() -> bool:
-            return alone.alerts.entries() == []
+            return alone.alerts.records() == []
 
         await until(forgotten, 30, "the alert is forgotten")
     assert alone.asked is None
@@ -253,7 +253,7 @@ async def test_many_messages_at_once_are_few_rounds() -> None:
         assert {answer.status_code for answer in answers} == {200}
         told = [each for each in server.requests if each.method == "POST"]
         assert len(told) < len(messages)
-        handed = [entry for each in told for entry in json.loads(each.body)["alerts"]]
+        handed = [record for each in told for record in json.loads(each.body)["alerts"]]
         assert len(handed) == len(messages)
 
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 import trustme
 
-from keda_gpu_scaler.alerts import Notice
+from keda_gpu_scaler.alerts import AlertUpdate
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.certificates import Certificate
@@ -17,7 +17,7 @@ from tests.support.processes import until
 from tests.support.replicas import Replica, running
 
 NAME = "keda-gpu-scaler.keda.svc"
-FIRES = Notice(Key(BERT, "a"), "Busy", fires=True)
+FIRES = AlertUpdate(Key(BERT, "a"), "Busy", fires=True)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keda_gpu_scaler.alerts import Alerts, Entry, Notice
+from keda_gpu_scaler.alerts import AlertRecord, Alerts, AlertUpdate
 from keda_gpu_scaler.alerts.store import AHEAD_SECONDS, LATE_SECONDS, NEVER, Key
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
@@ -25,7 +25,7 @@ class Bench:
     ) -> None:
         """Have a sender say that an alert fires."""
         self.alerts.hear(
-            [Notice(Key(whose, alert), f"Alert {alert}", fires=True, starts_at=starts_at)]
+            [AlertUpdate(Key(whose, alert), f"Alert {alert}", fires=True, starts_at=starts_at)]
         )
 
     def ends(
@@ -38,7 +38,9 @@ class Bench:
         """Have a sender say that an alert is resolved."""
         name = f"Alert {alert}"
         key = Key(whose, alert)
-        self.alerts.hear([Notice(key, name, fires=False, starts_at=starts_at, ends_at=ends_at)])
+        self.alerts.hear(
+            [AlertUpdate(key, name, fires=False, starts_at=starts_at, ends_at=ends_at)]
+        )
 
     @property
     def firing(self) -> str | None:
@@ -94,7 +96,7 @@ def test_an_alert_that_nobody_mentions_again_ends_with_its_lifetime(bench: Bench
     bench.clock.now += 1
     assert bench.firing is None
     bench.alerts.expire()
-    assert bench.alerts.entries() == []
+    assert bench.alerts.records() == []
     assert bench.told == [("Alert a", True), ("Alert a", False)]
     last = bench.facts[-1]
     assert isinstance(last, facts.AlertChanged)
@@ -214,14 +216,14 @@ def test_without_times_the_last_word_counts_though_another_replicas_clock_is_ahe
     ahead = Bench()
     ahead.clock.now += 3
     ahead.fires()
-    bench.alerts.merge(ahead.alerts.entries())
+    bench.alerts.merge(ahead.alerts.records())
     bench.ends()
     assert bench.firing is None
 
 
 def test_what_has_ended_is_remembered_as_long_as_a_late_word_could_revive_it(bench: Bench) -> None:
     bench.fires(9_990)
-    late = bench.alerts.entries()
+    late = bench.alerts.records()
     bench.clock.now += LIFETIME - 1
     bench.ends(9_990, 9_999)
     bench.clock.now += LIFETIME - 1
@@ -230,7 +232,7 @@ def test_what_has_ended_is_remembered_as_long_as_a_late_word_could_revive_it(ben
     bench.clock.now += 1
     bench.alerts.merge(late)
     assert bench.firing is None
-    assert bench.alerts.entries() == []
+    assert bench.alerts.records() == []
 
 
 def test_a_full_book_forgets_first_what_ended_first_and_never_what_fires() -> None:
@@ -238,14 +240,16 @@ def test_a_full_book_forgets_first_what_ended_first_and_never_what_fires() -> No
     bench.fires(alert="a")
     for alert in "bcd":
         bench.ends(alert=alert)
-    assert {entry.key.alert for entry in bench.alerts.entries()} == set("acd")
+    assert {record.key.alert for record in bench.alerts.records()} == set("acd")
     bench.fires(alert="e")
     bench.fires(alert="f")
-    assert {entry.key.alert for entry in bench.alerts.entries()} == set("aef")
-    notice = Notice(Key(BERT, "g"), "Alert g", fires=True)
-    assert bench.alerts.hear([notice]) == []
-    assert bench.alerts.hear([Notice(Key(BERT, "a"), "Alert a", fires=True)])[0].key.alert == "a"
-    assert len(bench.alerts.entries()) == 3
+    assert {record.key.alert for record in bench.alerts.records()} == set("aef")
+    update = AlertUpdate(Key(BERT, "g"), "Alert g", fires=True)
+    assert bench.alerts.hear([update]) == []
+    assert (
+        bench.alerts.hear([AlertUpdate(Key(BERT, "a"), "Alert a", fires=True)])[0].key.alert == "a"
+    )
+    assert len(bench.alerts.records()) == 3
 
 
 def test_who_listens_is_called_when_an_alert_about_the_object_begins_or_ends(bench: Bench) -> None:
@@ -275,8 +279,8 @@ def test_the_other_replica_learns_all_of_it(bench: Bench) -> None:
     bench.fires(9_990)
     bench.ends(9_990, 9_999, alert="b")
     other = Bench()
-    other.alerts.merge(bench.alerts.entries())
-    assert other.alerts.entries() == bench.alerts.entries()
+    other.alerts.merge(bench.alerts.records())
+    assert other.alerts.records() == bench.alerts.records()
     assert other.firing == "Alert a"
     assert other.told == [("Alert a", True)]
 
@@ -288,18 +292,18 @@ def test_what_another_replica_cannot_have_heard_yet_is_passed_over(
     bench: Bench, heard: float, told: float
 ) -> None:
     now, key = bench.clock.now, Key(BERT, "a")
-    ahead = Entry(key, "Ahead", now, heard_at=now + heard, ended_at=now, told_at=now + told)
-    allowed = Entry(Key(BERT, "b"), "Alert b", began_at=now, heard_at=now + AHEAD_SECONDS)
+    ahead = AlertRecord(key, "Ahead", now, heard_at=now + heard, ended_at=now, told_at=now + told)
+    allowed = AlertRecord(Key(BERT, "b"), "Alert b", began_at=now, heard_at=now + AHEAD_SECONDS)
     bench.alerts.merge([ahead, allowed])
-    assert bench.alerts.entries() == [allowed]
+    assert bench.alerts.records() == [allowed]
 
 
 def test_the_reason_of_a_change_is_who_said_so(bench: Bench) -> None:
     other = Bench()
     bench.fires(9_990)
-    other.alerts.merge(bench.alerts.entries())
+    other.alerts.merge(bench.alerts.records())
     bench.ends(9_990, 9_999)
-    other.alerts.merge(bench.alerts.entries())
+    other.alerts.merge(bench.alerts.records())
     assert bench.reasons == ["a message says that it fires", "a message says that it is resolved"]
     assert other.reasons == [
         "another replica says that it fires",

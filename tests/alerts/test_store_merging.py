@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.alerts import Alerts, Entry, Notice
+from keda_gpu_scaler.alerts import AlertRecord, Alerts, AlertUpdate
 from keda_gpu_scaler.alerts.store import LATE_SECONDS, NEVER, Key, merged
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.clocks import Clock
@@ -22,19 +22,19 @@ times = st.integers(0, 40).map(float)
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> Entry:
+def records(draw: st.DrawFn) -> AlertRecord:
     """Make an entry as any replica may have one."""
-    entry = Entry(KEY, draw(st.sampled_from(["A", "B"])))
+    record = AlertRecord(KEY, draw(st.sampled_from(["A", "B"])))
     if draw(st.booleans()):
-        entry = merged(entry, Entry(KEY, "A", began_at=draw(times), heard_at=draw(times)))
-    if entry.heard_at == NEVER or draw(st.booleans()):
-        entry = merged(entry, Entry(KEY, "A", ended_at=draw(times), told_at=draw(times)))
-    return entry
+        record = merged(record, AlertRecord(KEY, "A", began_at=draw(times), heard_at=draw(times)))
+    if record.heard_at == NEVER or draw(st.booleans()):
+        record = merged(record, AlertRecord(KEY, "A", ended_at=draw(times), told_at=draw(times)))
+    return record
 
 
-@given(entries(), entries(), entries())
+@given(records(), records(), records())
 def test_neither_order_nor_grouping_nor_repetition_of_merges_matters(
-    one: Entry, two: Entry, three: Entry
+    one: AlertRecord, two: AlertRecord, three: AlertRecord
 ) -> None:
     assert merged(one, two) == merged(two, one)
     assert merged(merged(one, two), three) == merged(one, merged(two, three))
@@ -66,11 +66,11 @@ steps = st.lists(
 )
 
 
-def _notice(number: int, began_at: float, now: float, *, timed: bool) -> Notice:
+def _update(number: int, began_at: float, now: float, *, timed: bool) -> AlertUpdate:
     """Fire and be resolved in turns, with the sender's times or without."""
     fires = number % 2 == 0
     starts_at, ends_at = (began_at, None if fires else now) if timed else (None, None)
-    return Notice(KEY, "A", fires, starts_at, ends_at)
+    return AlertUpdate(KEY, "A", fires, starts_at, ends_at)
 
 
 @given(steps, st.booleans(), st.randoms(use_true_random=False))
@@ -85,31 +85,31 @@ def test_replicas_agree_on_the_truth_after_one_exchange(
     for number, step in enumerate(planned):
         clock.now += step.seconds
         began_at = clock.now if number % 2 == 0 else began_at
-        notice = _notice(number, began_at, clock.now, timed=timed)
+        update = _update(number, began_at, clock.now, timed=timed)
         # Who has not heard what came before is told by the sender all the same.
         for _ in range(1 + step.twice):
-            known = replicas[step.replica].hear([notice])
+            known = replicas[step.replica].hear([update])
             for other in set(range(REPLICAS)) - step.lost_for:
                 replicas[other].merge(known)
     _exchange(replicas, random)
 
     truth = "A" if len(planned) % 2 == 1 else None
     assert [replica.firing(BERT) for replica in replicas] == [truth] * REPLICAS
-    assert all(one.entries() == two.entries() for one, two in pairwise(replicas))
+    assert all(one.records() == two.records() for one, two in pairwise(replicas))
 
 
-@given(st.lists(entries(), min_size=1, max_size=6), st.randoms(use_true_random=False))
+@given(st.lists(records(), min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_any_order_and_repetition_of_what_is_handed_on_gives_the_same_book(
-    handed: list[Entry], random: Random
+    handed: list[AlertRecord], random: Random
 ) -> None:
     clock = Clock(LIFETIME - 1)  # nothing is too old
     one, two = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
     one.merge(handed)
     again = [*handed, *handed]
     random.shuffle(again)
-    for entry in again:
-        two.merge([entry])
-    assert one.entries() == two.entries()
+    for record in again:
+        two.merge([record])
+    assert one.records() == two.records()
     assert one.firing(BERT) == two.firing(BERT)
 
 
@@ -126,8 +126,8 @@ def test_an_end_that_is_told_again_holds_whoever_hears_it(
 ) -> None:
     clock = Clock(100_000.0)
     replicas = [Alerts(LIFETIME, clock) for _ in range(REPLICAS)]
-    fires = Notice(KEY, "A", fires=True, starts_at=clock.now)
-    ends = Notice(KEY, "A", fires=False, starts_at=clock.now, ends_at=clock.now + 1)
+    fires = AlertUpdate(KEY, "A", fires=True, starts_at=clock.now)
+    ends = AlertUpdate(KEY, "A", fires=False, starts_at=clock.now, ends_at=clock.now + 1)
     last = {True: clock.now, False: clock.now}
     replicas[0].hear([ends])
     for seconds, replica, is_end in said:
@@ -146,18 +146,20 @@ def _exchange(replicas: list[Alerts], random: Random) -> None:
     for _ in range(2):  # the first who asked could not yet know what the last one learned
         random.shuffle(pairs)
         for asking, asked in pairs:
-            asking.merge(asked.entries())
+            asking.merge(asked.records())
 
 
 @given(st.floats(0, LATE_SECONDS - 0.01))
 def test_a_copy_that_was_on_its_way_revives_nothing_on_any_replica(late_seconds: float) -> None:
     clock = Clock(100_000.0)
     first, second = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
-    fires = Notice(KEY, "A", fires=True, starts_at=clock.now)
+    fires = AlertUpdate(KEY, "A", fires=True, starts_at=clock.now)
     copy = first.hear([fires])
     clock.now += 60
     second.merge(
-        first.hear([Notice(KEY, "A", fires=False, starts_at=fires.starts_at, ends_at=clock.now)])
+        first.hear(
+            [AlertUpdate(KEY, "A", fires=False, starts_at=fires.starts_at, ends_at=clock.now)]
+        )
     )
     clock.now += late_seconds
     second.merge(copy)
@@ -181,11 +183,11 @@ def test_with_the_sender_s_times_every_order_of_messages_tells_the_truth(
     for number, pause in enumerate(pauses):
         now += pause
         began_at = now if number % 2 == 0 else began_at
-        said.append(_notice(number, began_at, now, timed=True))
+        said.append(_update(number, began_at, now, timed=True))
     replica = Alerts(LIFETIME, clock)
     late = [*said, *said]
     random.shuffle(late)
-    for notice in late:
+    for update in late:
         clock.now += LATE_SECONDS / (2 * len(late))
-        replica.hear([notice])
+        replica.hear([update])
     assert replica.firing(BERT) == ("A" if len(pauses) % 2 == 1 else None)

@@ -59,7 +59,7 @@ LOADS = {
 }
 """What the workload's own GPUs can say, by its name in the table."""
 ALL = [load for loads in LOADS.values() for load in loads]
-LOADS["any but busy"] = [load for load in ALL if not load.signal]
+LOADS["any but busy"] = [load for load in ALL if not load.activated]
 LOADS["known"] = [load for load in LOADS["any but busy"] if load.state is not State.UNKNOWN]
 LOADS["unknown"] = [load for load in LOADS["any but busy"] if load.state is State.UNKNOWN]
 LOADS["any other"] = LOADS["active by itself"] + LOADS["an error, or zero by choice"]
@@ -109,9 +109,9 @@ class Case:
         name = "deployment/router"
         decided = activation.before_demand(self.load, name, self.neighbour, self.alert)
         if self.demand is None:
-            assert decided.signal, "the demand has to be asked for"
+            assert decided.activated, "the demand has to be asked for"
             return decided
-        assert not decided.signal, "the demand is not asked for"
+        assert not decided.activated, "the demand is not asked for"
         keys = {"demandQuery": "sum(waiting)", "demandActivationThreshold": "5"}
         wanted = spec(**keys, demandOnEmpty=self.on_empty).demand
         assert wanted is not None
@@ -207,7 +207,7 @@ def test_what_is_not_known_never_stops_a_workload_and_never_is_a_signal() -> Non
     lost = _own(LOST)
     for load, on_empty in itertools.product(LOADS["any but busy"], OnEmpty):
         decided = Case(load, lost, None, DEMANDS["not known"], on_empty).decided()
-        assert not decided.signal
+        assert not decided.activated
         assert decided.active is not False or load.has_no_pods or load.is_zero_by_choice
         assert (decided.value, decided.refused) == (load.value, load.refused)
 
@@ -252,5 +252,5 @@ def test_the_sentence_says_why_another_workload_may_be_in_use(
 
 
 def test_every_state_that_leaves_a_doubt_has_a_sentence() -> None:
-    doubtful = {each.state for each in ALL if not each.signal and each.active is not False}
+    doubtful = {each.state for each in ALL if not each.activated and each.active is not False}
     assert doubtful == {state for state in State if not state.is_gone}

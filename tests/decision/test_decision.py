@@ -29,13 +29,13 @@ def _decide(
     **known: Any,  # noqa: ANN401 - fields of Context
 ) -> Decision:
     """Decide about these pods; `known` is what differs in the context, or in the snapshot."""
-    shown = {name: known.pop(name, None) for name in ("absence_known", "evidence", "strangers")}
+    shown = {name: known.pop(name, None) for name in ("absence_known", "evidence", "unmatched_elements")}
     absence_known = shown["absence_known"] is not False
     context = replace(Context(NOW, HOUR), **known)
     seen = snapshot(
         *pods, absence_known=absence_known, complete=complete, evidence=shown["evidence"]
     )
-    seen = replace(seen, strangers=shown["strangers"] or 0)
+    seen = replace(seen, unmatched_elements=shown["unmatched_elements"] or 0)
     return decide(trigger or spec(), seen, context)
 
 
@@ -52,7 +52,7 @@ def test_measured_is_the_sum_and_active() -> None:
     assert _answer(decided) == (State.MEASURED, 450, True)
     assert (decided.average, decided.expected, decided.measured) == (90, 5, 5)
     assert decided.reporting_pods == 5
-    assert decided.signal
+    assert decided.activated
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_measured_and_idle_is_the_number_zero_and_inactive() -> None:
 def test_measured_with_half_a_window_is_active() -> None:
     decided = _decide(bert("b", [0] * 4))
     assert _answer(decided) == (State.MEASURED, 0, True)
-    assert not decided.signal
+    assert not decided.activated
 
 
 def test_starting_holds_and_is_active() -> None:
@@ -182,7 +182,7 @@ def test_a_signal_holds_whatever_on_unknown_says(policy: str) -> None:
     decided = _decide(lost, trigger=spec(onUnknown=policy), remembered=State.ENDED)
     assert _answer(decided) == (State.UNKNOWN, None, True)
     assert not decided.refused
-    assert decided.signal
+    assert decided.activated
     assert decided.reason.endswith("hold, active because a GPU was busy within activationWindow")
 
 
@@ -265,11 +265,14 @@ def test_whose_pods_are_named_is_known_to_have_ended_by_the_cluster_s_word() -> 
 
 
 @pytest.mark.parametrize(
-    ("strangers", "words"),
+    ("unmatched_elements", "words"),
     [(1, "1 element that names no pod in namespace ml"), (12, "12 elements that name no pod in")],
 )
-def test_elements_that_name_no_pod_are_in_the_reason(strangers: int, words: str) -> None:
-    assert words in _decide(trigger=OWN, absence_known=False, strangers=strangers).reason
+def test_elements_that_name_no_pod_are_in_the_reason(unmatched_elements: int, words: str) -> None:
+    assert (
+        words
+        in _decide(trigger=OWN, absence_known=False, unmatched_elements=unmatched_elements).reason
+    )
 
 
 def test_a_plain_number_has_no_unit_in_the_reason() -> None:

@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
-from keda_gpu_scaler.snapshot.evidence import Basis, NamespaceEvidence, Readiness, Status
+from keda_gpu_scaler.snapshot.evidence import (
+    EvidenceSource,
+    NamespaceEvidence,
+    PodStatus,
+    Readiness,
+)
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.workload import Selected
 from tests.repository.test_docs import ROOT, section
@@ -120,14 +125,18 @@ def _walked() -> Iterator[tuple[Row, str, str]]:
     for row in _rows():
         bases = BASES.get(row.evidence, (row.evidence,))
         policies = POLICIES if row.policy == "any" else (row.policy,)
-        for basis, policy in itertools.product(bases, policies):
-            yield row, basis, policy
+        for evidence_source, policy in itertools.product(bases, policies):
+            yield row, evidence_source, policy
 
 
-def _decided(world: World, basis: str, policy: str) -> Decision:
-    has_evidence = basis != EXPORTERS
+def _decided(world: World, evidence_source: str, policy: str) -> Decision:
+    has_evidence = evidence_source != EXPORTERS
     pods = [_told(pod) if has_evidence else replace(pod, status=None) for pod in world.pods]
-    listed = replace(world.listed, basis=Basis(basis)) if has_evidence else None
+    listed = (
+        replace(world.listed, evidence_source=EvidenceSource(evidence_source))
+        if has_evidence
+        else None
+    )
     seen = snapshot(*pods, complete=world.complete, evidence=listed)
     context = Context(NOW, 3600, remembered=world.remembered)
     asked = spec(onUnknown=policy)
@@ -138,7 +147,7 @@ def _decided(world: World, basis: str, policy: str) -> Decision:
 
 def _told(pod: Pod) -> Pod:
     """Return the pod with the word of the cluster that it was Ready for long, unless it has one."""
-    status: Status = pod.status or said()
+    status: PodStatus = pod.status or said()
     return replace(pod, status=status)
 
 
@@ -152,10 +161,10 @@ _ACTIVE = {True: "active", False: "inactive", None: "error"}
 
 
 def test_the_table_says_what_is_decided(subtests: pytest.Subtests) -> None:
-    for row, basis, policy in _walked():
-        with subtests.test(f"{row.state} {row.case} {basis} {policy}"):
-            decided = _decided(CASES[row.case], basis, policy)
-            assert (f"`{decided.state}`", decided.evidence) == (row.state, basis)
+    for row, evidence_source, policy in _walked():
+        with subtests.test(f"{row.state} {row.case} {evidence_source} {policy}"):
+            decided = _decided(CASES[row.case], evidence_source, policy)
+            assert (f"`{decided.state}`", decided.evidence) == (row.state, evidence_source)
             assert _ACTIVE[decided.active] == row.active
             if row.value == "0":
                 assert decided.value == 0
@@ -181,17 +190,23 @@ def test_nothing_but_what_the_table_allows_is_zero_or_inactive(named: str) -> No
         assert row.state in allowed or row.policy == "zero" or late or remembered
 
 
-@pytest.mark.parametrize("basis", [Basis.KUBERNETES, Basis.KUBE_STATE_METRICS])
-def test_a_listed_pod_of_which_nobody_knows_how_it_is_has_not_ended(basis: Basis) -> None:
+@pytest.mark.parametrize("evidence_source", [EvidenceSource.KUBERNETES, EvidenceSource.KUBE_STATE_METRICS])
+def test_a_listed_pod_of_which_nobody_knows_how_it_is_has_not_ended(
+    evidence_source: EvidenceSource,
+) -> None:
     listed = said(readiness=Readiness.UNKNOWN)
-    scraped = NamespaceEvidence(listed.listed_at, absence_known=True, basis=basis)
+    scraped = NamespaceEvidence(
+        listed.listed_at, absence_known=True, evidence_source=evidence_source
+    )
     seen = snapshot(unseen("b", listed), evidence=scraped)
     decided = decide(spec(), seen, Context(NOW, 3600, remembered=State.MEASURED))
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
 
 
 def test_a_list_without_the_pods_that_a_query_alone_would_show_says_nothing_of_them() -> None:
-    listed = NamespaceEvidence(NOW - 10, absence_known=True, basis=Basis.KUBERNETES)
+    listed = NamespaceEvidence(
+        NOW - 10, absence_known=True, evidence_source=EvidenceSource.KUBERNETES
+    )
     asked = spec(workload="", query="load", activationThreshold="5")
     seen = snapshot(unseen("b", said()), evidence=listed, absence_known=False)
     decided = decide(asked, seen, Context(NOW, 3600, remembered=State.MEASURED))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import Reporting
+from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, Readiness
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -24,7 +24,7 @@ def _workload(trigger: TriggerSpec, *pods: Pod, now: float = NOW) -> Workload:
     return load.workload(trigger, found, NOW, now, HOUR)
 
 
-def _conditions(found: Workload) -> list[Reporting]:
+def _conditions(found: Workload) -> list[PodState]:
     return [replica.reporting for replica in found.replicas]
 
 
@@ -78,37 +78,37 @@ def test_samples_from_before_the_warm_up_do_not_count() -> None:
 
 def test_a_pod_younger_than_warmup_is_warming() -> None:
     assert _conditions(_workload(spec(), bert("b", 100, first_seen=NOW - 119))) == [
-        Reporting.WARMING
+        PodState.WARMING
     ]
     assert _conditions(_workload(spec(), bert("b", 100, first_seen=NOW - 120))) == [
-        Reporting.MEASURED
+        PodState.MEASURED
     ]
 
 
 def test_a_silent_pod_keeps_its_last_mean_for_a_minute() -> None:
     assert _workload(spec(), bert("b", 90, last_seen=NOW - 60)).total == 90
     silent = _workload(spec(), bert("b", 90, last_seen=NOW - 61))
-    assert _conditions(silent) == [Reporting.MISSING]
+    assert _conditions(silent) == [PodState.MISSING]
 
 
 def test_two_scrapes_are_waited_for_where_they_are_longer_than_a_minute() -> None:
     silent = bert("b", 90, last_seen=NOW - 100)
-    assert _conditions(_workload(spec(), silent)) == [Reporting.MISSING]
+    assert _conditions(_workload(spec(), silent)) == [PodState.MISSING]
     assert _workload(spec(), replace(silent, scrape_interval_seconds=50.0)).total == 90
     assert _conditions(_workload(spec(), replace(silent, scrape_interval_seconds=49.9))) == [
-        Reporting.MISSING
+        PodState.MISSING
     ]
 
 
 def test_a_sample_older_than_max_age_is_no_measurement() -> None:
     assert _workload(spec(), bert("b", 90, age=180)).total == 90
     stale = _workload(spec(), bert("b", 90, age=181))
-    assert _conditions(stale) == [Reporting.MISSING]
-    assert _conditions(_workload(spec(), bert("b", 90), now=NOW + 181)) == [Reporting.MISSING]
+    assert _conditions(stale) == [PodState.MISSING]
+    assert _conditions(_workload(spec(), bert("b", 90), now=NOW + 181)) == [PodState.MISSING]
 
 
 def test_a_pod_whose_samples_were_all_refused_is_missing() -> None:
-    assert _conditions(_workload(spec(), bert("b"))) == [Reporting.MISSING]
+    assert _conditions(_workload(spec(), bert("b"))) == [PodState.MISSING]
 
 
 def test_what_is_left_of_a_pod_is_not_its_load() -> None:
@@ -116,7 +116,7 @@ def test_what_is_left_of_a_pod_is_not_its_load() -> None:
     whole = bert("b", 90)
     blank = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times)
     halved = replace(whole, gpus=(*whole.gpus, blank))
-    assert _conditions(_workload(spec(), halved)) == [Reporting.MISSING]
+    assert _conditions(_workload(spec(), halved)) == [PodState.MISSING]
 
 
 def test_an_instant_with_a_refused_sample_does_not_count() -> None:
@@ -140,7 +140,7 @@ def test_an_ended_pod_is_counted_and_carries_nothing() -> None:
 def test_a_pod_lost_with_its_exporter_is_given_up_only_while_others_report() -> None:
     lost = bert("b", 90, last_seen=NOW - HOUR - 1)
     assert len(_workload(spec(), lost, bert("c", 50)).replicas) == 1
-    assert _conditions(_workload(spec(), lost)) == [Reporting.MISSING]
+    assert _conditions(_workload(spec(), lost)) == [PodState.MISSING]
     recent = bert("b", 90, last_seen=NOW - HOUR)
     assert len(_workload(spec(), recent, bert("c", 50)).replicas) == 2
 
@@ -167,7 +167,7 @@ def test_a_group_is_as_well_known_as_its_least_known_pod() -> None:
     missing = pod("bert-0-1", 100.0, last_seen=NOW - 100)
     warming = pod("bert-1-1", 100.0, first_seen=NOW - 30)
     found = _workload(trigger, pod("bert-0", 80.0), missing, pod("bert-1", 80.0), warming)
-    assert _conditions(found) == [Reporting.MISSING, Reporting.WARMING]
+    assert _conditions(found) == [PodState.MISSING, PodState.WARMING]
     assert [replica.load for replica in found.replicas] == [0, 0]
     assert found.total == 0
 
@@ -175,9 +175,7 @@ def test_a_group_is_as_well_known_as_its_least_known_pod() -> None:
 def test_a_group_that_lost_a_pod_is_missing_however_young_its_other_pods_are() -> None:
     missing = pod("bert-0", 100.0, last_seen=NOW - 100)
     warming = pod("bert-0-1", 100.0, first_seen=NOW - 30)
-    assert _conditions(_workload(spec(workload="lws/bert"), missing, warming)) == [
-        Reporting.MISSING
-    ]
+    assert _conditions(_workload(spec(workload="lws/bert"), missing, warming)) == [PodState.MISSING]
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(1, 8))
@@ -200,7 +198,7 @@ def test_samples_count_from_an_exporter_s_delay_after_the_pod_became_ready() -> 
     loading = bert("b", [100.0] * 8 + [10.0] * 5, status=said(ready=READY_NOW))
     assert _workload(spec(), loading).total == 10
     averaged = replace(loading, averaged=True)
-    assert _conditions(_workload(spec(window="2m"), averaged)) == [Reporting.WARMING]
+    assert _conditions(_workload(spec(window="2m"), averaged)) == [PodState.WARMING]
 
 
 def test_an_average_reaches_back_one_collection_more() -> None:
@@ -208,12 +206,12 @@ def test_an_average_reaches_back_one_collection_more() -> None:
     young = bert("b", 10, averaged=True, status=said(ready=half))
     later = replace(young, status=said(ready=half + 1))
     assert _workload(spec(window="2m"), young).total == 10
-    assert _conditions(_workload(spec(window="2m"), later)) == [Reporting.WARMING]
+    assert _conditions(_workload(spec(window="2m"), later)) == [PodState.WARMING]
 
 
 def test_a_pod_is_not_measured_before_its_samples_cover_half_the_window() -> None:
     young = bert("b", 10, status=said(ready=READY_NOW + 1))
-    assert _conditions(_workload(spec(), young)) == [Reporting.WARMING]
+    assert _conditions(_workload(spec(), young)) == [PodState.WARMING]
     assert _workload(spec(window="1m"), young).total == 10
 
 
@@ -232,25 +230,25 @@ def test_loads_are_added_up_over_the_time_all_of_them_were_ready() -> None:
 def test_a_pod_silent_since_another_became_ready_is_waited_for() -> None:
     new = bert("c", 65, status=said(ready=NOW - 106))
     silent = bert("b", 100, last_seen=NOW - 60, status=said())
-    assert _conditions(_workload(spec(), silent, new))[0] is Reporting.MEASURED
+    assert _conditions(_workload(spec(), silent, new))[0] is PodState.MEASURED
     later = bert("c", 65, status=said(ready=NOW - 75))
     short = spec(window="1m")
     assert _conditions(_workload(short, replace(silent, last_seen=NOW - 45), later)) == [
-        Reporting.WARMING,
-        Reporting.MEASURED,
+        PodState.WARMING,
+        PodState.MEASURED,
     ]
 
 
 def test_a_ready_pod_without_a_sample_is_waited_for_and_then_missing() -> None:
     early, late = unseen("b", said(ready=NOW - 120)), unseen("b", said(ready=NOW - 121))
-    assert _conditions(_workload(spec(), early)) == [Reporting.WARMING]
-    assert _conditions(_workload(spec(), late)) == [Reporting.MISSING]
+    assert _conditions(_workload(spec(), early)) == [PodState.WARMING]
+    assert _conditions(_workload(spec(), late)) == [PodState.MISSING]
 
 
 def test_a_pod_that_was_measured_and_falls_silent_is_missing_however_young_it_is() -> None:
     short, young = spec(window="10s", maxAge="15s"), said(ready=NOW - 75)
     silent = bert("b", 90, last_seen=NOW, age=16, status=young)
-    assert _conditions(_workload(short, silent)) == [Reporting.MISSING]
+    assert _conditions(_workload(short, silent)) == [PodState.MISSING]
 
 
 def test_a_pod_that_was_never_ready_is_none_of_those_that_should_report() -> None:
@@ -276,7 +274,7 @@ def test_a_pod_that_asks_for_no_gpu_while_others_do_is_left_out() -> None:
     leader = unseen("c", said(asks_gpu=False))
     found = _workload(spec(), bert("b", 90, status=said()), leader)
     assert (len(found.replicas), found.ignored) == (1, ())
-    assert _conditions(_workload(spec(), leader)) == [Reporting.MISSING]
+    assert _conditions(_workload(spec(), leader)) == [PodState.MISSING]
 
 
 @pytest.mark.parametrize(
@@ -338,6 +336,6 @@ def test_a_query_that_stands_alone_misses_no_pod_that_it_never_showed() -> None:
     silent = unseen("z", said(ready=NOW - 300))
     alone = spec(workload="", query="load", activationThreshold="5")
     assert _workload(alone, bert("b", 90), pod("web-0", 10), silent).total == 100
-    assert Reporting.MISSING not in _conditions(_workload(alone, bert("b", 90), silent))
+    assert PodState.MISSING not in _conditions(_workload(alone, bert("b", 90), silent))
     named = spec(query="load", activationThreshold="5")
-    assert Reporting.MISSING in _conditions(_workload(named, bert("b", 90), silent))
+    assert PodState.MISSING in _conditions(_workload(named, bert("b", 90), silent))

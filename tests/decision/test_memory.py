@@ -9,8 +9,8 @@ from keda_gpu_scaler.decision.memory import Memory
 STEP = 15.0
 
 
-def _decision(state: State, *, signal: bool = False) -> Decision:
-    return Decision(state=state, reason="", value=None, active=None, signal=signal)
+def _decision(state: State, *, activated: bool = False) -> Decision:
+    return Decision(state=state, reason="", value=None, active=None, activated=activated)
 
 
 def test_nothing_is_recalled_of_nothing() -> None:
@@ -57,12 +57,12 @@ def test_an_unknown_state_with_nothing_before_is_not_remembered() -> None:
 
 def test_a_signal_during_the_outage_ends_a_memory_of_no_pods() -> None:
     before = Memory(State.ENDED, 100.0, lost_at=115.0)
-    after = memory.remember(before, _decision(State.UNKNOWN, signal=True), 130.0)
+    after = memory.remember(before, _decision(State.UNKNOWN, activated=True), 130.0)
     assert memory.recall(after, 145.0, STEP) is State.MEASURED
 
 
 def test_a_signal_is_something_to_remember_where_there_was_nothing() -> None:
-    assert memory.remember(None, _decision(State.UNKNOWN, signal=True), 130.0) is not None
+    assert memory.remember(None, _decision(State.UNKNOWN, activated=True), 130.0) is not None
 
 
 @pytest.mark.parametrize("gone", [State.ENDED, State.EMPTY])

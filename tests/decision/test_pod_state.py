@@ -2,18 +2,18 @@
 
 import pytest
 
-from keda_gpu_scaler.decision.pod_state import Reporting, pod_states
+from keda_gpu_scaler.decision.pod_state import PodState, pod_states
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from tests.support.snapshots import NOW, bert, said, unseen
 from tests.support.triggers import spec
 
 OLD, NEW = said(), said(ready=NOW - 50)
 """Of the new one, only the newest sample is about the time it was Ready."""
-MEASURED, WARMING, STARTING = Reporting.MEASURED, Reporting.WARMING, Reporting.STARTING
+MEASURED, WARMING, STARTING = PodState.MEASURED, PodState.WARMING, PodState.STARTING
 FULL = bert("b", 100, status=OLD)
 
 
-def _conditions(*pods: Pod, **metadata: str) -> list[Reporting]:
+def _conditions(*pods: Pod, **metadata: str) -> list[PodState]:
     return pod_states(spec(**metadata), pods, NOW, NOW)
 
 

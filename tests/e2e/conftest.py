@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e import keda
 from tests.e2e.alertmanager import Alertmanager
 from tests.e2e.cluster import Cluster
@@ -121,7 +121,7 @@ async def lab(
     request: pytest.FixtureRequest, kubeconfig: Path, lab_name: str, tmp_path: Path
 ) -> AsyncIterator[Lab]:
     """A lab in the cluster of this run; `evidences.each` opens one with each evidence."""
-    evidence = getattr(request, "param", Basis.KUBE_STATE_METRICS)
+    evidence = getattr(request, "param", EvidenceSource.KUBE_STATE_METRICS)
     async with open_lab(lab_name, kubeconfig, tmp_path, evidence) as opened:
         yield opened
 

@@ -8,21 +8,23 @@ from collections.abc import Iterable
 
 import pytest
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 
-_EACH = Basis.KUBE_STATE_METRICS, Basis.EXPORTERS
-of_all_pods = pytest.mark.parametrize("lab", [Basis.KUBE_STATE_METRICS], indirect=True, ids=str)
+_EACH = EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS
+of_all_pods = pytest.mark.parametrize(
+    "lab", [EvidenceSource.KUBE_STATE_METRICS], indirect=True, ids=str
+)
 """Runs a scenario with the evidence that knows of a pod that no exporter has ever shown."""
 
 
-def each(*, core: Basis | None = None) -> pytest.MarkDecorator:
+def each(*, core: EvidenceSource | None = None) -> pytest.MarkDecorator:
     """Run a scenario once with each evidence; the one that is named is in the core."""
     rows = [pytest.param(one, id=str(one), marks=_marks(one is core)) for one in _EACH]
     return pytest.mark.parametrize("lab", rows, indirect=True)
 
 
 def each_with(
-    name: str, values: Iterable[object], *, core: tuple[object, Basis] | None = None
+    name: str, values: Iterable[object], *, core: tuple[object, EvidenceSource] | None = None
 ) -> pytest.MarkDecorator:
     """Run a scenario with each value of a parameter and each evidence; one pair is in the core."""
     pairs = list(itertools.product(values, _EACH))

@@ -9,7 +9,7 @@ import lightkube
 from lightkube import codecs
 from lightkube.resources.core_v1 import Namespace, Node
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e import kube_state_metrics, manifests, simulator
 from tests.e2e.lab import Lab
 from tests.e2e.product import Scaler
@@ -27,7 +27,7 @@ async def open_lab(
     name: str,
     kubeconfig: Path,
     directory: Path,
-    evidence: Basis = Basis.KUBE_STATE_METRICS,
+    evidence: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS,
 ) -> AsyncIterator[Lab]:
     """Furnish a lab of its own name in the cluster, and clear it away afterwards.
 
@@ -48,13 +48,13 @@ async def open_lab(
         for relay in exporters.values():
             await stack.enter_async_context(relay.standing())
         scrape_configs = _scrape_configs(exporters, gpus.port)
-        if evidence is Basis.KUBE_STATE_METRICS:
+        if evidence is EvidenceSource.KUBE_STATE_METRICS:
             port = await stack.enter_async_context(kube_state_metrics.standing(client, name))
             scrape_configs.append(_kube_state_scrape_config(port))
         prometheus = PrometheusServer(directory, scrape_configs)
         await stack.enter_async_context(prometheus)
         door = await stack.enter_async_context(Relay(prometheus.port).standing())
-        asks_api = evidence is Basis.KUBERNETES
+        asks_api = evidence is EvidenceSource.KUBERNETES
         settings = {"KUBERNETES": "true"} if asks_api else {}
         scaler = Scaler(
             directory,

@@ -171,7 +171,7 @@ class Lab:
         seen = self.timeline.path(workload, "replicas", since_seconds)
         return [each for each in seen if isinstance(each, int)]
 
-    async def reaches(self, workload: str, replicas: int) -> None:
+    async def lookbacks(self, workload: str, replicas: int) -> None:
         """Wait until a workload is wanted and Ready with this many replicas."""
 
         async def reached() -> bool:

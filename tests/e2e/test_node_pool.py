@@ -3,13 +3,13 @@
 Only a demand can: the GPUs of another workload are in the same pool, or show nothing of this one.
 """
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e import evidences, node_pool, router, streams, waking
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, goes_to_zero
 
 
-@evidences.each(core=Basis.EXPORTERS)
+@evidences.each(core=EvidenceSource.EXPORTERS)
 async def test_an_empty_node_pool_is_filled_by_demand_and_emptied_again(lab: Lab) -> None:
     exporters = await node_pool.empty(lab)
     await lab.prometheus.restart_empty()
@@ -25,7 +25,7 @@ async def test_an_empty_node_pool_is_filled_by_demand_and_emptied_again(lab: Lab
     await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert lab.timeline.path("bert", "ready") == [0], lab.story()
     await node_pool.fill(lab, exporters)
-    await lab.reaches("bert", 1)
+    await lab.lookbacks("bert", 1)
     await lab.becomes("bert", "measured")
     await goes_to_zero(lab)
 

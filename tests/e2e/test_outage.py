@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e import evidences
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
@@ -96,7 +96,9 @@ async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Co
     assert lab.timeline.path("bert", "hpa ScalingActive", began) == ["True ValidMetricFound"]
 
 
-@evidences.each_with("scaler", ["known", "fresh"], core=("fresh", Basis.KUBE_STATE_METRICS))
+@evidences.each_with(
+    "scaler", ["known", "fresh"], core=("fresh", EvidenceSource.KUBE_STATE_METRICS)
+)
 async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_the_pods(
     lab: Lab, scaler: str
 ) -> None:
@@ -121,7 +123,7 @@ async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_
     lab.timeline.note("the exporters can be reached")
     for exporter in lab.exporters.values():
         await exporter.turn(Door.OPEN)
-    await lab.reaches("bert", 2)
+    await lab.lookbacks("bert", 2)
     assert lab.path("bert") == [REPLICAS, 2], lab.story()
     await goes_to_zero(lab)
 
@@ -139,12 +141,12 @@ async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
     errors, began = await keda_counts.errors(lab.name, "bert"), lab.timeline.now_seconds
     lab.timeline.note("Prometheus stopped")
     await lab.prometheus.stop()
-    await lab.reaches("bert", 6)
+    await lab.lookbacks("bert", 6)
     await lab.stays("bert", 6, for_seconds=8)
     assert await keda_counts.errors(lab.name, "bert") > errors, lab.story()
     lab.timeline.note("Prometheus started")
     await lab.prometheus.start()
-    await lab.reaches("bert", REPLICAS)
+    await lab.lookbacks("bert", REPLICAS)
     before, replaced, *after = lab.path("bert", began)
     assert (before, replaced, after[-1]) == (REPLICAS, 6, REPLICAS), lab.story()
     # What Prometheus stored before it stopped is looked at once more: the way back may have steps.

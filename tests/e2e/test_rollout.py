@@ -14,7 +14,7 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Pod
 from lightkube.types import PatchType
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e import evidences
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import goes_to_zero, the_hpa_has_a_number
@@ -46,7 +46,7 @@ async def open_four(lab: Lab, *, loading_percent: float, surge: int) -> None:
         drain=DRAIN,
         strategy={"rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}},
     )
-    await lab.reaches("bert", 4)
+    await lab.lookbacks("bert", 4)
     trigger = lab.gpu("bert", warmup=WARMUP, startTimeout=START_TIMEOUT)
     await lab.autoscale("bert", trigger, min_replicas=0, stabilization_seconds=0)
     await the_hpa_has_a_number(lab)
@@ -78,7 +78,7 @@ def counts(lab: Lab, aspect: str, since_seconds: float = 0) -> list[int]:
     return [each for each in seen if isinstance(each, int)]
 
 
-@evidences.each_with("loading_percent", [0, 100], core=(100, Basis.KUBE_STATE_METRICS))
+@evidences.each_with("loading_percent", [0, 100], core=(100, EvidenceSource.KUBE_STATE_METRICS))
 async def test_a_rolling_update_at_load_moves_no_replicas(lab: Lab, loading_percent: float) -> None:
     await open_four(lab, loading_percent=loading_percent, surge=2)
     began = lab.timeline.now_seconds
@@ -105,14 +105,18 @@ def waits(pods: Iterable[PodModel]) -> bool:
 @pytest.mark.parametrize(
     ("lab", "loading_percent", "annotations", "spec", "trouble", "replicas"),
     [
-        pytest.param(Basis.EXPORTERS, 0, CRASHING, {}, crashes, 4, id="crash-at-0-exporters"),
+        pytest.param(
+            EvidenceSource.EXPORTERS, 0, CRASHING, {}, crashes, 4, id="crash-at-0-exporters"
+        ),
         # By its GPU alone, a pod that loads again and again is a pod with work to do.
-        pytest.param(Basis.EXPORTERS, 100, CRASHING, {}, crashes, 5, id="crash-at-100-exporters"),
-        pytest.param(Basis.EXPORTERS, 100, NEW, NOWHERE, waits, 4, id="nowhere-exporters"),
+        pytest.param(
+            EvidenceSource.EXPORTERS, 100, CRASHING, {}, crashes, 5, id="crash-at-100-exporters"
+        ),
+        pytest.param(EvidenceSource.EXPORTERS, 100, NEW, NOWHERE, waits, 4, id="nowhere-exporters"),
         *(
-            pytest.param(basis, *row, 4, id=f"{name}-{basis}")
-            for basis in Basis
-            if basis is not Basis.EXPORTERS
+            pytest.param(evidence_source, *row, 4, id=f"{name}-{evidence_source}")
+            for evidence_source in EvidenceSource
+            if evidence_source is not EvidenceSource.EXPORTERS
             for name, *row in (
                 ("crash-at-100", 100, CRASHING, {}, crashes),
                 ("nowhere", 100, NEW, NOWHERE, waits),
@@ -132,7 +136,7 @@ async def test_a_version_that_never_starts_adds_no_more_than_its_pod_shows(  # n
     await open_four(lab, loading_percent=loading_percent, surge=1)
     began = lab.timeline.now_seconds
     await roll_out(lab, annotations, **spec)
-    await lab.reaches("bert", replicas)
+    await lab.lookbacks("bert", replicas)
     await lab.stays("bert", replicas, for_seconds=16)
     assert trouble([pod async for pod in lab.client.list(Pod, namespace=lab.name)]), lab.story()
     assert counts(lab, "pods")[-1] - counts(lab, "ready")[-1] == 1, lab.story()
@@ -140,7 +144,7 @@ async def test_a_version_that_never_starts_adds_no_more_than_its_pod_shows(  # n
     undone = {field: dict.fromkeys(value) for field, value in spec.items()}
     await roll_out(lab, dict.fromkeys(annotations), **undone)
     await rolled_out(lab, began)
-    await lab.reaches("bert", 4)
+    await lab.lookbacks("bert", 4)
     assert set(lab.path("bert", began)) == {4, replicas}, lab.story()
     await goes_to_zero(lab)
 
@@ -154,7 +158,7 @@ async def number(lab: Lab, promql: str) -> float:
 async def test_replicas_that_find_no_gpu_are_given_back(lab: Lab) -> None:
     # Three nodes of eight GPUs: the fourth pod waits for ever.
     await lab.deploy("bert", replicas=3, gpus=8, load=2400)
-    await lab.reaches("bert", 3)
+    await lab.lookbacks("bert", 3)
     began = lab.timeline.now_seconds
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=0)
 
@@ -168,7 +172,7 @@ async def test_replicas_that_find_no_gpu_are_given_back(lab: Lab) -> None:
     assert await number(lab, READY) == 3, lab.story()
 
     await lab.offer("bert", 1250)
-    await lab.reaches("bert", 3)
+    await lab.lookbacks("bert", 3)
     await lab.stays("bert", 3, for_seconds=8)
     assert set(lab.path("bert", began)) <= {3, 4, 5}, lab.story()
     seconds = int(lab.timeline.now_seconds - began)

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.evaluator import demand_cache
-from keda_gpu_scaler.evaluator.demand_cache import Demands
+from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.spec.demand import Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -32,12 +32,12 @@ class Bench:
     clock: Clock = field(default_factory=Clock)
     seen: list[facts.Fact] = field(default_factory=list)
     source: ScriptedSource = field(init=False)
-    demands: Demands = field(init=False)
+    demands: DemandCache = field(init=False)
 
     def __post_init__(self) -> None:
         """Build them."""
         self.source = ScriptedSource(World(()), self.clock)
-        self.demands = Demands(
+        self.demands = DemandCache(
             {"default": self.source}, self.seen.append, pace=self.pace, clock=self.clock
         )
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, Statement
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -104,7 +104,10 @@ async def test_new_namespaces_are_fetched_together_with_the_old_ones(bench: Benc
     bench.clock.seconds += 1
     await bench.ask(_spec_in("web"), WEB)
     assert bench.source.fetched[-1].namespaces == {"ml", "web"}
-    assert [need.namespaces for need in bench.source.remembered] == [{"ml"}, {"web"}]
+    assert [snapshot_query.namespaces for snapshot_query in bench.source.remembered] == [
+        {"ml"},
+        {"web"},
+    ]
 
 
 async def test_a_new_namespace_waits_a_moment_to_gather_more(bench: Bench) -> None:
@@ -268,7 +271,7 @@ async def test_without_a_history_a_pod_may_be_overlooked(
 async def test_a_window_of_an_hour_is_no_burden_for_the_others(bench: Bench) -> None:
     await bench.ask()
     await bench.ask(spec(window="1h"))
-    assert [need.span_seconds for need in bench.source.fetched] == [255, 3735]
+    assert [snapshot_query.span_seconds for snapshot_query in bench.source.fetched] == [255, 3735]
 
 
 async def test_a_feed_nobody_asked_for_an_hour_asks_again_who_was_there(bench: Bench) -> None:
@@ -365,7 +368,7 @@ async def test_the_step_is_the_source_s(bench: Bench) -> None:
 
 def _cluster(at: float, *names: str, empty: bool = False) -> Evidence:
     """Return what the cluster says: these pods are Ready, and nobody else."""
-    owned = Statement(
+    owned = PodStatement(
         owners=frozenset({Owner("Deployment", "bert")}), ready=True, created_at=at - 7200
     )
     none = frozenset({("ml", Owner("Deployment", "bert"))}) if empty else frozenset()
@@ -375,11 +378,11 @@ def _cluster(at: float, *names: str, empty: bool = False) -> Evidence:
 
 
 async def test_a_decision_says_what_it_rests_on(bench: Bench) -> None:
-    assert (await bench.ask()).evidence is Basis.EXPORTERS
+    assert (await bench.ask()).evidence is EvidenceSource.EXPORTERS
     bench.source.said = _cluster(bench.clock(), *(one.name for one in PODS))
-    assert (await bench.later(30)).evidence is Basis.KUBE_STATE_METRICS
-    bases = [fact.basis for fact in bench.of(facts.EvidenceChanged)]
-    assert bases == [Basis.EXPORTERS, Basis.KUBE_STATE_METRICS]
+    assert (await bench.later(30)).evidence is EvidenceSource.KUBE_STATE_METRICS
+    bases = [fact.evidence_source for fact in bench.of(facts.EvidenceChanged)]
+    assert bases == [EvidenceSource.EXPORTERS, EvidenceSource.KUBE_STATE_METRICS]
 
 
 async def test_a_workload_without_replicas_is_empty(bench: Bench) -> None:
@@ -398,7 +401,7 @@ async def test_evidence_that_fails_or_hangs_costs_no_answer(bench: Bench) -> Non
     assert (decided.state, decided.value, decided.evidence) == (
         State.MEASURED,
         450,
-        Basis.EXPORTERS,
+        EvidenceSource.EXPORTERS,
     )
     assert bench.of(facts.EvidenceChanged)[-1].reason == str(REFUSED)
 
@@ -434,7 +437,11 @@ async def test_one_text_is_one_snapshot_whatever_its_numbers_are_called(bench: B
     await bench.ask(_own("load"))
     await bench.ask(_own(" load ", signal="utilization"))
     await bench.ask(_own("power"))
-    asked = [need.query.name for need in bench.source.fetched if need.query is not None]
+    asked = [
+        snapshot_query.query.name
+        for snapshot_query in bench.source.fetched
+        if snapshot_query.query is not None
+    ]
     assert asked == [_own("load").profile, _own("power").profile]
 
 
@@ -463,7 +470,11 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
     bench.clock.seconds += 601
     await bench.ask(_own("heat"))
     await bench.ask(_own("load"))
-    remembered = [need.query.name for need in bench.source.remembered if need.query]
+    remembered = [
+        snapshot_query.query.name
+        for snapshot_query in bench.source.remembered
+        if snapshot_query.query
+    ]
     assert remembered.count(_own("load").profile) == 2
 
 
@@ -472,7 +483,11 @@ async def test_what_is_asked_is_kept(bench: Bench) -> None:
     bench.clock.seconds += 60
     await bench.ask(_own("power"))
     await bench.ask(_own("load"))
-    remembered = [need.query.name for need in bench.source.remembered if need.query]
+    remembered = [
+        snapshot_query.query.name
+        for snapshot_query in bench.source.remembered
+        if snapshot_query.query
+    ]
     assert remembered.count(_own("load").profile) == 1
 
 
@@ -519,15 +534,15 @@ async def test_a_trigger_with_a_workload_does_not_ask_for_the_scale_target(aimed
     assert aimed.cluster.patience == []
 
 
-def _listed(at: float, **statements: Statement) -> Evidence:
+def _listed(at: float, **statements: PodStatement) -> Evidence:
     """Return what the Kubernetes API says of pods: the first of these Deployments."""
     api = Target("kubernetes", "api")
     return Evidence(
         {("ml", f"{name}-7b6667bd9-bbbbb"): said for name, said in statements.items()},
         covered=frozenset({"ml"}),
         scrapes={api: at},
-        settled={api: 0.0},
-        basis=Basis.KUBERNETES,
+        stable_since={api: 0.0},
+        evidence_source=EvidenceSource.KUBERNETES,
     )
 
 
@@ -535,7 +550,7 @@ async def test_a_workload_whose_last_pod_is_ending_is_not_empty_yet(aimed: Bench
     """It is often about to be replaced: by a StatefulSet, or by a Deployment that recreates."""
     assert aimed.cluster is not None
     aimed.source.world = World(())
-    ending = Statement(owners=frozenset({Owner("Deployment", "bert")}), ready=True, ended=True)
+    ending = PodStatement(owners=frozenset({Owner("Deployment", "bert")}), ready=True, ended=True)
     aimed.cluster.said = _listed(aimed.source.instant(), bert=ending)
     decided = await aimed.ask()
     assert (decided.state, decided.value, decided.active) == (State.ENDED, None, False)
@@ -551,12 +566,12 @@ async def test_a_workload_whose_last_pod_is_ending_is_not_empty_yet(aimed: Bench
 async def test_what_the_kubernetes_api_does_not_list_is_empty_for_every_kind(aimed: Bench) -> None:
     """None of these owners has a count of its own that says 0."""
     assert aimed.cluster is not None
-    aimed.cluster.said = _listed(aimed.source.instant(), other=Statement(ready=True))
+    aimed.cluster.said = _listed(aimed.source.instant(), other=PodStatement(ready=True))
     aimed.source.world = World(())
     for workload in ("bert", "isvc/bert", "ksvc/bert", "job/bert"):
         decided = await aimed.ask(spec(workload=workload))
         assert (decided.state, decided.value, decided.active) == (State.EMPTY, 0, False)
-        assert decided.evidence is Basis.KUBERNETES
+        assert decided.evidence is EvidenceSource.KUBERNETES
         assert decided.reason.startswith("the Kubernetes API lists no pod of ")
     decided = await aimed.ask(spec(workload="", podPattern="other-.*"))
     assert decided.state is not State.EMPTY

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, Statement
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.kinds import Kind
@@ -41,7 +41,7 @@ async def bench() -> AsyncIterator[Bench]:
 async def test_a_demand_wakes_a_workload_without_pods(bench: Bench) -> None:
     decided = await bench.ask(DEMAND)
     assert (decided.state, decided.value) == (State.ENDED, None)
-    assert (decided.active, decided.signal) == (True, True)
+    assert (decided.active, decided.activated) == (True, True)
     assert decided.reason.endswith("; demand 7 is above demandActivationThreshold 0")
 
 
@@ -88,7 +88,7 @@ async def test_another_workload_that_nobody_sees_blocks_the_last_step_and_wakes_
 async def test_another_workload_is_as_unknown_as_its_source(bench: Bench) -> None:
     bench.source.trouble = REFUSED
     decided = await bench.ask(spec(activationWorkload="router"))
-    assert (decided.active, decided.signal) == (None, False)
+    assert (decided.active, decided.activated) == (None, False)
     assert decided.reason.endswith("; deployment/router may be in use (its load is unknown)")
 
 
@@ -97,7 +97,7 @@ async def test_a_demand_that_fails_costs_no_measurement(bench: Bench) -> None:
     bench.source.numbers[WAITING] = REFUSED
     decided = await bench.ask(DEMAND)
     assert (decided.state, decided.value) == (State.MEASURED, 0)
-    assert (decided.active, decided.signal) == (True, False)
+    assert (decided.active, decided.activated) == (True, False)
 
 
 async def test_a_demand_that_hangs_costs_no_measurement_and_no_more_than_the_callers_time(
@@ -118,14 +118,14 @@ async def test_an_unknown_load_is_held_while_something_says_active(bench: Bench)
         trigger = demanding(WAITING, onUnknown=policy)
         decided = await bench.ask(trigger)
         assert (decided.state, decided.value, decided.refused) == (State.UNKNOWN, None, False)
-        assert (decided.active, decided.signal) == (True, True)
+        assert (decided.active, decided.activated) == (True, True)
         assert decided.reason.endswith(": hold, and active")
 
 
 async def test_an_alert_counts_within_the_same_poll(bench: Bench) -> None:
     assert (await bench.ask()).active is False
     bench.alerts.alert = "GpuBusy"
-    assert (await bench.ask()).signal
+    assert (await bench.ask()).activated
     bench.alerts.alert = None
     assert (await bench.ask()).active is False
 
@@ -158,7 +158,7 @@ async def test_a_demand_that_nobody_asks_for_is_not_looked_for_each_second(bench
     bench.source.world = World(PODS)
     looks, ends_at = 0, bench.clock.seconds + 60
     while bench.clock.seconds < ends_at:
-        assert (await bench.ask(DEMAND)).signal
+        assert (await bench.ask(DEMAND)).activated
         bench.clock.seconds += bench.evaluator.until_news_seconds(BERT, DEMAND)
         looks += 1
     assert (looks, bench.source.numbers_asked) == (12, [])
@@ -170,7 +170,7 @@ async def test_a_demand_that_was_asked_for_before_is_not_looked_for_each_second_
     await bench.ask(DEMAND)
     bench.alerts.alert = "GpuBusy"
     bench.clock.seconds += 7
-    assert (await bench.ask(DEMAND)).signal
+    assert (await bench.ask(DEMAND)).activated
     assert bench.evaluator.until_news_seconds(BERT, DEMAND) == 5.0
 
 
@@ -194,7 +194,7 @@ async def test_an_idle_workload_falls_back_to_what_its_gpus_say(bench: Bench) ->
     bench.source.numbers[WAITING] = 0.0
     bench.clock.seconds += 5
     decided = await bench.ask(DEMAND)
-    assert (decided.active, decided.signal) == (False, False)
+    assert (decided.active, decided.activated) == (False, False)
 
 
 # What is remembered
@@ -212,7 +212,7 @@ async def test_a_signal_shortly_before_an_outage_is_remembered_through_it(bench:
     bench.source.trouble = REFUSED
     bench.clock.seconds += 2
     bench.alerts.alert = "GpuBusy"
-    assert (await bench.ask()).signal
+    assert (await bench.ask()).activated
     bench.alerts.alert = None
     assert (await bench.again()).active is False
     assert await _after_an_outage(bench) is True
@@ -232,7 +232,7 @@ async def test_a_signal_during_an_outage_is_remembered(bench: Bench) -> None:
     bench.source.trouble = REFUSED
     assert await _after_an_outage(bench) is False
     bench.alerts.alert = "GpuBusy"
-    assert (await bench.again()).signal
+    assert (await bench.again()).activated
     bench.alerts.alert = None
     assert await _after_an_outage(bench) is True
 
@@ -254,28 +254,28 @@ async def test_what_is_said_of_an_unknown_load_knows_of_the_signal_at_once() -> 
     cluster.said = _listed(clock())
     assert (await bench.ask()).state is State.EMPTY
     clock.seconds += STEP
-    owned = Statement(owners=frozenset({Owner("Deployment", "bert")}), ready=True, asks_gpu=True)
+    owned = PodStatement(owners=frozenset({Owner("Deployment", "bert")}), ready=True, asks_gpu=True)
     cluster.said = _listed(clock(), owned)
     await bench.ask()
     await bench.landed()
     decided = await bench.again()
     assert (decided.state, decided.active) == (State.UNKNOWN, False)
     bench.alerts.alert = "GpuBusy"
-    assert (await bench.again()).signal
+    assert (await bench.again()).activated
     bench.alerts.alert = None
     assert (await bench.again()).active is True
     await bench.evaluator.close()
 
 
-def _listed(at: float, *statements: Statement) -> Evidence:
+def _listed(at: float, *statements: PodStatement) -> Evidence:
     api = Target("kubernetes", "api")
     named = zip("bcd", statements, strict=False)
     return Evidence(
         {("ml", f"bert-7b6667bd9-{letter * 5}"): said for letter, said in named},
         covered=frozenset({"ml"}),
         scrapes={api: at},
-        settled={api: 0.0},
-        basis=Basis.KUBERNETES,
+        stable_since={api: 0.0},
+        evidence_source=EvidenceSource.KUBERNETES,
     )
 
 
@@ -285,7 +285,7 @@ async def test_a_workload_that_demand_on_empty_woke_is_not_taken_for_one_at_zero
     trigger = demanding(WAITING, demandOnEmpty="active")
     bench.source.numbers[WAITING] = None
     decided = await bench.ask(trigger)
-    assert (decided.state, decided.active, decided.signal) == (State.ENDED, True, False)
+    assert (decided.state, decided.active, decided.activated) == (State.ENDED, True, False)
     bench.source.trouble = REFUSED
     bench.source.numbers[WAITING] = 0.0
     assert await _after_an_outage(bench, trigger) is True
@@ -298,7 +298,7 @@ async def test_an_answer_that_comes_late_undoes_no_memory(bench: Bench) -> None:
     await bench.source.number_begun.wait()
     bench.clock.seconds += 1
     bench.alerts.alert = "GpuBusy"
-    assert (await bench.ask(DEMAND)).signal
+    assert (await bench.ask(DEMAND)).activated
     bench.alerts.alert, bench.source.numbers[WAITING] = None, 0.0
     bench.source.number_gate.set()
     assert (await slow).active is False
@@ -350,7 +350,7 @@ async def test_another_workload_is_looked_at_while_nobody_knows_whose_pods_to_me
         spec(activationWorkload="router"), pods=ScaleTarget("ml"), workload="the scale target"
     )
     decided = await bench.ask(trigger)
-    assert (decided.state, decided.value, decided.signal) == (State.UNKNOWN, None, True)
+    assert (decided.state, decided.value, decided.activated) == (State.UNKNOWN, None, True)
     assert decided.reason.startswith(f"{AWAY}: ")
     cluster.targets[BERT] = Workload(Kind.DEPLOYMENT, "ml", "bert")
     assert (await bench.again(trigger)).state is State.ENDED

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.evaluator.snapshot_cache import FORGET_SECONDS, Feeds
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.evaluator.snapshot_cache import FORGET_SECONDS, SnapshotCache
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Workload
@@ -21,8 +21,8 @@ def spec(namespace: str = "ml", signal: Signal = Signal.UTILIZATION) -> TriggerS
     return replace(triggers.spec(), pods=pods, signal=signal)
 
 
-def need(one: TriggerSpec, span: float = 300.0) -> Need:
-    return Need(one.signal, one.profile, frozenset({one.pods.namespace}), span, 120.0)
+def snapshot_query(one: TriggerSpec, span: float = 300.0) -> SnapshotQuery:
+    return SnapshotQuery(one.signal, one.profile, frozenset({one.pods.namespace}), span, 120.0)
 
 
 @dataclass(slots=True)
@@ -31,41 +31,43 @@ class Bench:
 
     clock: Clock = field(default_factory=Clock)
     source: ScriptedSource = field(init=False)
-    feeds: Feeds = field(init=False)
+    snapshot_cache: SnapshotCache = field(init=False)
 
     def __post_init__(self) -> None:
         """Put them together."""
         self.source = ScriptedSource(World((WorldPod("bert-7b6667bd9-bbbbb"),)), self.clock)
-        self.feeds = Feeds({"default": self.source}, clock=self.clock)
+        self.snapshot_cache = SnapshotCache({"default": self.source}, clock=self.clock)
 
     async def ask(self, one: TriggerSpec) -> None:
         """Bring the feed of a trigger up to date."""
-        await self.feeds.of(one, need(one)).refresh(need(one), self.clock() + 10)
+        await self.snapshot_cache.of(one, snapshot_query(one)).refresh(
+            snapshot_query(one), self.clock() + 10
+        )
 
 
 @pytest_asyncio.fixture
 async def bench() -> AsyncIterator[Bench]:
     bench = Bench()
-    await bench.feeds.start()
+    await bench.snapshot_cache.start()
     yield bench
-    await bench.feeds.close()
+    await bench.snapshot_cache.close()
     assert bench.source.closed
 
 
 async def test_namespaces_share_a_feed(bench: Bench) -> None:
-    first = bench.feeds.of(spec("a"), need(spec("a")))
-    assert bench.feeds.of(spec("b"), need(spec("b"))) is first
+    first = bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")))
+    assert bench.snapshot_cache.of(spec("b"), snapshot_query(spec("b"))) is first
     assert first.source_name == "default"
 
 
 async def test_signals_and_far_looks_back_have_feeds_of_their_own(bench: Bench) -> None:
     power = spec(signal=Signal.POWER)
-    feeds = [
-        bench.feeds.of(spec(), need(spec())),
-        bench.feeds.of(power, need(power)),
-        bench.feeds.of(spec(), need(spec(), 3600.0)),
+    snapshot_cache = [
+        bench.snapshot_cache.of(spec(), snapshot_query(spec())),
+        bench.snapshot_cache.of(power, snapshot_query(power)),
+        bench.snapshot_cache.of(spec(), snapshot_query(spec(), 3600.0)),
     ]
-    assert len({id(feed) for feed in feeds}) == 3
+    assert len({id(shared_snapshot) for shared_snapshot in snapshot_cache}) == 3
 
 
 async def test_of_a_source_that_is_asked_by_namespace_each_has_its_own(bench: Bench) -> None:
@@ -81,22 +83,22 @@ async def test_of_a_source_that_is_asked_by_namespace_each_has_its_own(bench: Be
     for name, tenant in tenants.items():
         assert {asked.namespaces for asked in tenant.fetched} == {frozenset({name})}
         assert {names for names, _ in tenant.questioned} == {frozenset({name})}
-    assert bench.feeds.of(power, need(power)).source_name == "default/a"
+    assert bench.snapshot_cache.of(power, snapshot_query(power)).source_name == "default/a"
 
 
 async def test_a_namespace_nobody_asks_about_is_let_go_of(bench: Bench) -> None:
     bench.source.is_per_namespace = True
     await bench.ask(spec("a"))
-    kept = bench.feeds.of(spec("a"), need(spec("a")))
+    kept = bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")))
     before = bench.source.within_namespaces["a"]
 
     bench.clock.seconds += FORGET_SECONDS / 2
     await bench.ask(spec("b"))
-    assert bench.feeds.of(spec("a"), need(spec("a"))) is kept
+    assert bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a"))) is kept
 
     bench.clock.seconds += FORGET_SECONDS / 2 + 1
     await bench.ask(spec("c"))
-    assert bench.feeds.of(spec("a"), need(spec("a"))) is not kept
+    assert bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a"))) is not kept
     assert bench.source.within_namespaces["a"] is not before
 
 
@@ -104,4 +106,4 @@ async def test_a_namespace_nobody_asks_about_is_let_go_of(bench: Bench) -> None:
 async def test_the_step_is_the_source_s(bench: Bench, namespace: str) -> None:
     bench.source.is_per_namespace = True
     await bench.ask(spec(namespace))
-    assert bench.feeds.step_seconds("default") == bench.source.step_seconds
+    assert bench.snapshot_cache.step_seconds("default") == bench.source.step_seconds

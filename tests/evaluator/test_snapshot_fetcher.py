@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.snapshot_fetcher import Witness
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, Readiness, Statement
+from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement, Readiness
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.telemetry import facts
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
@@ -17,7 +17,7 @@ KSM = Target("ksm", "10.0.1.1:8080")
 
 
 def _said(at: float) -> Evidence:
-    return Evidence({("ml", "bert-0"): Statement(ready=True)}, scrapes={KSM: at})
+    return Evidence({("ml", "bert-0"): PodStatement(ready=True)}, scrapes={KSM: at})
 
 
 @pytest.fixture
@@ -31,25 +31,25 @@ def seen() -> list[facts.Fact]:
 
 
 @pytest.fixture
-def witness(source: ScriptedSource, seen: list[facts.Fact]) -> Witness:
-    return Witness("default", source, seen.append)
+def evidence_fetcher(source: ScriptedSource, seen: list[facts.Fact]) -> EvidenceFetcher:
+    return EvidenceFetcher("default", source, seen.append)
 
 
 async def test_an_instant_is_asked_about_once_for_everybody(
-    source: ScriptedSource, witness: Witness
+    source: ScriptedSource, evidence_fetcher: EvidenceFetcher
 ) -> None:
-    await asyncio.gather(*(witness.roster({"ml"}, AT) for _ in range(5)))
-    await witness.roster({"ml"}, AT - 15)
+    await asyncio.gather(*(evidence_fetcher.pod_statuses({"ml"}, AT) for _ in range(5)))
+    await evidence_fetcher.pod_statuses({"ml"}, AT - 15)
     assert source.questioned == [(frozenset({"ml"}), AT)]
 
 
 async def test_a_new_namespace_is_asked_about_together_with_the_others(
-    source: ScriptedSource, witness: Witness
+    source: ScriptedSource, evidence_fetcher: EvidenceFetcher
 ) -> None:
-    await witness.roster({"ml"}, AT)
-    await witness.roster({"web"}, AT)
-    await witness.roster({"ml"}, AT + 15)
-    await witness.roster({"ml"}, AT + 601)
+    await evidence_fetcher.pod_statuses({"ml"}, AT)
+    await evidence_fetcher.pod_statuses({"web"}, AT)
+    await evidence_fetcher.pod_statuses({"ml"}, AT + 15)
+    await evidence_fetcher.pod_statuses({"ml"}, AT + 601)
     assert [names for names, _ in source.questioned] == [
         {"ml"},
         {"ml", "web"},
@@ -59,18 +59,22 @@ async def test_a_new_namespace_is_asked_about_together_with_the_others(
 
 
 async def test_what_decisions_rest_on_is_stated_when_it_changes(
-    source: ScriptedSource, witness: Witness, seen: list[facts.Fact]
+    source: ScriptedSource, evidence_fetcher: EvidenceFetcher, seen: list[facts.Fact]
 ) -> None:
-    await witness.roster({"ml"}, AT)
+    await evidence_fetcher.pod_statuses({"ml"}, AT)
     source.evidence_trouble = REFUSED
-    await witness.roster({"ml"}, AT + 15)
-    await witness.roster({"ml"}, AT + 300)
+    await evidence_fetcher.pod_statuses({"ml"}, AT + 15)
+    await evidence_fetcher.pod_statuses({"ml"}, AT + 300)
     source.evidence_trouble, source.said = None, _said(AT + 315)
-    await witness.roster({"ml"}, AT + 315)
+    await evidence_fetcher.pod_statuses({"ml"}, AT + 315)
     assert seen == [
-        facts.EvidenceChanged("default", Basis.KUBE_STATE_METRICS, "kube-state-metrics answers"),
-        facts.EvidenceChanged("default", Basis.EXPORTERS, str(REFUSED)),
-        facts.EvidenceChanged("default", Basis.KUBE_STATE_METRICS, "kube-state-metrics answers"),
+        facts.EvidenceChanged(
+            "default", EvidenceSource.KUBE_STATE_METRICS, "kube-state-metrics answers"
+        ),
+        facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, str(REFUSED)),
+        facts.EvidenceChanged(
+            "default", EvidenceSource.KUBE_STATE_METRICS, "kube-state-metrics answers"
+        ),
     ]
 
 
@@ -83,23 +87,25 @@ async def test_what_decisions_rest_on_is_stated_when_it_changes(
 )
 async def test_no_evidence_is_said_with_its_reason(
     source: ScriptedSource,
-    witness: Witness,
+    evidence_fetcher: EvidenceFetcher,
     seen: list[facts.Fact],
     said: Evidence | None,
     reason: str,
 ) -> None:
     source.said = said
-    await witness.roster({"ml"}, AT)
-    assert seen == [facts.EvidenceChanged("default", Basis.EXPORTERS, reason)]
+    await evidence_fetcher.pod_statuses({"ml"}, AT)
+    assert seen == [facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, reason)]
 
 
 async def test_evidence_that_takes_too_long_is_not_waited_for(
-    source: ScriptedSource, witness: Witness, seen: list[facts.Fact]
+    source: ScriptedSource, evidence_fetcher: EvidenceFetcher, seen: list[facts.Fact]
 ) -> None:
     source.evidence_gate = asyncio.Event()
-    found = await asyncio.wait_for(witness.roster({"ml"}, AT), timeout=30)
+    found = await asyncio.wait_for(evidence_fetcher.pod_statuses({"ml"}, AT), timeout=30)
     assert not found.pods
-    assert seen == [facts.EvidenceChanged("default", Basis.EXPORTERS, "no answer within 2 s")]
+    assert seen == [
+        facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "no answer within 2 s")
+    ]
 
 
 API = Target("kubernetes", "api")
@@ -108,11 +114,11 @@ KEY = ("ml", "bert-0")
 
 def _listed(at: float, *, ready: bool = True) -> Evidence:
     return Evidence(
-        {KEY: Statement(ready=ready)},
+        {KEY: PodStatement(ready=ready)},
         covered=frozenset({"ml"}),
         scrapes={API: at},
-        settled={API: 0.0},
-        basis=Basis.KUBERNETES,
+        stable_since={API: 0.0},
+        evidence_source=EvidenceSource.KUBERNETES,
     )
 
 
@@ -122,25 +128,30 @@ def cluster() -> ScriptedCluster:
 
 
 @pytest.fixture
-def believer(source: ScriptedSource, seen: list[facts.Fact], cluster: ScriptedCluster) -> Witness:
-    return Witness("default", source, seen.append, cluster)
+def believer(
+    source: ScriptedSource, seen: list[facts.Fact], cluster: ScriptedCluster
+) -> EvidenceFetcher:
+    return EvidenceFetcher("default", source, seen.append, cluster)
 
 
 async def test_the_kubernetes_api_is_asked_first_and_the_source_only_without_it(
-    source: ScriptedSource, cluster: ScriptedCluster, believer: Witness, seen: list[facts.Fact]
+    source: ScriptedSource,
+    cluster: ScriptedCluster,
+    believer: EvidenceFetcher,
+    seen: list[facts.Fact],
 ) -> None:
-    await believer.roster({"ml"}, AT)
+    await believer.pod_statuses({"ml"}, AT)
     assert cluster.asked == [(frozenset({"ml"}), AT, source.now())]
     assert source.questioned == []
     cluster.said, source.said = None, _said(AT + 15)
-    await believer.roster({"ml"}, AT + 15)
+    await believer.pod_statuses({"ml"}, AT + 15)
     cluster.said = _listed(AT + 30)
-    await believer.roster({"ml"}, AT + 30)
+    await believer.pod_statuses({"ml"}, AT + 30)
     answers = "kube-state-metrics answers; the Kubernetes API: cannot list pods: nobody answers"
     assert seen == [
-        facts.EvidenceChanged("default", Basis.KUBERNETES, "the Kubernetes API answers"),
-        facts.EvidenceChanged("default", Basis.KUBE_STATE_METRICS, answers),
-        facts.EvidenceChanged("default", Basis.KUBERNETES, "the Kubernetes API answers"),
+        facts.EvidenceChanged("default", EvidenceSource.KUBERNETES, "the Kubernetes API answers"),
+        facts.EvidenceChanged("default", EvidenceSource.KUBE_STATE_METRICS, answers),
+        facts.EvidenceChanged("default", EvidenceSource.KUBERNETES, "the Kubernetes API answers"),
     ]
 
 
@@ -156,27 +167,31 @@ async def test_the_kubernetes_api_is_asked_first_and_the_source_only_without_it(
 async def test_without_the_kubernetes_api_absence_proves_nothing_any_more(  # noqa: PLR0913, PLR0917 - fixtures
     source: ScriptedSource,
     cluster: ScriptedCluster,
-    believer: Witness,
+    believer: EvidenceFetcher,
     seen: list[facts.Fact],
     said: Evidence | errors.SourceError | None,
     reason: str,
 ) -> None:
     """That a pod was never Ready is believed for two minutes, that one is gone not at all."""
     cluster.said = _listed(AT, ready=False)
-    assert (await believer.roster({"ml"}, AT)).proves_gone(("ml", "other"), AT - 1)
+    assert (await believer.pod_statuses({"ml"}, AT)).proves_gone(("ml", "other"), AT - 1)
     cluster.said = None
     if isinstance(said, errors.SourceError):
         source.evidence_trouble = said
     else:
         source.said = said
-    lost = await believer.roster({"ml"}, AT + 15)
+    lost = await believer.pod_statuses({"ml"}, AT + 15)
     assert not lost.proves_gone(("ml", "other"), AT - 1)
     assert not lost.covered
-    readiness = [(await believer.roster({"ml"}, at)).status(KEY, at) for at in (AT + 120, AT + 121)]
+    readiness = [
+        (await believer.pod_statuses({"ml"}, at)).status(KEY, at) for at in (AT + 120, AT + 121)
+    ]
     assert [status and status.readiness for status in readiness] == [
         Readiness.NEVER,
         Readiness.UNKNOWN,
     ]
     assert seen[1:] == [
-        facts.EvidenceChanged("default", Basis.EXPORTERS, f"the Kubernetes API: {AWAY}; {reason}")
+        facts.EvidenceChanged(
+            "default", EvidenceSource.EXPORTERS, f"the Kubernetes API: {AWAY}; {reason}"
+        )
     ]

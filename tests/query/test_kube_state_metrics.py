@@ -9,7 +9,7 @@ import pytest
 
 from keda_gpu_scaler.query.kube_state_metrics import kube_state_text
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.snapshot.evidence import Evidence, Statement
+from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
 from keda_gpu_scaler.snapshot.observation import Row, Target
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import read_evidence
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
@@ -62,7 +62,7 @@ async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, now: float,
     said = await _said(server, now, ns, KubePod(name="bert-0"), cluster.BERT)
     assert said == Evidence(
         {
-            (ns, "bert-0"): Statement(
+            (ns, "bert-0"): PodStatement(
                 owners=OWNERS,
                 created_at=now - 7200,
                 ready=True,
@@ -72,7 +72,7 @@ async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, now: float,
         },
         covered=frozenset({ns}),
         scrapes={KSM: now},
-        settled={KSM: 30.0},
+        stable_since={KSM: 30.0},
     )
     assert said.is_whole
 
@@ -154,7 +154,7 @@ async def test_what_is_said_of_a_pod(
 ) -> None:
     found = (await _said(server, now, ns, pod, cluster.BERT)).pods[ns, "p"]
     ready_at = None if found.ready_at is None else found.ready_at - now
-    usual = Statement(owners=OWNERS, created_at=now - 7200, ready=True, asks_gpu=True)
+    usual = PodStatement(owners=OWNERS, created_at=now - 7200, ready=True, asks_gpu=True)
     assert replace(found, ready_at=ready_at) == replace(usual, **expected)  # type: ignore[arg-type]  # a table of any
 
 
@@ -165,7 +165,7 @@ async def test_a_pod_that_was_ready_within_the_hour_was_ready_once(
     after = KubePod(name="p", ready=False, begin=-270)
     ready = [one for one in before.listed(now) if one.metric == "kube_pod_status_ready"]
     said = await _said(server, now, ns, after, *ready)
-    assert said.pods[ns, "p"].once_ready
+    assert said.pods[ns, "p"].was_ready
 
 
 async def test_pods_without_a_time_of_creation_are_listed(

@@ -17,7 +17,7 @@ WAYS = [
     (profile, signal, way)
     for profile in profiles.NAMES
     for signal in profiles.signals(profile)
-    for way in profiles.ways(profile, signal)
+    for way in profiles.metric_sources(profile, signal)
 ]
 METRICS = [
     (profile, signal, way, metric)
@@ -32,7 +32,7 @@ def named(metric: Metric, *words: str) -> bool:
 
 def test_a_profile_shows_the_signals_it_claims_and_no_other() -> None:
     shown = {
-        profile: {signal for signal in Signal if profiles.ways(profile, signal)}
+        profile: {signal for signal in Signal if profiles.metric_sources(profile, signal)}
         for profile in profiles.NAMES
     }
 
@@ -108,7 +108,7 @@ def test_auto_reads_everything_that_any_profile_reads() -> None:
         return {
             (signal, way.labels, metric.name)
             for signal in Signal
-            for way in profiles.ways(profile, signal)
+            for way in profiles.metric_sources(profile, signal)
             for metric in way.measure.metrics
         }
 
@@ -122,21 +122,23 @@ def test_auto_looks_for_every_exporter_of_the_table_once() -> None:
 
 
 def test_without_a_finding_auto_reads_dcgm_exporter_alone() -> None:
-    ways = profiles.ways(profiles.AUTO, Signal.UTILIZATION, found=())
+    metric_sources = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found=())
 
-    assert {way.rank for way in ways} == {0}
-    assert all(named(metric, "DCGM_", "dcgm_") for way in ways for metric in way.measure.metrics)
+    assert {way.rank for way in metric_sources} == {0}
+    assert all(
+        named(metric, "DCGM_", "dcgm_") for way in metric_sources for metric in way.measure.metrics
+    )
 
 
 def test_a_found_exporter_comes_after_dcgm_exporter(subtests: pytest.Subtests) -> None:
-    base = profiles.ways(profiles.AUTO, Signal.UTILIZATION, found=())
+    base = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found=())
     for found in profiles.DETECTED:
-        both = profiles.ways(profiles.AUTO, Signal.UTILIZATION, found={found})
+        both = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found={found})
         added = both[len(base) :]
         with subtests.test(found):
             assert both[: len(base)] == base
             assert [way[:2] for way in added] == [
-                way[:2] for way in profiles.ways(found, Signal.UTILIZATION)
+                way[:2] for way in profiles.metric_sources(found, Signal.UTILIZATION)
             ]
             assert all(way.rank > 0 for way in added)
 
@@ -152,14 +154,14 @@ def test_a_found_exporter_comes_after_dcgm_exporter(subtests: pytest.Subtests) -
     ],
 )
 def test_a_profile_prefers_its_own_metric(profile: str, expected: list[str]) -> None:
-    first, *_ = profiles.ways(profile, Signal.UTILIZATION)
+    first, *_ = profiles.metric_sources(profile, Signal.UTILIZATION)
 
     assert [metric.name for metric in first.measure.metrics] == expected
 
 
 def _readers() -> Iterator[tuple[str, Labels, Measure]]:
     for signal in Signal:
-        for way in profiles.ways(profiles.AUTO, signal):
+        for way in profiles.metric_sources(profiles.AUTO, signal):
             for metric in way.measure.metrics:
                 yield f"{metric.name} for {signal}", way.labels, way.measure
 
@@ -173,7 +175,7 @@ def test_no_two_conventions_of_labels_fit_one_row() -> None:
 def test_a_pod_is_known_by_the_labels_of_every_profile() -> None:
     assert profiles.POD_LABELS[-1] == "pod"
     for profile in profiles.NAMES:
-        for way in profiles.ways(profile, Signal.UTILIZATION):
+        for way in profiles.metric_sources(profile, Signal.UTILIZATION):
             row = {way.labels.namespace: "ml", way.labels.pod: "bert-0"}
             assert way.labels.fit(row)
             assert profiles.pod_of(row) == ("ml", "bert-0")

@@ -21,7 +21,7 @@ from keda_gpu_scaler.query.promql_texts import (
     snapshot_parts,
     snapshot_text,
 )
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 
 SAMPLED = {"DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_utilization", "accelerator_gpu_utilization"}
@@ -49,13 +49,13 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.samp
 sets = st.frozensets(texts, min_size=1, max_size=5)
 
 
-def need(
+def snapshot_query(
     *namespaces: str,
     signal: Signal = Signal.UTILIZATION,
     profile: str = "auto",
     span: float = 300,
-) -> Need:
-    return Need(signal, profile, frozenset(namespaces or {"ml"}), span, 120, EVERYTHING)
+) -> SnapshotQuery:
+    return SnapshotQuery(signal, profile, frozenset(namespaces or {"ml"}), span, 120, EVERYTHING)
 
 
 def selectors(text: str) -> Iterator[Any]:
@@ -86,7 +86,7 @@ def matched(text: str) -> str:
     return value
 
 
-def every_query(asked: Need, jobs: Iterable[str]) -> list[str]:
+def every_query(asked: SnapshotQuery, jobs: Iterable[str]) -> list[str]:
     return [snapshot_text(asked, jobs, 15), ages_text(asked), reported_gpus_text(asked.namespaces)]
 
 
@@ -116,15 +116,15 @@ def test_alternatives_are_the_same_text_in_any_order() -> None:
 
 @given(sets, sets)
 def test_nothing_breaks_out_of_a_query(namespaces: frozenset[str], jobs: frozenset[str]) -> None:
-    hostile = every_query(need(*namespaces, profile="dcgm"), jobs)
-    harmless = every_query(need("ml", profile="dcgm"), ["dcgm"])
+    hostile = every_query(snapshot_query(*namespaces, profile="dcgm"), jobs)
+    harmless = every_query(snapshot_query("ml", profile="dcgm"), ["dcgm"])
 
     assert [shape(text) for text in hostile] == [shape(text) for text in harmless]
 
 
 def test_nothing_breaks_out_of_the_query_of_any_exporter() -> None:
-    hostile = every_query(need(*HOSTILE), HOSTILE)
-    harmless = every_query(need("ml"), ["dcgm"])
+    hostile = every_query(snapshot_query(*HOSTILE), HOSTILE)
+    harmless = every_query(snapshot_query("ml"), ["dcgm"])
 
     assert [shape(text) for text in hostile] == [shape(text) for text in harmless]
 
@@ -135,7 +135,7 @@ def test_nothing_breaks_out_of_the_query_of_any_exporter() -> None:
 def test_every_query_is_promql(subtests: pytest.Subtests) -> None:
     for profile, signal in SHOWN:
         with subtests.test(f"{profile} {signal}"):
-            asked = need("ml", "ai", signal=signal, profile=profile)
+            asked = snapshot_query("ml", "ai", signal=signal, profile=profile)
             for text in every_query(asked, ["dcgm", "dcgm-other"]):
                 assert list(selectors(text))
 
@@ -146,7 +146,7 @@ def test_every_gpu_selector_is_confined_to_the_namespaces() -> None:
             each.value for each in one.matchers.matchers if "namespace" in each.name.lower()
         ]
         for profile, signal in SHOWN
-        for asked in [need("ml", "ai", signal=signal, profile=profile)]
+        for asked in [snapshot_query("ml", "ai", signal=signal, profile=profile)]
         for text in (snapshot_text(asked, [], 15), ages_text(asked))
         for one in selectors(text)
         if one.name != "up" or text != ages_text(asked)
@@ -156,16 +156,16 @@ def test_every_gpu_selector_is_confined_to_the_namespaces() -> None:
 
 def test_every_metric_of_a_profile_is_asked_for(subtests: pytest.Subtests) -> None:
     for profile, signal in SHOWN:
-        asked = need(signal=signal, profile=profile)
-        ways = profiles.ways(profile, signal)
-        wanted = {metric.name for way in ways for metric in way.measure.metrics}
+        asked = snapshot_query(signal=signal, profile=profile)
+        metric_sources = profiles.metric_sources(profile, signal)
+        wanted = {metric.name for way in metric_sources for metric in way.measure.metrics}
         for text in (snapshot_text(asked, [], 15), ages_text(asked)):
             with subtests.test(f"{profile} {signal}"):
                 assert {name for name in wanted if name not in text} == set()
 
 
 def test_metrics_of_whole_gpus_are_not_asked_of_mig_instances() -> None:
-    for one in selectors(snapshot_text(need(), [], 15)):
+    for one in selectors(snapshot_text(snapshot_query(), [], 15)):
         whole = ("GPU_I_ID", "MatchOp.Equal") in [
             (each.name, str(each.op)) for each in one.matchers.matchers
         ]
@@ -179,14 +179,14 @@ def test_slices_and_engines_are_told_apart_by_what_the_exporter_calls_them() -> 
         "intel-xpum-v1": 'xpum_engine_ratio{kube_namespace=~"ml",kube_pod!="",sub_dev=""}',
     }
     for profile, text in texts.items():
-        assert text in snapshot_text(need(profile=profile), [], 15)
+        assert text in snapshot_text(snapshot_query(profile=profile), [], 15)
     assert "by (kube_namespace, kube_pod, uuid, dev_file, GPU_I_ID, sub_dev, job, instance" in (
-        snapshot_text(need(profile="intel-xpum-v1"), [], 15)
+        snapshot_text(snapshot_query(profile="intel-xpum-v1"), [], 15)
     )
 
 
 def test_the_ages_of_pods_are_told_apart_by_metric_and_the_source_itself_is_marked() -> None:
-    assert ages_text(need(profile="intel-xpum-v1")) == (
+    assert ages_text(snapshot_query(profile="intel-xpum-v1")) == (
         "(time() - max by (kube_namespace, kube_pod) ("
         "label_replace(max by (kube_namespace, kube_pod) (timestamp(xpum_engine_ratio"
         '{kube_namespace=~"ml",kube_pod!="",sub_dev=""})), "metric", "xpum_engine_ratio", "", "")'
@@ -204,19 +204,21 @@ def test_a_second_metric_is_asked_for_where_the_first_is_not_and_is_marked() -> 
     second = f"max by ({gpu}, __name__) (xpum_engine_group_ratio{where})"
     missing = f"{second} unless on ({gpu}) ({first})"
     marked = f'label_replace({missing}, "metric", "xpum_engine_group_ratio", "", "")'
-    asked = snapshot_text(need(profile="intel-xpum-v1"), [], 15)
+    asked = snapshot_text(snapshot_query(profile="intel-xpum-v1"), [], 15)
     assert asked == f"(({first} or {marked}))[5m:15s]"
 
 
 def test_a_zero_is_left_out_only_where_it_means_that_nothing_is_known() -> None:
-    power = snapshot_text(need(profile="amd", signal=Signal.POWER), [], 15)
-    busy = snapshot_text(need(profile="amd"), [], 15)
+    power = snapshot_text(snapshot_query(profile="amd", signal=Signal.POWER), [], 15)
+    busy = snapshot_text(snapshot_query(profile="amd"), [], 15)
     assert 'gpu_package_power{exported_namespace=~"ml",exported_pod!=""} != 0)' in power
     assert "!= 0" not in busy
 
 
 def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
-    wanted = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120, frozenset({"hami"}))
+    wanted = SnapshotQuery(
+        Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120, frozenset({"hami"})
+    )
     for text in (snapshot_text(wanted, [], 15), ages_text(wanted)):
         assert "hami_container_device_utilization_ratio" in text
         assert "DCGM_FI_DEV_GPU_UTIL" in text
@@ -254,7 +256,7 @@ def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
 def test_spans_and_steps_are_durations_that_prometheus_reads(
     span: float, step: float, expected: str
 ) -> None:
-    text = snapshot_text(need(span=span), ["dcgm"], step)
+    text = snapshot_text(snapshot_query(span=span), ["dcgm"], step)
     whole: Any = promql_parser.parse(text)
 
     assert text.endswith(expected)
@@ -263,16 +265,16 @@ def test_spans_and_steps_are_durations_that_prometheus_reads(
 
 
 def test_health_is_asked_of_known_jobs_only() -> None:
-    without = shape(snapshot_text(need(), [], 15))
-    with_jobs = shape(snapshot_text(need(), ["b", "a"], 15))
+    without = shape(snapshot_text(snapshot_query(), [], 15))
+    with_jobs = shape(snapshot_text(snapshot_query(), ["b", "a"], 15))
 
     assert with_jobs[: len(without)] == without
     assert with_jobs[len(without) :] == [("up", (("job", "MatchOp.Re"),))] * 2
-    assert 'up{job=~"a|b"}' in snapshot_text(need(), ["b", "a"], 15)
+    assert 'up{job=~"a|b"}' in snapshot_text(snapshot_query(), ["b", "a"], 15)
 
 
 def test_the_parts_of_a_share_are_asked_for_by_their_names() -> None:
-    text = snapshot_text(need(signal=Signal.MEMORY, profile="dcgm-exported"), [], 15)
+    text = snapshot_text(snapshot_query(signal=Signal.MEMORY, profile="dcgm-exported"), [], 15)
     gpu = "exported_namespace, exported_pod, UUID, gpu, GPU_I_ID, job, instance, __name__"
     names = "DCGM_FI_DEV_FB_USED|DCGM_FI_DEV_FB_FREE|DCGM_FI_DEV_FB_TOTAL"
     assert f'max by ({gpu}) ({{__name__=~"{names}",' in text
@@ -281,8 +283,8 @@ def test_the_parts_of_a_share_are_asked_for_by_their_names() -> None:
 def test_a_query_is_the_same_text_for_the_same_demand() -> None:
     namespaces = [f"namespace-{number}" for number in range(20)]
 
-    forwards = snapshot_text(need(*namespaces), {"a", "b"}, 15)
-    assert forwards == snapshot_text(need(*reversed(namespaces)), {"b", "a"}, 15)
+    forwards = snapshot_text(snapshot_query(*namespaces), {"a", "b"}, 15)
+    assert forwards == snapshot_text(snapshot_query(*reversed(namespaces)), {"b", "a"}, 15)
 
 
 def test_gpus_are_asked_for_by_every_spelling_of_their_label() -> None:

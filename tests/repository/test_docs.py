@@ -54,11 +54,13 @@ def metric_rows() -> list[list[str]]:
 
 
 def profile_row(name: str, profile: Profile) -> list[str]:
-    if not profile.schemes:
+    if not profile.conventions:
         return [f"`{name}`", profile.exporter, "no series names a pod", "-", "-"]
-    ways = profiles.ways(name, Signal.UTILIZATION)
-    pods = dict.fromkeys(f"`{way.labels.namespace}`, `{way.labels.pod}`" for way in ways)
-    metrics = dict.fromkeys(f"`{one.name}`" for way in ways for one in way.measure.metrics)
+    metric_sources = profiles.metric_sources(name, Signal.UTILIZATION)
+    pods = dict.fromkeys(f"`{way.labels.namespace}`, `{way.labels.pod}`" for way in metric_sources)
+    metrics = dict.fromkeys(
+        f"`{one.name}`" for way in metric_sources for one in way.measure.metrics
+    )
     others = ", ".join(signal for signal in profile.signals if signal is not Signal.UTILIZATION)
     exporter = profile.exporter if profile.verified else f"{profile.exporter} ‡"
     return [f"`{name}`", exporter, " or ".join(pods), ", ".join(metrics), others]

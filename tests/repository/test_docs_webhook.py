@@ -115,7 +115,7 @@ def test_alertmanager_shows_the_token_of_the_secret_that_is_made() -> None:
 def test_the_rule_names_its_object_and_is_routed_to_the_receiver() -> None:
     (rule,) = block("groups")["groups"][0]["rules"]
     labels = {"alertname": rule["alert"], **rule["labels"]}
-    (notice,) = read_notification(group(alert(labels=labels)), None).notices
+    (notice,) = read_notification(group(alert(labels=labels)), None).updates
     assert notice.key.scaled_object == ScaledObject("inference", "bert")
 
     configured = block("receivers")

@@ -229,19 +229,19 @@ async def test_a_recipe_gives_the_numbers_that_it_claims(
 
 
 @pytest.mark.parametrize(
-    ("scheme", "confined"),
+    ("convention", "confined"),
     [
         pytest.param("plain", 30, id="honor-labels"),
         pytest.param("exported", None, id="no-honor-labels"),
     ],
 )
 async def test_the_clusters_average_is_over_all_namespaces_only_where_that_is_allowed(
-    prometheus: PrometheusServer, scheme: str, confined: float | None
+    prometheus: PrometheusServer, convention: str, confined: float | None
 ) -> None:
     parts = [
-        Gpu("bert-7b6667bd9-bcdfg", 30, namespace=HERE, scheme=scheme),
-        Gpu("train-0", 96, namespace="research", scheme=scheme),
-        Gpu("", 0, uuid="GPU-nobodys", scheme="idle"),
+        Gpu("bert-7b6667bd9-bcdfg", 30, namespace=HERE, convention=convention),
+        Gpu("train-0", 96, namespace="research", convention=convention),
+        Gpu("", 0, uuid="GPU-nobodys", convention="idle"),
     ]
     await prometheus.write(part.series(time.time()) for part in parts)
     allowed, here = sent("cluster-average", Policy.ALLOW), sent("cluster-average")

@@ -36,8 +36,8 @@ def decided(**values: Any) -> Decision:  # noqa: ANN401 - a Decision's fields
     return Decision(**(known | values))
 
 
-SIGNAL = decided(signal=True)
-QUIET = decided(signal=False, active=False)
+SIGNAL = decided(activated=True)
+QUIET = decided(activated=False, active=False)
 
 
 def reference(**metadata: str) -> Any:  # noqa: ANN401 - a message

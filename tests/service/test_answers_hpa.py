@@ -1,6 +1,6 @@
 """Who has replicas is told from the HPA's calls, which have a deadline, and for a minute only."""
 
-from keda_gpu_scaler.service.answers import REMEMBER_SECONDS, Awake
+from keda_gpu_scaler.service.answers import REMEMBER_SECONDS, HpaCallers
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.clocks import Clock
 
@@ -8,11 +8,11 @@ BERT, GPT = ScaledObject("ml", "bert"), ScaledObject("ml", "gpt")
 
 
 def test_a_poll_alone_tells_nothing() -> None:
-    assert not Awake().has_replicas(BERT, None)
+    assert not HpaCallers().has_replicas(BERT, None)
 
 
 def test_polls_after_a_call_of_the_hpa_are_about_replicas() -> None:
-    awake = Awake()
+    awake = HpaCallers()
     assert awake.has_replicas(BERT, 60.0)
     assert awake.has_replicas(BERT, None)
     assert not awake.has_replicas(GPT, None)
@@ -20,7 +20,7 @@ def test_polls_after_a_call_of_the_hpa_are_about_replicas() -> None:
 
 def test_the_hpa_is_forgotten_when_it_stops_asking() -> None:
     clock = Clock()
-    awake = Awake(clock)
+    awake = HpaCallers(clock)
     awake.has_replicas(BERT, 60.0)
     clock.now += REMEMBER_SECONDS - 1
     assert awake.has_replicas(BERT, None)

@@ -9,7 +9,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from keda_gpu_scaler import errors, service
 from keda_gpu_scaler.service import server, servicer
-from keda_gpu_scaler.service.interceptor import Calls
+from keda_gpu_scaler.service.interceptor import CallInterceptor
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 from tests.service.harness import (
@@ -41,7 +41,7 @@ def unstarted(address: str) -> service.GrpcServer:
 def secured(address: str, key: bytes, chain: bytes) -> server.GrpcServer:
     """Return a server with TLS files that nobody has judged."""
     shown = grpc.ssl_server_credentials([(key, chain)])
-    guard = Calls(server.SERVICE_NAME, observe=facts.ignore, max_concurrent=10)
+    guard = CallInterceptor(server.SERVICE_NAME, observe=facts.ignore, max_concurrent=10)
     answers = servicer.Servicer(
         Script(QUIET),
         access=Access(),

@@ -3,10 +3,10 @@
 import pytest
 
 from keda_gpu_scaler.snapshot.build import build_snapshot
-from keda_gpu_scaler.snapshot.evidence import Readiness, Status
+from keda_gpu_scaler.snapshot.evidence import PodStatus, Readiness
 from keda_gpu_scaler.snapshot.observation import Observation
-from keda_gpu_scaler.snapshot.pod_status import Roster, Watch
-from keda_gpu_scaler.snapshot.reported_pods import Ledger
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses, Watch
+from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod, Snapshot
 from keda_gpu_scaler.spec.workload import Owner
 from tests.support.snapshots import BERT_DEPLOYMENT, COLLECTION, NOW, STEP, pod, said
@@ -20,29 +20,29 @@ SELECTED = ("web", Owner("models.example.com/scale", "bert"))
 
 def _taken(
     shown: Pod | None,
-    status: Status | None,
+    status: PodStatus | None,
     *,
     scraped: float = NOW - 10,
     watch: Watch = WHOLE,
     without: tuple[str, Owner] | None = None,
 ) -> Snapshot:
-    ledger = Ledger(NOW, {} if shown is None else {KEY: shown})
+    reported_pods = ReportedPods(NOW, {} if shown is None else {KEY: shown})
     statuses = {} if status is None else {KEY: status}
     empty = frozenset({without} if without else ())
     selected = frozenset({SELECTED})
-    roster = Roster(scraped, statuses, empty, frozenset(NAMESPACES), watch, selected)
+    pod_statuses = PodStatuses(scraped, statuses, empty, frozenset(NAMESPACES), watch, selected)
     observation = Observation(
-        (NOW,), (), {}, absence_known=True, collection_seconds=COLLECTION, strangers=3
+        (NOW,), (), {}, absence_known=True, collection_seconds=COLLECTION, unmatched_elements=3
     )
-    return build_snapshot(ledger, roster, observation, NAMESPACES, {"ml"}, STEP)
+    return build_snapshot(reported_pods, pod_statuses, observation, NAMESPACES, {"ml"}, STEP)
 
 
-def _found(shown: Pod | None, status: Status | None, **how: float | Watch) -> Pod | None:
+def _found(shown: Pod | None, status: PodStatus | None, **how: float | Watch) -> Pod | None:
     taken = _taken(shown, status, **how)  # type: ignore[arg-type]  # a table of any
     return taken.namespaces["ml"].pods.get(NAME)
 
 
-def _ended(shown: Pod, status: Status | None, **how: float | Watch) -> bool:
+def _ended(shown: Pod, status: PodStatus | None, **how: float | Watch) -> bool:
     found = _found(shown, status, **how)
     assert found is not None
     return found.ended
@@ -90,7 +90,7 @@ def test_a_gpu_pod_that_was_ready_is_there_while_nobody_speaks_any_more() -> Non
     ids=["ended", "not listed any more", "nobody speaks", "nobody speaks of one never Ready"],
 )
 def test_a_pod_that_no_exporter_has_shown_is_not_there(
-    status: Status, how: dict[str, float]
+    status: PodStatus, how: dict[str, float]
 ) -> None:
     assert _found(None, status, **how) is None
 
@@ -116,12 +116,12 @@ def test_a_silent_pod_that_is_not_listed_any_more_has_ended() -> None:
 
 
 def test_the_word_of_the_cluster_stands_where_it_is_newer_than_the_last_sighting() -> None:
-    lacked = pod(NAME, 90, last_seen=NOW - 30, ended=True)
-    assert not _ended(lacked, said(listed=NOW - 10))
-    assert _ended(lacked, said(listed=NOW - 30), scraped=NOW - 30)
-    assert _ended(lacked, said(listed=NOW - 40), scraped=NOW - 40)
-    assert _ended(lacked, said(listed=NOW - 20), scraped=NOW - 10)
-    assert _ended(lacked, None)
+    absent_from_good_scrape = pod(NAME, 90, last_seen=NOW - 30, ended=True)
+    assert not _ended(absent_from_good_scrape, said(listed=NOW - 10))
+    assert _ended(absent_from_good_scrape, said(listed=NOW - 30), scraped=NOW - 30)
+    assert _ended(absent_from_good_scrape, said(listed=NOW - 40), scraped=NOW - 40)
+    assert _ended(absent_from_good_scrape, said(listed=NOW - 20), scraped=NOW - 10)
+    assert _ended(absent_from_good_scrape, None)
 
 
 def test_each_namespace_knows_which_owners_have_no_replicas() -> None:
@@ -140,7 +140,7 @@ def test_each_namespace_knows_whose_selectors_are_known() -> None:
 
 def test_what_is_known_of_the_fetch_itself_goes_with_it() -> None:
     taken = _taken(SHOWN, None)
-    assert (taken.at, taken.step_seconds, taken.strangers) == (NOW, STEP, 3)
+    assert (taken.at, taken.step_seconds, taken.unmatched_elements) == (NOW, STEP, 3)
 
 
 def test_while_the_list_may_be_short_a_namespace_is_complete_only_by_its_exporters() -> None:

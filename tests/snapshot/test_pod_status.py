@@ -4,24 +4,30 @@ from dataclasses import replace
 
 import pytest
 
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, Readiness, Statement, Status
+from keda_gpu_scaler.snapshot.evidence import (
+    Evidence,
+    EvidenceSource,
+    PodStatement,
+    PodStatus,
+    Readiness,
+)
 from keda_gpu_scaler.snapshot.observation import Target
-from keda_gpu_scaler.snapshot.pod_status import Roster, advance_roster, silenced
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
 
 AT = 10_000.0
 KEY = ("ml", "bert-0")
 ONE = Target("ksm", "10.0.1.1:8080")
 TWO = Target("ksm", "10.0.1.2:8080")
-STARTING = Statement(created_at=AT - 100, ready=False)
-READY = Statement(created_at=AT - 100, ready=True, ready_at=AT - 20)
+STARTING = PodStatement(created_at=AT - 100, ready=False)
+READY = PodStatement(created_at=AT - 100, ready=True, ready_at=AT - 20)
 
 
 def _said(
     at: float,
-    statement: Statement | None = None,
+    statement: PodStatement | None = None,
     *,
     targets: tuple[Target, ...] = (ONE,),
-    settled: bool = True,
+    stable_since: bool = True,
     down: tuple[Target, ...] = (),
 ) -> Evidence:
     """Return what is said by a scrape of the instant `at`, 30 s after the one before."""
@@ -29,23 +35,23 @@ def _said(
         {} if statement is None else {KEY: statement},
         covered=frozenset({"ml"}),
         scrapes=dict.fromkeys(targets, at),
-        settled=dict.fromkeys(targets, 30.0) if settled else {},
+        stable_since=dict.fromkeys(targets, 30.0) if stable_since else {},
         down=frozenset(down),
     )
 
 
-def _after(*evidence: tuple[float, Evidence]) -> Roster:
-    book = Roster()
+def _after(*evidence: tuple[float, Evidence]) -> PodStatuses:
+    book = PodStatuses()
     for at, said in evidence:
-        book = advance_roster(book, said, {"ml"}, at)
+        book = advance_pod_statuses(book, said, {"ml"}, at)
     return book
 
 
-def _status(*evidence: tuple[float, Evidence]) -> Status:
+def _status(*evidence: tuple[float, Evidence]) -> PodStatus:
     return _after(*evidence).pods[KEY]
 
 
-def _told(*statements: Statement) -> Status:
+def _told(*statements: PodStatement) -> PodStatus:
     times = [AT + 15 * n for n in range(len(statements))]
     return _status(*[(at, _said(at, one)) for at, one in zip(times, statements, strict=True)])
 
@@ -54,7 +60,7 @@ def test_a_pod_is_ready_since_its_cluster_says() -> None:
     found = _told(STARTING, READY)
     assert (found.readiness, found.ready_since) == (Readiness.EVER, AT - 20)
     assert _told(STARTING).readiness is Readiness.NEVER
-    assert _told(Statement()).readiness is Readiness.UNKNOWN
+    assert _told(PodStatement()).readiness is Readiness.UNKNOWN
 
 
 def test_a_pod_once_ready_stays_one_that_was_ready_since_the_first_time() -> None:
@@ -64,7 +70,7 @@ def test_a_pod_once_ready_stays_one_that_was_ready_since_the_first_time() -> Non
 
 
 def test_that_a_pod_was_ready_within_the_last_hour_is_believed() -> None:
-    found = _told(replace(STARTING, once_ready=True))
+    found = _told(replace(STARTING, was_ready=True))
     assert (found.readiness, found.ready_since) == (Readiness.EVER, None)
 
 
@@ -73,14 +79,14 @@ def test_that_a_pod_was_ready_within_the_last_hour_is_believed() -> None:
     [
         ((STARTING, replace(READY, ready_at=None, created_at=AT - 100)), AT + 15),
         ((replace(READY, ready_at=None, created_at=AT - 100),), AT),
-        ((replace(READY, ready_at=None, created_at=None, lately=True),), AT),
+        ((replace(READY, ready_at=None, created_at=None, ready_recently=True),), AT),
         ((replace(READY, ready_at=None, created_at=AT - 5000),), None),
         ((replace(READY, ready_at=None, created_at=None),), None),
     ],
     ids=["seen to become so", "young", "lately", "old", "nothing is known"],
 )
 def test_where_nobody_says_since_when_it_is_not_guessed_too_early(
-    statements: tuple[Statement, ...], since: float | None
+    statements: tuple[PodStatement, ...], since: float | None
 ) -> None:
     assert _told(*statements).ready_since == since
 
@@ -125,7 +131,7 @@ def test_a_pod_is_forgotten_an_hour_after_it_was_last_listed() -> None:
 
 def test_a_namespace_nobody_asks_about_is_forgotten() -> None:
     book = _after((AT, _said(AT, READY)))
-    assert not advance_roster(book, _said(AT + 15), {"web"}, AT + 15).pods
+    assert not advance_pod_statuses(book, _said(AT + 15), {"web"}, AT + 15).pods
 
 
 def test_a_pod_that_is_not_listed_any_more_is_gone_after_a_while() -> None:
@@ -147,7 +153,7 @@ def test_a_pod_that_was_never_listed_is_gone_once_it_is_silent() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        _said(AT + 90, settled=False),
+        _said(AT + 90, stable_since=False),
         _said(AT + 90, down=(TWO,)),
         Evidence({}, down=frozenset({ONE})),
         Evidence({}),
@@ -176,7 +182,7 @@ def test_a_replacement_is_as_good_as_the_one_before() -> None:
 
 
 def test_a_slow_scrape_is_waited_for_twice() -> None:
-    slow = replace(_said(AT + 100), settled={ONE: 60.0})
+    slow = replace(_said(AT + 100), stable_since={ONE: 60.0})
     assert not _after((AT, _said(AT, READY)), (AT + 100, slow)).proves_gone(KEY, AT)
 
 
@@ -192,10 +198,12 @@ def test_a_namespace_that_is_spoken_of_is_heard_also_where_it_has_no_pods() -> N
     assert not book.proves_gone(KEY, AT - 3600)
 
 
-def _listed(at: float, statement: Statement | None = None) -> Evidence:
+def _listed(at: float, statement: PodStatement | None = None) -> Evidence:
     """Return what the Kubernetes API says of the instant `at`."""
-    settled = dict.fromkeys((ONE,), 0.0)
-    return replace(_said(at, statement), settled=settled, basis=Basis.KUBERNETES)
+    stable_since = dict.fromkeys((ONE,), 0.0)
+    return replace(
+        _said(at, statement), stable_since=stable_since, evidence_source=EvidenceSource.KUBERNETES
+    )
 
 
 def test_what_the_kubernetes_api_does_not_list_is_gone_at_once() -> None:
@@ -209,12 +217,12 @@ def test_the_kubernetes_api_is_one_however_many_list_the_pods_elsewhere() -> Non
     both = _said(AT, READY, targets=(ONE, TWO))
     book = _after((AT, both), (AT + 15, _listed(AT + 15)))
     assert book.proves_gone(KEY, AT)
-    assert book.basis(AT + 15) is Basis.KUBERNETES
-    assert book.basis(AT + 15 + 121) is Basis.EXPORTERS
+    assert book.evidence_source(AT + 15) is EvidenceSource.KUBERNETES
+    assert book.evidence_source(AT + 15 + 121) is EvidenceSource.EXPORTERS
 
 
 def test_one_that_was_silenced_proves_nothing_and_keeps_what_cannot_be_undone() -> None:
     book = silenced(_after((AT, _listed(AT, READY))))
     assert not book.proves_gone(("ml", "other"), AT - 90)
-    assert book.basis(AT) is Basis.EXPORTERS
+    assert book.evidence_source(AT) is EvidenceSource.EXPORTERS
     assert book.pods[KEY].readiness is Readiness.EVER

@@ -5,9 +5,9 @@ from dataclasses import replace
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series
 from keda_gpu_scaler.snapshot.reported_pods import (
     MISSING_PODS_KEPT,
-    Ledger,
+    ReportedPods,
     absent_gpus,
-    advance_ledger,
+    advance_reported_pods,
     confined,
     join,
 )
@@ -20,15 +20,15 @@ RELEASED = GpuReports(frozenset({"GPU-a", "GPU-b", "GPU-gone"}))
 FORGET = 3600.0
 
 
-def _watched(world: World, *ats: float, gpus: GpuReports = NOWHERE) -> Ledger:
-    ledger = Ledger()
+def _watched(world: World, *ats: float, gpus: GpuReports = NOWHERE) -> ReportedPods:
+    reported_pods = ReportedPods()
     for at in ats:
-        ledger = advance_ledger(ledger, world.observed(at), gpus, FORGET)
-    return ledger
+        reported_pods = advance_reported_pods(reported_pods, world.observed(at), gpus, FORGET)
+    return reported_pods
 
 
-def _pod(ledger: Ledger, name: str = "a") -> Pod:
-    return ledger.pods["ml", name]
+def _pod(reported_pods: ReportedPods, name: str = "a") -> Pod:
+    return reported_pods.pods["ml", name]
 
 
 def _steps(begin: float, end: float) -> list[float]:
@@ -77,9 +77,9 @@ def test_a_pod_of_an_exporter_that_left_discovery_has_not_ended() -> None:
     world = World(
         (WorldPod("a"), WorldPod("b", target=OTHER_NODE)), {NODE: until(900.0), OTHER_NODE: EVER}
     )
-    ledger = _watched(world, *_steps(885.0, 1500.0))
-    assert not _pod(ledger).ended
-    assert _pod(ledger, "b").last_seen == 1500.0
+    reported_pods = _watched(world, *_steps(885.0, 1500.0))
+    assert not _pod(reported_pods).ended
+    assert _pod(reported_pods, "b").last_seen == 1500.0
 
 
 def test_a_pod_that_ended_before_the_outage_has_ended() -> None:
@@ -126,45 +126,47 @@ def test_an_ended_pod_of_the_same_name_is_born_again() -> None:
 def test_a_series_that_lingers_under_a_target_that_is_down_is_not_seen() -> None:
     observation = World((WorldPod("a"),)).observed(900.0)
     lingering = replace(observation, good_scrapes={NODE: {615.0: 615.0}})
-    pod = _pod(advance_ledger(Ledger(), lingering, NOWHERE, FORGET))
+    pod = _pod(advance_reported_pods(ReportedPods(), lingering, NOWHERE, FORGET))
     assert pod.last_seen == 615.0
 
 
 def test_a_pod_only_ever_seen_lingering_is_silent_since_then() -> None:
-    before = advance_ledger(Ledger(), World(()).observed(600.0), NOWHERE, FORGET)
+    before = advance_reported_pods(ReportedPods(), World(()).observed(600.0), NOWHERE, FORGET)
     down = World((WorldPod("a", there=since(900.0)),)).observed(930.0)
     lingering = replace(down, good_scrapes={NODE: {}})
-    pod = _pod(advance_ledger(before, lingering, NOWHERE, FORGET))
+    pod = _pod(advance_reported_pods(before, lingering, NOWHERE, FORGET))
     assert (pod.last_seen, pod.first_seen, pod.ended) == (900.0, None, False)
 
 
 def test_a_target_without_health_is_believed_while_it_reports_and_never_proves_an_end() -> None:
     world = World((WorldPod("a", there=until(900.0)),))
-    ledger = Ledger()
+    reported_pods = ReportedPods()
     for at in _steps(885.0, 1500.0):
         blind = replace(world.observed(at), good_scrapes={})
-        ledger = advance_ledger(ledger, blind, NOWHERE, FORGET)
-    assert (_pod(ledger).last_seen, _pod(ledger).ended) == (885.0, False)
-    assert _pod(ledger).scrape_interval_seconds == 0
+        reported_pods = advance_reported_pods(reported_pods, blind, NOWHERE, FORGET)
+    assert (_pod(reported_pods).last_seen, _pod(reported_pods).ended) == (885.0, False)
+    assert _pod(reported_pods).scrape_interval_seconds == 0
 
 
 def test_an_exporter_that_lost_its_map_of_pods_ends_nothing_while_the_gpu_is_busy() -> None:
     world = World((WorldPod("a", there=until(900.0)),))
     lost = GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
-    ledger = _watched(world, *_steps(885.0, 1500.0), gpus=lost)
-    assert not _pod(ledger).ended
+    reported_pods = _watched(world, *_steps(885.0, 1500.0), gpus=lost)
+    assert not _pod(reported_pods).ended
     idle = GpuReports(frozenset({"GPU-a"}))
-    assert _pod(advance_ledger(ledger, world.observed(1515.0), idle, FORGET)).ended
+    assert _pod(advance_reported_pods(reported_pods, world.observed(1515.0), idle, FORGET)).ended
 
 
 def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a_minute() -> None:
     world = World((WorldPod("a"),), {NODE: until(900.0), OTHER_NODE: since(930.0)})
     elsewhere = GpuReports(frozenset({"GPU-a"}))
-    ledger = _watched(world, *_steps(885.0, 915.0))
+    reported_pods = _watched(world, *_steps(885.0, 915.0))
     for at in _steps(930.0, 975.0):
-        ledger = advance_ledger(ledger, world.observed(at), elsewhere, FORGET)
-    assert not _pod(ledger).ended
-    assert _pod(advance_ledger(ledger, world.observed(990.0), elsewhere, FORGET)).ended
+        reported_pods = advance_reported_pods(reported_pods, world.observed(at), elsewhere, FORGET)
+    assert not _pod(reported_pods).ended
+    assert _pod(
+        advance_reported_pods(reported_pods, world.observed(990.0), elsewhere, FORGET)
+    ).ended
 
 
 def test_a_pod_that_reports_is_not_released_whatever_else_is_shown_of_its_gpu() -> None:
@@ -177,27 +179,27 @@ def test_a_gpu_reported_idle_only_once_ends_nothing() -> None:
     world = World((WorldPod("a"),), {NODE: until(900.0), OTHER_NODE: since(930.0)})
     idle = GpuReports(frozenset({"GPU-a"}))
     busy = GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
-    ledger = _watched(world, *_steps(885.0, 915.0))
-    ledger = advance_ledger(ledger, world.observed(930.0), idle, FORGET)
+    reported_pods = _watched(world, *_steps(885.0, 915.0))
+    reported_pods = advance_reported_pods(reported_pods, world.observed(930.0), idle, FORGET)
     for at in _steps(945.0, 1500.0):
-        ledger = advance_ledger(ledger, world.observed(at), busy, FORGET)
-    assert not _pod(ledger).ended
+        reported_pods = advance_reported_pods(reported_pods, world.observed(at), busy, FORGET)
+    assert not _pod(reported_pods).ended
 
 
 def test_a_pod_made_again_under_its_name_has_only_its_own_gpu_and_samples() -> None:
     old = WorldPod("a", there=until(900.0), gpus=("GPU-1",))
     new = WorldPod("a", there=since(1000.0), gpus=("GPU-2",), value=0.0)
-    ledger = _watched(World((old, new)), *_steps(885.0, 1005.0))
-    assert [(gpu.gpu, gpu.values) for gpu in _pod(ledger).gpus] == [("GPU-2", (0.0,))]
+    reported_pods = _watched(World((old, new)), *_steps(885.0, 1005.0))
+    assert [(gpu.gpu, gpu.values) for gpu in _pod(reported_pods).gpus] == [("GPU-2", (0.0,))]
 
 
 def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_are_not() -> None:
     pods = (WorldPod("a", target=OTHER_NODE),)
     idle = NODE._replace(instance="idle")
     world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0), idle: until(900.0)})
-    ledger = _watched(world, *_steps(885.0, 885.0 + FORGET))
-    assert ledger.targets.keys() == {NODE, OTHER_NODE, idle}
-    later = advance_ledger(ledger, world.observed(900.0 + FORGET), NOWHERE, FORGET)
+    reported_pods = _watched(world, *_steps(885.0, 885.0 + FORGET))
+    assert reported_pods.targets.keys() == {NODE, OTHER_NODE, idle}
+    later = advance_reported_pods(reported_pods, world.observed(900.0 + FORGET), NOWHERE, FORGET)
     assert later.targets.keys() == {NODE, OTHER_NODE}
 
 
@@ -213,34 +215,37 @@ def test_an_exporter_that_comes_back_without_its_map_of_pods_ends_nothing_at_onc
     idle = GpuReports(frozenset({"GPU-a"}))
     silent = _watched(world, *_steps(885.0, 1185.0))
     for at in (1200.0, 1215.0):
-        silent = advance_ledger(silent, world.observed(at), idle, FORGET)
+        silent = advance_reported_pods(silent, world.observed(at), idle, FORGET)
     assert not _pod(silent).ended
-    again = advance_ledger(silent, world.observed(1230.0), NOWHERE, FORGET)
+    again = advance_reported_pods(silent, world.observed(1230.0), NOWHERE, FORGET)
     assert (_pod(again).last_seen, _pod(again).first_seen) == (1230.0, None)
 
 
 def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() -> None:
     pods = (WorldPod("a", there=until(900.0), gpus=("GPU-1/7", "GPU-2")), WorldPod("b"))
     world = World(pods)
-    ledger = _watched(world, 885.0)
-    assert absent_gpus(ledger, world.observed(885.0)) == frozenset()
-    assert absent_gpus(ledger, world.observed(900.0)) == {"GPU-1", "GPU-2"}
-    assert absent_gpus(Ledger(), world.observed(900.0)) == {"GPU-1", "GPU-2"}
+    reported_pods = _watched(world, 885.0)
+    assert absent_gpus(reported_pods, world.observed(885.0)) == frozenset()
+    assert absent_gpus(reported_pods, world.observed(900.0)) == {"GPU-1", "GPU-2"}
+    assert absent_gpus(ReportedPods(), world.observed(900.0)) == {"GPU-1", "GPU-2"}
     released = GpuReports(frozenset({"GPU-1", "GPU-2"}))
-    ended = advance_ledger(ledger, world.observed(900.0), released, FORGET)
+    ended = advance_reported_pods(reported_pods, world.observed(900.0), released, FORGET)
     assert absent_gpus(ended, world.observed(915.0)) == frozenset()
 
 
 def test_a_stale_sample_is_as_old_as_the_source_says() -> None:
     observation = replace(World((WorldPod("a"),)).observed(900.0), sample_ages={("ml", "a"): 200.0})
-    assert _pod(advance_ledger(Ledger(), observation, NOWHERE, FORGET)).sampled_at == 700.0
+    assert (
+        _pod(advance_reported_pods(ReportedPods(), observation, NOWHERE, FORGET)).sampled_at
+        == 700.0
+    )
 
 
 def test_a_refused_sample_is_a_sign_of_life() -> None:
     seen = World((WorldPod("a"),)).observed(900.0)
-    first = advance_ledger(Ledger(), seen, NOWHERE, FORGET)
+    first = advance_reported_pods(ReportedPods(), seen, NOWHERE, FORGET)
     refused = tuple(replace(one, times=(), values=()) for one in seen.series)
-    pod = _pod(advance_ledger(first, replace(seen, series=refused), NOWHERE, FORGET))
+    pod = _pod(advance_reported_pods(first, replace(seen, series=refused), NOWHERE, FORGET))
     assert (pod.last_seen, pod.ended) == (900.0, False)
     (gpu,) = pod.gpus
     assert (gpu.values, gpu.refused, gpu.last) == ((), seen.instants, 900.0)
@@ -259,9 +264,9 @@ def test_two_targets_that_report_one_gpu_are_one_gpu_with_the_larger_value() -> 
 def test_ended_pods_are_forgotten_in_the_end_and_missing_ones_are_not() -> None:
     pods = (WorldPod("a", there=until(900.0)), WorldPod("b", target=OTHER_NODE))
     world = World(pods, {NODE: EVER, OTHER_NODE: until(900.0)})
-    ledger = _watched(world, *_steps(885.0, 885.0 + FORGET))
-    assert [name for _, name in ledger.pods] == ["a", "b"]
-    later = advance_ledger(ledger, world.observed(900.0 + FORGET), NOWHERE, FORGET)
+    reported_pods = _watched(world, *_steps(885.0, 885.0 + FORGET))
+    assert [name for _, name in reported_pods.pods] == ["a", "b"]
+    later = advance_reported_pods(reported_pods, world.observed(900.0 + FORGET), NOWHERE, FORGET)
     assert [name for _, name in later.pods] == ["b"]
 
 
@@ -270,9 +275,9 @@ def test_what_is_remembered_of_missing_pods_is_bounded() -> None:
     later = replace(first, present=(885.0,), times=(885.0,))
     crowd = [replace(later, pod=f"pod-{n}") for n in range(MISSING_PODS_KEPT)]
     observation = Observation((870.0, 885.0, 900.0), (first, *crowd), {})
-    ledger = advance_ledger(Ledger(), observation, NOWHERE, FORGET)
-    assert len(ledger.pods) == MISSING_PODS_KEPT
-    assert ("ml", "the-first") not in ledger.pods
+    reported_pods = advance_reported_pods(ReportedPods(), observation, NOWHERE, FORGET)
+    assert len(reported_pods.pods) == MISSING_PODS_KEPT
+    assert ("ml", "the-first") not in reported_pods.pods
 
 
 def test_a_history_is_joined_without_touching_what_is_known_better() -> None:
@@ -284,12 +289,12 @@ def test_a_history_is_joined_without_touching_what_is_known_better() -> None:
     assert _pod(joined).first_seen == 810.0
     assert _pod(joined, "b").last_seen == 885.0
     assert joined.targets == {**past.targets, **known.targets}
-    assert join(Ledger(), past).at == 885.0
+    assert join(ReportedPods(), past).at == 885.0
 
 
 def test_namespaces_nobody_asks_about_are_let_go() -> None:
-    ledger = _watched(World((WorldPod("a"), WorldPod("b", namespace="web"))), 900.0)
-    assert list(confined(ledger, {"web"}).pods) == [("web", "b")]
+    reported_pods = _watched(World((WorldPod("a"), WorldPod("b", namespace="web"))), 900.0)
+    assert list(confined(reported_pods, {"web"}).pods) == [("web", "b")]
 
 
 def test_a_history_and_the_present_are_one_story() -> None:
@@ -302,8 +307,8 @@ def test_a_history_and_the_present_are_one_story() -> None:
         )
     )
     hour = world.observed(3480.0, step=120.0, span=3600.0)
-    ledger = advance_ledger(Ledger(), hour, NOWHERE, FORGET)
-    ledger = advance_ledger(ledger, world.observed(3600.0), NOWHERE, FORGET)
-    assert _pod(ledger, "old").first_seen is None
-    assert _pod(ledger, "gone").ended
-    assert 3400 <= (_pod(ledger, "new").first_seen or 0) <= 3480
+    reported_pods = advance_reported_pods(ReportedPods(), hour, NOWHERE, FORGET)
+    reported_pods = advance_reported_pods(reported_pods, world.observed(3600.0), NOWHERE, FORGET)
+    assert _pod(reported_pods, "old").first_seen is None
+    assert _pod(reported_pods, "gone").ended
+    assert 3400 <= (_pod(reported_pods, "new").first_seen or 0) <= 3480

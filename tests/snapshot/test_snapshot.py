@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.observation import Observation
-from keda_gpu_scaler.snapshot.pod_status import Roster
-from keda_gpu_scaler.snapshot.reported_pods import Ledger
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses
+from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
 from keda_gpu_scaler.snapshot.snapshot import NamespacePods
 from tests.support.snapshots import pod, snapshot
 
@@ -26,23 +26,25 @@ def test_a_namespace_that_is_not_there_has_no_pods() -> None:
 
 
 def test_a_snapshot_answers_for_every_namespace_that_was_asked_about() -> None:
-    ledger = Ledger(900.0, {("ml", "bert-0"): pod("bert-0")})
+    reported_pods = ReportedPods(900.0, {("ml", "bert-0"): pod("bert-0")})
     observation = Observation((900.0,), (), {}, absence_known=True, refused_samples=3)
-    taken = build_snapshot(ledger, Roster(), observation, _BOTH, {"ml"}, 15.0)
+    taken = build_snapshot(reported_pods, PodStatuses(), observation, _BOTH, {"ml"}, 15.0)
     assert taken.namespaces.keys() == {"ml", "web"}
     assert taken.absence_known_in == taken.complete_in == {"ml"}
     assert (taken.pod_count, taken.refused_samples, taken.at) == (1, 3, 900.0)
 
 
 def test_absence_is_known_nowhere_while_the_source_has_not_watched_long_enough() -> None:
-    taken = build_snapshot(Ledger(), Roster(), Observation((900.0,), (), {}), _BOTH, {"ml"}, 15.0)
+    taken = build_snapshot(
+        ReportedPods(), PodStatuses(), Observation((900.0,), (), {}), _BOTH, {"ml"}, 15.0
+    )
     assert taken.absence_known_in == frozenset()
     assert taken.complete_in == {"ml"}
 
 
 def test_nothing_is_complete_while_a_target_is_overlooked() -> None:
-    observation = Observation((900.0,), (), {}, overlooks=True)
+    observation = Observation((900.0,), (), {}, misses_targets=True)
     assert (
-        build_snapshot(Ledger(), Roster(), observation, _BOTH, {"ml"}, 15.0).complete_in
+        build_snapshot(ReportedPods(), PodStatuses(), observation, _BOTH, {"ml"}, 15.0).complete_in
         == frozenset()
     )

@@ -1,30 +1,35 @@
 """Claims about unbroken runs of good scrapes."""
 
 from keda_gpu_scaler.snapshot.observation import Observation, Target
-from keda_gpu_scaler.snapshot.targets import Health, advance_targets, lacked, patience_seconds
+from keda_gpu_scaler.snapshot.targets import (
+    TargetHealth,
+    absent_from_good_scrape,
+    advance_targets,
+    grace_seconds,
+)
 from tests.support.worlds import NODE, World, since, until
 
 
-def _advanced(world: World, *ats: float) -> tuple[dict[float, float], Health]:
-    states: dict[Target, Health] = {}
+def _advanced(world: World, *ats: float) -> tuple[dict[float, float], TargetHealth]:
+    states: dict[Target, TargetHealth] = {}
     known_at: float | None = None
-    runs: dict[float, float] = {}
+    up_intervals: dict[float, float] = {}
     for at in ats:
         observation = world.observed(at)
         new_runs, states = advance_targets(states, known_at, observation)
-        runs, known_at = dict(new_runs.get(NODE, {})), at
-    return runs, states[NODE]
+        up_intervals, known_at = dict(new_runs.get(NODE, {})), at
+    return up_intervals, states[NODE]
 
 
 def test_a_target_good_from_the_start_has_one_run() -> None:
-    runs, state = _advanced(World(()), 300.0)
-    assert set(runs.values()) == {15.0}
-    assert state == Health(15.0, 300.0, None, 15.0)
+    up_intervals, state = _advanced(World(()), 300.0)
+    assert set(up_intervals.values()) == {15.0}
+    assert state == TargetHealth(15.0, 300.0, None, 15.0)
 
 
 def test_a_run_goes_on_from_one_observation_to_the_next() -> None:
-    runs, state = _advanced(World(()), 300.0, 315.0)
-    assert runs == {315.0: 15.0}
+    up_intervals, state = _advanced(World(()), 300.0, 315.0)
+    assert up_intervals == {315.0: 15.0}
     assert state.good_since == 15.0
     assert state.last_good == 315.0
 
@@ -49,7 +54,7 @@ def test_a_hole_between_observations_ends_every_run() -> None:
 
 
 def test_the_scrape_interval_is_kept_while_too_few_scrapes_are_in_view() -> None:
-    known = {NODE: Health(0.0, 300.0, None, 60.0)}
+    known = {NODE: TargetHealth(0.0, 300.0, None, 60.0)}
     alone = Observation((315.0,), (), {NODE: {315.0: 315.0}})
     _, states = advance_targets(known, 300.0, alone)
     assert states[NODE].interval_seconds == 60.0
@@ -62,21 +67,21 @@ def test_the_scrape_interval_is_that_of_the_scrapes_and_not_of_the_instants() ->
 
 
 def test_within_a_run_absence_is_believed_at_once() -> None:
-    assert lacked({315.0: 0.0}, last_seen=300.0, settle_seconds=60)
+    assert absent_from_good_scrape({315.0: 0.0}, last_seen=300.0, settle_seconds=60)
 
 
 def test_in_a_later_run_absence_is_believed_after_the_settling_time() -> None:
-    assert not lacked({330.0: 315.0}, last_seen=200.0, settle_seconds=60)
-    assert lacked({375.0: 315.0}, last_seen=200.0, settle_seconds=60)
+    assert not absent_from_good_scrape({330.0: 315.0}, last_seen=200.0, settle_seconds=60)
+    assert absent_from_good_scrape({375.0: 315.0}, last_seen=200.0, settle_seconds=60)
 
 
 def test_scrapes_before_the_pod_was_last_seen_say_nothing() -> None:
-    assert not lacked({285.0: 0.0, 300.0: 0.0}, last_seen=300.0, settle_seconds=60)
+    assert not absent_from_good_scrape({285.0: 0.0, 300.0: 0.0}, last_seen=300.0, settle_seconds=60)
 
 
 def test_patience_is_a_minute_or_two_scrapes() -> None:
-    assert patience_seconds(15) == 60
-    assert patience_seconds(60) == 120
+    assert grace_seconds(15) == 60
+    assert grace_seconds(60) == 120
 
 
 def test_a_target_that_was_good_only_before_it_was_watched_has_no_health_yet() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.profiles import Metric, Way
+from keda_gpu_scaler.query.profiles import Metric, MetricSource
 from keda_gpu_scaler.snapshot.observation import Row, Series, Target
 from keda_gpu_scaler.sources.series import read_series
 from keda_gpu_scaler.spec.spec import Signal
@@ -388,7 +388,7 @@ labels = st.fixed_dictionaries(
         )
     },
 )
-READABLE = [profiles.AUTO, *(name for name, row in profiles.PROFILES.items() if row.schemes)]
+READABLE = [profiles.AUTO, *(name for name, row in profiles.PROFILES.items() if row.conventions)]
 points = st.lists(
     st.tuples(st.integers(0, 8).map(float), st.floats() | st.floats(0, 1) | st.floats(0, 120)),
     max_size=5,
@@ -464,14 +464,14 @@ MEANT = [
     (profile, signal, way, metric)
     for profile in READABLE
     for signal in profiles.signals(profile)
-    for way in profiles.ways(profile, signal)
+    for way in profiles.metric_sources(profile, signal)
     for metric in way.measure.metrics
     if not way.measure.is_ratio
 ]
 NOISE = ("Hostname", "hostname", "pci_bus_id", "vgpu", "modelName", "replica", "xcc_index", "src")
 
 
-def meant(way: Way, metric: Metric, noise: dict[str, str], value: float) -> Row:
+def meant(way: MetricSource, metric: Metric, noise: dict[str, str], value: float) -> Row:
     """Return a row of one GPU of ml/bert-0 as `way` names it, with other labels beside."""
     named = {way.labels.namespace: "ml", way.labels.pod: "bert-0", way.labels.gpu[0]: "GPU-a"}
     where = {label: texts[-1] for label, texts in metric.where if texts[-1]}
@@ -485,7 +485,7 @@ noises = st.dictionaries(st.sampled_from(NOISE), st.sampled_from(["a", "b", ""])
 
 @given(st.sampled_from(MEANT), st.lists(noises, min_size=1, max_size=4), st.floats(0.0, 1.0))
 def test_labels_that_are_not_its_identity_make_no_second_gpu(
-    case: tuple[str, Signal, Way, Metric], churn: list[dict[str, str]], share: float
+    case: tuple[str, Signal, MetricSource, Metric], churn: list[dict[str, str]], share: float
 ) -> None:
     profile, signal, way, metric = case
     value = share * metric.limit

@@ -8,7 +8,14 @@ from keda_gpu_scaler.sources.scrape import exposition
 from keda_gpu_scaler.sources.scrape.rounds import History
 from keda_gpu_scaler.transport.client import Answer
 from tests.support import exporters
-from tests.support.exporters import SAMPLES, SHARED, SHARED_UUID, approximately, need, newest
+from tests.support.exporters import (
+    SAMPLES,
+    SHARED,
+    SHARED_UUID,
+    approximately,
+    newest,
+    snapshot_query,
+)
 
 SHOWN = [(name, signal) for name, sample in SAMPLES.items() for signal in sample.shown]
 
@@ -64,10 +71,10 @@ def test_a_page_that_is_scraped_directly_says_the_same(subtests: pytest.Subtests
         history = scraped(name)
         for signal, shown in sample.shown.items() if sample.scrapable else ():
             with subtests.test(f"{name} {signal}"):
-                found = history.observation(need(name, profiles.AUTO, signal), 0)
+                found = history.observation(snapshot_query(name, profiles.AUTO, signal), 0)
                 assert newest(found) == approximately(sample.auto.get(signal, shown))
                 if name != "dcgm-exported":  # these labels are Prometheus' own
-                    found = history.observation(need(name, name, signal), 0)
+                    found = history.observation(snapshot_query(name, name, signal), 0)
                     assert newest(found) == approximately(shown)
 
 

@@ -7,9 +7,15 @@ import pytest
 import re2
 
 from keda_gpu_scaler.decision.decision import Context, State, decide
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, NamespaceEvidence, Statement, Status
+from keda_gpu_scaler.snapshot.evidence import (
+    Evidence,
+    EvidenceSource,
+    NamespaceEvidence,
+    PodStatement,
+    PodStatus,
+)
 from keda_gpu_scaler.snapshot.observation import Target
-from keda_gpu_scaler.snapshot.pod_status import Roster, advance_roster, silenced
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner, Selected
@@ -18,9 +24,9 @@ from tests.support.triggers import spec
 
 BERT = Selected("ml", "models.example.com", "bert")
 SELECTED = frozenset({BERT.selected_by})
-API = NamespaceEvidence(NOW - 1, absence_known=True, basis=Basis.KUBERNETES)
+API = NamespaceEvidence(NOW - 1, absence_known=True, evidence_source=EvidenceSource.KUBERNETES)
 KNOWN = replace(API, selected=SELECTED)
-STATE_METRICS = replace(API, basis=Basis.KUBE_STATE_METRICS)
+STATE_METRICS = replace(API, evidence_source=EvidenceSource.KUBE_STATE_METRICS)
 
 
 def _spec(**metadata: str) -> TriggerSpec:
@@ -72,7 +78,7 @@ def test_while_nobody_says_whom_it_selects_nothing_is_known(subtests: pytest.Sub
 def test_a_pod_that_was_known_and_is_busy_keeps_it_active() -> None:
     decided = decide(_spec(), snapshot(_pod("worker-7", 90), evidence=None), _context(State.EMPTY))
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
-    assert decided.signal
+    assert decided.activated
 
 
 def test_samples_beyond_max_age_are_the_reason_before_it() -> None:
@@ -93,17 +99,17 @@ def test_names_tell_nothing() -> None:
 def test_whose_a_pod_is_outlives_the_api_server_and_whom_a_target_selects_does_not() -> None:
     api = Target("kubernetes", "api")
     said_now = Evidence(
-        {("ml", "worker-7"): Statement(owners=SELECTED, ready=True)},
+        {("ml", "worker-7"): PodStatement(owners=SELECTED, ready=True)},
         covered=frozenset({"ml"}),
         scrapes={api: NOW},
-        settled={api: 0.0},
-        basis=Basis.KUBERNETES,
+        stable_since={api: 0.0},
+        evidence_source=EvidenceSource.KUBERNETES,
         selected=frozenset({("ml", BERT.selected_by)}),
     )
-    known = advance_roster(Roster(), said_now, {"ml"}, NOW)
+    known = advance_pod_statuses(PodStatuses(), said_now, {"ml"}, NOW)
     assert known.selected == said_now.selected
     lost = silenced(known)
     assert not lost.selected
     status = lost.status(("ml", "worker-7"), NOW + 600)
-    assert isinstance(status, Status)
+    assert isinstance(status, PodStatus)
     assert BERT.owns(status.owners)

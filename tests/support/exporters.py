@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.spec.spec import Signal
 
@@ -196,9 +196,9 @@ def namespace(name: str) -> str:
     return f"team-{name}"
 
 
-def need(name: str, profile: str, signal: Signal) -> Need:
+def snapshot_query(name: str, profile: str, signal: Signal) -> SnapshotQuery:
     """Return the need for the pods of one page."""
-    return Need(signal, profile, frozenset({namespace(name)}), 60, 30)
+    return SnapshotQuery(signal, profile, frozenset({namespace(name)}), 60, 30)
 
 
 def newest(found: Observation) -> dict[str, list[float]]:

@@ -19,7 +19,7 @@ class Gpu:
     metric: str = "DCGM_FI_DEV_GPU_UTIL"
     instance: str = "10.0.0.1:9400"
     job: str = "dcgm-exporter"
-    scheme: str = "exported"
+    convention: str = "exported"
     extra: Mapping[str, str] = field(default_factory=dict)
     begin: float = -900
     end: float | None = None
@@ -46,8 +46,8 @@ class Gpu:
             "plain": {"pod": self.pod, "namespace": self.namespace},
             "old": {"pod_name": self.pod, "pod_namespace": self.namespace, **exporter},
             "idle": exporter,
-        }[self.scheme]
-        if self.scheme == "old":
+        }[self.convention]
+        if self.convention == "old":
             gpu = {"uuid": gpu["UUID"], "gpu": "0"}
         return {**target, **owner, **gpu, **self.extra}
 

@@ -73,7 +73,7 @@ SITUATIONS = {
             Up(),
             Up(instance=OTHER_NODE),
             Gpu(PODS[0], 90),
-            Gpu(PODS[1], 60, instance=OTHER_NODE, scheme="plain"),
+            Gpu(PODS[1], 60, instance=OTHER_NODE, convention="plain"),
             Gpu("bert-canary-7b6667bd9-bbbbb", 100),
         ],
         State.MEASURED,

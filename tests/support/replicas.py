@@ -90,7 +90,9 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
                 look_up=replica.look_up,
             )
             stack.push_async_callback(peers.close)
-            hook = web.Webhook(replica.alerts, replica.secret, peers.hand_on, replica.facts.append)
+            hook = web.Webhook(
+                replica.alerts, replica.secret, peers.broadcast, replica.facts.append
+            )
             app = web.create_app(CollectorRegistry(), bool, hook)
             server = web.HttpServer(app, "127.0.0.1", replica.port, replica.certificate)
             await server.start()

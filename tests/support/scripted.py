@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.spec.spec import ScaledObject
@@ -38,8 +38,8 @@ class ScriptedSource:
     gate: asyncio.Event | None = None
     """While set to an event, a fetch waits for it."""
     reports: GpuReports = field(default_factory=GpuReports)
-    fetched: list[Need] = field(default_factory=list)
-    remembered: list[Need] = field(default_factory=list)
+    fetched: list[SnapshotQuery] = field(default_factory=list)
+    remembered: list[SnapshotQuery] = field(default_factory=list)
     said: Evidence | None = None
     evidence_trouble: errors.SourceError | None = None
     evidence_gate: asyncio.Event | None = None
@@ -85,23 +85,23 @@ class ScriptedSource:
         """Return the newest multiple of the step."""
         return self.clock() // self.step_seconds * self.step_seconds
 
-    async def fetch(self, need: Need, at: float) -> Observation:
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Show the world, or do what was scripted."""
-        self.fetched.append(need)
+        self.fetched.append(snapshot_query)
         if self.gate is not None:
             await self.gate.wait()
         if self.trouble is not None:
             raise self.trouble
-        return self._shown(need, self.world.observed(at))
+        return self._shown(snapshot_query, self.world.observed(at))
 
-    async def history(self, need: Need, at: float) -> Observation | None:
+    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
         """Show the last hour."""
-        self.remembered.append(need)
+        self.remembered.append(snapshot_query)
         if self.history_trouble is not None:
             raise self.history_trouble
         if self.without_history:
             return None
-        return self._shown(need, self.world.observed(at - STEP, step=120.0, span=3600.0))
+        return self._shown(snapshot_query, self.world.observed(at - STEP, step=120.0, span=3600.0))
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return what was scripted."""
@@ -129,8 +129,10 @@ class ScriptedSource:
             raise said
         return said
 
-    def _shown(self, need: Need, observation: Observation) -> Observation:
-        asked = tuple(one for one in observation.series if one.namespace in need.namespaces)
+    def _shown(self, snapshot_query: SnapshotQuery, observation: Observation) -> Observation:
+        asked = tuple(
+            one for one in observation.series if one.namespace in snapshot_query.namespaces
+        )
         shown = replace(observation, series=asked)
         return replace(shown, is_selective=True, good_scrapes={}) if self.is_selective else shown
 
@@ -161,9 +163,9 @@ class ScriptedCluster:
             raise AWAY
         return self.said
 
-    async def target(self, scaled_object: ScaledObject, patience_seconds: float) -> PodSelector:
+    async def target(self, scaled_object: ScaledObject, grace_seconds: float) -> PodSelector:
         """Return what was scripted."""
-        self.patience.append(patience_seconds)
+        self.patience.append(grace_seconds)
         if scaled_object not in self.targets:
             raise AWAY
         return self.targets[scaled_object]

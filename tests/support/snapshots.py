@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, Readiness, Status
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, GpuSamples, NamespacePods, Pod, Snapshot
 from keda_gpu_scaler.spec.workload import Owner
 
@@ -23,7 +23,7 @@ def pod(  # noqa: PLR0913 - one keyword for each thing a test may want to be dif
     averaged: bool = False,
     ended: bool = False,
     history: float = 300.0,
-    status: Status | None = None,
+    status: PodStatus | None = None,
 ) -> Pod:
     """Return a pod whose GPUs show a constant, or their last values one step apart."""
     begin = last_seen - history if first_seen is None else max(first_seen, last_seen - history)
@@ -48,9 +48,9 @@ def said(
     created: float | None = NOW - 7200,
     listed: float = NOW - 10,
     **how: Any,  # noqa: ANN401 - fields of Status
-) -> Status:
+) -> PodStatus:
     """Return what the cluster says of a pod of deployment/bert, Ready for long unless told."""
-    usual = Status(
+    usual = PodStatus(
         readiness=Readiness.NEVER if never else Readiness.EVER,
         ready_since=ready,
         created_at=created,
@@ -61,13 +61,15 @@ def said(
     return replace(usual, **how)
 
 
-def unseen(suffix: str, status: Status) -> Pod:
+def unseen(suffix: str, status: PodStatus) -> Pod:
     """Return a pod of deployment/bert that no exporter has shown."""
     name = f"bert-7b6667bd9-{suffix * 5}"
     return Pod(name, (), None, NEVER_SEEN, NEVER_SEEN, collection_seconds=COLLECTION, status=status)
 
 
-def bert(suffix: str, *gpus: float | Sequence[float], **how: float | bool | Status | None) -> Pod:
+def bert(
+    suffix: str, *gpus: float | Sequence[float], **how: float | bool | PodStatus | None
+) -> Pod:
     """Return a pod of deployment/bert."""
     return pod(f"bert-7b6667bd9-{suffix * 5}", *gpus, **how)  # type: ignore[arg-type]  # a table of any
 

@@ -9,7 +9,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import errors, web
-from keda_gpu_scaler.alerts import Alerts, Entry
+from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.telemetry import facts
 from tests.support.clocks import Clock
 
@@ -26,7 +26,7 @@ class Hook:
     token: str | None = TOKEN
     """None: it cannot be read now."""
     clock: Clock = field(default_factory=lambda: Clock(1_795_260_000.0))
-    handed: list[list[Entry]] = field(default_factory=list)
+    handed: list[list[AlertRecord]] = field(default_factory=list)
     seen: list[facts.Fact] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -39,9 +39,9 @@ class Hook:
             raise errors.SettingsError("the webhook's token file cannot be read: gone")
         return self.token
 
-    async def hand_on(self, entries: Sequence[Entry]) -> None:
+    async def broadcast(self, records: Sequence[AlertRecord]) -> None:
         """Keep what other replicas would be told."""
-        self.handed.append(list(entries))
+        self.handed.append(list(records))
 
     @property
     def notified(self) -> list[tuple[str, int]]:
@@ -56,7 +56,7 @@ async def serving(hook: Hook | None) -> AsyncIterator[httpx.AsyncClient]:
     stands_on = None
     if hook is not None:
         stands_on = web.Webhook(
-            hook.alerts, hook.secret, hook.hand_on, hook.seen.append, hook.body_seconds
+            hook.alerts, hook.secret, hook.broadcast, hook.seen.append, hook.body_seconds
         )
     app = web.create_app(CollectorRegistry(), lambda: True, stands_on)
     server = web.HttpServer(app, "127.0.0.1", 0)

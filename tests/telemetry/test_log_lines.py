@@ -13,7 +13,7 @@ from structlog.testing import LogCapture
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.query.explain import explained_promql
 from keda_gpu_scaler.settings import LogFormat, LogLevel
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
@@ -110,7 +110,7 @@ def test_a_trigger_is_explained_once_at_debug_by_what_was_found(lines: LogCaptur
     observe(facts.ExportersFound("default", ("hami",)))
     observe(facts.ExportersFound("default", ("amd",)))
     observe(facts.ExportersFound("other", ("gke-system",)))
-    owned = replace(evaluated().decision, evidence=Basis.KUBE_STATE_METRICS)
+    owned = replace(evaluated().decision, evidence=EvidenceSource.KUBE_STATE_METRICS)
     observe(evaluated(owned))
     observe(evaluated(owned))
     (line,) = named(lines, "trigger.explained")
@@ -202,7 +202,7 @@ def test_an_outage_of_a_source_is_told_once_however_many_signals_notice(lines: L
 
 def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: LogCapture) -> None:
     observe = LogObserver()
-    alone = evaluated(replace(evaluated().decision, evidence=Basis.EXPORTERS))
+    alone = evaluated(replace(evaluated().decision, evidence=EvidenceSource.EXPORTERS))
     for fact in (evaluated(UNKNOWN), alone, alone, replace(alone, spec=triggers.spec(window="9s"))):
         observe(fact)
     (told,) = named(lines, "trigger.exporters_only")
@@ -214,8 +214,8 @@ def test_an_object_of_which_the_cluster_spoke_is_not_told_about_each_outage(
     lines: LogCapture,
 ) -> None:
     observe = LogObserver()
-    for basis in (Basis.KUBE_STATE_METRICS, Basis.EXPORTERS):
-        observe(evaluated(replace(evaluated().decision, evidence=basis)))
+    for evidence_source in (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS):
+        observe(evaluated(replace(evaluated().decision, evidence=evidence_source)))
     assert not named(lines, "trigger.exporters_only")
 
 
@@ -230,8 +230,8 @@ def test_pods_without_a_gpu_are_told_when_they_change(lines: LogCapture) -> None
 
 def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) -> None:
     observe = LogObserver()
-    observe(facts.EvidenceChanged("default", Basis.KUBE_STATE_METRICS, "it answers"))
-    observe(facts.EvidenceChanged("default", Basis.EXPORTERS, "HTTP 503"))
+    observe(facts.EvidenceChanged("default", EvidenceSource.KUBE_STATE_METRICS, "it answers"))
+    observe(facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "HTTP 503"))
     assert [dict(line) for line in lines.entries] == [
         {
             "event": "source.evidence",
@@ -252,8 +252,12 @@ def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) 
 
 def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> None:
     observe = LogObserver()
-    for basis in (*Basis, Basis.KUBE_STATE_METRICS, Basis.KUBERNETES):
-        observe(facts.EvidenceChanged("default", basis, "because"))
+    for evidence_source in (
+        *EvidenceSource,
+        EvidenceSource.KUBE_STATE_METRICS,
+        EvidenceSource.KUBERNETES,
+    ):
+        observe(facts.EvidenceChanged("default", evidence_source, "because"))
     levels = [line["log_level"] for line in lines.entries]
     assert levels == ["info", "warning", "warning", "info", "info"]
 

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts, metrics
@@ -27,7 +27,7 @@ MEASURED = Decision(
     expected=3,
     measured=2,
     reporting_pods=4,
-    evidence=Basis.KUBE_STATE_METRICS,
+    evidence=EvidenceSource.KUBE_STATE_METRICS,
     ignored=("bert-0",),
 )
 UNKNOWN = Decision(state=State.UNKNOWN, reason="no answer", value=None, active=None)
@@ -146,12 +146,17 @@ def test_exactly_the_state_it_is_in_is_one(counted: Telemetry) -> None:
 
 def test_what_decisions_rest_on_is_one(counted: Telemetry) -> None:
     counted(evaluated())
-    counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
-    for basis, trigger, source in ((Basis.KUBE_STATE_METRICS, 1, 0), (Basis.EXPORTERS, 0, 1)):
-        assert value(counted, "trigger_evidence", **TRIGGER, evidence=basis) == trigger
-        assert value(counted, "source_evidence", source="default", evidence=basis) == source
+    counted(facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there"))
+    for evidence_source, trigger, source in (
+        (EvidenceSource.KUBE_STATE_METRICS, 1, 0),
+        (EvidenceSource.EXPORTERS, 0, 1),
+    ):
+        assert value(counted, "trigger_evidence", **TRIGGER, evidence=evidence_source) == trigger
+        assert (
+            value(counted, "source_evidence", source="default", evidence=evidence_source) == source
+        )
     counted(evaluated(UNKNOWN))
-    assert value(counted, "trigger_evidence", **TRIGGER, evidence=Basis.EXPORTERS) is None
+    assert value(counted, "trigger_evidence", **TRIGGER, evidence=EvidenceSource.EXPORTERS) is None
 
 
 def test_what_is_held_or_unknown_has_no_sample(counted: Telemetry) -> None:
@@ -211,7 +216,7 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(evaluated())
     counted(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
     counted(taken())
-    counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
+    counted(facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there"))
     counted(facts.Queried("default", "snapshot", 0.5, None))
     counted(facts.Called("GetMetrics", "OK", 0.002))
     counted(facts.ExportersFound("default", ("hami",)))
@@ -245,7 +250,7 @@ def test_a_source_that_stays_down_is_shown_while_people_ask(
     counted: Telemetry, clock: Clock
 ) -> None:
     counted(facts.SourceChanged("default", reachable=False, reason="refused"))
-    counted(facts.EvidenceChanged("default", Basis.EXPORTERS, "nothing there"))
+    counted(facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, "nothing there"))
     for _ in range(3):
         clock.now += 500
         counted(evaluated(age=None))

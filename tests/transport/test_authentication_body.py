@@ -54,7 +54,7 @@ async def test_everybody_else_is_not(path: str, subtests: pytest.Subtests) -> No
                 assert answer.status_code == 401
                 assert answer.headers["www-authenticate"].startswith("Bearer, Basic realm=")
                 assert TOKEN not in answer.text
-    assert hook.alerts.entries() == []
+    assert hook.alerts.records() == []
     assert hook.notified == ([] if path == "/alerts" else [("unknown", 401)] * len(NO_TOKEN))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keda_gpu_scaler.alerts import LIMIT, Notice
+from keda_gpu_scaler.alerts import LIMIT, AlertUpdate
 from keda_gpu_scaler.alerts.replicas import read_entries, written_entries
 from keda_gpu_scaler.alerts.store import Key
 from tests.support.alert_messages import BERT, alert, group
@@ -14,7 +14,7 @@ async def test_one_tells_what_it_knows_and_another_learns_it() -> None:
     async with serving(one) as client:
         await client.post("/webhook", json=group(alert()))
         known = (await client.get("/alerts")).json()
-    assert read_entries(known) == one.alerts.entries()
+    assert read_entries(known) == one.alerts.records()
     async with serving(other) as client:
         answer = await client.post("/alerts", json=known)
     assert (answer.status_code, answer.content) == (204, b"")
@@ -35,7 +35,7 @@ async def test_what_no_replica_sends_is_refused(payload: object) -> None:
         answer = await client.post("/alerts", json=payload)
     assert answer.status_code == 400
     assert answer.text.startswith("expected ")
-    assert hook.alerts.entries() == []
+    assert hook.alerts.records() == []
 
 
 async def test_what_is_known_is_for_those_who_know_the_token() -> None:
@@ -47,8 +47,8 @@ async def test_what_is_known_is_for_those_who_know_the_token() -> None:
 async def test_as_many_alerts_are_told_at_once_as_a_book_holds() -> None:
     one, other = Hook(limit=LIMIT), Hook(limit=LIMIT)
     keys = (Key(BERT, f"{number:016x}") for number in range(LIMIT))
-    one.alerts.hear(Notice(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
+    one.alerts.hear(AlertUpdate(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
     async with serving(other) as client:
-        answer = await client.post("/alerts", json=written_entries(one.alerts.entries()))
+        answer = await client.post("/alerts", json=written_entries(one.alerts.records()))
     assert answer.status_code == 204
-    assert other.alerts.entries() == one.alerts.entries()
+    assert other.alerts.records() == one.alerts.records()

@@ -15,7 +15,7 @@ async def test_an_alert_fires_from_the_answer_on_and_is_handed_on_before_it() ->
     assert (answer.status_code, answer.text) == (200, "taken: 1\n")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert hook.alerts.firing(BERT) == "Busy"
-    assert hook.handed == [hook.alerts.entries()]
+    assert hook.handed == [hook.alerts.records()]
     assert hook.notified == [("alertmanager", 200)]
 
 
@@ -145,7 +145,7 @@ async def test_who_is_told_of_an_alert_need_not_wait_for_the_other_replicas() ->
     heard: list[str | None] = []
 
     class Slow(Hook):
-        async def hand_on(self, _entries: object) -> None:
+        async def broadcast(self, _entries: object) -> None:
             heard.append("handed on")
 
     hook = Slow()

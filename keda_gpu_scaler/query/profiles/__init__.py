@@ -7,7 +7,15 @@ this one.
 from collections.abc import Collection, Iterator, Mapping
 
 from keda_gpu_scaler.query.profiles import clouds, dcgm, vendors
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Profile, Scheme, Way
+from keda_gpu_scaler.query.profiles.model import (
+    LabelConvention,
+    Labels,
+    Measure,
+    Metric,
+    MetricSource,
+    Part,
+    Profile,
+)
 from keda_gpu_scaler.spec.spec import Signal
 
 __all__ = [
@@ -20,13 +28,13 @@ __all__ = [
     "POD_LABELS",
     "PROFILES",
     "UTILIZATION_METRICS",
+    "LabelConvention",
     "Labels",
     "Measure",
     "Metric",
+    "MetricSource",
     "Part",
     "Profile",
-    "Scheme",
-    "Way",
     "metric_names",
     "pod_of",
     "signals",
@@ -81,7 +89,9 @@ DETECTED = (
 dcgm-exporter comes before all of them: HAMi's monitor shows 0 for whole cards (HAMi issue 601)."""
 
 
-def ways(profile: str, signal: Signal, found: Collection[str] = DETECTED) -> list[Way]:
+def metric_sources(
+    profile: str, signal: Signal, found: Collection[str] = DETECTED
+) -> list[MetricSource]:
     """Return a profile's ways to read a signal, the preferred exporter first.
 
     Args:
@@ -90,10 +100,10 @@ def ways(profile: str, signal: Signal, found: Collection[str] = DETECTED) -> lis
         found: the exporters beside dcgm-exporter that `auto` has to look for.
     """
     return [
-        Way(scheme.labels, scheme.measures[signal], rank)
-        for rank, schemes in enumerate(_exporters(profile, found))
-        for scheme in schemes
-        if signal in scheme.measures
+        MetricSource(convention.labels, convention.measures[signal], rank)
+        for rank, conventions in enumerate(_exporters(profile, found))
+        for convention in conventions
+        if signal in convention.measures
     ]
 
 
@@ -105,7 +115,9 @@ def signals(profile: str) -> tuple[Signal, ...]:
 def metric_names(profile: str, signal: Signal) -> frozenset[tuple[str, str]]:
     """Return the metrics that a signal is read from, as label and name: `__name__` and the name."""
     return frozenset(
-        ("__name__", metric.name) for way in ways(profile, signal) for metric in way.measure.metrics
+        ("__name__", metric.name)
+        for way in metric_sources(profile, signal)
+        for metric in way.measure.metrics
     )
 
 
@@ -117,18 +129,18 @@ def pod_of(row: Mapping[str, str]) -> tuple[str, str] | None:
     return None
 
 
-def _exporters(profile: str, found: Collection[str]) -> Iterator[tuple[Scheme, ...]]:
+def _exporters(profile: str, found: Collection[str]) -> Iterator[tuple[LabelConvention, ...]]:
     if profile == AUTO:
         yield dcgm.AUTO_SCHEMES
-        yield from (PROFILES[name].schemes for name in DETECTED if name in found)
+        yield from (PROFILES[name].conventions for name in DETECTED if name in found)
     else:
-        yield PROFILES[profile].schemes
+        yield PROFILES[profile].conventions
 
 
-def _every_scheme() -> Iterator[Scheme]:
+def _every_scheme() -> Iterator[LabelConvention]:
     yield from dcgm.AUTO_SCHEMES
     for profile in PROFILES.values():
-        yield from profile.schemes
+        yield from profile.conventions
 
 
 def _conventions() -> Iterator[Labels]:
@@ -147,14 +159,14 @@ BOARD_LABELS = ("UUID", "uuid", "gpu_uuid")
 """What identifies a GPU in the series of exporters that show it without a pod too."""
 UTILIZATION_METRICS = frozenset(
     metric.name
-    for scheme in _every_scheme()
-    if Signal.UTILIZATION in scheme.measures
-    for metric in scheme.measures[Signal.UTILIZATION].metrics
+    for convention in _every_scheme()
+    if Signal.UTILIZATION in convention.measures
+    for metric in convention.measures[Signal.UTILIZATION].metrics
 )
 """What tells a busy GPU from an idle one, whatever signal is measured."""
 KNOWN_METRICS = frozenset(
     metric.name
-    for scheme in _every_scheme()
-    for measure in scheme.measures.values()
+    for convention in _every_scheme()
+    for measure in convention.measures.values()
     for metric in measure.metrics
 )

@@ -6,11 +6,11 @@ Pure data, from the vendors' documentation and the kubelet's source.
 from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import dcgm, model
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Scheme
+from keda_gpu_scaler.query.profiles.model import LabelConvention, Labels, Measure, Metric
 from keda_gpu_scaler.spec.spec import Signal
 
 ACK_CUSTOM = (
-    Scheme(
+    LabelConvention(
         dcgm.ACK,
         {
             Signal.UTILIZATION: model.percent("DCGM_CUSTOM_PROCESS_SM_UTIL"),
@@ -29,7 +29,7 @@ _MILLIWATTS = Metric(
     "nvidia_gpu_power_usage_milliwatts", limit=1000 * model.WATTS_LIMIT, factor=0.001
 )
 ACK_LEGACY = (
-    Scheme(
+    LabelConvention(
         _ACK_OLD,
         {
             Signal.UTILIZATION: model.percent("nvidia_gpu_duty_cycle"),
@@ -57,7 +57,7 @@ CADVISOR = model.both(
 
 _GKE_LABELS = Labels("namespace_name", "pod_name", ("accelerator_id",))
 GKE = (
-    Scheme(
+    LabelConvention(
         _GKE_LABELS,
         {
             Signal.UTILIZATION: model.percent("kubernetes_io:container_accelerator_duty_cycle"),

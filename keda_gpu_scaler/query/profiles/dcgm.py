@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import model
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Scheme
+from keda_gpu_scaler.query.profiles.model import LabelConvention, Labels, Measure, Metric, Part
 from keda_gpu_scaler.spec.spec import Signal
 
 OLD = Labels("pod_namespace", "pod_name", ("uuid",), absent=("exported_pod",))
@@ -68,14 +68,17 @@ _ACS: Mapping[Signal, Measure] = {
 }
 
 AUTO_SCHEMES = (
-    Scheme(model.EXPORTED, _ANY),
-    Scheme(OLD, _ANY),
-    Scheme(OLD, _OLD_NAMES),
-    Scheme(model.PLAIN, _ANY),
+    LabelConvention(model.EXPORTED, _ANY),
+    LabelConvention(OLD, _ANY),
+    LabelConvention(OLD, _OLD_NAMES),
+    LabelConvention(model.PLAIN, _ANY),
 )
 """Whatever dcgm-exporter's series there are; of two metrics the average before the sample."""
-EXPORTED_SCHEMES = (Scheme(model.EXPORTED, _SAMPLES_FIRST),)
-PLAIN_SCHEMES = (Scheme(model.PLAIN, _SAMPLES_FIRST),)
-ENGINE_SCHEMES = (Scheme(model.EXPORTED, _ENGINE_ONLY), Scheme(model.PLAIN, _ENGINE_ONLY))
-OLD_SCHEMES = (Scheme(OLD, _SAMPLES_FIRST), Scheme(OLD, _OLD_NAMES))
-ACS_SCHEMES = (Scheme(model.PLAIN, _ACS),)
+EXPORTED_SCHEMES = (LabelConvention(model.EXPORTED, _SAMPLES_FIRST),)
+PLAIN_SCHEMES = (LabelConvention(model.PLAIN, _SAMPLES_FIRST),)
+ENGINE_SCHEMES = (
+    LabelConvention(model.EXPORTED, _ENGINE_ONLY),
+    LabelConvention(model.PLAIN, _ENGINE_ONLY),
+)
+OLD_SCHEMES = (LabelConvention(OLD, _SAMPLES_FIRST), LabelConvention(OLD, _OLD_NAMES))
+ACS_SCHEMES = (LabelConvention(model.PLAIN, _ACS),)

@@ -81,7 +81,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Scheme:
+class LabelConvention:
     """One way in which an exporter's series reach the source: labels, and metrics by signal."""
 
     labels: Labels
@@ -94,7 +94,7 @@ class Profile:
 
     exporter: str
     """Whose series these are, in words."""
-    schemes: tuple[Scheme, ...]
+    conventions: tuple[LabelConvention, ...]
     """Empty: its series name no pod."""
     verified: bool = True
     """Names and labels were read in the exporter's source or its vendor's documentation."""
@@ -102,11 +102,11 @@ class Profile:
     @property
     def signals(self) -> tuple[Signal, ...]:
         """The signals it shows, in the order in which they are documented."""
-        shown = {signal for scheme in self.schemes for signal in scheme.measures}
+        shown = {signal for convention in self.conventions for signal in convention.measures}
         return tuple(signal for signal in Signal if signal in shown)
 
 
-class Way(NamedTuple):
+class MetricSource(NamedTuple):
     """One way to read a signal."""
 
     labels: Labels
@@ -164,11 +164,11 @@ def memory(used: Metric, total: Metric) -> Mapping[Signal, Measure]:
     }
 
 
-def both(plain: Labels, measures: Mapping[Signal, Measure]) -> tuple[Scheme, ...]:
-    """Return the schemes of an exporter that shows `namespace` and `pod`, for either scraping."""
+def both(plain: Labels, measures: Mapping[Signal, Measure]) -> tuple[LabelConvention, ...]:
+    """Return how an exporter labels that shows `namespace` and `pod`, for either scraping."""
     names = (EXPORTED.namespace, EXPORTED.pod)
     exported = replace(plain, namespace=names[0], pod=names[1], absent=(), may_name_exporter=False)
-    return Scheme(exported, measures), Scheme(plain, measures)
+    return LabelConvention(exported, measures), LabelConvention(plain, measures)
 
 
 SHARE_LIMIT = 110

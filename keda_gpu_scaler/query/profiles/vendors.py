@@ -6,7 +6,7 @@ Pure data, from each exporter's source.
 from dataclasses import replace
 
 from keda_gpu_scaler.query.profiles import model
-from keda_gpu_scaler.query.profiles.model import Labels, Measure, Metric, Part, Scheme
+from keda_gpu_scaler.query.profiles.model import LabelConvention, Labels, Measure, Metric, Part
 from keda_gpu_scaler.spec.spec import Signal
 
 _HAMI_LIMIT = 1000
@@ -55,7 +55,7 @@ def _of_device(metric: Metric, *where: tuple[str, tuple[str, ...]]) -> Metric:
 
 
 XPUM = (
-    Scheme(
+    LabelConvention(
         _XPUM_LABELS,
         {
             Signal.UTILIZATION: Measure(
@@ -93,7 +93,7 @@ def _task(*tasks: str) -> Measure:
 
 
 OTEL = (
-    Scheme(
+    LabelConvention(
         _OTEL_LABELS,
         {
             Signal.UTILIZATION: _task("", "general", "compute", "render"),
@@ -132,7 +132,7 @@ HAMI = model.both(
 )
 _HAMI_OLD = Labels("podnamespace", "podname", ("deviceuuid",), slice="vdeviceid")
 HAMI_LEGACY = (
-    Scheme(
+    LabelConvention(
         _HAMI_OLD,
         {
             Signal.UTILIZATION: model.percent("Device_utilization_desc_of_container", _HAMI_LIMIT),

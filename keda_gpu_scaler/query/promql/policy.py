@@ -109,8 +109,8 @@ def own(text: str, policy: Policy, namespace: str) -> OwnQuery:
     asked = allowed(text, reading.instant_vector, policy, namespace)
     return OwnQuery(
         text=asked.text,
-        origins=tuple(_origins(tree.reaches(asked.root), asked.more)),
-        faithful=tree.is_faithful(asked.root),
+        origins=tuple(_origins(tree.lookbacks(asked.root), asked.more)),
+        is_complete=tree.is_complete(asked.root),
     )
 
 
@@ -126,7 +126,7 @@ def number(text: str, policy: Policy, namespace: str) -> str:
         ValueError: it cannot or may not be asked; the words follow "expected".
     """
     asked = allowed(text, reading.number, policy, namespace)
-    _longest_reaches(tree.reaches(asked.root), asked.more)
+    _longest_lookbacks(tree.lookbacks(asked.root), asked.more)
     return asked.text
 
 
@@ -157,14 +157,14 @@ def _check_confinable(root: Expr) -> None:
         )
 
 
-def _origins(found: Iterable[tree.Reach], more: writing.More) -> list[Origin]:
-    longest = _longest_reaches(found, more)
+def _origins(found: Iterable[tree.Lookback], more: writing.More) -> list[Origin]:
+    longest = _longest_lookbacks(found, more)
     if not longest:
         raise ValueError("an expression with a metric in it: without one it says nothing of a pod")
     return [Origin(text, seconds) for text, seconds in longest.items()]
 
 
-def _longest_reaches(found: Iterable[tree.Reach], more: writing.More) -> dict[str, float]:
+def _longest_lookbacks(found: Iterable[tree.Lookback], more: writing.More) -> dict[str, float]:
     """Return the selectors without repetition, each with the longest time it reaches back."""
     longest: dict[str, float] = {}
     for selector, seconds in found:

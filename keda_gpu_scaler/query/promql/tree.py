@@ -51,7 +51,7 @@ _KINDS = {
 }
 
 
-class Reach(NamedTuple):
+class Lookback(NamedTuple):
     """A selector, and how far back before the time of its samples the expression looks."""
 
     selector: VectorSelector
@@ -105,18 +105,18 @@ def kind(node: Expr) -> Kind:  # noqa: PLR0911 - one for each kind of node
             return Kind.VECTOR
 
 
-def reaches(node: Expr, outer_seconds: float = 0.0) -> Iterator[Reach]:
+def lookbacks(node: Expr, outer_seconds: float = 0.0) -> Iterator[Lookback]:
     """Yield every selector with the ranges around it added up."""
     match node:
         case VectorSelector():
-            yield Reach(node, outer_seconds)
+            yield Lookback(node, outer_seconds)
             return
         case MatrixSelector():
             outer_seconds += node.range.total_seconds()
         case SubqueryExpr() if node.range is not None:
             outer_seconds += node.range.total_seconds()
     for child in children(node):
-        yield from reaches(child, outer_seconds)
+        yield from lookbacks(child, outer_seconds)
 
 
 def most_steps(node: Expr, step_seconds: float) -> float:
@@ -133,7 +133,7 @@ def most_steps(node: Expr, step_seconds: float) -> float:
     return below * max(1.0, node.range.total_seconds() / step)
 
 
-def is_faithful(root: Expr) -> bool:
+def is_complete(root: Expr) -> bool:
     """Tell whether a series that exists always shows as an element: then absence means something.
 
     A comparison, a set operation, `topk` or a join can leave out what is there. With one selector

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from keda_gpu_scaler.query.influxql import Schema
-from keda_gpu_scaler.query.profiles import Way
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.profiles import MetricSource
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.influxdb.api import Series
@@ -31,9 +31,15 @@ def lookback_seconds(step: float) -> float:
     return max(_LONGEST_SECONDS, _INTERVALS * step)
 
 
-def rows(found: Iterable[Series], schema: Schema, ways: Sequence[Way]) -> list[Row]:
+def rows(
+    found: Iterable[Series], schema: Schema, metric_sources: Sequence[MetricSource]
+) -> list[Row]:
     """Return the points with the labels that an exporter would have shown."""
-    known = {metric.name: way.labels for way in reversed(ways) for metric in way.measure.metrics}
+    known = {
+        metric.name: way.labels
+        for way in reversed(metric_sources)
+        for metric in way.measure.metrics
+    }
     named = ((schema.metric(one.measurement, one.field), one) for one in found)
     return [
         Row({**schema.labels(one.tags, known[metric]), "__name__": metric}, one.points)
@@ -42,28 +48,32 @@ def rows(found: Iterable[Series], schema: Schema, ways: Sequence[Way]) -> list[R
     ]
 
 
-def samples(raw: list[Row], need: Need, at: float, step: float) -> Observation:
+def samples(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
     """Return what points at any time show at each instant.
 
     Args:
         raw: rows with those points.
-        need: what was asked for.
+        snapshot_query: what was asked for.
         at: the newest instant.
         step: the seconds between two instants.
     """
-    times = evaluation_times.within(at, need.span_seconds, step)
+    times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     placed = [Row(row.labels, at_instants(row.points, times, step)) for row in raw]
-    return replace(_observation(placed, need, times), sample_ages=_ages(raw, at))
+    return replace(_observation(placed, snapshot_query, times), sample_ages=_ages(raw, at))
 
 
-def record(raw: list[Row], need: Need, at: float, step: float) -> Observation:
+def record(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
     """Return the same of points that each stand at the beginning of a step for the whole of it."""
     ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in raw]
-    return _observation(ended, need, evaluation_times.within(at, need.span_seconds, step))
+    return _observation(
+        ended, snapshot_query, evaluation_times.within(at, snapshot_query.span_seconds, step)
+    )
 
 
-def _observation(placed: list[Row], need: Need, times: tuple[float, ...]) -> Observation:
-    series, refused = read_series(placed, need.profile, need.signal)
+def _observation(
+    placed: list[Row], snapshot_query: SnapshotQuery, times: tuple[float, ...]
+) -> Observation:
+    series, refused = read_series(placed, snapshot_query.profile, snapshot_query.signal)
     return Observation(times, series, good_scrapes={}, refused_samples=refused)
 
 

@@ -19,7 +19,7 @@ from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.query import influxql, profiles
 from keda_gpu_scaler.query.influxql import Span
 from keda_gpu_scaler.query.promql_texts import snapshot_parts
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
@@ -28,7 +28,7 @@ from keda_gpu_scaler.sources.evaluation_times import ServerClock
 from keda_gpu_scaler.sources.influxdb import api, rows
 from keda_gpu_scaler.sources.influxdb.api import Series
 from keda_gpu_scaler.sources.influxdb.rows import lookback_seconds, record, samples
-from keda_gpu_scaler.sources.query_client import Questions
+from keda_gpu_scaler.sources.query_client import QueryClient
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import Answer, Client
@@ -73,7 +73,7 @@ class InfluxdbSource:
         self.step_seconds, self.is_per_namespace = round(settings.step_seconds, 3), False
         self._settings, self._schema, self._clock = settings, settings.layout, clock
         self._client = connection.create_client(settings)
-        self._questions = Questions(name, _Endpoint(settings, self._client), observe, clock)
+        self._questions = QueryClient(name, _Endpoint(settings, self._client), observe, clock)
         self._server_clock = ServerClock(clock)
 
     def within(self, namespace: str) -> "InfluxdbSource":  # noqa: ARG002 - it holds them all
@@ -108,23 +108,25 @@ class InfluxdbSource:
         late = self._settings.delay_seconds + SETTLED_LAG_SECONDS
         return evaluation_times.floored(self.now() - late, self.step_seconds)
 
-    async def fetch(self, need: Need, at: float) -> Observation:
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the points up to `at`, and how old the newest of each pod is.
 
         They reach back into what `history` covers, so that the two can be read as one story.
         """
-        need = self._meant(need)
-        reach = max(need.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
-        wide = replace(need, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds))
+        snapshot_query = self._meant(snapshot_query)
+        reach = max(snapshot_query.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
+        wide = replace(
+            snapshot_query, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds)
+        )
         before = at - wide.span_seconds - lookback_seconds(self.step_seconds)
         ask = functools.partial(influxql.points, span=_span(before, at))
         rows = await self._rows("snapshot", wide, ask, at)
         observed = await asyncio.to_thread(samples, rows, wide, at, self.step_seconds)
         return replace(observed, collection_seconds=self._settings.collection_seconds)
 
-    async def history(self, need: Need, at: float) -> Observation:
+    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
-        hour = replace(self._meant(need), span_seconds=evaluation_times.HISTORY_SECONDS)
+        hour = replace(self._meant(snapshot_query), span_seconds=evaluation_times.HISTORY_SECONDS)
         last = evaluation_times.floored(
             at - self.step_seconds, evaluation_times.HISTORY_STEP_SECONDS
         )
@@ -169,25 +171,27 @@ class InfluxdbSource:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
         return await self._questions.asked("demand", asked, None, api.number)
 
-    def _meant(self, need: Need) -> Need:
-        """Return the need as the database is laid out: without names of metrics, it has one."""
+    def _meant(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
+        """Return the query as the database is laid out: without names of metrics, it has one."""
         if self._schema.names_metrics:
-            return need
-        if need.signal is not Signal.UTILIZATION:
+            return snapshot_query
+        if snapshot_query.signal is not Signal.UTILIZATION:
             raise errors.SourceRefusedError(
-                f"it has no {need.signal}: where neither measurement nor field is "
+                f"it has no {snapshot_query.signal}: where neither measurement nor field is "
                 f"{influxql.METRIC}, the numbers are utilization"
             )
-        return replace(need, profile=profiles.AUTO)
+        return replace(snapshot_query, profile=profiles.AUTO)
 
-    async def _rows(self, kind: str, need: Need, ask: Callable[..., str], at: float) -> list[Row]:
-        ways = profiles.ways(need.profile, need.signal)
-        metrics = {metric.name for way in ways for metric in way.measure.metrics}
+    async def _rows(
+        self, kind: str, snapshot_query: SnapshotQuery, ask: Callable[..., str], at: float
+    ) -> list[Row]:
+        metric_sources = profiles.metric_sources(snapshot_query.profile, snapshot_query.signal)
+        metrics = {metric.name for way in metric_sources for metric in way.measure.metrics}
         text_for = functools.partial(ask, self._schema, metrics)
         found = await self._series(
-            kind, snapshot_parts(text_for, need.namespaces, LONGEST_BYTES), at
+            kind, snapshot_parts(text_for, snapshot_query.namespaces, LONGEST_BYTES), at
         )
-        return await asyncio.to_thread(rows.rows, found, self._schema, ways)
+        return await asyncio.to_thread(rows.rows, found, self._schema, metric_sources)
 
     async def _series(self, kind: str, texts: Iterable[str], at: float) -> list[Series]:
         return [

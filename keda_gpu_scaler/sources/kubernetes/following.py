@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence, PodKey, Statement
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodKey, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.sources.kubernetes import objects
 from keda_gpu_scaler.sources.kubernetes.api import Api, Resource
@@ -98,18 +98,18 @@ class Following:
             selected=self._selections.sure(namespaces),
             covered=frozenset(namespaces),
             scrapes={API_SERVER: min(at, now - self._pods.silence_seconds)},
-            settled={API_SERVER: 0.0},
-            basis=Basis.KUBERNETES,
+            stable_since={API_SERVER: 0.0},
+            evidence_source=EvidenceSource.KUBERNETES,
         )
 
-    async def target(self, scaled_object: ScaledObject, patience_seconds: float) -> PodSelector:
+    async def target(self, scaled_object: ScaledObject, grace_seconds: float) -> PodSelector:
         """Return what a ScaledObject scales; while the API server is away, as it was before.
 
         Raises:
             errors.SourceError: that is not known, or its pods could not be told.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience_seconds):
+            async with asyncio.timeout(grace_seconds):
                 await self._learn(scaled_object)
         found = self._known(scaled_object)
         if isinstance(found, str):
@@ -133,7 +133,7 @@ class Following:
             return self._targets.trouble or "the Kubernetes API lists no such ScaledObject"
         return self._selections.pods(found) if isinstance(found, Scale) else found
 
-    def _statements(self, namespaces: Collection[str]) -> Iterator[tuple[PodKey, Statement]]:
+    def _statements(self, namespaces: Collection[str]) -> Iterator[tuple[PodKey, PodStatement]]:
         """Yield a statement of each pod there is, and of each that lately went."""
         for namespace in namespaces:
             for name, pod in self._pods.listing.of(namespace).items():
@@ -142,7 +142,7 @@ class Following:
             if key[0] in namespaces:
                 yield key, replace(self._owned(key[0], pod), ended=True)
 
-    def _owned(self, namespace: str, pod: Pod) -> Statement:
+    def _owned(self, namespace: str, pod: Pod) -> PodStatement:
         """Add the owner's owner, and the scale targets that select the pod."""
         above = [self._above(namespace, owner) for owner in pod.said.owners]
         known = {owner for owner in above if owner is not None}

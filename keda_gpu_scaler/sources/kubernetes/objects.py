@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
-from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, PodKey, Statement
+from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, PodKey, PodStatement
 from keda_gpu_scaler.spec import kinds, workload
 from keda_gpu_scaler.spec.workload import NOBODY, Owner, Selected
 
@@ -18,7 +18,7 @@ Json = Mapping[str, Any]
 class Pod(NamedTuple):
     """What is kept of a pod."""
 
-    said: Statement
+    said: PodStatement
     labels: Mapping[str, str]
 
 
@@ -85,17 +85,17 @@ def pod(item: Json) -> Pod:
     return Pod(statement(item), item["metadata"].get("labels") or {})
 
 
-def statement(pod: Json) -> Statement:
+def statement(pod: Json) -> PodStatement:
     """Return what the object of a pod says of it."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     owner, condition = controller(pod), _ready(status)
     ready, since = condition.get("status") == "True", _time(condition.get("lastTransitionTime"))
-    return Statement(
+    return PodStatement(
         owners=frozenset() if owner is None else frozenset({owner}),
         created_at=_time(metadata.get("creationTimestamp")),
         ready=ready,
         ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
-        once_ready=not ready and _was_ready(since, _time(status.get("startTime"))),
+        was_ready=not ready and _was_ready(since, _time(status.get("startTime"))),
         ended=status.get("phase") in _ENDED or bool(metadata.get("deletionTimestamp")),
         asks_gpu=_asks_gpu(pod.get("spec") or {}),
     )

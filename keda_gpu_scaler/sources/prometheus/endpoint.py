@@ -13,7 +13,7 @@ from keda_gpu_scaler.query.promql import matchers
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus import api
-from keda_gpu_scaler.sources.query_client import Questions
+from keda_gpu_scaler.sources.query_client import QueryClient
 from keda_gpu_scaler.transport.client import Answer, Client
 
 
@@ -71,7 +71,7 @@ class Endpoint:
         return {} if name is None or self.namespace is None else {name: self.namespace}
 
 
-class RowQuestions(Questions):
+class RowQueryClient(QueryClient):
     """Asks for rows."""
 
     async def vector(self, kind: str, text: str, at: float, /) -> list[Row]:

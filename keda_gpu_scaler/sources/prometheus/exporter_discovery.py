@@ -12,7 +12,7 @@ from dataclasses import replace
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import EXPORTER_LABEL
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.telemetry import facts
 
@@ -20,7 +20,7 @@ DETECTED_SECONDS = 120.0
 """Exporters come with node pools; one that is new is not looked at for so long."""
 
 
-class Detection:
+class ExporterDiscovery:
     """What was found in one source.
 
     What was found once is asked for from then on: an empty answer costs next to nothing.
@@ -39,20 +39,26 @@ class Detection:
         self._asked_at = float("-inf")
         self._asking = asyncio.Lock()
 
-    def widened(self, need: Need) -> Need:
-        """Return the need with what `auto` has to look for."""
-        return replace(need, found=self._found) if need.profile == profiles.AUTO else need
+    def widened(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
+        """Return the query with what `auto` has to look for."""
+        return (
+            replace(snapshot_query, found=self._found)
+            if snapshot_query.profile == profiles.AUTO
+            else snapshot_query
+        )
 
-    async def refresh(self, need: Need, ask: Callable[[], Awaitable[list[Row]]]) -> None:
-        """Ask again what there is, if it was not asked lately and `need` depends on it.
+    async def refresh(
+        self, snapshot_query: SnapshotQuery, ask: Callable[[], Awaitable[list[Row]]]
+    ) -> None:
+        """Ask again what there is, if it was not asked lately and `snapshot_query` depends on it.
 
         Args:
-            need: what is wanted.
+            snapshot_query: what is wanted.
             ask: sends `exporters_text`; a server that refuses it still answers for what is known.
         """
         async with self._asking:
             due = self._clock() - self._asked_at >= DETECTED_SECONDS
-            if due and need.profile == profiles.AUTO:
+            if due and snapshot_query.profile == profiles.AUTO:
                 self._asked_at = self._clock()
                 with contextlib.suppress(errors.SourceError):
                     self._note(await ask())

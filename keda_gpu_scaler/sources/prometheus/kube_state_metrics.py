@@ -19,7 +19,7 @@ from keda_gpu_scaler.query.kube_state_metrics import (
     kube_state_text,
 )
 from keda_gpu_scaler.query.promql_texts import TextFor, snapshot_parts
-from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, Statement
+from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
 from keda_gpu_scaler.snapshot.observation import Row, Target
 from keda_gpu_scaler.spec.workload import NOBODY, Owner
 
@@ -43,7 +43,9 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         without_pods=frozenset(_named(row, COUNTS) for row in by_stat["empty"]),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
         scrapes={_target(row): row.points[0][1] for row in by_stat["scraped"]},
-        settled={_target(row): SETTLED_SECONDS / row.points[0][1] for row in by_stat["settled"]},
+        stable_since={
+            _target(row): SETTLED_SECONDS / row.points[0][1] for row in by_stat["settled"]
+        },
         down=frozenset(map(_target, by_stat["down"])),
     )
 
@@ -53,15 +55,15 @@ def _statement(
     owners: frozenset[Owner],
     said: Mapping[str, Mapping[PodKey, float]],
     phase: str,
-) -> Statement:
+) -> PodStatement:
     ready, since = _ready(said["ready"].get(key), phase), said["since"].get(key)
-    return Statement(
+    return PodStatement(
         owners=owners,
         created_at=said["created"].get(key),
         ready=ready,
         ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
-        lately=key in said["lately"],
-        once_ready=key in said["once"],
+        ready_recently=key in said["lately"],
+        was_ready=key in said["once"],
         ended=phase in {"Succeeded", "Failed"} or key in said["deleting"],
         asks_gpu=key in said["gpu"],
     )
@@ -168,12 +170,12 @@ class StateMetrics:
         said = await asyncio.to_thread(read_evidence, rows)
         self._covered, self._covered_at = said.covered, at
         # One that collects no pods lists none, however long it has been up.
-        return said if self._lists_pods and self._shows_targets else replace(said, settled={})
+        return said if self._lists_pods and self._shows_targets else replace(said, stable_since={})
 
     def _question(self, at: float, namespaces: Collection[str]) -> str:
-        return kube_state_text(namespaces, self._jobs, self._strangers(namespaces, at))
+        return kube_state_text(namespaces, self._jobs, self._new_namespaces(namespaces, at))
 
-    def _strangers(self, namespaces: Collection[str], at: float) -> frozenset[str]:
+    def _new_namespaces(self, namespaces: Collection[str], at: float) -> frozenset[str]:
         """Return those whose past nobody has watched, so that it has to be asked about."""
         is_watched = at - self._covered_at <= PAST_SECONDS
         return frozenset(namespaces) - (self._covered if is_watched else frozenset())

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.own_query import element_ages_text, element_targets_text, elements_text
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
 from keda_gpu_scaler.snapshot.reported_pods import PodKey
 from keda_gpu_scaler.sources import evaluation_times
@@ -59,15 +59,15 @@ def element_series(
         The series; how many numbers were refused; how many elements name no pod of `namespaces`.
     """
     found: list[Series] = []
-    refused = strangers = 0
+    refused = unmatched_elements = 0
     for row in rows:
         pod = profiles.pod_of(row.labels)
         if pod is None or pod[0] not in namespaces:
-            strangers += 1
+            unmatched_elements += 1
             continue
         found.append(_series(pod, row))
         refused += len(found[-1].present) - len(found[-1].times)
-    return tuple(found), refused, strangers
+    return tuple(found), refused, unmatched_elements
 
 
 def _series(pod: PodKey, row: Row) -> Series:
@@ -116,37 +116,46 @@ class OwnQueries:
         self._matrix, self._vector = matrix, vector
         self._collection_seconds = collection_seconds
 
-    async def fetch(self, own: OwnQuery, need: Need, at: float, step_seconds: float) -> Observation:
+    async def fetch(
+        self, own: OwnQuery, snapshot_query: SnapshotQuery, at: float, step_seconds: float
+    ) -> Observation:
         """Return the elements up to `at`, with the ages of what they are made of."""
-        observation = await self.observed("own", own, need, at, step_seconds)
+        observation = await self.observed("own", own, snapshot_query, at, step_seconds)
         rows = await self._vector("own-age", element_ages_text(own, step_seconds), at)
         pods = {(one.namespace, one.pod) for one in observation.series}
         return replace(observation, sample_ages=oldest_age(rows, pods))
 
     async def observed(
-        self, kind: str, own: OwnQuery, need: Need, at: float, step_seconds: float
+        self,
+        kind: str,
+        own: OwnQuery,
+        snapshot_query: SnapshotQuery,
+        at: float,
+        step_seconds: float,
     ) -> Observation:
         """Return the elements up to `at`."""
-        text = elements_text(own, need.span_seconds, step_seconds)
-        times = evaluation_times.within(at, need.span_seconds, step_seconds)
+        text = elements_text(own, snapshot_query.span_seconds, step_seconds)
+        times = evaluation_times.within(at, snapshot_query.span_seconds, step_seconds)
         rows = evaluation_times.since(times[0], await self._matrix(kind, text, at))
-        good = await self._good_scrapes(own, rows, need.span_seconds, at, step_seconds)
-        found, refused, strangers = await asyncio.to_thread(element_series, rows, need.namespaces)
+        good = await self._good_scrapes(own, rows, snapshot_query.span_seconds, at, step_seconds)
+        found, refused, unmatched_elements = await asyncio.to_thread(
+            element_series, rows, snapshot_query.namespaces
+        )
         return Observation(
             instants=times,
             series=fill_gaps(found, good),
             good_scrapes=good,
             refused_samples=refused,
-            strangers=strangers,
-            is_selective=not own.faithful,
-            collection_seconds=self._collection_seconds + own.reach_seconds,
+            unmatched_elements=unmatched_elements,
+            is_selective=not own.is_complete,
+            collection_seconds=self._collection_seconds + own.lookback_seconds,
         )
 
     async def _good_scrapes(
         self, own: OwnQuery, rows: list[Row], span_seconds: float, at: float, step_seconds: float
     ) -> dict[Target, dict[float, float]]:
         jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
-        if not own.faithful or not 0 < len(jobs) <= JOBS:
+        if not own.is_complete or not 0 < len(jobs) <= JOBS:
             return {}
         text = element_targets_text(jobs, span_seconds, step_seconds)
         return {

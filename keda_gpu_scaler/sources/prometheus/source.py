@@ -23,15 +23,15 @@ from keda_gpu_scaler.query.promql_texts import (
     snapshot_parts,
     snapshot_text,
 )
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import connection, evaluation_times
 from keda_gpu_scaler.sources.evaluation_times import ServerClock
 from keda_gpu_scaler.sources.prometheus import api
-from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint, RowQuestions
-from keda_gpu_scaler.sources.prometheus.exporter_discovery import Detection
+from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint, RowQueryClient
+from keda_gpu_scaler.sources.prometheus.exporter_discovery import ExporterDiscovery
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import StateMetrics
 from keda_gpu_scaler.sources.prometheus.own_queries import OwnQueries
 from keda_gpu_scaler.sources.series import read_observation, sample_ages
@@ -65,7 +65,7 @@ class PrometheusSource:
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
         self._endpoint = endpoint or Endpoint(settings, connection.create_client(settings))
         self._jobs: set[str] = set()
-        self._questions = RowQuestions(name, self._endpoint, observe, clock)
+        self._questions = RowQueryClient(name, self._endpoint, observe, clock)
         self._state_metrics = StateMetrics(
             self._questions.vector, clock, self._texts, shows_targets=self._shows_targets
         )
@@ -74,7 +74,7 @@ class PrometheusSource:
         )
         self._server_clock = ServerClock(clock)
         self._takes_long_queries = False
-        self._detection = Detection(name, observe, clock)
+        self._detection = ExporterDiscovery(name, observe, clock)
 
     def within(self, namespace: str) -> "PrometheusSource":
         """Return the source to ask about this namespace; it has this one's connections."""
@@ -116,33 +116,35 @@ class PrometheusSource:
         """The newest multiple of the step that is two seconds past."""
         return evaluation_times.floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
 
-    async def fetch(self, need: Need, at: float) -> Observation:
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the samples up to `at`, and how old the stale ones among them are.
 
         They reach back into what `history` covers, so that the two can be read as one story. Asked
         about one namespace, a server does not show how its exporters are: absence is then unknown.
         """
-        reach = max(need.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
-        wide = replace(need, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds))
-        if need.query is not None:
-            return await self._own.fetch(need.query, wide, at, self.step_seconds)
+        reach = max(snapshot_query.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
+        wide = replace(
+            snapshot_query, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds)
+        )
+        if snapshot_query.query is not None:
+            return await self._own.fetch(snapshot_query.query, wide, at, self.step_seconds)
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        text_for = _confined(ages_text, self._detection.widened(need))
-        texts = self._texts(text_for, need.namespaces)
+        text_for = _confined(ages_text, self._detection.widened(snapshot_query))
+        texts = self._texts(text_for, snapshot_query.namespaces)
         rows = [row for text in texts for row in await self._questions.vector("age", text, at)]
         alive = any(ALIVE_LABEL in row.labels for row in rows)
         return replace(
             observation, sample_ages=sample_ages(rows), absence_known=alive and self._shows_targets
         )
 
-    async def history(self, need: Need, at: float) -> Observation:
+    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return who reported in the hour before `at`, at a coarse step."""
-        hour = replace(need, span_seconds=evaluation_times.HISTORY_SECONDS)
+        hour = replace(snapshot_query, span_seconds=evaluation_times.HISTORY_SECONDS)
         before = evaluation_times.floored(
             at - self.step_seconds, evaluation_times.HISTORY_STEP_SECONDS
         )
-        if need.query is not None:
-            own, step = need.query, evaluation_times.HISTORY_STEP_SECONDS
+        if snapshot_query.query is not None:
+            own, step = snapshot_query.query, evaluation_times.HISTORY_STEP_SECONDS
             return await self._own.observed("own-history", own, hour, before, step)
         return await self._observed("history", hour, before, evaluation_times.HISTORY_STEP_SECONDS)
 
@@ -169,30 +171,34 @@ class PrometheusSource:
         """
         return await self._questions.asked("demand", text, None, api.number)
 
-    async def _observed(self, kind: str, need: Need, at: float, step: float) -> Observation:
+    async def _observed(
+        self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
+    ) -> Observation:
         """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
-        wide = self._detection.widened(need)
+        wide = self._detection.widened(snapshot_query)
         rows = await self._rows(kind, wide, at, step)
-        await self._detection.refresh(need, functools.partial(self._exporters, at))
-        if self._detection.widened(need) != wide:
-            rows = await self._rows(kind, self._detection.widened(need), at, step)
+        await self._detection.refresh(snapshot_query, functools.partial(self._exporters, at))
+        if self._detection.widened(snapshot_query) != wide:
+            rows = await self._rows(kind, self._detection.widened(snapshot_query), at, step)
         jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
         if not jobs <= self._jobs:
             self._jobs |= jobs
-            rows = await self._rows(kind, self._detection.widened(need), at, step)
-        observation = await asyncio.to_thread(read_observation, rows, need, at, step)
+            rows = await self._rows(kind, self._detection.widened(snapshot_query), at, step)
+        observation = await asyncio.to_thread(read_observation, rows, snapshot_query, at, step)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _exporters(self, at: float) -> list[Row]:
         return await self._questions.vector("exporters", exporters_text(), at)
 
-    async def _rows(self, kind: str, need: Need, at: float, step: float) -> list[Row]:
+    async def _rows(
+        self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
+    ) -> list[Row]:
         text_for = _confined(
-            functools.partial(snapshot_text, jobs=self._jobs, step_seconds=step), need
+            functools.partial(snapshot_text, jobs=self._jobs, step_seconds=step), snapshot_query
         )
         return [
             row
-            for text in self._texts(text_for, need.namespaces)
+            for text in self._texts(text_for, snapshot_query.namespaces)
             for row in await self._questions.matrix(kind, text, at)
         ]
 
@@ -202,6 +208,6 @@ class PrometheusSource:
         return (text_for(names),) if long else snapshot_parts(text_for, names)
 
 
-def _confined(text_for: Callable[[Need], str], need: Need) -> TextFor:
-    """Return what makes a query's text for some of the need's namespaces."""
-    return lambda names: text_for(replace(need, namespaces=frozenset(names)))
+def _confined(text_for: Callable[[SnapshotQuery], str], snapshot_query: SnapshotQuery) -> TextFor:
+    """Return what makes a query's text for some of the query's namespaces."""
+    return lambda names: text_for(replace(snapshot_query, namespaces=frozenset(names)))

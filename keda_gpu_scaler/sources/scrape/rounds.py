@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Target
 from keda_gpu_scaler.sources.scrape.exposition import Sample
 from keda_gpu_scaler.sources.series import fill_gaps, read_series
@@ -50,10 +50,12 @@ class History:
                     self._series.setdefault(key, deque()).append((at, value))
         self._forget(at - self.keep_seconds)
 
-    def observation(self, need: Need, at: float) -> Observation:
-        """Return the samples of the need up to `at`."""
-        since = at - need.span_seconds
-        series, refused = read_series(self._rows(need, since, at), need.profile, need.signal)
+    def observation(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
+        """Return the samples of the query up to `at`."""
+        since = at - snapshot_query.span_seconds
+        series, refused = read_series(
+            self._rows(snapshot_query, since, at), snapshot_query.profile, snapshot_query.signal
+        )
         good_scrapes = {
             target: {instant: instant for instant in instants if since < instant <= at}
             for target, instants in self.good.items()
@@ -62,17 +64,17 @@ class History:
             instants=tuple(instant for instant in self.instants if since < instant <= at),
             series=fill_gaps(series, good_scrapes),
             good_scrapes=good_scrapes,
-            absence_known=self._watched(at - need.window_seconds),
-            overlooks=self._overlooks(at),
+            absence_known=self._watched(at - snapshot_query.window_seconds),
+            misses_targets=self._overlooks(at),
             refused_samples=refused,
         )
 
-    def _rows(self, need: Need, since: float, at: float) -> Iterator[Row]:
-        names = profiles.metric_names(need.profile, need.signal)
+    def _rows(self, snapshot_query: SnapshotQuery, since: float, at: float) -> Iterator[Row]:
+        names = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
         for key, points in self._series.items():
             if points[-1][0] > since and not names.isdisjoint(key):
                 labels = dict(key)
-                if _is_asked(labels, need):
+                if _is_asked(labels, snapshot_query):
                     yield Row(labels, [point for point in points if since < point[0] <= at])
 
     def _overlooks(self, at: float) -> bool:
@@ -118,9 +120,9 @@ class History:
                 del self._series[key]
 
 
-def _is_asked(labels: Mapping[str, str], need: Need) -> bool:
+def _is_asked(labels: Mapping[str, str], snapshot_query: SnapshotQuery) -> bool:
     pod = profiles.pod_of(labels)
-    return pod is not None and pod[0] in need.namespaces
+    return pod is not None and pod[0] in snapshot_query.namespaces
 
 
 def _drop(instants: deque[float], before: float) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import httpx
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
@@ -101,19 +101,19 @@ class ScrapeSource:
         """The instant of the newest round."""
         return self._history.instants[-1] if self._history.instants else float("-inf")
 
-    async def fetch(self, need: Need, at: float) -> Observation:
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return what the rounds up to `at` showed.
 
         Raises:
             errors.SourceUnreachableError: in the newest round no target answered at all.
         """
-        self._history.keep_seconds = max(self._history.keep_seconds, need.span_seconds)
+        self._history.keep_seconds = max(self._history.keep_seconds, snapshot_query.span_seconds)
         if self._trouble is not None:
             raise errors.SourceUnreachableError(self._trouble)
-        observation = self._history.observation(need, at)
+        observation = self._history.observation(snapshot_query, at)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
-    async def history(self, need: Need, at: float) -> Observation | None:
+    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
         """There is no memory beyond the rounds themselves."""
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:

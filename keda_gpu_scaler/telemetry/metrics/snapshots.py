@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import table
 from keda_gpu_scaler.telemetry.metrics.expiring import Lately, gauge
@@ -35,7 +35,7 @@ class Snapshots(Collector):
         self._clock = clock
         self._shown: Lately[_Key, _Shown] = Lately(LIMIT, clock)
         self._up: Lately[str, bool] = Lately(LIMIT, clock)
-        self._evidence: Lately[str, Basis] = Lately(LIMIT, clock)
+        self._evidence: Lately[str, EvidenceSource] = Lately(LIMIT, clock)
         self._watches: dict[str, bool] = {}
 
     def taken(self, fact: facts.SnapshotTaken) -> None:
@@ -63,7 +63,7 @@ class Snapshots(Collector):
 
     def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         """Show what says which pods there are."""
-        self._evidence.put(fact.source, fact.basis)
+        self._evidence.put(fact.source, fact.evidence_source)
 
     def watch_changed(self, fact: facts.WatchChanged) -> None:
         """Show whether a resource of the Kubernetes API is followed."""
@@ -78,9 +78,9 @@ class Snapshots(Collector):
         refused = [(key, each.refused_samples) for key, each in shown]
         yield gauge(table.REFUSED_SAMPLES, refused)
         said = [
-            ((name, basis), basis is current)
+            ((name, evidence_source), evidence_source is current)
             for name, current in self._evidence.items()
-            for basis in Basis
+            for evidence_source in EvidenceSource
         ]
         yield gauge(table.EVIDENCE, said)
         watches = [((name,), works) for name, works in list(self._watches.items())]

@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import table
@@ -57,7 +57,9 @@ class Triggers(Collector):
         yield gauge(table.DECISION_AGE, [(labels, now - each.at) for labels, each in known])
         yield gauge(table.DEMAND, [(labels, each.value) for labels, each in self._demands.items()])
         yield _choice(table.STATE, State, decided, lambda fact: fact.decision.state)
-        yield _choice(table.TRIGGER_EVIDENCE, Basis, decided, lambda fact: fact.decision.evidence)
+        yield _choice(
+            table.TRIGGER_EVIDENCE, EvidenceSource, decided, lambda fact: fact.decision.evidence
+        )
 
 
 def _choice(

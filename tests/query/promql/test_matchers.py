@@ -16,11 +16,11 @@ from keda_gpu_scaler.query.promql_texts import (
     reported_gpus_text,
     snapshot_text,
 )
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 
 EU = Matcher("cluster", "=", "eu-1")
-NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300.5, 120)
+NEED = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300.5, 120)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 Selectors = list[list[tuple[str, str, str]]]
 

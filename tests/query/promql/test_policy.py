@@ -281,11 +281,11 @@ def test_a_bracket_that_is_left_out_is_found(marked: str, data: st.DataObject) -
 def test_a_query_knows_how_far_back_each_of_its_selectors_looks() -> None:
     found = own("max_over_time(sum by (pod) (rate(a[1m]) + b)[5m:15s]) + rate(a[2m])").origins
     a, b = confined('__name__="a"'), confined('__name__="b"')
-    assert [(one.selector, one.reach_seconds) for one in found] == [(a, 360), (b, 300)]
+    assert [(one.selector, one.lookback_seconds) for one in found] == [(a, 360), (b, 300)]
 
 
 @pytest.mark.parametrize(
-    ("text", "faithful"),
+    ("text", "is_complete"),
     [
         ("load", True),
         ('sum by (namespace, pod, job, instance) (100 * -load{gpu!="0"})', True),
@@ -306,8 +306,11 @@ def test_a_query_knows_how_far_back_each_of_its_selectors_looks() -> None:
         ('label_join(load, ("UUID"), "-", "pod")', False),
     ],
 )
-def test_absence_means_something_only_where_every_series_shows(text: str, faithful: bool) -> None:  # noqa: FBT001 - a table of answers
-    assert own(text).faithful is faithful
+def test_absence_means_something_only_where_every_series_shows(
+    text: str,
+    is_complete: bool,  # noqa: FBT001 - a table of answers
+) -> None:
+    assert own(text).is_complete is is_complete
 
 
 def test_a_query_has_a_short_name_of_its_own() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.influxql import METRIC, Schema
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Row
 from keda_gpu_scaler.sources.influxdb import rows
 from keda_gpu_scaler.sources.influxdb.api import Series
@@ -16,13 +16,13 @@ STEP = 15.0
 AT = 1_700_000_100.0
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 TIMES = tuple(AT - STEP * back for back in reversed(range(8)))
-NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 120, 120)
+NEED = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 120, 120)
 TELEGRAF = {"namespace": "ml", "pod": "bert-0", "UUID": "GPU-1", "gpu": "0", "url": "http://a:9400"}
 IDLE = {key: text for key, text in TELEGRAF.items() if key not in ("namespace", "pod")}
 ANYBODYS = sorted(
     {
         metric.name
-        for way in profiles.ways("auto", Signal.UTILIZATION)
+        for way in profiles.metric_sources("auto", Signal.UTILIZATION)
         for metric in way.measure.metrics
         if not metric.where
     }
@@ -41,8 +41,8 @@ def shown(points: list[tuple[float, float]], step: float = STEP) -> list[float]:
 def read(
     *found: Series, schema: Schema | None = None, signal: Signal = Signal.UTILIZATION
 ) -> list[Row]:
-    ways = profiles.ways("auto", signal)
-    return rows.rows(found, schema or Schema(), ways)
+    metric_sources = profiles.metric_sources("auto", signal)
+    return rows.rows(found, schema or Schema(), metric_sources)
 
 
 def test_a_series_that_goes_on_has_no_gap() -> None:
@@ -148,7 +148,7 @@ def test_absence_proves_nothing() -> None:
 
 
 def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
-    hour = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 3600, 120)
+    hour = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 3600, 120)
     at = AT // 120 * 120
     raw = read(Series(UTIL, TELEGRAF, "gauge", [(at - 360, 40.0), (at - 240, 50.0)]))
 

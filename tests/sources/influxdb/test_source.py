@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.snapshot_fetcher import Collector, Witness
+from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.query.influxql import METRIC
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
@@ -70,8 +70,10 @@ def gpu(  # noqa: PLR0913 - what a test may say of a GPU
     return Series(metric, named | of_gpu | by_telegraf | tags, [(at, value) for at in times])
 
 
-def need(*namespaces: str, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> Need:
-    return Need(signal, profile, frozenset(namespaces), 300, 120)
+def snapshot_query(
+    *namespaces: str, signal: Signal = Signal.UTILIZATION, profile: str = "auto"
+) -> SnapshotQuery:
+    return SnapshotQuery(signal, profile, frozenset(namespaces), 300, 120)
 
 
 @asynccontextmanager
@@ -88,7 +90,7 @@ async def connected(
 
 
 async def observed(
-    influxdb: InfluxdbServer, history: Iterable[Series], asked: Need, **given: object
+    influxdb: InfluxdbServer, history: Iterable[Series], asked: SnapshotQuery, **given: object
 ) -> Observation:
     await influxdb.write(history)
     async with connected(influxdb, **given) as source:
@@ -114,7 +116,7 @@ async def test_the_pods_of_the_namespaces_asked_about_are_there_and_no_others(
         gpu("bert-0", 60, f"{ns}-another", uuid="GPU-another"),
         gpu("", 0, ns, uuid="GPU-idle"),
     ]
-    found = await observed(influxdb, history, need(ns, f"{ns}-other"))
+    found = await observed(influxdb, history, snapshot_query(ns, f"{ns}-other"))
 
     assert {(one.namespace, one.pod, one.values[-1]) for one in found.series} == {
         (ns, "bert-0", 90),
@@ -131,7 +133,7 @@ async def test_every_instant_of_the_span_has_its_own_value(
 ) -> None:
     rising = gpu("bert-0", 0, ns)
     points = [(at, float(number)) for number, (at, _) in enumerate(rising.samples)]
-    found = await observed(influxdb, [Series(UTIL, rising.labels, points)], need(ns))
+    found = await observed(influxdb, [Series(UTIL, rising.labels, points)], snapshot_query(ns))
 
     (one,) = found.series
     assert one.times == found.instants == tuple(NOW - 15 * back for back in reversed(range(20)))
@@ -140,19 +142,19 @@ async def test_every_instant_of_the_span_has_its_own_value(
 
 async def test_two_gpus_of_a_pod_are_two(influxdb: InfluxdbServer, ns: str) -> None:
     history = [gpu("bert-0", 90, ns, uuid="GPU-a"), gpu("bert-0", 10, ns, uuid="GPU-b")]
-    found = await observed(influxdb, history, need(ns))
+    found = await observed(influxdb, history, snapshot_query(ns))
     assert newest(found) == {("bert-0", "GPU-a"): 90, ("bert-0", "GPU-b"): 10}
 
 
 async def test_what_two_telegrafs_write_counts_once(influxdb: InfluxdbServer, ns: str) -> None:
     history = [gpu("bert-0", 80, ns), gpu("bert-0", 90, ns, host="telegraf-1")]
-    found = await observed(influxdb, history, need(ns))
+    found = await observed(influxdb, history, snapshot_query(ns))
     assert newest(found) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
 
 
 async def test_an_average_goes_before_a_sample(influxdb: InfluxdbServer, ns: str) -> None:
     history = [gpu("bert-0", 90, ns), gpu("bert-0", 0.5, ns, metric=ENGINE)]
-    found = await observed(influxdb, history, need(ns))
+    found = await observed(influxdb, history, snapshot_query(ns))
     assert newest(found) == {("bert-0", f"GPU-{ns}-bert-0"): 50}
     assert found.series[0].averaged
 
@@ -162,18 +164,18 @@ async def test_slices_of_a_gpu_are_told_apart(influxdb: InfluxdbServer, ns: str)
         gpu("bert-0", share, ns, uuid="GPU-a", metric=ENGINE, GPU_I_ID=slice_)
         for slice_, share in (("1", 0.5), ("2", 0.25))
     ]
-    found = await observed(influxdb, history, need(ns))
+    found = await observed(influxdb, history, snapshot_query(ns))
     assert newest(found) == {("bert-0", "GPU-a/1"): 50, ("bert-0", "GPU-a/2"): 25}
 
 
 async def test_memory_is_a_share_of_two_measurements(influxdb: InfluxdbServer, ns: str) -> None:
     history = [gpu("bert-0", 3000, ns, metric=USED), gpu("bert-0", 1000, ns, metric=FREE)]
-    found = await observed(influxdb, history, need(ns, signal=Signal.MEMORY))
+    found = await observed(influxdb, history, snapshot_query(ns, signal=Signal.MEMORY))
     assert newest(found) == {("bert-0", f"GPU-{ns}-bert-0"): 75}
 
 
 async def test_numbers_that_no_gpu_shows_are_refused(influxdb: InfluxdbServer, ns: str) -> None:
-    found = await observed(influxdb, [gpu("bert-0", 2_147_483_632, ns)], need(ns))
+    found = await observed(influxdb, [gpu("bert-0", 2_147_483_632, ns)], snapshot_query(ns))
     (one,) = found.series
     assert not one.values
     assert one.present == found.instants
@@ -183,7 +185,7 @@ async def test_numbers_that_no_gpu_shows_are_refused(influxdb: InfluxdbServer, n
 async def test_one_question_serves_all_namespaces(influxdb: InfluxdbServer, ns: str) -> None:
     seen: list[Fact] = []
     async with connected(influxdb, seen.append) as source:
-        await source.fetch(need(*(f"{ns}-{number}" for number in range(50))), NOW)
+        await source.fetch(snapshot_query(*(f"{ns}-{number}" for number in range(50))), NOW)
     assert [fact.query for fact in seen if isinstance(fact, Queried)] == ["snapshot"]
 
 
@@ -195,7 +197,7 @@ async def test_so_many_namespaces_that_a_url_is_too_short_are_asked_about_in_par
     await influxdb.write(history)
     seen: list[Fact] = []
     async with connected(influxdb, seen.append) as source:
-        found = await source.fetch(need(*names), NOW)
+        found = await source.fetch(snapshot_query(*names), NOW)
     assert {one.namespace for one in found.series} == set(names)
     assert 1 < len(seen) < 20
 
@@ -223,8 +225,8 @@ async def test_samples_are_found_wherever_the_settings_say(
     (name,) = [gpu("bert-0", 90, ns)]
     await influxdb.write([Series(measurement, name.labels, name.samples)], field)
     async with connected(influxdb, **given) as source:
-        found = await source.fetch(need(ns), NOW)
-        past = await source.history(need(ns), NOW)
+        found = await source.fetch(snapshot_query(ns), NOW)
+        past = await source.history(snapshot_query(ns), NOW)
 
     assert newest(found) == newest(past) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
 
@@ -235,7 +237,7 @@ async def test_a_field_of_ones_own_is_utilization_and_nothing_else(
     async with connected(influxdb, measurement="gpu", field="usage") as source:
         for ask in (source.fetch, source.history):
             with pytest.raises(errors.SourceRefusedError, match="it has no memory: where neither"):
-                await ask(need(ns, signal=Signal.MEMORY), NOW)
+                await ask(snapshot_query(ns, signal=Signal.MEMORY), NOW)
 
 
 async def test_tags_of_ones_own_name_pods(influxdb: InfluxdbServer, ns: str) -> None:
@@ -244,7 +246,7 @@ async def test_tags_of_ones_own_name_pods(influxdb: InfluxdbServer, ns: str) -> 
     found = await observed(
         influxdb,
         [Series(UTIL, tags, given.samples)],
-        need(ns),
+        snapshot_query(ns),
         namespace_tag="kube_ns",
         pod_tag="kube_pod",
         gpu_tag="card",
@@ -260,9 +262,11 @@ async def test_a_retention_policy_can_be_named(influxdb: InfluxdbServer, ns: str
     await influxdb.write([one], policy=f"short {ns}")
 
     async with connected(influxdb) as source:
-        assert not (await source.fetch(need(ns), NOW)).series
+        assert not (await source.fetch(snapshot_query(ns), NOW)).series
     async with connected(influxdb, retention_policy=f"short {ns}") as source:
-        assert newest(await source.fetch(need(ns), NOW)) == {("bert-0", f"GPU-{ns}-bert-0"): 90}
+        assert newest(await source.fetch(snapshot_query(ns), NOW)) == {
+            ("bert-0", f"GPU-{ns}-bert-0"): 90
+        }
 
 
 # Pods that go
@@ -273,8 +277,8 @@ async def test_a_pod_that_vanished_is_missing_and_never_ends_by_its_absence(
 ) -> None:
     await influxdb.write([gpu("bert-0", 90, ns), gpu("bert-1", 90, ns, end=-300)])
     async with connected(influxdb) as source:
-        collector = Collector(source, Witness("default", source), 3600)
-        taken = await collector.take(need(ns), NOW)
+        collector = SnapshotFetcher(source, EvidenceFetcher("default", source), 3600)
+        taken = await collector.take(snapshot_query(ns), NOW)
 
     gone = taken.namespaces[ns].pods["bert-1"]
     assert not gone.ended
@@ -290,9 +294,9 @@ async def test_a_pod_whose_gpu_works_for_another_one_has_ended(
         [gpu("bert-0", 90, ns, uuid=uuid, end=-300), gpu("bert-1", 9, ns, uuid=uuid, begin=-240)]
     )
     async with connected(influxdb) as source:
-        collector = Collector(source, Witness("default", source), 3600)
+        collector = SnapshotFetcher(source, EvidenceFetcher("default", source), 3600)
         for at in range(-180, 1, 15):
-            taken = await collector.take(need(ns), NOW + at)
+            taken = await collector.take(snapshot_query(ns), NOW + at)
 
     pods = taken.namespaces[ns].pods
     assert {name: pod.ended for name, pod in pods.items()} == {"bert-0": True, "bert-1": False}
@@ -305,7 +309,7 @@ async def test_the_last_hour_is_remembered_coarsely(influxdb: InfluxdbServer, ns
     ]
     await influxdb.write(history)
     async with connected(influxdb) as source:
-        found = await source.history(need(ns), NOW)
+        found = await source.history(snapshot_query(ns), NOW)
 
     (one,) = found.series
     assert one.pod == "bert-0"
@@ -350,7 +354,7 @@ async def test_hostile_names_are_found_and_do_nothing(influxdb: InfluxdbServer, 
 
     async with connected(influxdb) as source:
         for name in names:
-            found = await source.fetch(need(name), NOW)
+            found = await source.fetch(snapshot_query(name), NOW)
             assert [one.namespace for one in found.series] == [name]
             assert (await source.locate([name], NOW)).reported == {name}
 
@@ -365,7 +369,9 @@ async def test_hostile_names_of_measurements_and_tags_are_names(
     async with connected(
         influxdb, measurement=f"gpu{hostile}", field="usage", pod_tag=f"pod{hostile}"
     ) as source:
-        assert newest(await source.fetch(need(ns), NOW)) == {("bert-9", f"GPU-{ns}-bert-0"): 90}
+        assert newest(await source.fetch(snapshot_query(ns), NOW)) == {
+            ("bert-9", f"GPU-{ns}-bert-0"): 90
+        }
 
 
 # A number
@@ -450,7 +456,7 @@ async def test_what_is_not_there_is_an_error(
 ) -> None:
     async with connected(influxdb, **given) as source:
         with pytest.raises(errors.SourceError, match=words):
-            await source.fetch(need(ns), NOW)
+            await source.fetch(snapshot_query(ns), NOW)
 
 
 async def test_an_answer_that_is_cut_is_an_error(tmp_path: Path) -> None:
@@ -458,7 +464,7 @@ async def test_an_answer_that_is_cut_is_an_error(tmp_path: Path) -> None:
         await cutting.write([gpu("bert-0", 90, "ml"), gpu("bert-1", 90, "ml")])
         async with connected(cutting) as source:
             with pytest.raises(errors.SourceMalformedError, match="max-row-limit is too small"):
-                await source.fetch(need("ml"), NOW)
+                await source.fetch(snapshot_query("ml"), NOW)
 
 
 async def test_only_who_may_read_the_database_gets_an_answer(tmp_path: Path) -> None:
@@ -469,10 +475,12 @@ async def test_only_who_may_read_the_database_gets_an_answer(tmp_path: Path) -> 
         right = {"username": "scaler", "password": "right"}
         async with connected(asking, **right) as source:
             await source.synchronize()
-            assert newest(await source.fetch(need("ml"), NOW)) == {("bert-0", "GPU-ml-bert-0"): 90}
+            assert newest(await source.fetch(snapshot_query("ml"), NOW)) == {
+                ("bert-0", "GPU-ml-bert-0"): 90
+            }
         for wrong in ({**right, "password": "wrong"}, {}):
             async with connected(asking, **wrong) as source:
-                for ask in (source.synchronize(), source.fetch(need("ml"), NOW)):
+                for ask in (source.synchronize(), source.fetch(snapshot_query("ml"), NOW)):
                     with pytest.raises(errors.SourceRefusedError, match="HTTP 401: "):
                         await ask
 
@@ -482,6 +490,8 @@ async def test_a_server_that_was_away_answers_again(tmp_path: Path) -> None:
         await moody.write([gpu("bert-0", 90, "ml")])
         await moody.stop()
         with pytest.raises(errors.SourceUnreachableError):
-            await source.fetch(need("ml"), NOW)
+            await source.fetch(snapshot_query("ml"), NOW)
         await moody.start()
-        assert newest(await source.fetch(need("ml"), NOW)) == {("bert-0", "GPU-ml-bert-0"): 90}
+        assert newest(await source.fetch(snapshot_query("ml"), NOW)) == {
+            ("bert-0", "GPU-ml-bert-0"): 90
+        }

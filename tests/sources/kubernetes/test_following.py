@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.sources import kubernetes
 from keda_gpu_scaler.sources.kubernetes import api as client
 from keda_gpu_scaler.sources.kubernetes import reflector
@@ -121,7 +121,7 @@ async def test_pods_are_said_with_their_owners_and_the_owners_of_those(bench: Be
         "nightly-1-x": {Owner("Job", "nightly-1"), Owner("CronJob", "nightly")},
         "alone": set(),
     }
-    assert found.basis is Basis.KUBERNETES
+    assert found.evidence_source is EvidenceSource.KUBERNETES
     assert found.covered == {"ml"}
     assert elsewhere.covered == {"web"}
     assert not elsewhere.pods

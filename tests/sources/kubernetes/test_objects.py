@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler.snapshot.evidence import Statement
+from keda_gpu_scaler.snapshot.evidence import PodStatement
 from keda_gpu_scaler.sources.kubernetes import objects
 from keda_gpu_scaler.sources.kubernetes.objects import Scale
 from keda_gpu_scaler.spec import workload
@@ -13,7 +13,7 @@ from keda_gpu_scaler.spec.workload import Owner, Workload
 from tests.support import api_server
 from tests.support.api_server import NOON
 
-READY = Statement(
+READY = PodStatement(
     owners=frozenset({Owner("ReplicaSet", "bert-5d4f8")}),
     created_at=NOON,
     ready=True,
@@ -54,8 +54,8 @@ def test_what_cannot_be_undone_is_an_end(parts: dict[str, dict[str, Any]]) -> No
 
 def test_a_pod_without_a_node_or_an_owner_says_little() -> None:
     bare = {"metadata": {"namespace": "ml", "name": "bert"}}
-    assert objects.statement(bare) == Statement(ready=False)
-    assert not objects.statement(_pod(status={"conditions": None})).once_ready
+    assert objects.statement(bare) == PodStatement(ready=False)
+    assert not objects.statement(_pod(status={"conditions": None})).was_ready
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_pod_not_ready_any_more_was_ready_once(
     """It changed to not Ready long after it started: it cannot have been so from the start."""
     pod = _pod(status={"conditions": _conditions("False", changed), "startTime": started})
     said = objects.statement(pod)
-    assert (said.ready, said.ready_at, said.once_ready) == (False, None, once)
+    assert (said.ready, said.ready_at, said.was_ready) == (False, None, once)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import Signal
@@ -19,7 +19,7 @@ from tests.support.clocks import Clock
 from tests.support.http_replies import HttpServer
 
 AT = 1_700_000_100.0
-NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
+NEED = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
 ROW = {
     "metric": {
         "__name__": "DCGM_FI_DEV_GPU_UTIL",

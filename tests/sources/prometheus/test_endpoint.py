@@ -23,9 +23,9 @@ from keda_gpu_scaler.query.promql_texts import (
     reported_gpus_text,
     snapshot_text,
 )
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Observation, Target
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.kinds import Kind
@@ -79,8 +79,8 @@ def ns() -> str:
     return f"tenant-{next(_numbers)}"
 
 
-def need(*namespaces: str) -> Need:
-    return Need(Signal.UTILIZATION, "auto", frozenset(namespaces), 300, 120)
+def snapshot_query(*namespaces: str) -> SnapshotQuery:
+    return SnapshotQuery(Signal.UTILIZATION, "auto", frozenset(namespaces), 300, 120)
 
 
 def settings(**given: object) -> PrometheusSettings:
@@ -93,7 +93,7 @@ def in_cluster(history: Iterable[Series], cluster: dict[str, str]) -> list[Serie
 
 
 async def observed(source: PrometheusSource, namespace: str, at: float) -> Observation:
-    return await source.within(namespace).fetch(need(namespace), at)
+    return await source.within(namespace).fetch(snapshot_query(namespace), at)
 
 
 def newest(found: Observation) -> dict[str, float]:
@@ -117,7 +117,7 @@ async def decided(namespace: str, **given: object) -> tuple[Decision, list[facts
 
 def bert(namespace: str, letter: str, value: float = 90, end: float | None = None) -> Gpu:
     """Return a GPU of one pod of the Deployment bert, as an exporter with honor_labels shows it."""
-    return Gpu(f"bert-7b6667bd9-{letter * 5}", value, namespace, scheme="plain", end=end)
+    return Gpu(f"bert-7b6667bd9-{letter * 5}", value, namespace, convention="plain", end=end)
 
 
 # Several clusters behind one server
@@ -177,8 +177,8 @@ async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
 @pytest.mark.parametrize(
     "text",
     [
-        snapshot_text(need("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
-        ages_text(need("ml")),
+        snapshot_text(snapshot_query("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
+        ages_text(snapshot_query("ml")),
         reported_gpus_text(["GPU-1", "a\\b"]),
         exporters_text(),
         JOBS,
@@ -226,7 +226,7 @@ async def test_every_question_names_its_one_namespace(
         source = PrometheusSource("default", settings(url=proxy.url, **setting))
         tenant = source.within(ns)
         await tenant.synchronize()
-        asked = need(ns)
+        asked = snapshot_query(ns)
         assert newest(await tenant.fetch(asked, now)) == {"bert-7b6667bd9-bbbbb": 90}
         assert newest(await tenant.history(asked, now)).keys() == {"bert-7b6667bd9-bbbbb"}
         assert (await tenant.locate(["GPU-bert-7b6667bd9-bbbbb"], now)).reported
@@ -284,7 +284,7 @@ async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
     found, seen = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
     assert (found.state, found.value, found.active) == (State.EMPTY, 0, False)
-    assert found.evidence is Basis.KUBE_STATE_METRICS
+    assert found.evidence is EvidenceSource.KUBE_STATE_METRICS
     (change,) = [fact for fact in seen if isinstance(fact, facts.EvidenceChanged)]
     assert change.source == f"default/{ns}"
 
@@ -308,7 +308,7 @@ async def test_a_pod_that_is_not_listed_is_not_believed_gone(
     found, _ = await decided(ns, url=proxy.url, namespace_parameter="namespace")
 
     assert (found.state, found.active) == (State.PARTIAL, True)
-    assert found.evidence is Basis.KUBE_STATE_METRICS
+    assert found.evidence is EvidenceSource.KUBE_STATE_METRICS
 
 
 async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(
@@ -316,7 +316,7 @@ async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(
 ) -> None:
     own = promql.own('x{"k8s.cluster"="y"}', promql.Policy.ALLOW, "ml")
     source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
-    asked = Need(Signal.NUMBER, own.name, frozenset({"ml"}), 60, 30, query=own)
+    asked = SnapshotQuery(Signal.NUMBER, own.name, frozenset({"ml"}), 60, 30, query=own)
     with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):
         await source.fetch(asked, time.time())
     await source.close()

@@ -6,9 +6,12 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.prometheus.exporter_discovery import DETECTED_SECONDS, Detection
+from keda_gpu_scaler.sources.prometheus.exporter_discovery import (
+    DETECTED_SECONDS,
+    ExporterDiscovery,
+)
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 
@@ -21,7 +24,7 @@ class Server:
         self.now, self.asked = 5000.0, 0
         self.error: errors.SourceError | None = None
         self.stated: list[facts.Fact] = []
-        self.detection = Detection("default", self.stated.append, lambda: self.now)
+        self.detection = ExporterDiscovery("default", self.stated.append, lambda: self.now)
 
     async def answer(self) -> list[Row]:
         """Answer the question."""
@@ -33,16 +36,16 @@ class Server:
 
     async def seen(self, profile: str = "auto") -> frozenset[str]:
         """Return what `profile` has to look for, after asking if it is time to."""
-        await self.detection.refresh(need(profile), self.answer)
-        return self.detection.widened(need(profile)).found
+        await self.detection.refresh(snapshot_query(profile), self.answer)
+        return self.detection.widened(snapshot_query(profile)).found
 
 
-def need(profile: str = "auto") -> Need:
-    return Need(Signal.UTILIZATION, profile, frozenset({"ml"}), 300, 120)
+def snapshot_query(profile: str = "auto") -> SnapshotQuery:
+    return SnapshotQuery(Signal.UTILIZATION, profile, frozenset({"ml"}), 300, 120)
 
 
 async def test_nothing_is_known_before_it_was_asked() -> None:
-    assert Server("hami").detection.widened(need()) == need()
+    assert Server("hami").detection.widened(snapshot_query()) == snapshot_query()
 
 
 async def test_what_is_found_is_looked_for_and_stated_once() -> None:

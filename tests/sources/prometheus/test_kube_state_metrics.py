@@ -79,12 +79,12 @@ async def test_an_answer_that_did_not_come_leaves_the_past_to_be_asked_about() -
 
 
 @pytest.mark.parametrize(
-    ("shows", "settled"), [(PODS, True), ("kube_deployment_status_replicas", False)]
+    ("shows", "stable_since"), [(PODS, True), ("kube_deployment_status_replicas", False)]
 )
-async def test_one_that_lists_no_pods_proves_no_absence(shows: str, *, settled: bool) -> None:
+async def test_one_that_lists_no_pods_proves_no_absence(shows: str, *, stable_since: bool) -> None:
     said = await StateMetrics(Server(["ksm"], shows), Clock()).evidence({"ml"}, 0.0)
     assert said is not None
-    assert bool(said.settled) is settled
+    assert bool(said.stable_since) is stable_since
 
 
 async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
@@ -102,4 +102,4 @@ async def test_of_a_server_that_hides_targets_no_list_is_whole() -> None:
     metrics = StateMetrics(Server(["ksm"]), Clock(), shows_targets=False)
     said = await metrics.evidence({"ml"}, 0.0)
     assert said is not None
-    assert not said.settled
+    assert not said.stable_since

@@ -62,12 +62,14 @@ def test_nothing_is_old_where_nothing_is_said() -> None:
 
 def test_an_element_is_a_gpu_of_the_pod_it_names() -> None:
     labels = POD | {"job": "vllm", "instance": "10.0.0.1:8000", "engine": "0"}
-    ((one,), refused, strangers) = own_queries.element_series([row(labels, 20, 30)], {"ml"})
+    ((one,), refused, unmatched_elements) = own_queries.element_series(
+        [row(labels, 20, 30)], {"ml"}
+    )
     assert (one.namespace, one.pod, one.target) == ("ml", "bert-0", Target("vllm", "10.0.0.1:8000"))
     assert one.present == one.times == (15.0, 30.0)
     assert one.values == (20.0, 30.0)
     assert not one.averaged
-    assert (refused, strangers) == (0, 0)
+    assert (refused, unmatched_elements) == (0, 0)
 
 
 def test_elements_of_one_pod_are_told_apart_by_what_else_they_carry() -> None:

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision import load
-from keda_gpu_scaler.decision.pod_state import Reporting
-from keda_gpu_scaler.evaluator.snapshot_fetcher import Collector, Witness
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
 from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY, PrometheusSource
@@ -63,13 +63,13 @@ def new_namespace() -> str:
     return f"team-{next(_numbers)}"
 
 
-def need(
+def snapshot_query(
     *namespaces: str,
     signal: Signal = Signal.UTILIZATION,
     profile: str = "auto",
     span: float = 300,
-) -> Need:
-    return Need(signal, profile, frozenset(namespaces), span, 120)
+) -> SnapshotQuery:
+    return SnapshotQuery(signal, profile, frozenset(namespaces), span, 120)
 
 
 @asynccontextmanager
@@ -86,7 +86,7 @@ async def connected(
 
 
 async def observed(
-    server: PrometheusServer, parts: Iterable[Gpu | Up], asked: Need, at: float
+    server: PrometheusServer, parts: Iterable[Gpu | Up], asked: SnapshotQuery, at: float
 ) -> Observation:
     await server.write(gpus.history(at, parts))
     async with connected(server) as source:
@@ -105,13 +105,13 @@ async def test_three_label_schemes_are_read_at_once(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [
-        Gpu("exported-0", 10, ns, scheme="exported"),
-        Gpu("plain-0", 20, ns, scheme="plain"),
-        Gpu("old-0", 30, ns, scheme="old"),
-        Gpu("older-0", 40, ns, scheme="old", metric="dcgm_gpu_utilization"),
-        Gpu("idle-0", 50, ns, scheme="idle"),
+        Gpu("exported-0", 10, ns, convention="exported"),
+        Gpu("plain-0", 20, ns, convention="plain"),
+        Gpu("old-0", 30, ns, convention="old"),
+        Gpu("older-0", 40, ns, convention="old", metric="dcgm_gpu_utilization"),
+        Gpu("idle-0", 50, ns, convention="idle"),
     ]
-    found = await observed(server, parts, need(ns), now)
+    found = await observed(server, parts, snapshot_query(ns), now)
 
     assert newest(found) == {
         ("exported-0", "GPU-exported-0"): 10,
@@ -126,7 +126,7 @@ async def test_three_label_schemes_are_read_at_once(
 async def test_every_instant_of_the_span_is_there(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    found = await observed(server, [Gpu("a", 50, ns)], need(ns, span=300), now)
+    found = await observed(server, [Gpu("a", 50, ns)], snapshot_query(ns, span=300), now)
 
     assert found.instants == tuple(now - 15 * back for back in reversed(range(20)))
     assert found.series[0].present == found.series[0].times == found.instants
@@ -134,9 +134,9 @@ async def test_every_instant_of_the_span_is_there(
 
 
 async def test_an_idle_gpu_is_not_its_exporters_load(server: PrometheusServer, now: float) -> None:
-    exporter = Gpu("exporter-10.0.0.1:9400", 0, "gpu-operator", uuid="GPU-idle", scheme="plain")
-    working = Gpu("trainer", 70, "gpu-operator", scheme="plain")
-    found = await observed(server, [exporter, working], need("gpu-operator"), now)
+    exporter = Gpu("exporter-10.0.0.1:9400", 0, "gpu-operator", uuid="GPU-idle", convention="plain")
+    working = Gpu("trainer", 70, "gpu-operator", convention="plain")
+    found = await observed(server, [exporter, working], snapshot_query("gpu-operator"), now)
 
     assert newest(found) == {("trainer", "GPU-trainer"): 70}
 
@@ -144,13 +144,19 @@ async def test_an_idle_gpu_is_not_its_exporters_load(server: PrometheusServer, n
 async def test_only_the_namespaces_asked_for_are_shown(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    schemes = ("exported", "plain", "old")
+    conventions = ("exported", "plain", "old")
     parts = [
-        Gpu(f"{scheme}-{name[-1]}", 50, name, uuid=f"GPU-{scheme}-{name}", scheme=scheme)
-        for scheme in schemes
+        Gpu(
+            f"{convention}-{name[-1]}",
+            50,
+            name,
+            uuid=f"GPU-{convention}-{name}",
+            convention=convention,
+        )
+        for convention in conventions
         for name in (f"{ns}-a", f"{ns}-b", f"{ns}-c", f"{ns}-ab", f"x{ns}-a")
     ]
-    found = await observed(server, parts, need(f"{ns}-a", f"{ns}-b"), now)
+    found = await observed(server, parts, snapshot_query(f"{ns}-a", f"{ns}-b"), now)
 
     assert {one.namespace for one in found.series} == {f"{ns}-a", f"{ns}-b"}
     assert len(found.series) == 6
@@ -164,7 +170,7 @@ async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
     stated: list[Fact] = []
     async with connected(server, stated.append) as source:
         await source.synchronize()
-        found = await source.fetch(need(*many), now)
+        found = await source.fetch(snapshot_query(*many), now)
 
     assert {one.namespace: one.pod for one in found.series} == {
         name: f"pod-of-{name}" for name in many
@@ -175,7 +181,7 @@ async def test_many_namespaces_are_asked_about_at_once_or_in_parts(
 async def test_a_namespace_without_gpus_is_empty(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    found = await observed(server, [], need(ns), now)
+    found = await observed(server, [], snapshot_query(ns), now)
 
     assert found.series == ()
     assert found.instants[-1] == now
@@ -197,8 +203,8 @@ async def test_texts_never_break_out_of_a_query(
     await server.write(gpus.history(at, parts))
     asked, *_ = sorted(namespaces)
     async with connected(server) as source:
-        one = await source.fetch(need(asked, span=60), at)
-        every = await source.fetch(need(*namespaces, span=60), at)
+        one = await source.fetch(snapshot_query(asked, span=60), at)
+        every = await source.fetch(snapshot_query(*namespaces, span=60), at)
         located = await source.locate([f"GPU-{name}" for name in namespaces], at)
 
     assert {(each.namespace, each.target.job) for each in one.series} == {(asked, f"job {asked}")}
@@ -218,7 +224,7 @@ async def test_mig_instances_are_read_by_their_engine(
     ]
     false_zero = Gpu("pod-1", 0, ns, uuid="GPU-mig", extra=mig(1))
     whole = Gpu("pod-3", 60, ns, uuid="GPU-whole")
-    found = await observed(server, [*instances, false_zero, whole], need(ns), now)
+    found = await observed(server, [*instances, false_zero, whole], snapshot_query(ns), now)
 
     assert newest(found) == {
         ("pod-1", "GPU-mig/1"): pytest.approx(10),
@@ -232,17 +238,17 @@ async def test_mig_instances_are_read_by_their_engine(
     }
 
 
-@pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
+@pytest.mark.parametrize("convention", ["exported", "plain", "old"])
 async def test_the_engine_is_preferred_gpu_by_gpu(
-    server: PrometheusServer, now: float, ns: str, scheme: str
+    server: PrometheusServer, now: float, ns: str, convention: str
 ) -> None:
     parts = [
-        Gpu("both", 100, ns, scheme=scheme),
-        Gpu("both", 0.3, ns, scheme=scheme, metric=ENGINE),
-        Gpu("sampled", 70, ns, scheme=scheme),
-        Gpu("averaged", 0.8, ns, scheme=scheme, metric=ENGINE),
+        Gpu("both", 100, ns, convention=convention),
+        Gpu("both", 0.3, ns, convention=convention, metric=ENGINE),
+        Gpu("sampled", 70, ns, convention=convention),
+        Gpu("averaged", 0.8, ns, convention=convention, metric=ENGINE),
     ]
-    found = await observed(server, parts, need(ns), now)
+    found = await observed(server, parts, snapshot_query(ns), now)
 
     assert newest(found) == {
         ("both", "GPU-both"): pytest.approx(30),
@@ -265,7 +271,7 @@ async def test_a_metric_that_ends_is_not_continued_by_another(
         Gpu("a", 0.5, ns, metric=ENGINE, end=-150 if ends == ENGINE else None),
         Gpu("a", 1, ns, metric=UTIL, end=-150 if ends == UTIL else None),
     ]
-    found = await observed(server, parts, need(ns), now)
+    found = await observed(server, parts, snapshot_query(ns), now)
 
     (one,) = found.series
     after = 50.0 if ends == UTIL else 1.0
@@ -276,7 +282,7 @@ async def test_a_profile_of_samples_prefers_the_sample(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("both", 100, ns), Gpu("both", 0.3, ns, metric=ENGINE)]
-    found = await observed(server, parts, need(ns, profile="dcgm-exported"), now)
+    found = await observed(server, parts, snapshot_query(ns, profile="dcgm-exported"), now)
 
     assert newest(found) == {("both", "GPU-both"): 100}
 
@@ -285,7 +291,7 @@ async def test_a_second_job_shows_the_same_gpu_under_its_own_target(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("a", 40, ns), Gpu("a", 60, ns, job="second")]
-    found = await observed(server, parts, need(ns), now)
+    found = await observed(server, parts, snapshot_query(ns), now)
 
     assert {one.target: one.values[-1] for one in found.series} == {
         TARGET: 40,
@@ -298,7 +304,7 @@ async def test_replicas_of_a_prometheus_become_one_series(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("a", 40, ns, extra={"replica": "0"}), Gpu("a", 60, ns, extra={"replica": "1"})]
-    found = await observed(server, parts, need(ns), now)
+    found = await observed(server, parts, snapshot_query(ns), now)
 
     assert [set(one.values) for one in found.series] == [{60.0}]
 
@@ -317,19 +323,21 @@ async def test_replicas_of_a_prometheus_become_one_series(
         (Signal.DECODER, {"DCGM_FI_DEV_DEC_UTIL": 13}, 13),
     ],
 )
-@pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
+@pytest.mark.parametrize("convention", ["exported", "plain", "old"])
 async def test_every_signal_is_read_in_its_unit(  # noqa: PLR0913, PLR0917 - a table
     server: PrometheusServer,
     now: float,
     ns: str,
-    scheme: str,
+    convention: str,
     signal: Signal,
     shown: dict[str, float],
     expected: float,
 ) -> None:
-    parts = [Gpu("a", value, ns, scheme=scheme, metric=name) for name, value in shown.items()]
-    noise = Gpu("a", 99, ns, scheme=scheme)
-    found = await observed(server, [*parts, noise], need(ns, signal=signal), now)
+    parts = [
+        Gpu("a", value, ns, convention=convention, metric=name) for name, value in shown.items()
+    ]
+    noise = Gpu("a", 99, ns, convention=convention)
+    found = await observed(server, [*parts, noise], snapshot_query(ns, signal=signal), now)
 
     assert newest(found) == {("a", "GPU-a"): pytest.approx(expected)}
     assert found.refused_samples == 0
@@ -343,7 +351,9 @@ async def test_a_number_nobody_can_believe_is_seen_where_0_is_unknown(
         Gpu(pod, value, ns, metric="gpu_package_power", extra={"gpu_uuid": f"GPU-{pod}"})
         for pod, value in values.items()
     ]
-    found = await observed(server, parts, need(ns, signal=Signal.POWER, profile="amd"), now)
+    found = await observed(
+        server, parts, snapshot_query(ns, signal=Signal.POWER, profile="amd"), now
+    )
 
     assert {one.pod: set(one.values) for one in found.series} == {"refused": set(), "known": {300}}
     assert {one.present for one in found.series} == {found.instants}
@@ -354,10 +364,10 @@ async def test_memory_of_the_old_names_is_a_ratio_too(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [
-        Gpu("a", 1_000, ns, scheme="old", metric="dcgm_fb_used"),
-        Gpu("a", 3_000, ns, scheme="old", metric="dcgm_fb_free"),
+        Gpu("a", 1_000, ns, convention="old", metric="dcgm_fb_used"),
+        Gpu("a", 3_000, ns, convention="old", metric="dcgm_fb_free"),
     ]
-    found = await observed(server, parts, need(ns, signal=Signal.MEMORY), now)
+    found = await observed(server, parts, snapshot_query(ns, signal=Signal.MEMORY), now)
 
     assert newest(found) == {("a", "GPU-a"): 25}
 
@@ -368,7 +378,7 @@ async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
     name = "DCGM_FI_DEV_POWER_USAGE"
     shared = [Gpu("a", 300, ns, uuid="GPU-m", metric=name, extra=mig(number)) for number in (1, 2)]
     other = Gpu("b", 300, ns, uuid="GPU-m", metric=name, extra=mig(3))
-    found = await observed(server, [*shared, other], need(ns, signal=Signal.POWER), now)
+    found = await observed(server, [*shared, other], snapshot_query(ns, signal=Signal.POWER), now)
 
     assert newest(found) == {("a", "GPU-m"): 300, ("b", "GPU-m"): 300}
 
@@ -379,7 +389,9 @@ async def test_the_power_of_a_board_is_not_multiplied_by_its_instances(
 async def test_unbelievable_samples_are_refused_and_counted(
     server: PrometheusServer, now: float, ns: str, value: float
 ) -> None:
-    found = await observed(server, [Gpu("good", 50, ns), Gpu("bad", value, ns)], need(ns), now)
+    found = await observed(
+        server, [Gpu("good", 50, ns), Gpu("bad", value, ns)], snapshot_query(ns), now
+    )
 
     shown = {one.pod: one.values for one in found.series}
     if math.isnan(value) and not server.KEEPS_NAN:
@@ -406,7 +418,7 @@ async def test_good_scrapes_are_the_targets_own(
         Up(targets["down"].instance, f"job-{ns}", down=-60),
         Up(targets["gone"].instance, f"job-{ns}", gone=-120),
     ]
-    found = await observed(server, parts, need(ns), now)
+    found = await observed(server, parts, snapshot_query(ns), now)
 
     last = {target: max(good) for target, good in found.good_scrapes.items()}
     assert last == {
@@ -430,7 +442,7 @@ async def test_a_scrapes_time_is_its_own_and_not_the_instants(
         ]
     )
     async with connected(server) as source:
-        found = await source.fetch(need(ns), now)
+        found = await source.fetch(snapshot_query(ns), now)
 
     scrapes = found.good_scrapes[Target(**labels)]
     assert scrapes[now] == now - 7.25
@@ -453,7 +465,7 @@ async def test_the_age_of_stale_samples_is_told(
 ) -> None:
     await lingering(server, now, ns, {("fresh", UTIL): 0, ("minute", UTIL): 60, ("old", UTIL): 200})
     async with connected(server) as source:
-        found = await source.fetch(need(ns), now)
+        found = await source.fetch(snapshot_query(ns), now)
 
     assert found.sample_ages == {(ns, "old"): pytest.approx(200)}
     assert {one.pod for one in found.series} == {"fresh", "minute", "old"}
@@ -464,7 +476,7 @@ async def test_a_series_without_an_end_goes_on_as_far_as_its_server_looks_back(
 ) -> None:
     await lingering(server, now, ns, {("a", UTIL): 45})
     async with connected(server) as source:
-        found = await source.fetch(need(ns), now)
+        found = await source.fetch(snapshot_query(ns), now)
 
     (one,) = found.series
     last = now - 45 + server.LOOKBACK_SECONDS
@@ -478,19 +490,19 @@ async def test_a_pod_is_as_fresh_as_its_freshest_sample(
     stuck = Gpu("a", 50, ns, uuid="GPU-stuck").series(now)
     await server.write([series.Series(stuck.name, stuck.labels, stuck.samples[:-10])])
     async with connected(server) as source:
-        found = await source.fetch(need(ns), now)
+        found = await source.fetch(snapshot_query(ns), now)
 
     assert found.sample_ages == {(ns, "b"): pytest.approx(100)}
 
 
-@pytest.mark.parametrize("scheme", ["exported", "plain", "old"])
+@pytest.mark.parametrize("convention", ["exported", "plain", "old"])
 async def test_ages_are_told_in_every_label_scheme(
-    server: PrometheusServer, now: float, ns: str, scheme: str
+    server: PrometheusServer, now: float, ns: str, convention: str
 ) -> None:
-    one = Gpu("a", 50, ns, scheme=scheme).series(now)
+    one = Gpu("a", 50, ns, convention=convention).series(now)
     await server.write([series.Series(one.name, one.labels, one.samples[:-10])])
     async with connected(server) as source:
-        found = await source.fetch(need(ns), now)
+        found = await source.fetch(snapshot_query(ns), now)
 
     assert found.sample_ages == {(ns, "a"): pytest.approx(150)}
 
@@ -507,7 +519,7 @@ async def test_absence_is_not_known_right_after_a_cold_start(
     parts: list[Gpu | Up] = [Gpu("a", 50, ns, begin=-60)]
     if watched_seconds is not None:
         parts.append(Up("cold:9400", begin=-watched_seconds))
-    found = await observed(server, parts, need(ns), at)
+    found = await observed(server, parts, snapshot_query(ns), at)
 
     assert [one.pod for one in found.series] == ["a"]
     assert found.absence_known is known
@@ -522,7 +534,7 @@ async def test_history_is_the_hour_before_at_a_coarse_step(
     parts = [Gpu("ended", 50, ns, begin=-3500, end=-3000), Gpu("alive", 50, ns, begin=-3500)]
     await server.write(gpus.history(now, parts))
     async with connected(server) as source:
-        found = await source.history(need(ns), now)
+        found = await source.history(snapshot_query(ns), now)
 
     present = {one.pod: one.present for one in found.series}
     assert found.instants == tuple(now - 120 * back for back in reversed(range(1, 31)))
@@ -538,8 +550,8 @@ async def test_history_and_a_snapshot_overlap(
 ) -> None:
     at = now - 600 + later
     async with connected(server) as source:
-        history = await source.history(need(ns, span=span), at)
-        found = await source.fetch(need(ns, span=span), at)
+        history = await source.history(snapshot_query(ns, span=span), at)
+        found = await source.fetch(snapshot_query(ns, span=span), at)
 
     assert found.instants[0] <= history.at < at
     assert history.at in found.instants
@@ -551,10 +563,10 @@ async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -
     parts = [
         Gpu("a", 0, ns, uuid=f"{ns}-mapped"),
         Gpu("a", 90, ns, uuid=f"{ns}-taken"),
-        Gpu("x", 90, uuid=f"{ns}-busy", scheme="idle"),
-        Gpu("x", 0.3, uuid=f"{ns}-engine-busy", scheme="idle", metric=ENGINE),
-        Gpu("x", 0, uuid=f"{ns}-idle", scheme="idle"),
-        Gpu("x", 90, uuid=f"{ns}-ended", scheme="idle", end=-30),
+        Gpu("x", 90, uuid=f"{ns}-busy", convention="idle"),
+        Gpu("x", 0.3, uuid=f"{ns}-engine-busy", convention="idle", metric=ENGINE),
+        Gpu("x", 0, uuid=f"{ns}-idle", convention="idle"),
+        Gpu("x", 90, uuid=f"{ns}-ended", convention="idle", end=-30),
     ]
     others = [
         series.Series(UTIL, {**bare, "UUID": f"{ns}-bare"}, [(now - 10, 90.0)]),
@@ -596,9 +608,9 @@ async def test_a_step_costs_one_snapshot_and_one_age(
     await server.write(gpus.history(now, [Gpu("a", 50, ns), Gpu("b", 50, f"{ns}-b")]))
     stated: list[Fact] = []
     async with connected(server, stated.append) as source:
-        await source.fetch(need(ns, f"{ns}-b"), now - 15)
+        await source.fetch(snapshot_query(ns, f"{ns}-b"), now - 15)
         first = kinds(stated)
-        await source.fetch(need(ns, f"{ns}-b"), now)
+        await source.fetch(snapshot_query(ns, f"{ns}-b"), now)
 
     assert first == {"snapshot": 2, "exporters": 1, "age": 1}  # the job was new: so is its health
     assert kinds(stated) - first == {"snapshot": 1, "age": 1}
@@ -630,7 +642,7 @@ async def test_fractions_of_a_second_are_understood_and_instants_are_exact(
     async with connected(server, step=step, timeout=limit) as source:
         await source.synchronize()
         at = source.instant()
-        found = await source.fetch(need(ns, span=span), at)
+        found = await source.fetch(snapshot_query(ns, span=span), at)
 
     (one,) = found.series
     assert found.at == at
@@ -685,11 +697,13 @@ async def test_a_pods_load_is_what_promql_says(
     mean = f"avg_over_time(({each})[1m59s999ms:15s])"
     said = await server.query(f"{mean} and on (exported_pod) {one}", now)
     async with connected(server) as source:
-        snapshot = await Collector(source, Witness("default", source), 3600).take(need(ns), now)
+        snapshot = await SnapshotFetcher(source, EvidenceFetcher("default", source), 3600).take(
+            snapshot_query(ns), now
+        )
 
     pods = [pod for pod in snapshot.namespaces[ns].pods.values() if pod.last_seen == now]
     spec = triggers.spec(window="2m", warmup="0s", maxAge="1h")
-    measured = load.workload(spec, pods, now, now, 3600).of(Reporting.MEASURED)
+    measured = load.workload(spec, pods, now, now, 3600).of(PodState.MEASURED)
     expected = {each["metric"]["exported_pod"]: float(each["value"][1]) for each in said}
     assert {one.name: one.load for one in measured} == pytest.approx(expected)
 
@@ -698,7 +712,7 @@ async def test_a_series_is_what_the_port_promises(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
     parts = [Gpu("gap", 50, ns, begin=-250, end=-90), Gpu("late", 50, ns, begin=-45)]
-    found = await observed(server, parts, need(ns), now)
+    found = await observed(server, parts, snapshot_query(ns), now)
 
     present = {one.pod: one.present for one in found.series}
     assert present["gap"] == tuple(at for at in found.instants if now - 250 <= at < now - 75)

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
@@ -20,8 +20,8 @@ from tests.support.exporters import (
     SHARED,
     SHARED_UUID,
     approximately,
-    need,
     newest,
+    snapshot_query,
 )
 from tests.support.http_replies import HttpServer
 from tests.support.prometheus import KINDS, each
@@ -59,7 +59,7 @@ async def source(
         await source.close()
 
 
-async def observed(source: PrometheusSource, asked: Need) -> Observation:
+async def observed(source: PrometheusSource, asked: SnapshotQuery) -> Observation:
     await source.synchronize()
     return await source.fetch(asked, source.instant())
 
@@ -72,7 +72,7 @@ async def test_a_profile_reads_the_right_numbers_of_the_right_pods(
 ) -> None:
     for name, signal in SHOWN:
         with subtests.test(f"{name} {signal}"):
-            found = await observed(source, need(name, name, signal))
+            found = await observed(source, snapshot_query(name, name, signal))
 
             assert newest(found) == approximately(SAMPLES[name].shown[signal])
             assert {one.target.job for one in found.series} <= {name}
@@ -85,7 +85,7 @@ async def test_auto_finds_the_exporter_by_itself(
     for name, signal in SHOWN:
         sample = SAMPLES[name]
         with subtests.test(f"{name} {signal}"):
-            found = await observed(source, need(name, profiles.AUTO, signal))
+            found = await observed(source, snapshot_query(name, profiles.AUTO, signal))
 
             assert newest(found) == approximately(sample.auto.get(signal, sample.shown[signal]))
             assert found.refused_samples == 0
@@ -107,7 +107,9 @@ async def test_a_profile_reads_no_others_labels_or_metrics(
     for name in filter(profiles.signals, SAMPLES):
         kin = {exporters.namespace(other) for other in KIN.get(name, {name})}
         with subtests.test(name):
-            found = await observed(source, Need(Signal.UTILIZATION, name, everywhere, 60, 30))
+            found = await observed(
+                source, SnapshotQuery(Signal.UTILIZATION, name, everywhere, 60, 30)
+            )
 
             assert {one.namespace for one in found.series if one.values} == kin
 
@@ -118,7 +120,7 @@ async def test_an_idle_gpu_is_no_load_of_its_exporter(
     namespaces = frozenset({EXPORTER_POD["namespace"]})
     for signal in set(Signal) - {Signal.NUMBER}:
         with subtests.test(str(signal)):
-            found = await observed(source, Need(signal, profiles.AUTO, namespaces, 60, 30))
+            found = await observed(source, SnapshotQuery(signal, profiles.AUTO, namespaces, 60, 30))
 
             assert found.series == ()
 
@@ -126,7 +128,7 @@ async def test_an_idle_gpu_is_no_load_of_its_exporter(
 async def test_health_is_that_of_every_exporter(source: PrometheusSource) -> None:
     for name, sample in SAMPLES.items():
         if sample.shown:
-            found = await observed(source, need(name, profiles.AUTO, Signal.UTILIZATION))
+            found = await observed(source, snapshot_query(name, profiles.AUTO, Signal.UTILIZATION))
             (target,) = {one.target for one in found.series}
             assert found.at in found.good_scrapes[target]
 
@@ -150,7 +152,7 @@ async def test_health_is_that_of_every_exporter(source: PrometheusSource) -> Non
 async def test_each_pod_of_a_shared_gpu_has_one_copy_of_it(
     source: PrometheusSource, profile: str, signal: Signal, numbers: Mapping[str, list[float]]
 ) -> None:
-    found = await observed(source, need(SHARED, profile, signal))
+    found = await observed(source, snapshot_query(SHARED, profile, signal))
 
     assert newest(found) == approximately(numbers)
 

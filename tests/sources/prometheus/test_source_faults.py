@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports
 from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
@@ -30,7 +30,7 @@ BOUND_SECONDS = 30.0
 """Only what hangs for ever gets that far."""
 LONG, SHORT = "20s", "200ms"
 """How long an answer is waited for: the second where none comes, or one is asked for again."""
-NEED = Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
+NEED = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
 ANSWERS = {"matrix": web.api("matrix", []), "vector": web.api("vector", [])}
 REFUSED = {"status": "error", "errorType": "execution", "error": "query timed out in expression"}
 

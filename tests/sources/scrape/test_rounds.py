@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.exposition import Sample
 from keda_gpu_scaler.sources.scrape.rounds import History
@@ -16,8 +16,8 @@ A, B = Target("gpus", "http://a/metrics"), Target("gpus", "http://b/metrics")
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 
 
-def need(*namespaces: str, span: float = 100, window: float = 50) -> Need:
-    return Need(Signal.UTILIZATION, "auto", frozenset(namespaces or {"ml"}), span, window)
+def snapshot_query(*namespaces: str, span: float = 100, window: float = 50) -> SnapshotQuery:
+    return SnapshotQuery(Signal.UTILIZATION, "auto", frozenset(namespaces or {"ml"}), span, window)
 
 
 def sample(pod: str | None = "bert-0", value: float = 50, name: str = UTIL, **more: str) -> Sample:
@@ -36,7 +36,7 @@ def test_a_series_is_there_at_the_instants_of_its_rounds() -> None:
     history = History(600)
     history.add(0, {A: [sample(value=10)]})
     history.add(10, {A: [sample(value=20)]})
-    observed = history.observation(need(), 10)
+    observed = history.observation(snapshot_query(), 10)
 
     (series,) = observed.series
     assert (series.namespace, series.pod, series.gpu) == ("ml", "bert-0", "GPU-bert-0")
@@ -52,7 +52,7 @@ def test_a_failed_scrape_leaves_a_gap_and_is_not_good() -> None:
     history = History(600)
     history.add(0, {A: [sample()], B: [sample("bert-1")]})
     history.add(10, {A: None, B: [sample("bert-1")]})
-    observed = history.observation(need(), 10)
+    observed = history.observation(snapshot_query(), 10)
 
     assert {one.pod: one.present for one in observed.series} == {"bert-0": (0,), "bert-1": (0, 10)}
     assert observed.good_scrapes == {A: {0: 0}, B: {0: 0, 10: 10}}
@@ -61,7 +61,7 @@ def test_a_failed_scrape_leaves_a_gap_and_is_not_good() -> None:
 def test_only_the_span_up_to_the_instant_is_looked_at() -> None:
     history = History(600)
     rounds(history, 10, sample())
-    observed = history.observation(need(span=30), 60)
+    observed = history.observation(snapshot_query(span=30), 60)
 
     assert observed.instants == (40, 50, 60)
     assert observed.series[0].present == (40, 50, 60)
@@ -73,7 +73,7 @@ def test_a_series_that_begins_after_the_instant_is_not_there_yet() -> None:
     history.add(0, {A: [sample("old")]})
     history.add(10, {A: [sample("old"), sample("new")]})
 
-    assert [one.pod for one in history.observation(need(), 0).series] == ["old"]
+    assert [one.pod for one in history.observation(snapshot_query(), 0).series] == ["old"]
 
 
 def test_only_the_pods_of_the_namespaces_are_shown() -> None:
@@ -81,15 +81,15 @@ def test_only_the_pods_of_the_namespaces_are_shown() -> None:
     other = ({"__name__": UTIL, "UUID": "GPU-x", "namespace": "other", "pod": "x"}, 1.0)
     rounds(history, 1, sample(), other, sample(None))
 
-    assert [one.pod for one in history.observation(need("ml"), 0).series] == ["bert-0"]
-    assert [one.pod for one in history.observation(need("other"), 0).series] == ["x"]
-    assert history.observation(need("none"), 0).series == ()
+    assert [one.pod for one in history.observation(snapshot_query("ml"), 0).series] == ["bert-0"]
+    assert [one.pod for one in history.observation(snapshot_query("other"), 0).series] == ["x"]
+    assert history.observation(snapshot_query("none"), 0).series == ()
 
 
 def test_unbelievable_samples_are_counted() -> None:
     history = History(600)
     rounds(history, 3, sample(value=140737488355328.0), sample("bert-1"))
-    observed = history.observation(need(), 20)
+    observed = history.observation(snapshot_query(), 20)
 
     assert observed.refused_samples == 3
     assert {one.pod: one.values for one in observed.series} == {
@@ -102,7 +102,7 @@ def test_an_exporters_own_job_label_does_not_hide_its_target() -> None:
     history = History(600)
     rounds(history, 1, sample(job="forged", instance="forged"))
 
-    assert history.observation(need(), 0).series[0].target == A
+    assert history.observation(snapshot_query(), 0).series[0].target == A
 
 
 # Absence
@@ -113,7 +113,7 @@ def test_absence_is_known_after_one_window_of_good_rounds() -> None:
     known = []
     for number in range(8):
         history.add(10 * number, {A: []})
-        known.append(history.observation(need(window=50), 10 * number).absence_known)
+        known.append(history.observation(snapshot_query(window=50), 10 * number).absence_known)
 
     assert known == [False] * 5 + [True] * 3
 
@@ -125,16 +125,16 @@ def test_absence_is_not_known_while_a_failed_scrape_is_within_the_window(missed:
         history.add(10 * number, {A: [], B: None if number == missed else []})
 
     in_window = 10 * missed >= 90 - 50
-    assert history.observation(need(window=50), 90).absence_known is not in_window
+    assert history.observation(snapshot_query(window=50), 90).absence_known is not in_window
 
 
 def test_a_new_target_is_watched_for_a_window_before_absence_is_known() -> None:
     history = History(600)
     last = rounds(history, 10)
-    assert history.observation(need(), last).absence_known
+    assert history.observation(snapshot_query(), last).absence_known
 
     history.add(last + 10, {A: [], B: []})
-    assert not history.observation(need(), last + 10).absence_known
+    assert not history.observation(snapshot_query(), last + 10).absence_known
 
 
 def test_a_target_that_left_does_not_hinder() -> None:
@@ -142,7 +142,7 @@ def test_a_target_that_left_does_not_hinder() -> None:
     history.add(0, {A: [], B: None})
     last = rounds(history, 10, begin=10)
 
-    assert history.observation(need(), last).absence_known
+    assert history.observation(snapshot_query(), last).absence_known
 
 
 def test_without_a_target_nothing_is_known() -> None:
@@ -150,7 +150,7 @@ def test_without_a_target_nothing_is_known() -> None:
     for number in range(10):
         history.add(10 * number, {})
 
-    assert not history.observation(need(), 90).absence_known
+    assert not history.observation(snapshot_query(), 90).absence_known
 
 
 # GPUs
@@ -244,7 +244,7 @@ def test_nothing_older_than_its_bound_is_kept(rounds_: list[Round], keep_seconds
     assert all(points)
 
 
-def invariants(observed: Observation, asked: Need, at: float) -> None:
+def invariants(observed: Observation, asked: SnapshotQuery, at: float) -> None:
     known = set(observed.instants)
     assert all(at - asked.span_seconds < instant <= at for instant in known)
     assert list(observed.instants) == sorted(known)
@@ -260,7 +260,7 @@ def invariants(observed: Observation, asked: Need, at: float) -> None:
 @given(round_lists, st.floats(1, 400), st.floats(0, 400))
 def test_what_is_shown_agrees_with_itself(rounds_: list[Round], span: float, before: float) -> None:
     history, at = played([(1, {A: [sample()]}), *rounds_], 600)
-    asked = need(span=span)
+    asked = snapshot_query(span=span)
 
     invariants(history.observation(asked, at - before), asked, at - before)
     invariants(history.observation(asked, at), asked, at)
@@ -269,7 +269,7 @@ def test_what_is_shown_agrees_with_itself(rounds_: list[Round], span: float, bef
 @given(round_lists)
 def test_longer_memory_changes_nothing_within_the_span(rounds_: list[Round]) -> None:
     (short, at), (long, _) = played(rounds_, 100), played(rounds_, 1000)
-    asked = need(span=100)
+    asked = snapshot_query(span=100)
     one, other = short.observation(asked, at), long.observation(asked, at)
 
     assert one.instants == other.instants
@@ -280,9 +280,9 @@ def test_longer_memory_changes_nothing_within_the_span(rounds_: list[Round]) -> 
 def test_an_exporter_that_never_answered_is_overlooked_until_it_does() -> None:
     history = History(600)
     history.add(0, {A: [sample()], B: None})
-    assert history.observation(need(), 0).overlooks
+    assert history.observation(snapshot_query(), 0).misses_targets
     history.add(10, {A: [sample()], B: [sample("bert-1")]})
-    assert not history.observation(need(), 10).overlooks
+    assert not history.observation(snapshot_query(), 10).misses_targets
 
 
 def test_an_exporter_that_answered_once_is_not_overlooked_however_long_it_is_dead() -> None:
@@ -290,14 +290,14 @@ def test_an_exporter_that_answered_once_is_not_overlooked_however_long_it_is_dea
     history.add(0, {A: [sample()], B: [sample("bert-1")]})
     for at in range(10, 1000, 10):
         history.add(at, {A: [sample()], B: None})
-    assert not history.observation(need(), 990).overlooks
+    assert not history.observation(snapshot_query(), 990).misses_targets
 
 
 def test_an_exporter_that_is_dead_for_as_long_as_anything_is_known_overlooks_nobody() -> None:
     history = History(600)
     for at in range(0, 3610, 10):
         history.add(at, {A: [sample()], B: None})
-        assert history.observation(need(), at).overlooks == (at < 3600)
+        assert history.observation(snapshot_query(), at).misses_targets == (at < 3600)
 
 
 def test_an_exporter_that_is_listed_anew_has_to_answer_first() -> None:
@@ -305,4 +305,4 @@ def test_an_exporter_that_is_listed_anew_has_to_answer_first() -> None:
     history.add(0, {A: [sample()], B: [sample("bert-1")]})
     history.add(10, {A: [sample()]})
     history.add(20, {A: [sample()], B: None})
-    assert history.observation(need(), 20).overlooks
+    assert history.observation(snapshot_query(), 20).misses_targets

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler import errors, sources
-from keda_gpu_scaler.query.snapshot_query import Need
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
 from keda_gpu_scaler.simulator import changes, cluster, exposition
 from keda_gpu_scaler.simulator import web as simulated
@@ -41,8 +41,8 @@ def text(*pods: str, value: float = 50) -> str:
     return "".join(f"{line}\n" for line in [f"# TYPE {UTIL} gauge", *lines])
 
 
-def need(window: float = 0.5, span: float = 60) -> Need:
-    return Need(Signal.UTILIZATION, "auto", frozenset({"ml"}), span, window)
+def snapshot_query(window: float = 0.5, span: float = 60) -> SnapshotQuery:
+    return SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), span, window)
 
 
 @asynccontextmanager
@@ -65,10 +65,10 @@ async def scraping(
         await web.generators_closed()
 
 
-async def observed(source: ScrapeSource, asked: Need | None = None) -> Observation:
+async def observed(source: ScrapeSource, asked: SnapshotQuery | None = None) -> Observation:
     async with asyncio.timeout(BOUND_SECONDS):
         await source.synchronize()
-    return await source.fetch(asked or need(), source.instant())
+    return await source.fetch(asked or snapshot_query(), source.instant())
 
 
 async def until_observed(
@@ -185,7 +185,7 @@ async def test_its_clock_is_this_machines(one: HttpServer) -> None:
 
 async def test_there_is_no_history(one: HttpServer) -> None:
     async with scraping(one.url) as source:
-        assert await source.history(need(), source.now()) is None
+        assert await source.history(snapshot_query(), source.now()) is None
 
 
 async def test_gpus_are_located_in_the_newest_round(one: HttpServer) -> None:
@@ -313,7 +313,7 @@ async def test_absence_is_known_after_one_window_of_good_rounds(one: HttpServer)
         assert not (await observed(source)).absence_known
         found = await until_observed(source, lambda seen: seen.absence_known, "absence is known")
 
-    assert found.at - found.instants[0] >= need().window_seconds
+    assert found.at - found.instants[0] >= snapshot_query().window_seconds
 
 
 @pytest.mark.parametrize("reason", ["refused", "unresolved"])
@@ -327,7 +327,7 @@ async def test_absence_is_never_known_while_a_target_fails(one: HttpServer, reas
         await rounds(source, 6)
         found = await observed(source)
 
-    assert found.at - found.instants[0] > need().window_seconds
+    assert found.at - found.instants[0] > snapshot_query().window_seconds
     assert [series.pod for series in found.series] == ["bert-0"]
     assert not found.absence_known
 
@@ -340,9 +340,9 @@ async def test_samples_are_forgotten_after_what_anybody_asked_for(one: HttpServe
     async with scraping(one.url, clock=lambda: float(next(ticks))) as source:
         await source.synchronize()
         await rounds(source, 8)
-        found = await observed(source, need(span=100_000))
+        found = await observed(source, snapshot_query(span=100_000))
         await rounds(source, 8)
-        longer = await observed(source, need(span=100_000))
+        longer = await observed(source, snapshot_query(span=100_000))
 
     assert found.at - found.instants[0] <= KEEP_SECONDS
     assert found.series[0].present == found.instants

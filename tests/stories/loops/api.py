@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.sources.kubernetes.following import API_SERVER
 from keda_gpu_scaler.sources.kubernetes.reflector import GONE_SECONDS
 from tests.stories.loops.pods import SimPod
@@ -27,6 +27,6 @@ class Api(ScriptedCluster):
             found,
             covered=frozenset(namespaces),
             scrapes={API_SERVER: at},
-            settled={API_SERVER: 0.0},
-            basis=Basis.KUBERNETES,
+            stable_since={API_SERVER: 0.0},
+            evidence_source=EvidenceSource.KUBERNETES,
         )

@@ -11,7 +11,7 @@ import pytest
 from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, Scale
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.api import Api
 from tests.stories.loops.monitoring import STEP, Monitoring
@@ -21,11 +21,13 @@ from tests.support.triggers import BERT, spec
 BEGIN = 100_020.0
 P = ParamSpec("P")
 T = TypeVar("T")
-_KUBERNETES = pytest.param(Basis.KUBERNETES, marks=pytest.mark.soak)
+_KUBERNETES = pytest.param(EvidenceSource.KUBERNETES, marks=pytest.mark.soak)
 """As exact as kube-state-metrics, and as many hours more."""
-each = pytest.mark.parametrize("evidence", [_KUBERNETES, Basis.KUBE_STATE_METRICS, Basis.EXPORTERS])
+each = pytest.mark.parametrize(
+    "evidence", [_KUBERNETES, EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS]
+)
 """A claim holds with evidence of the cluster, and where exporters are all there is."""
-told = pytest.mark.parametrize("evidence", [_KUBERNETES, Basis.KUBE_STATE_METRICS])
+told = pytest.mark.parametrize("evidence", [_KUBERNETES, EvidenceSource.KUBE_STATE_METRICS])
 """A claim holds with evidence of the cluster."""
 
 
@@ -48,7 +50,7 @@ class Loop:
 
     offered: Callable[[float], float]
     """The work there is, in GPU percent, by the seconds since the loop began."""
-    evidence: Basis = Basis.KUBE_STATE_METRICS
+    evidence: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
     replicas: int = 1
     start_seconds: float = 60.0
     node_seconds: float = 0.0
@@ -86,7 +88,7 @@ class Loop:
         )
         self._evaluator = Evaluator(
             {"default": self.monitoring},
-            cluster=Api(pods=self.pods) if self.evidence is Basis.KUBERNETES else None,
+            cluster=Api(pods=self.pods) if self.evidence is EvidenceSource.KUBERNETES else None,
             clock=lambda: self.clock,
         )
         for _ in range(self.replicas):

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.snapshot_query import Need
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
 from keda_gpu_scaler.spec.workload import Owner
 from tests.stories.loops.pods import COLLECT, SimPod
@@ -24,7 +24,7 @@ class Monitoring:
     pods: list[SimPod]
     owner: Owner
     clock: Callable[[], float]
-    evidence_from: Basis
+    evidence_from: EvidenceSource
     averaged: bool
     """What the exporters show are averages."""
     step_seconds: float = STEP
@@ -60,14 +60,14 @@ class Monitoring:
         """Return the newest multiple of the step."""
         return self.clock() // STEP * STEP
 
-    async def fetch(self, need: Need, at: float) -> Observation:
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return what Prometheus stores of the exporters."""
         self._answers()
-        return self._observed(at, need.span_seconds, STEP)
+        return self._observed(at, snapshot_query.span_seconds, STEP)
 
-    async def history(self, need: Need, at: float) -> Observation:
+    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the last hour."""
-        assert need.namespaces == {"ml"}
+        assert snapshot_query.namespaces == {"ml"}
         self._answers()
         return self._observed(at - STEP, 3600, 120)
 
@@ -81,16 +81,16 @@ class Monitoring:
         """Return what kube-state-metrics said at its last scrape."""
         assert namespaces == {"ml"}
         self._answers()
-        if self.evidence_from is not Basis.KUBE_STATE_METRICS:
+        if self.evidence_from is not EvidenceSource.KUBE_STATE_METRICS:
             return None
         scraped = at // LIST * LIST
         if scraped < self.listed_since:
             return Evidence({})
-        settled = {KUBE_STATE: float(LIST)} if scraped - 120 >= self.listed_since else {}
+        stable_since = {KUBE_STATE: float(LIST)} if scraped - 120 >= self.listed_since else {}
         pods = {("ml", pod.name): pod.said(scraped) for pod in self.pods if pod.exists(scraped)}
         counted = any(pod.counts(scraped) for pod in self.pods)
         empty = frozenset() if counted else frozenset({("ml", self.owner)})
-        return Evidence(pods, empty, frozenset({"ml"}), {KUBE_STATE: scraped}, settled)
+        return Evidence(pods, empty, frozenset({"ml"}), {KUBE_STATE: scraped}, stable_since)
 
     async def number(self, text: str) -> float | None:
         """Return what a router counts."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from keda_gpu_scaler.snapshot.evidence import Statement
+from keda_gpu_scaler.snapshot.evidence import PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
 
@@ -83,10 +83,10 @@ class SimPod:
             busy = share if now >= self.ready else self.loading
             self.shown[now] = 0.0 if self.completed <= now else busy
 
-    def said(self, now: float) -> Statement:
+    def said(self, now: float) -> PodStatement:
         """Return what the cluster says of it."""
         ready = self.ready <= now < self.completed
-        return Statement(
+        return PodStatement(
             owners=self._owners,
             created_at=self.created,
             ready=ready,

@@ -8,7 +8,7 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.pod_state import COVERED, window_seconds
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from tests.stories.loops.loop import Loop, each
 from tests.support.triggers import spec
@@ -18,7 +18,9 @@ CLIMBED_SECONDS = {30.0: 470, 120.0: 920, 300.0: 1820}
 
 
 @each
-async def test_130_percent_of_work_becomes_two_replicas_and_never_three(evidence: Basis) -> None:
+async def test_130_percent_of_work_becomes_two_replicas_and_never_three(
+    evidence: EvidenceSource,
+) -> None:
     loop = Loop(lambda _: 130.0, evidence)
     await loop.run(1800)
     assert loop.grown == [2]
@@ -56,10 +58,14 @@ async def test_bursts_that_are_shorter_than_the_window_build_no_tower(seed: int)
 
 @pytest.mark.parametrize(
     ("evidence", "within"),
-    [(Basis.KUBERNETES, 360), (Basis.KUBE_STATE_METRICS, 360), (Basis.EXPORTERS, 465)],
+    [
+        (EvidenceSource.KUBERNETES, 360),
+        (EvidenceSource.KUBE_STATE_METRICS, 360),
+        (EvidenceSource.EXPORTERS, 465),
+    ],
 )
 async def test_work_that_was_queued_is_worked_off_and_the_replicas_go_again(
-    within: float, evidence: Basis
+    within: float, evidence: EvidenceSource
 ) -> None:
     loop = Loop(lambda t: 20.0 if t < 0 else 240.0, evidence, queues=True, start_seconds=30.0)
     await loop.run(within)
@@ -70,7 +76,7 @@ async def test_work_that_was_queued_is_worked_off_and_the_replicas_go_again(
 
 
 @each
-async def test_steady_work_changes_nothing_in_an_hour(evidence: Basis) -> None:
+async def test_steady_work_changes_nothing_in_an_hour(evidence: EvidenceSource) -> None:
     loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(3600, keda=True)
     assert set(loop.sizes) == {2}

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, told
 from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import demanding
@@ -20,7 +20,7 @@ WAITED_SECONDS = {30.0: 455, 120.0: 905, 300.0: 1805}
 @each
 @pytest.mark.parametrize("start_seconds", list(WAITED_SECONDS))
 async def test_a_demand_climbs_in_a_quarter_of_the_time_and_no_further(
-    start_seconds: float, evidence: Basis
+    start_seconds: float, evidence: EvidenceSource
 ) -> None:
     """Three syncs of the HPA, which at most doubles, and one start."""
     loop = Loop(
@@ -42,7 +42,7 @@ async def test_a_demand_climbs_in_a_quarter_of_the_time_and_no_further(
 
 @each
 async def test_a_gpu_node_pool_at_zero_is_woken_by_demand_and_by_nothing_else(
-    evidence: Basis,
+    evidence: EvidenceSource,
 ) -> None:
     """No exporter and no series of any GPU, for hours; then the node is as long in coming."""
     loop = Loop(
@@ -61,7 +61,7 @@ async def test_a_gpu_node_pool_at_zero_is_woken_by_demand_and_by_nothing_else(
 
 
 @each
-async def test_an_idle_workload_falls_and_sleeps_for_hours(evidence: Basis) -> None:
+async def test_an_idle_workload_falls_and_sleeps_for_hours(evidence: EvidenceSource) -> None:
     """Blips of 2 % included."""
     chance = random.Random(5)
     loop = Loop(
@@ -77,7 +77,7 @@ async def test_an_idle_workload_falls_and_sleeps_for_hours(evidence: Basis) -> N
 
 @each
 async def test_a_broken_demand_blocks_the_last_step_to_zero_and_nothing_else(
-    evidence: Basis,
+    evidence: EvidenceSource,
 ) -> None:
     loop = Loop(lambda _: 300.0, evidence, replicas=5, trigger=WAKES)
     await loop.run(1800, keda=True)
@@ -91,7 +91,9 @@ async def test_a_broken_demand_blocks_the_last_step_to_zero_and_nothing_else(
 
 
 @each
-async def test_a_broken_demand_that_scales_holds_and_lets_the_load_climb(evidence: Basis) -> None:
+async def test_a_broken_demand_that_scales_holds_and_lets_the_load_climb(
+    evidence: EvidenceSource,
+) -> None:
     loop = Loop(lambda _: 300.0, evidence, replicas=5, trigger=SCALES)
     await loop.run(900, keda=True)
     assert set(loop.sizes) == {5}
@@ -105,7 +107,7 @@ async def test_a_broken_demand_that_scales_holds_and_lets_the_load_climb(evidenc
 
 @each
 async def test_a_workload_at_zero_is_not_woken_by_an_outage_and_is_by_the_demand_after_it(
-    evidence: Basis,
+    evidence: EvidenceSource,
 ) -> None:
     loop = Loop(lambda _: 30.0, evidence, replicas=0, trigger=WAKES, demand=lambda _: 0.0)
     await loop.run(300, keda=True)
@@ -117,7 +119,9 @@ async def test_a_workload_at_zero_is_not_woken_by_an_outage_and_is_by_the_demand
 
 
 @each
-async def test_load_that_returns_during_an_outage_finds_its_replica(evidence: Basis) -> None:
+async def test_load_that_returns_during_an_outage_finds_its_replica(
+    evidence: EvidenceSource,
+) -> None:
     """Idle before, and the cooldown ends meanwhile: idle is nothing to remember."""
     loop = Loop(
         lambda t: 60.0 if t < 0 or t > 400 else 0.0,
@@ -135,7 +139,7 @@ async def test_load_that_returns_during_an_outage_finds_its_replica(evidence: Ba
 @told
 @pytest.mark.parametrize("loading", [0.0, 100.0])
 async def test_a_model_that_loads_longer_than_the_cooldown_survives_a_demand_that_gave_up(
-    loading: float, evidence: Basis
+    loading: float, evidence: EvidenceSource
 ) -> None:
     """A client came, waited for a minute, and went away; the model loads for ten."""
     loop = Loop(
@@ -157,7 +161,7 @@ async def test_a_model_that_loads_longer_than_the_cooldown_survives_a_demand_tha
 
 @each
 async def test_bursts_that_an_exporter_overlooks_keep_their_replica_by_their_demand(
-    evidence: Basis,
+    evidence: EvidenceSource,
 ) -> None:
     """It looks every 30 s at a single moment: most of its samples are 0."""
     chance = random.Random(0)

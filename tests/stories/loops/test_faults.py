@@ -1,12 +1,14 @@
 """Claims about what goes missing: nothing is taken away for it, and nothing kept up for ever."""
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each
 from tests.stories.loops.pods import NEVER
 
 
 @each
-async def test_a_prometheus_that_is_away_for_a_minute_changes_nothing(evidence: Basis) -> None:
+async def test_a_prometheus_that_is_away_for_a_minute_changes_nothing(
+    evidence: EvidenceSource,
+) -> None:
     loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(300, keda=True)
     loop.monitoring.away_until = loop.clock + 60
@@ -17,7 +19,7 @@ async def test_a_prometheus_that_is_away_for_a_minute_changes_nothing(evidence: 
 
 @each
 async def test_load_that_returns_while_prometheus_is_away_finds_its_replica(
-    evidence: Basis,
+    evidence: EvidenceSource,
 ) -> None:
     """Idle before, and the cooldown ends meanwhile: idle is nothing to remember."""
     loop = Loop(lambda t: 60.0 if t < 0 or t > 400 else 0.0, evidence)
@@ -33,7 +35,7 @@ async def test_load_that_returns_while_prometheus_is_away_finds_its_replica(
 
 @each
 async def test_an_exporter_that_is_deleted_while_its_pod_works_zeroes_nothing(
-    evidence: Basis,
+    evidence: EvidenceSource,
 ) -> None:
     loop = Loop(lambda _: 60.0, evidence)
     await loop.run(300)
@@ -47,7 +49,7 @@ async def test_an_exporter_that_is_deleted_while_its_pod_works_zeroes_nothing(
 
 @each
 async def test_a_lost_node_holds_and_does_not_keep_an_idle_workload_for_ever(
-    evidence: Basis,
+    evidence: EvidenceSource,
 ) -> None:
     loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(300)
@@ -59,12 +61,14 @@ async def test_a_lost_node_holds_and_does_not_keep_an_idle_workload_for_ever(
     await loop.run(600)
     assert set(loop.sizes) == {2}
     loop.offered = lambda _: 0.0
-    await loop.run(5400 if evidence is Basis.EXPORTERS else 1500, keda=True)
+    await loop.run(5400 if evidence is EvidenceSource.EXPORTERS else 1500, keda=True)
     assert set(loop.sizes[-40:]) == {0}
 
 
 @each
-async def test_a_prometheus_that_restarted_empty_takes_nothing_away(evidence: Basis) -> None:
+async def test_a_prometheus_that_restarted_empty_takes_nothing_away(
+    evidence: EvidenceSource,
+) -> None:
     loop = Loop(lambda _: 480.0, evidence, replicas=8)
     await loop.run(300)
     loop.monitoring.history_since = loop.monitoring.listed_since = loop.clock

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, told
 from tests.support.triggers import spec
 
@@ -11,7 +11,7 @@ from tests.support.triggers import spec
 @pytest.mark.parametrize("replicas", [4, 8])
 @pytest.mark.parametrize("loading", [0.0, 100.0])
 async def test_a_rolling_update_changes_nothing(
-    loading: float, replicas: int, evidence: Basis
+    loading: float, replicas: int, evidence: EvidenceSource
 ) -> None:
     loop = Loop(lambda _: 65.0 * replicas, evidence, replicas=replicas, loading=loading)
     await loop.run(300)
@@ -25,14 +25,16 @@ async def test_a_rolling_update_changes_nothing(
 
 
 @told
-async def test_a_slow_drain_causes_no_scale_up(evidence: Basis) -> None:
+async def test_a_slow_drain_causes_no_scale_up(evidence: EvidenceSource) -> None:
     loop = Loop(lambda t: 360.0 if t < 300 else 240.0, evidence, replicas=6, grace_seconds=300.0)
     await loop.run(2400)
     assert loop.grown == [6, 5, 4]
 
 
 @told
-async def test_a_completed_pod_that_is_still_attributed_does_not_count(evidence: Basis) -> None:
+async def test_a_completed_pod_that_is_still_attributed_does_not_count(
+    evidence: EvidenceSource,
+) -> None:
     loop = Loop(lambda _: 120.0, evidence, replicas=2)
     await loop.run(300)
     loop.pods[0].completed = loop.clock
@@ -43,7 +45,7 @@ async def test_a_completed_pod_that_is_still_attributed_does_not_count(evidence:
 
 
 @each
-async def test_the_replicas_of_a_leader_worker_set_are_its_groups(evidence: Basis) -> None:
+async def test_the_replicas_of_a_leader_worker_set_are_its_groups(evidence: EvidenceSource) -> None:
     """The work of three pods that share it is counted once."""
     trigger = spec(workload="lws/bert")
     loop = Loop(lambda _: 120.0, evidence, replicas=2, group=3, trigger=trigger)

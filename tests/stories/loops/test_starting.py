@@ -4,7 +4,7 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, told
 from tests.stories.loops.monitoring import STEP
 
@@ -12,14 +12,14 @@ loading = pytest.mark.parametrize("loading", [0.0, 100.0])
 
 
 @told
-async def test_loading_at_100_percent_is_nobody_s_work(evidence: Basis) -> None:
+async def test_loading_at_100_percent_is_nobody_s_work(evidence: EvidenceSource) -> None:
     loop = Loop(lambda _: 85.0, evidence, start_seconds=300.0)
     await loop.run(2400)
     assert loop.grown == [2]
 
 
 @told
-async def test_woken_from_zero_while_the_model_loads_stays_at_one(evidence: Basis) -> None:
+async def test_woken_from_zero_while_the_model_loads_stays_at_one(evidence: EvidenceSource) -> None:
     loop = Loop(lambda _: 30.0, evidence, replicas=0, start_seconds=300.0)
     await loop.run(120)
     assert loop.decisions[-1].state is State.EMPTY
@@ -30,7 +30,7 @@ async def test_woken_from_zero_while_the_model_loads_stays_at_one(evidence: Basi
 
 
 @each
-async def test_a_start_longer_than_the_cooldown_is_not_killed(evidence: Basis) -> None:
+async def test_a_start_longer_than_the_cooldown_is_not_killed(evidence: EvidenceSource) -> None:
     loop = Loop(lambda _: 30.0, evidence, replicas=0, keda=Keda(cooldown_seconds=20))
     await loop.run(120)
     loop.wake()
@@ -53,7 +53,7 @@ async def test_woken_onto_a_node_that_is_still_to_come(loading: float) -> None:
 
 async def test_a_gpu_node_pool_at_zero_without_evidence_of_readiness_is_woken_on_a_signal() -> None:
     """There is no exporter before, which is no trouble, and it may be as long in coming."""
-    loop = Loop(lambda _: 30.0, evidence=Basis.EXPORTERS, replicas=0, node_seconds=240.0)
+    loop = Loop(lambda _: 30.0, evidence=EvidenceSource.EXPORTERS, replicas=0, node_seconds=240.0)
     await loop.run(600)
     assert {one.active for one in loop.decisions} == {False}
     loop.wake()
@@ -81,7 +81,11 @@ async def test_created_together_with_its_scaled_object_is_not_killed_while_it_lo
 async def test_created_together_with_its_scaled_object_by_exporters_alone() -> None:
     """What loads at 0 % is young for as long as `warmup` says, and the cooldown begins then."""
     loop = Loop(
-        lambda _: 30.0, evidence=Basis.EXPORTERS, replicas=0, loading=0.0, start_seconds=300.0
+        lambda _: 30.0,
+        evidence=EvidenceSource.EXPORTERS,
+        replicas=0,
+        loading=0.0,
+        start_seconds=300.0,
     )
     loop.resize(1)
     await loop.run(1200, keda=True)

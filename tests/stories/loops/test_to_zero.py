@@ -2,13 +2,13 @@
 
 import random
 
-from keda_gpu_scaler.snapshot.evidence import Basis
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each
 
 
 @each
 async def test_when_the_load_ends_the_window_and_the_cooldown_are_waited_for(
-    evidence: Basis,
+    evidence: EvidenceSource,
 ) -> None:
     loop = Loop(lambda t: 60.0 if t < 0 else 0.0, evidence)
     await loop.run(900, keda=True)
@@ -17,7 +17,7 @@ async def test_when_the_load_ends_the_window_and_the_cooldown_are_waited_for(
 
 
 @each
-async def test_blips_of_2_percent_keep_nobody_up(evidence: Basis) -> None:
+async def test_blips_of_2_percent_keep_nobody_up(evidence: EvidenceSource) -> None:
     """The desktop of a driver, a health check: below the idle level, whenever they come."""
     chance = random.Random(2)
     loop = Loop(lambda _: chance.choice([0.0, 0.0, 2.0]), evidence)
@@ -27,7 +27,7 @@ async def test_blips_of_2_percent_keep_nobody_up(evidence: Basis) -> None:
 
 
 @each
-async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: Basis) -> None:
+async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: EvidenceSource) -> None:
     """A request of a second every ten is 10 % of the time, for two hours."""
     loop = Loop(lambda t: 100.0 if t % 10 < 1 else 0.0, evidence, averaged=True)
     await loop.run(2 * 3600, keda=True)

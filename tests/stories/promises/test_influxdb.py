@@ -13,7 +13,7 @@ from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Cluster
 from keda_gpu_scaler.settings import InfluxdbSettings
-from keda_gpu_scaler.snapshot.evidence import Basis, Evidence
+from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
 from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
@@ -48,8 +48,8 @@ class EmptyCluster(ScriptedCluster):
             {},
             covered=frozenset({"ml"}),
             scrapes={API: at},
-            settled={API: 0},
-            basis=Basis.KUBERNETES,
+            stable_since={API: 0},
+            evidence_source=EvidenceSource.KUBERNETES,
         )
         return await super().evidence(namespaces, at, now)
 

@@ -159,7 +159,7 @@ async def test_a_pod_has_ended_once_its_exporter_shows_its_gpu_without_it(
         Up(),
         Gpu(BERT[0], 40),
         Gpu(BERT[1], 40, end=-240),
-        Gpu("", 0, uuid=f"GPU-{BERT[1]}", scheme="idle", begin=-225),
+        Gpu("", 0, uuid=f"GPU-{BERT[1]}", convention="idle", begin=-225),
     ]
     await prometheus.write(history(time.time(), parts))
     query = 'DCGM_FI_DEV_GPU_UTIL{exported_namespace!=""}'

@@ -42,7 +42,7 @@ def _two_gpus(pod: str) -> list[Gpu]:
         pytest.param([*(Gpu(pod, 90) for pod in FIVE), CANARY], "70", 450, (5, 7), id="a canary"),
         pytest.param(
             [
-                Gpu(pod, 90, scheme=scheme, instance=instance)
+                Gpu(pod, 90, convention=scheme, instance=instance)
                 for pod, scheme, instance in zip(
                     FIVE,
                     ("exported", "plain", "old", "exported", "plain"),

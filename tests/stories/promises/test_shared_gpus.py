@@ -46,7 +46,7 @@ async def test_pods_that_take_turns_on_a_time_sliced_gpu_all_count(
 async def test_copies_of_a_device_count_once_for_each_pod(prometheus: PrometheusServer) -> None:
     """Virtual mode: the device's own series, and one for each replica of the resource."""
     parts = [
-        Gpu("device", 90, uuid="GPU-shared", scheme="idle"),
+        Gpu("device", 90, uuid="GPU-shared", convention="idle"),
         *(
             Gpu(pod, 90, uuid="GPU-shared", extra={"vgpu": str(number)})
             for number, pod in enumerate([*PODS, PODS[0]])
@@ -61,7 +61,7 @@ async def test_a_pod_that_leaves_a_shared_gpu_has_ended_though_the_device_is_bus
     prometheus: PrometheusServer,
 ) -> None:
     parts = [
-        Gpu("device", 90, uuid="GPU-shared", scheme="idle"),
+        Gpu("device", 90, uuid="GPU-shared", convention="idle"),
         Gpu(PODS[0], 90, uuid="GPU-shared", extra={"vgpu": "0"}),
         Gpu(PODS[1], 90, uuid="GPU-shared", extra={"vgpu": "1"}, end=-120),
     ]
