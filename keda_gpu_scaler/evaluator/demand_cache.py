@@ -148,7 +148,7 @@ class DemandQuery:
     def _changed(self, *, works: bool, reason: str) -> None:
         self._works = works
         name = demand.name_of(self._text)
-        self._observe(facts.OwnQueryChanged(self._source_name, name, works, reason))
+        self._observe(facts.QueryChanged(self._source_name, name, works, reason))
 
 
 FORGET_SECONDS = 600.0

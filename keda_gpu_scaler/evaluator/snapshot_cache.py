@@ -19,6 +19,7 @@ from typing import NamedTuple
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Cluster, Source
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
+from keda_gpu_scaler.evaluator.source_state import SourceState
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -85,7 +86,7 @@ class SharedSnapshot:
         self,
         key: Key,
         source: Source,
-        observe: facts.Observer,
+        state: SourceState,
         snapshot_fetcher: SnapshotFetcher,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -94,13 +95,13 @@ class SharedSnapshot:
         Args:
             key: what is shared.
             source: where samples come from, for its clock and its step.
-            observe: is told of every new snapshot and of the source's changes.
+            state: is told how each fetch ends.
             snapshot_fetcher: takes the snapshots.
             clock: seconds that never go back.
         """
         self.snapshot: Snapshot | None = None
         self.failure: Failure | None = None
-        self._key, self._source, self._observe = key, source, observe
+        self._key, self._source, self._state = key, source, state
         self._snapshot_fetcher, self._clock = snapshot_fetcher, clock
         self._needs = SnapshotQueries(clock)
         self._span_seconds = 0.0
@@ -223,42 +224,31 @@ class SharedSnapshot:
             self.snapshot = await self._snapshot_fetcher.take(snapshot_query, self._tried)
             self._span_seconds = snapshot_query.span_seconds
         except errors.SourceError as error:
-            self._failed(f"source {self._key.source}: {error}")
+            self._failed(error)
         else:
             self._succeeded(self.snapshot)
 
-    def _failed(self, reason: str) -> None:
-        if self.failure is None:
-            self.failure = Failure(reason, self._tried)
-            self._changed(works=False, reason=reason)
-        else:
-            self.failure = Failure(reason, self.failure.since)
+    def _failed(self, error: errors.SourceError) -> None:
+        since = self._tried if self.failure is None else self.failure.since
+        self.failure = Failure(f"source {self._key.source}: {error}", since)
+        self._state.failed(self._key, error)
 
     def _succeeded(self, taken: Snapshot) -> None:
-        if self.failure is not None:
-            self.failure = None
-            self._changed(works=True, reason="it answers again")
-        self._observe(
-            facts.SnapshotTaken(*self._key[:3], taken.at, taken.pod_count, taken.refused_samples)
-        )
-
-    def _changed(self, *, works: bool, reason: str) -> None:
-        """State it of the source, or of a user's query alone: that says nothing of its source."""
-        source, query = self._key.source, self._key.query
-        if query is not None:
-            self._observe(facts.OwnQueryChanged(source, query.name, works, reason))
-        else:
-            self._observe(facts.SourceChanged(source, works, reason))
+        self.failure = None
+        self._state.succeeded(self._key, taken)
 
 
+LOOK_SECONDS = 60.0
+"""How often what is not asked for any more is looked for."""
 WIDE_SECONDS = 900.0
 """Triggers that look back further share a snapshot of their own: theirs is many times the size."""
 
 
-class _Side(NamedTuple):
-    """A source as one group of snapshots sees it, with what the cluster says there."""
+class _SharedSource(NamedTuple):
+    """A source, or one namespace of it where that is asked about by itself, and its one state."""
 
     source: Source
+    state: SourceState
     evidence_fetcher: EvidenceFetcher
 
 
@@ -285,8 +275,9 @@ class SnapshotCache:
         """
         self._sources, self._cluster, self._observe = sources, cluster, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
-        self._snapshot_cache: dict[Key, SharedSnapshot] = {}
-        self._sides: dict[str, _Side] = {}
+        self._shared_snapshots: dict[Key, SharedSnapshot] = {}
+        self._shared_sources: dict[str, _SharedSource] = {}
+        self._looked_at = clock()
 
     async def start(self) -> None:
         """Start every source."""
@@ -295,7 +286,7 @@ class SnapshotCache:
 
     async def close(self) -> None:
         """End what is on its way and close every source."""
-        for shared in self._snapshot_cache.values():
+        for shared in self._shared_snapshots.values():
             await shared.close()
         for source in self._sources.values():
             await source.close()
@@ -308,33 +299,40 @@ class SnapshotCache:
         """Return the shared snapshot that answers for a trigger."""
         is_long_range = snapshot_query.span_seconds > WIDE_SECONDS
         key = Key(
-            self._side_name(spec), spec.shared_signal, spec.profile, is_long_range, spec.query
+            self._source_key(spec), spec.shared_signal, spec.profile, is_long_range, spec.query
         )
-        if key not in self._snapshot_cache:
+        if key not in self._shared_snapshots or self._clock() - self._looked_at >= LOOK_SECONDS:
             self._let_go()
-            self._snapshot_cache[key] = self._made(key, spec)
-        return self._snapshot_cache[key]
+        if key not in self._shared_snapshots:
+            self._shared_snapshots[key] = self._made(key, spec)
+        return self._shared_snapshots[key]
 
-    def _side_name(self, spec: TriggerSpec) -> str:
+    def _source_key(self, spec: TriggerSpec) -> str:
         """Name the source, and the namespace with it where that is asked about by itself."""
         alone = self._sources[spec.source].is_per_namespace
         return f"{spec.source}/{spec.pods.namespace}" if alone else spec.source
 
     def _made(self, key: Key, spec: TriggerSpec) -> SharedSnapshot:
-        side = self._sides.get(key.source)
-        if side is None:
+        shared = self._shared_sources.get(key.source)
+        if shared is None:
             source = self._sources[spec.source].within(spec.pods.namespace)
-            side = _Side(source, EvidenceFetcher(key.source, source, self._observe, self._cluster))
-            self._sides[key.source] = side
-        snapshot_fetcher = SnapshotFetcher(
-            side.source, side.evidence_fetcher, self._give_up_seconds
-        )
-        return SharedSnapshot(key, side.source, self._observe, snapshot_fetcher, self._clock)
+            shared = self._shared_sources[key.source] = _SharedSource(
+                source,
+                SourceState(key.source, self._observe, self._clock),
+                EvidenceFetcher(key.source, source, self._observe, self._cluster),
+            )
+        source, state, evidence_fetcher = shared
+        fetcher = SnapshotFetcher(source, evidence_fetcher, self._give_up_seconds)
+        return SharedSnapshot(key, source, state, fetcher, self._clock)
 
     def _let_go(self) -> None:
-        """Forget what nobody asks for any more: namespaces and queries come and go."""
-        self._snapshot_cache = {
-            key: shared for key, shared in self._snapshot_cache.items() if not shared.is_idle
+        """Forget what is not asked for any more: namespaces and queries come and go."""
+        self._looked_at = self._clock()
+        idle = [key for key, shared in self._shared_snapshots.items() if shared.is_idle]
+        for key in idle:
+            del self._shared_snapshots[key]
+            self._shared_sources[key.source].state.let_go(key)
+        named = {key.source for key in self._shared_snapshots}
+        self._shared_sources = {
+            name: shared for name, shared in self._shared_sources.items() if name in named
         }
-        named = {key.source for key in self._snapshot_cache}
-        self._sides = {name: side for name, side in self._sides.items() if name in named}

@@ -106,7 +106,7 @@ class SnapshotTaken:
 
 @dataclass(frozen=True, slots=True)
 class SourceChanged:
-    """A source went down or came back; stated once at each change."""
+    """A source answers for the first time, went down or came back; stated once at each change."""
 
     source: str
     reachable: bool
@@ -114,12 +114,12 @@ class SourceChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnQueryChanged:
-    """A user's own query, or demandQuery, failed or works again; stated once at each change."""
+class QueryChanged:
+    """One query fails while its source answers, or works again; stated once at each change."""
 
     source: str
     query: str
-    """Its short name."""
+    """The signal, or the short name of a query of a user's own or of a demandQuery."""
     works: bool
     reason: str
 
@@ -217,7 +217,7 @@ Fact = (
     | Queried
     | SnapshotTaken
     | SourceChanged
-    | OwnQueryChanged
+    | QueryChanged
     | ExportersFound
     | EvidenceChanged
     | WatchChanged

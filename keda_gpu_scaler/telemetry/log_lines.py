@@ -160,7 +160,6 @@ class LogObserver:
         self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
         self._bases: dict[str, EvidenceSource] = {}
-        self._reachable: dict[str, bool] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
             TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
         )
@@ -172,7 +171,7 @@ class LogObserver:
                 self._evaluated(fact)
             case facts.SourceChanged():
                 self._source_changed(fact)
-            case facts.OwnQueryChanged():
+            case facts.QueryChanged():
                 write = self._logger.info if fact.works else self._logger.warning
                 event = "query.works" if fact.works else "query.failed"
                 write(event, source=fact.source, query=fact.query, reason=fact.reason)
@@ -291,10 +290,6 @@ class LogObserver:
             self._logger.info("source.part_back", **named)
 
     def _source_changed(self, fact: facts.SourceChanged) -> None:
-        """Write the first of several: each signal of a source notices its outage by itself."""
-        if self._reachable.get(fact.source, True) == fact.reachable:
-            return
-        self._reachable[fact.source] = fact.reachable
         if fact.reachable:
             self._logger.info("source.up", source=fact.source, reason=fact.reason)
         else:

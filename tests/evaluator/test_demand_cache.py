@@ -152,9 +152,9 @@ async def test_a_question_that_fails_and_works_again_is_stated_once_each(bench: 
         await bench.landed()
     wanted = demanding(WAITING).demand
     assert wanted is not None
-    assert bench.of(facts.OwnQueryChanged) == [
-        facts.OwnQueryChanged("default", wanted.name, False, f"source default: {REFUSED}"),  # noqa: FBT003 - a value
-        facts.OwnQueryChanged("default", wanted.name, True, "it gives a number again"),  # noqa: FBT003 - a value
+    assert bench.of(facts.QueryChanged) == [
+        facts.QueryChanged("default", wanted.name, False, f"source default: {REFUSED}"),  # noqa: FBT003 - a value
+        facts.QueryChanged("default", wanted.name, True, "it gives a number again"),  # noqa: FBT003 - a value
     ]
 
 
@@ -318,4 +318,4 @@ async def test_a_source_per_namespace_is_asked_for_each_of_them(bench: Bench) ->
     await bench.ask(whose=OTHER)
     asked = {name: one.numbers_asked for name, one in bench.source.within_namespaces.items()}
     assert asked == {"ml": [WAITING], "web": [WAITING]}
-    assert [fact.source for fact in bench.of(facts.OwnQueryChanged)] == ["default/web"]
+    assert [fact.source for fact in bench.of(facts.QueryChanged)] == ["default/web"]

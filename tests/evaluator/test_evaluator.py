@@ -13,7 +13,7 @@ from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner, Workload
 from keda_gpu_scaler.telemetry import facts
 from tests.support.bench import PODS, Bench
@@ -154,6 +154,27 @@ async def test_a_source_going_down_and_coming_back_is_stated_once_each(bench: Be
     assert (await bench.later(30)).value == 450
     changes = bench.of(facts.SourceChanged)
     assert [change.reachable for change in changes] == [False, True]
+
+
+async def test_a_signal_that_is_refused_takes_no_source_down_and_leaves_nothing_behind(
+    bench: Bench,
+) -> None:
+    """A trigger on a signal that the server refuses, deleted later; then a real outage."""
+    power = spec(signal="power", threshold="200", activationThreshold="50")
+    bench.source.refused_signals = {Signal.POWER}
+    await bench.ask()
+    for _ in range(4):
+        bench.clock.seconds += STEP
+        assert (await bench.ask(power, WEB)).state is State.UNKNOWN
+        assert (await bench.ask()).state is State.MEASURED
+        await bench.landed()
+    failing = [(fact.query, fact.works) for fact in bench.of(facts.QueryChanged)]
+    assert failing == [("power", False)]
+    for _ in range(50):
+        await bench.later(STEP)  # the trigger on power is gone
+    bench.source.trouble = REFUSED
+    await bench.later(60)
+    assert [change.reachable for change in bench.of(facts.SourceChanged)] == [True, False]
 
 
 async def test_a_workload_busy_before_an_outage_is_held_active(bench: Bench) -> None:
@@ -459,9 +480,9 @@ async def test_a_query_that_fails_is_a_fact_about_itself_and_not_about_its_sourc
     bench.clock.seconds += 1
     assert (await bench.ask(_own("load"))).state is State.MEASURED
     name = _own("load").profile
-    changes = [(fact.query, fact.works) for fact in bench.of(facts.OwnQueryChanged)]
+    changes = [(fact.query, fact.works) for fact in bench.of(facts.QueryChanged)]
     assert changes == [(name, False), (name, True)]
-    assert not bench.of(facts.SourceChanged)
+    assert [change.reachable for change in bench.of(facts.SourceChanged)] == [True]
 
 
 async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:

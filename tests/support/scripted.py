@@ -9,7 +9,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
-from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject, Signal
 from keda_gpu_scaler.spec.workload import PodSelector
 from tests.support.worlds import STEP, World
 
@@ -33,6 +33,7 @@ class ScriptedSource:
     clock: Clock
     step_seconds: float = STEP
     trouble: Exception | None = None
+    refused_signals: Collection[Signal] = ()
     history_trouble: Exception | None = None
     without_history: bool = False
     gate: asyncio.Event | None = None
@@ -92,6 +93,8 @@ class ScriptedSource:
             await self.gate.wait()
         if self.trouble is not None:
             raise self.trouble
+        if snapshot_query.signal in self.refused_signals:
+            raise REFUSED
         return self._shown(snapshot_query, self.world.observed(at))
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:

@@ -185,9 +185,9 @@ def test_an_object_not_asked_for_in_ten_minutes_is_forgotten(lines: LogCapture) 
     assert len(named(lines, "decision.changed")) == 2
 
 
-def test_an_outage_of_a_source_is_told_once_however_many_signals_notice(lines: LogCapture) -> None:
+def test_an_outage_of_a_source_and_its_end_are_told(lines: LogCapture) -> None:
     observe = LogObserver()
-    for reachable in (False, False, True, True):
+    for reachable in (False, True):
         observe(facts.SourceChanged("default", reachable=reachable, reason="refused"))
     assert [dict(line) for line in lines.entries] == [
         {
@@ -331,7 +331,7 @@ def test_a_users_own_query_is_told_of_when_it_changes(
     level: str,
     event: str,
 ) -> None:
-    LogObserver()(facts.OwnQueryChanged("default", "query-1a2b3c4d", works, "HTTP 422"))
+    LogObserver()(facts.QueryChanged("default", "query-1a2b3c4d", works, "HTTP 422"))
     assert [dict(line) for line in lines.entries] == [
         {
             "event": event,

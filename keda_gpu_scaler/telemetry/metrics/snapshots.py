@@ -44,7 +44,6 @@ class Snapshots(Collector):
         shown = self._shown.get(key) or _Shown()
         counted = replace(shown, pods=fact.pods, refused_samples=fact.refused_samples)
         self._shown.put(key, counted)
-        self._up.put(fact.source, self._up.get(fact.source) is not False)
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Learn how old the snapshot is: only the source knows its own clock."""
