@@ -29,7 +29,9 @@ def _decide(
     **known: Any,  # noqa: ANN401 - fields of Context
 ) -> Decision:
     """Decide about these pods; `known` is what differs in the context, or in the snapshot."""
-    shown = {name: known.pop(name, None) for name in ("absence_known", "evidence", "unmatched_elements")}
+    shown = {
+        name: known.pop(name, None) for name in ("absence_known", "evidence", "unmatched_elements")
+    }
     absence_known = shown["absence_known"] is not False
     context = replace(Context(NOW, HOUR), **known)
     seen = snapshot(

@@ -190,7 +190,9 @@ def test_nothing_but_what_the_table_allows_is_zero_or_inactive(named: str) -> No
         assert row.state in allowed or row.policy == "zero" or late or remembered
 
 
-@pytest.mark.parametrize("evidence_source", [EvidenceSource.KUBERNETES, EvidenceSource.KUBE_STATE_METRICS])
+@pytest.mark.parametrize(
+    "evidence_source", [EvidenceSource.KUBERNETES, EvidenceSource.KUBE_STATE_METRICS]
+)
 def test_a_listed_pod_of_which_nobody_knows_how_it_is_has_not_ended(
     evidence_source: EvidenceSource,
 ) -> None:

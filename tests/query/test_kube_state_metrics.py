@@ -135,7 +135,7 @@ async def test_owners_are_followed_upwards(  # noqa: PLR0913, PLR0917 - a table
         (KubePod(name="p", deleting=True), {"ready_at": -3599, "ended": True}),
         (KubePod(name="p", asks_gpu=False), {"ready_at": -3599, "asks_gpu": False}),
         (KubePod(name="p", ready_since=None), {}),
-        (KubePod(name="p", ready_since=None, begin=-300), {"lately": True}),
+        (KubePod(name="p", ready_since=None, begin=-300), {"ready_recently": True}),
     ],
     ids=[
         "not ready",
