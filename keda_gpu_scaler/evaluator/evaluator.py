@@ -7,18 +7,21 @@ raises because of a source: what is wrong with one is the reason of the decision
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-
-from cachetools import TTLCache
+from dataclasses import replace
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.evaluator import gpu_decisions
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
-from keda_gpu_scaler.evaluator.gpu_decisions import GpuDecision, GpuDecisions
+from keda_gpu_scaler.evaluator.gpu_decisions import GpuDecisions
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, Cluster, NoAlerts, Source
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
+from keda_gpu_scaler.evaluator.tracked_trigger import (
+    Answer,
+    GpuDecision,
+    TrackedTrigger,
+    TrackedTriggers,
+)
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
@@ -30,16 +33,6 @@ MARGIN_SECONDS = 0.1
 """Left of the caller's own deadline for the way back."""
 SAME_POLL_SECONDS = 1.0
 """KEDA asks GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """The last decision about one trigger, and what it was made of."""
-
-    decision: Decision
-    decided_at: float
-    loaded: GpuDecision
-    alert: str | None
 
 
 class Evaluator:
@@ -72,9 +65,9 @@ class Evaluator:
         self._snapshot_cache = SnapshotCache(
             sources, observe, cluster=cluster, give_up_seconds=give_up_seconds, clock=clock
         )
-        self._loads = GpuDecisions(self._snapshot_cache, give_up_seconds, clock)
+        self._gpu_decisions = GpuDecisions(self._snapshot_cache, give_up_seconds)
         self._demands = DemandCache(sources, observe, pace=pace, clock=clock)
-        self._records: TTLCache[gpu_decisions.Key, _Record] = gpu_decisions.remembering(clock)
+        self._triggers = TrackedTriggers(clock)
 
     async def start(self) -> None:
         """Start every source, and to follow the cluster."""
@@ -122,13 +115,14 @@ class Evaluator:
         try:
             spec = await self._aimed(scaled_object, spec, timeout_seconds)
         except errors.SourceError as error:
-            loaded = await self._loads.unaimed(spec, str(error), deadline)
-            return await self._concluded(scaled_object, spec, loaded, deadline)
-        record = self._records.get((scaled_object, spec))
-        if record is not None and self._is_of_this_poll(scaled_object, record):
-            return record.decision
-        loaded = await self._loads.decide(scaled_object, spec, deadline, patient=patient)
-        return await self._concluded(scaled_object, spec, loaded, deadline)
+            tracked = self._triggers.track(scaled_object, spec)
+            gpu = await self._gpu_decisions.unaimed(spec, str(error), deadline)
+            return await self._concluded(tracked, gpu, deadline)
+        tracked = self._triggers.track(scaled_object, spec)
+        if tracked.answer is not None and self._is_of_this_poll(scaled_object, tracked.answer):
+            return tracked.answer.decision
+        gpu = await self._gpu_decisions.decide(tracked, deadline, patient=patient)
+        return await self._concluded(tracked, gpu, deadline)
 
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
@@ -154,40 +148,28 @@ class Evaluator:
         pods = await self._cluster.target(scaled_object, _patience(timeout_seconds))
         return replace(spec, pods=pods, workload=str(pods))
 
-    def _is_of_this_poll(self, scaled_object: ScaledObject, record: _Record) -> bool:
-        if record.alert != self._alerts.firing(scaled_object):
+    def _is_of_this_poll(self, scaled_object: ScaledObject, answer: Answer) -> bool:
+        if answer.alert != self._alerts.firing(scaled_object):
             return False
-        return self._clock() - record.decided_at < SAME_POLL_SECONDS
+        return self._clock() - answer.at < SAME_POLL_SECONDS
 
     async def _concluded(
-        self, scaled_object: ScaledObject, spec: TriggerSpec, loaded: GpuDecision, deadline: float
+        self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float
     ) -> Decision:
-        """Return the decision with all signals in it; remember it, and state it if it is new."""
+        """Return the decision with all that activates in it; state it if it is new."""
+        scaled_object, spec = tracked.scaled_object, tracked.spec
         alert = self._alerts.firing(scaled_object)
-        decided = await self._with_signals(scaled_object, spec, loaded, alert, deadline)
-        if decided.active and not loaded.decision.active:
-            self._loads.keep_in_use(scaled_object, spec)
-        before = self._records.get((scaled_object, spec))
-        self._records[scaled_object, spec] = _Record(decided, self._clock(), loaded, alert)
-        if before is None or before.loaded is not loaded or before.decision != decided:
-            age_seconds, source = loaded.snapshot_age_seconds, loaded.source
-            self._observe(facts.Evaluated(scaled_object, spec, decided, age_seconds, source))
-        return decided
-
-    async def _with_signals(
-        self,
-        scaled_object: ScaledObject,
-        spec: TriggerSpec,
-        loaded: GpuDecision,
-        alert: str | None,
-        deadline: float,
-    ) -> Decision:
-        """Look at one signal after the other, until one says active."""
-        name = str(spec.neighbour)
-        decided = activation.before_demand(loaded.decision, name, loaded.neighbour, alert)
+        decided = activation.before_demand(gpu.decision, str(spec.neighbour), gpu.neighbour, alert)
         if not decided.activated and spec.demand is not None:
             demand = await self._demands.ask(scaled_object, spec, spec.demand, deadline)
             decided = activation.with_demand(decided, spec.demand, demand)
+        if decided.active and not gpu.decision.active:
+            self._gpu_decisions.keep_in_use(tracked)
+        before = tracked.answer
+        tracked.answer = Answer(decided, self._clock(), gpu, alert)
+        if before is None or before.gpu is not gpu or before.decision != decided:
+            age_seconds, source = gpu.snapshot_age_seconds, gpu.source
+            self._observe(facts.Evaluated(scaled_object, spec, decided, age_seconds, source))
         return decided
 
 

@@ -3,51 +3,17 @@
 A fetch that fails does not raise here: what is wrong with a source is the reason of the decision.
 """
 
-import time
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
-
-from cachetools import TTLCache
+from dataclasses import replace
 
 from keda_gpu_scaler.decision import memory
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide, unknown
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.snapshot_cache import SharedSnapshot, SnapshotCache
+from keda_gpu_scaler.evaluator.tracked_trigger import GpuDecision, MadeDecision, TrackedTrigger
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, snapshot_query_of
-from keda_gpu_scaler.snapshot.snapshot import Snapshot
-from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector
-
-REMEMBER_SECONDS = 600.0
-TRIGGERS_REMEMBERED = 20_000
-
-Key = tuple[ScaledObject, TriggerSpec]
-"""One trigger."""
-V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True)
-class GpuDecision:
-    """What the GPUs said; the same object as before, as long as nothing about it can be new."""
-
-    decision: Decision
-    neighbour: Decision | None = None
-    """About the workload that activationWorkload names, unless the own GPUs say active."""
-    snapshot_age_seconds: float | None = None
-    source: str = ""
-    """As the facts of the snapshot name it."""
-
-
-class _Made(NamedTuple):
-    """What was said last, and what it was made of."""
-
-    loaded: GpuDecision
-    snapshot: weakref.ref[Snapshot] | None
-    """Known by identity and not kept: a trigger that is asked about rarely outlives many."""
-    at: float
-    """On the source's clock."""
 
 
 class GpuDecisions:
@@ -57,43 +23,32 @@ class GpuDecisions:
         self,
         snapshot_cache: SnapshotCache,
         give_up_seconds: float,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the snapshots to decide from.
 
         Args:
             snapshot_cache: whoever made them starts and closes them.
             give_up_seconds: how long a pod that vanished with its exporter counts as missing.
-            clock: seconds that never go back.
         """
         self._snapshot_cache, self._give_up_seconds = snapshot_cache, give_up_seconds
-        self._made: TTLCache[Key, _Made] = remembering(clock)
-        self._memories: TTLCache[Key, Memory] = remembering(clock)
 
     async def decide(
-        self,
-        scaled_object: ScaledObject,
-        spec: TriggerSpec,
-        deadline: float,
-        *,
-        patient: bool = False,
+        self, tracked: TrackedTrigger, deadline: float, *, patient: bool = False
     ) -> GpuDecision:
         """Return what the GPUs say, as new as can be had before `deadline`.
 
         Args:
-            scaled_object: whose trigger it is.
-            spec: the trigger.
+            tracked: the trigger, and what was decided of it before.
             deadline: on the snapshots' clock.
             patient: wait for what is on its way even where there is something usable.
         """
-        shared, snapshot_query = self._shared(spec)
+        shared, snapshot_query = self._shared(tracked.spec)
         await shared.refresh(snapshot_query, deadline, patient=patient)
         # Nothing is waited for from here on, so that what is remembered is in order.
-        made = self._made.get((scaled_object, spec))
-        if made is None or not self._still_holds(made, spec, shared):
-            made = self._anew((scaled_object, spec), shared, snapshot_query)
-            self._made[scaled_object, spec] = made
-        return made.loaded
+        made = tracked.made
+        if made is None or not self._still_holds(made, tracked.spec, shared):
+            made = tracked.made = self._anew(tracked, shared, snapshot_query)
+        return made.gpu
 
     async def unaimed(self, spec: TriggerSpec, why: str, deadline: float) -> GpuDecision:
         """Return what can be said while nobody knows whose load it would be: nothing of its own.
@@ -110,41 +65,40 @@ class GpuDecisions:
         await shared.refresh(snapshot_query, deadline)
         return GpuDecision(decided, self._neighbour(spec, decided, shared, snapshot_query))
 
-    def keep_in_use(self, scaled_object: ScaledObject, spec: TriggerSpec) -> None:
+    def keep_in_use(self, tracked: TrackedTrigger) -> None:
         """Remember that something else called the workload active just now."""
-        shared, _ = self._shared(spec)
-        self._memories[scaled_object, spec] = memory.in_use(shared.now())
+        shared, _ = self._shared(tracked.spec)
+        tracked.memory = memory.in_use(shared.now())
 
     def _shared(self, spec: TriggerSpec) -> tuple[SharedSnapshot, SnapshotQuery]:
         snapshot_query = snapshot_query_of(spec, self._snapshot_cache.step_seconds(spec.source))
         return self._snapshot_cache.of(spec, snapshot_query), snapshot_query
 
-    def _still_holds(self, made: _Made, spec: TriggerSpec, shared: SharedSnapshot) -> bool:
+    def _still_holds(self, made: MadeDecision, spec: TriggerSpec, shared: SharedSnapshot) -> bool:
         """Tell whether a decision anew would say the same: all it is made of is the same.
 
         Only the time went on, by less than a step, and there is no trouble. What is said of an
         unknown load is made of memories too, which change at any time.
         """
         taken, now = shared.snapshot, shared.now()
-        is_known = made.loaded.decision.state is not State.UNKNOWN and shared.trouble is None
+        is_known = made.gpu.decision.state is not State.UNKNOWN and shared.trouble is None
         if taken is None or not is_known or now - taken.at > spec.max_age_seconds:
             return False
         is_recent = 0 <= now - made.at < self._snapshot_cache.step_seconds(spec.source)
         return is_recent and made.snapshot is not None and made.snapshot() is taken
 
-    def _anew(self, key: Key, shared: SharedSnapshot, snapshot_query: SnapshotQuery) -> _Made:
-        _, spec = key
-        taken = shared.snapshot
-        decided, kept = self._decided(spec, shared, snapshot_query, self._memories.get(key))
-        if kept is not None:
-            self._memories[key] = kept
-        loaded = GpuDecision(
+    def _anew(
+        self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
+    ) -> MadeDecision:
+        spec, taken = tracked.spec, shared.snapshot
+        decided, tracked.memory = self._decided(spec, shared, snapshot_query, tracked.memory)
+        gpu = GpuDecision(
             decided,
             neighbour=self._neighbour(spec, decided, shared, snapshot_query),
             snapshot_age_seconds=None if taken is None else shared.now() - taken.at,
             source=shared.source_name,
         )
-        return _Made(loaded, None if taken is None else weakref.ref(taken), shared.now())
+        return MadeDecision(gpu, None if taken is None else weakref.ref(taken), shared.now())
 
     def _decided(
         self,
@@ -187,11 +141,6 @@ class GpuDecisions:
             return unknown(theirs, decided.reason, None)
         context = Context(shared.now(), self._give_up_seconds, trouble=shared.trouble)
         return decide(theirs, shared.snapshot, context)
-
-
-def remembering(clock: Callable[[], float]) -> TTLCache[Key, V]:
-    """Return what holds something about each trigger that was asked about lately."""
-    return TTLCache(TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock)
 
 
 def _of_neighbour(spec: TriggerSpec, pods: PodSelector) -> TriggerSpec:
