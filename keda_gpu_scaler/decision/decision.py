@@ -13,7 +13,7 @@ from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
 from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec.spec import Aggregation, OnUnknown, TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
 
@@ -34,27 +34,27 @@ class State(StrEnum):
         return self in (State.EMPTY, State.ENDED)
 
 
-def state_of(spec: TriggerSpec, snapshot: Snapshot, found: Workload, now: float) -> State:
+def state_of(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, now: float) -> State:
     """Return the state of a workload.
 
     Args:
         spec: the trigger.
-        snapshot: the newest snapshot of its source.
+        view: its namespace in the newest snapshot of its source.
         found: the workload's replicas in it.
         now: the time of the answer.
     """
-    if now - snapshot.at > spec.max_age_seconds or not is_told(spec, snapshot):
+    if now - view.at > spec.max_age_seconds or not is_told(spec, view):
         return State.UNKNOWN
     if not found.replicas:
-        return _without_replicas(spec, snapshot, found)
+        return _without_replicas(spec, view, found)
     if not found.reporting_pods:
         return State.UNKNOWN
-    if found.of(PodState.MISSING) or not snapshot.is_complete(spec.pods.namespace):
+    if found.of(PodState.MISSING) or not view.is_complete:
         return State.PARTIAL
     return State.STARTING if found.of(PodState.WARMING) else State.MEASURED
 
 
-def is_told(spec: TriggerSpec, snapshot: Snapshot) -> bool:
+def is_told(spec: TriggerSpec, view: NamespaceSnapshot) -> bool:
     """Tell whether it is known which pods are the workload's.
 
     Those that a selector alone tells are known only while the cluster says whom it selects. Before
@@ -62,23 +62,22 @@ def is_told(spec: TriggerSpec, snapshot: Snapshot) -> bool:
     """
     if not isinstance(spec.pods, Selected):
         return True
-    said = snapshot.evidence.get(spec.pods.namespace)
+    said = view.evidence
     return said is not None and spec.pods.selected_by in said.selected
 
 
-def _without_replicas(spec: TriggerSpec, snapshot: Snapshot, found: Workload) -> State:
+def _without_replicas(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload) -> State:
     """No pod should report: none is Ready yet, or there is none."""
-    namespace = spec.pods.namespace
     if found.starting or found.stalled:
         return State.STARTING
-    said = snapshot.evidence.get(namespace)
+    said = view.evidence
     if said is not None and found.last_alive >= said.scraped_at:
         return State.UNKNOWN  # it is there, and nobody says how it is
     lists_ours = None if spec.only_shown else said
     if lists_ours is not None and lists_ours.denies(spec.pods.owner, found.last_listed):
         return State.EMPTY
     listed_absent = lists_ours is not None and lists_ours.absence_known
-    if found.ended_pods or listed_absent or namespace in snapshot.absence_known_in:
+    if found.ended_pods or listed_absent or view.absence_known:
         return State.ENDED
     return State.UNKNOWN
 
@@ -152,23 +151,23 @@ class Context:
     """Why no newer snapshot could be had, in the source's words; None: it could."""
 
 
-def decide(spec: TriggerSpec, snapshot: Snapshot, context: Context) -> Decision:
+def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Decision:
     """Return the decision for one trigger.
 
     Args:
         spec: the trigger.
-        snapshot: the newest snapshot of its source; a failed fetch does not age it.
+        view: its namespace in the newest snapshot of its source; a failed fetch does not age it.
         context: the time, and what is known from before.
     """
-    pods = load.pods_of(spec, snapshot)
-    found = load.workload(spec, pods, snapshot.at, context.now, context.give_up_seconds)
-    busy = activity.activity(spec, pods, snapshot.at, context.now)
-    state = state_of(spec, snapshot, found, context.now)
+    pods = load.pods_of(spec, view)
+    found = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
+    busy = activity.activity(spec, pods, view.at, context.now)
+    state = state_of(spec, view, found, context.now)
     return replace(
-        _decided(spec, state, snapshot, found, busy, context),
+        _decided(spec, state, view, found, busy, context),
         expected=len(found.replicas),
         reporting_pods=found.reporting_pods,
-        evidence=snapshot.evidence_source(spec.pods.namespace),
+        evidence=view.evidence_source,
         ignored=found.ignored,
     )
 
@@ -205,16 +204,16 @@ def unknown(
 def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
     spec: TriggerSpec,
     state: State,
-    snapshot: Snapshot,
+    view: NamespaceSnapshot,
     found: Workload,
     busy: Activity,
     context: Context,
 ) -> Decision:
-    evidence_source = snapshot.evidence_source(spec.pods.namespace)
+    evidence_source = view.evidence_source
     if state is State.UNKNOWN:
-        why = _why_unknown(spec, snapshot, found, context)
+        why = _why_unknown(spec, view, found, context)
         return unknown(spec, why, context.remembered, activated=busy.active)
-    complete = snapshot.is_complete(spec.pods.namespace)
+    complete = view.is_complete
     value = _value(spec, state, found) if complete or state is State.EMPTY else None
     measured = len(found.of(PodState.MEASURED))
     empty = state is State.EMPTY
@@ -231,13 +230,15 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
     )
 
 
-def _why_unknown(spec: TriggerSpec, snapshot: Snapshot, found: Workload, context: Context) -> str:
-    evidence_source = snapshot.evidence_source(spec.pods.namespace)
-    age_seconds = context.now - snapshot.at
-    if age_seconds <= spec.max_age_seconds and not is_told(spec, snapshot):
+def _why_unknown(
+    spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, context: Context
+) -> str:
+    evidence_source = view.evidence_source
+    age_seconds = context.now - view.at
+    if age_seconds <= spec.max_age_seconds and not is_told(spec, view):
         return reasons.untold(spec, evidence_source)
     return reasons.unknown(
-        spec, found, age_seconds, context.trouble, evidence_source, snapshot.unmatched_elements
+        spec, found, age_seconds, context.trouble, evidence_source, view.unmatched_elements
     )
 
 

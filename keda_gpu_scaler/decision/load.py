@@ -20,7 +20,7 @@ from keda_gpu_scaler.decision.pod_state import (
     since_when,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import Pod, Snapshot
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
 
 DECIMALS = 6
@@ -81,15 +81,15 @@ class Workload:
         return round(sum(replica.load for replica in self.of(PodState.MEASURED)), DECIMALS)
 
 
-def pods_of(spec: TriggerSpec, snapshot: Snapshot) -> list[Pod]:
+def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     """Return exactly the workload's pods, ended ones included.
 
     By their owners where these are known. An owner that says it has no replicas ends those pods
     that nobody has shown since; so does the Kubernetes API, pod by pod (`PodStatuses.proves_gone`).
     """
-    candidates = snapshot.pods_of(spec.pods.namespace, spec.pods.prefix)
+    candidates = view.starting_with(spec.pods.prefix)
     ours = [pod for pod in candidates if _is_ours(spec, pod)]
-    said = snapshot.evidence.get(spec.pods.namespace)
+    said = view.evidence
     if said is None or spec.pods.owner not in said.without_pods:
         return ours
     return [pod if _shown_at(pod) >= said.scraped_at else replace(pod, ended=True) for pod in ours]

@@ -113,15 +113,16 @@ class GpuDecisions:
         if taken is None or not shared.covers(snapshot_query):
             why = shared.trouble or f"source {spec.source}: no answer yet"
             return unknown(spec, why, self._recalled(spec, before, now)), before
+        view = taken.of(spec.pods.namespace)
         context = Context(now, self._give_up_seconds, trouble=shared.trouble)
-        decided = decide(spec, taken, context)
+        decided = decide(spec, view, context)
         if decided.state is not State.UNKNOWN:
             return decided, memory.remember(before, decided, taken.at)
-        last = decide(spec, taken, replace(context, now=taken.at))
+        last = decide(spec, view, replace(context, now=taken.at))
         kept = memory.remember(before, last, taken.at)
         lost_at = shared.failure.since if shared.failure is not None else now
         recalled = self._recalled(spec, kept, lost_at)
-        return decide(spec, taken, replace(context, remembered=recalled)), kept
+        return decide(spec, view, replace(context, remembered=recalled)), kept
 
     def _recalled(self, spec: TriggerSpec, kept: Memory | None, lost_at: float) -> State | None:
         return memory.recall(kept, lost_at, self._snapshot_cache.step_seconds(spec.source))
@@ -140,7 +141,7 @@ class GpuDecisions:
         if shared.snapshot is None or not shared.covers(snapshot_query):
             return unknown(theirs, decided.reason, None)
         context = Context(shared.now(), self._give_up_seconds, trouble=shared.trouble)
-        return decide(theirs, shared.snapshot, context)
+        return decide(theirs, shared.snapshot.of(theirs.pods.namespace), context)
 
 
 def _of_neighbour(spec: TriggerSpec, pods: PodSelector) -> TriggerSpec:

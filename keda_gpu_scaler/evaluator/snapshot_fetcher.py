@@ -195,7 +195,6 @@ class SnapshotFetcher:
             observation,
             snapshot_query.namespaces,
             recorded,
-            self._source.step_seconds,
         )
 
     async def _both(

@@ -11,17 +11,16 @@ from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodKey, Readine
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
-from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, NO_PODS, NamespacePods, Pod, Snapshot
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, NamespaceSnapshot, Pod, Snapshot
 from keda_gpu_scaler.spec.workload import Owner
 
 
-def build_snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what is known from before
+def build_snapshot(
     reported_pods: ReportedPods,
     pod_statuses: PodStatuses,
     observation: Observation,
     namespaces: Collection[str],
     recorded: Collection[str],
-    step_seconds: float,
 ) -> Snapshot:
     """Return the snapshot that answers for all of `namespaces`.
 
@@ -31,7 +30,6 @@ def build_snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what
         observation: what was fetched.
         namespaces: those that it was fetched for.
         recorded: the namespaces whose last hour is known.
-        step_seconds: the distance between two instants.
     """
     at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
     for (namespace, name), pod in (
@@ -39,18 +37,22 @@ def build_snapshot(  # noqa: PLR0913, PLR0917 - what one fetch brought, and what
         *_listed(reported_pods, pod_statuses, observation),
     ):
         pods[namespace][name] = pod
+    evidence = _evidence(pod_statuses, namespaces) if pod_statuses.is_current(at) else {}
     return Snapshot(
-        at=at,
-        step_seconds=step_seconds,
-        namespaces={
-            namespace: _sorted(pods[namespace]) if namespace in pods else NO_PODS
+        at,
+        {
+            namespace: NamespaceSnapshot(
+                at,
+                tuple(sorted(pods[namespace])),
+                pods[namespace],
+                absence_known=observation.absence_known and namespace in recorded,
+                shows_every_pod=not observation.misses_targets and namespace in recorded,
+                evidence=evidence.get(namespace),
+                unmatched_elements=observation.unmatched_elements,
+            )
             for namespace in namespaces
         },
-        absence_known_in=frozenset(recorded) if observation.absence_known else frozenset(),
-        complete_in=frozenset() if observation.misses_targets else frozenset(recorded),
-        evidence=_evidence(pod_statuses, namespaces) if pod_statuses.is_current(at) else {},
-        refused_samples=observation.refused_samples,
-        unmatched_elements=observation.unmatched_elements,
+        observation.refused_samples,
     )
 
 
@@ -122,7 +124,3 @@ def _by_namespace(said: Iterable[tuple[str, Owner]]) -> dict[str, set[Owner]]:
     for namespace, owner in said:
         found[namespace].add(owner)
     return found
-
-
-def _sorted(pods: dict[str, Pod]) -> NamespacePods:
-    return NamespacePods(tuple(sorted(pods)), pods)

@@ -80,11 +80,22 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class NamespacePods:
-    """The pods of one namespace, sorted by name so that a workload's are found by bisection."""
+class NamespaceSnapshot:
+    """One namespace at one instant: its pods, and what is known of those that do not show."""
 
-    names: tuple[str, ...]
-    pods: Mapping[str, Pod]
+    at: float
+    """The evaluation time."""
+    names: tuple[str, ...] = ()
+    """The names of `pods`, sorted, so that a workload's are found by bisection."""
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    absence_known: bool = False
+    """It was watched long enough that a pod which never showed up is believed absent."""
+    shows_every_pod: bool = False
+    """By exporters alone, no pod can be overlooked: it reports, or is known to have reported."""
+    evidence: NamespaceEvidence | None = None
+    """What the cluster said of its pods lately; None: nothing."""
+    unmatched_elements: int = 0
+    """Elements of a user's own query that name no pod of the namespaces that were asked about."""
 
     def starting_with(self, prefix: str) -> Iterator[Pod]:
         """Yield the pods whose names start with `prefix`, in the order of their names."""
@@ -94,8 +105,16 @@ class NamespacePods:
                 return
             yield self.pods[name]
 
+    @property
+    def evidence_source(self) -> EvidenceSource:
+        """By whom it is known which pods there are."""
+        said = self.evidence
+        return EvidenceSource.EXPORTERS if said is None else said.evidence_source
 
-NO_PODS = NamespacePods((), {})
+    @property
+    def is_complete(self) -> bool:
+        """Whether no pod can be overlooked."""
+        return self.shows_every_pod or (self.evidence is not None and self.evidence.absence_known)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -104,38 +123,19 @@ class Snapshot:
 
     at: float
     """The evaluation time."""
-    step_seconds: float
-    namespaces: Mapping[str, NamespacePods]
-    """The namespaces this snapshot is complete for; one without pods is there, and empty."""
-    absence_known_in: frozenset[str] = field(default_factory=frozenset)
-    """Namespaces watched long enough that a pod which never showed up is believed absent."""
-    complete_in: frozenset[str] = field(default_factory=frozenset)
-    """Namespaces in which no pod can be overlooked: it reports, or is known to have reported."""
-    evidence: Mapping[str, NamespaceEvidence] = field(default_factory=dict)
-    """The namespaces of whose pods the cluster has spoken lately."""
+    namespaces: Mapping[str, NamespaceSnapshot]
+    """Those that were asked about; one without pods is there, and empty."""
     refused_samples: int = 0
     """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
-    unmatched_elements: int = 0
-    """Elements of a user's own query that name no pod of these namespaces."""
 
-    def pods_of(self, namespace: str, prefix: str) -> Iterator[Pod]:
-        """Yield the pods of a namespace whose names start with `prefix`."""
-        return self.namespaces.get(namespace, NO_PODS).starting_with(prefix)
-
-    def evidence_source(self, namespace: str) -> EvidenceSource:
-        """By whom it is known which pods there are in a namespace."""
-        said = self.evidence.get(namespace)
-        return EvidenceSource.EXPORTERS if said is None else said.evidence_source
-
-    def is_complete(self, namespace: str) -> bool:
-        """Tell whether no pod of a namespace can be overlooked."""
-        said = self.evidence.get(namespace)
-        return namespace in self.complete_in or (said is not None and said.absence_known)
+    def of(self, namespace: str) -> NamespaceSnapshot:
+        """Return what is known of one namespace; of one that was not asked about, nothing."""
+        return self.namespaces.get(namespace) or NamespaceSnapshot(self.at)
 
     @property
     def pod_count(self) -> int:
         """How many pods the snapshot holds that exporters have shown."""
-        return sum(pod.was_seen for pods in self.namespaces.values() for pod in pods.pods.values())
+        return sum(pod.was_seen for each in self.namespaces.values() for pod in each.pods.values())
 
 
 class Key(NamedTuple):

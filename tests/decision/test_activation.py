@@ -11,7 +11,7 @@ from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
 from keda_gpu_scaler.service import answers, streams
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
-from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec.demand import Demand, OnEmpty
 from keda_gpu_scaler.spec.spec import OnUnknown
 from tests.repository.test_docs import ROOT, section
@@ -22,12 +22,14 @@ LISTED = NamespaceEvidence(NOW - 10, absence_known=True)
 EMPTY = replace(LISTED, without_pods=frozenset({BERT_DEPLOYMENT}))
 
 
-def _own(seen: Snapshot, remembered: State | None = None, policy: str = "hold") -> Decision:
+def _own(
+    seen: NamespaceSnapshot, remembered: State | None = None, policy: str = "hold"
+) -> Decision:
     context = Context(NOW, 3600, remembered=remembered, trouble="HTTP 503")
     return decide(spec(onUnknown=policy), seen, context)
 
 
-def _listed(*pods: object, by: NamespaceEvidence = LISTED) -> Snapshot:
+def _listed(*pods: object, by: NamespaceEvidence = LISTED) -> NamespaceSnapshot:
     return snapshot(*pods, evidence=by)  # type: ignore[arg-type]  # pods of tests.snapshots
 
 

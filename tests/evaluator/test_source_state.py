@@ -19,7 +19,7 @@ UTILIZATION = Key("default", Signal.UTILIZATION, "auto")
 POWER = Key("default", Signal.POWER, "auto")
 OWN = replace(spec(query="load", signal="memory", activationThreshold="5")).query
 BY_HAND = Key("default", Signal.NUMBER, "query-1", query=OWN)
-TAKEN = Snapshot(at=1.0, step_seconds=15.0, namespaces={})
+TAKEN = Snapshot(at=1.0, namespaces={})
 
 
 class Watched:

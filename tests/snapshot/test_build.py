@@ -3,13 +3,13 @@
 import pytest
 
 from keda_gpu_scaler.snapshot.build import build_snapshot
-from keda_gpu_scaler.snapshot.evidence import PodStatus, Readiness
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, Watch
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod, Snapshot
 from keda_gpu_scaler.spec.workload import Owner
-from tests.support.snapshots import BERT_DEPLOYMENT, COLLECTION, NOW, STEP, pod, said
+from tests.support.snapshots import BERT_DEPLOYMENT, COLLECTION, NOW, pod, said
 
 NAMESPACES = ("ml", "web")
 KEY = ("ml", "bert-0")
@@ -34,12 +34,18 @@ def _taken(
     observation = Observation(
         (NOW,), (), {}, absence_known=True, collection_seconds=COLLECTION, unmatched_elements=3
     )
-    return build_snapshot(reported_pods, pod_statuses, observation, NAMESPACES, {"ml"}, STEP)
+    return build_snapshot(reported_pods, pod_statuses, observation, NAMESPACES, {"ml"})
 
 
 def _found(shown: Pod | None, status: PodStatus | None, **how: float | Watch) -> Pod | None:
     taken = _taken(shown, status, **how)  # type: ignore[arg-type]  # a table of any
     return taken.namespaces["ml"].pods.get(NAME)
+
+
+def _evidence(taken: Snapshot, namespace: str) -> NamespaceEvidence:
+    found = taken.of(namespace).evidence
+    assert found is not None
+    return found
 
 
 def _ended(shown: Pod, status: PodStatus | None, **how: float | Watch) -> bool:
@@ -126,31 +132,31 @@ def test_the_word_of_the_cluster_stands_where_it_is_newer_than_the_last_sighting
 
 def test_each_namespace_knows_which_owners_have_no_replicas() -> None:
     taken = _taken(None, None, without=("ml", BERT_DEPLOYMENT))
-    assert taken.evidence["ml"].without_pods == {BERT_DEPLOYMENT}
-    assert not taken.evidence["web"].without_pods
-    assert taken.evidence["web"].absence_known
-    assert taken.is_complete("web")
+    assert _evidence(taken, "ml").without_pods == {BERT_DEPLOYMENT}
+    assert not _evidence(taken, "web").without_pods
+    assert _evidence(taken, "web").absence_known
+    assert taken.of("web").is_complete
 
 
 def test_each_namespace_knows_whose_selectors_are_known() -> None:
     taken = _taken(None, None)
-    assert taken.evidence["web"].selected == {SELECTED[1]}
-    assert not taken.evidence["ml"].selected
+    assert _evidence(taken, "web").selected == {SELECTED[1]}
+    assert not _evidence(taken, "ml").selected
 
 
 def test_what_is_known_of_the_fetch_itself_goes_with_it() -> None:
     taken = _taken(SHOWN, None)
-    assert (taken.at, taken.step_seconds, taken.unmatched_elements) == (NOW, STEP, 3)
+    assert (taken.at, taken.of("ml").at, taken.of("ml").unmatched_elements) == (NOW, NOW, 3)
 
 
 def test_while_the_list_may_be_short_a_namespace_is_complete_only_by_its_exporters() -> None:
     taken = _taken(SHOWN, said(), watch=Watch())
-    assert taken.evidence.keys() == {"ml", "web"}
-    assert taken.is_complete("ml")
-    assert not taken.is_complete("web")
+    assert not _evidence(taken, "ml").absence_known
+    assert taken.of("ml").is_complete
+    assert not taken.of("web").is_complete
 
 
 def test_where_nobody_has_spoken_for_long_there_is_no_evidence() -> None:
     taken = _taken(SHOWN, said(), scraped=NOW - 121)
-    assert not taken.evidence
-    assert not taken.is_complete("web")
+    assert [taken.of(namespace).evidence for namespace in NAMESPACES] == [None, None]
+    assert not taken.of("web").is_complete

@@ -7,7 +7,7 @@ from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
-from keda_gpu_scaler.snapshot.snapshot import NamespacePods
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Snapshot
 from tests.support.snapshots import pod, snapshot
 
 _NAMES = st.text("ab-", min_size=1, max_size=5)
@@ -16,35 +16,38 @@ _BOTH = ("ml", "web")
 
 @given(st.sets(_NAMES, max_size=12), st.text("ab-", max_size=3))
 def test_bisection_finds_what_a_scan_would_find(names: set[str], prefix: str) -> None:
-    found = NamespacePods(tuple(sorted(names)), {name: pod(name) for name in names})
+    found = NamespaceSnapshot(0.0, tuple(sorted(names)), {name: pod(name) for name in names})
     expected = sorted(name for name in names if name.startswith(prefix))
     assert [one.name for one in found.starting_with(prefix)] == expected
 
 
 def test_a_namespace_that_is_not_there_has_no_pods() -> None:
-    assert list(snapshot(pod("bert-0")).pods_of("web", "")) == []
+    assert list(Snapshot(900.0, {"ml": snapshot(pod("bert-0"))}).of("web").starting_with("")) == []
 
 
 def test_a_snapshot_answers_for_every_namespace_that_was_asked_about() -> None:
     reported_pods = ReportedPods(900.0, {("ml", "bert-0"): pod("bert-0")})
     observation = Observation((900.0,), (), {}, absence_known=True, refused_samples=3)
-    taken = build_snapshot(reported_pods, PodStatuses(), observation, _BOTH, {"ml"}, 15.0)
+    taken = build_snapshot(reported_pods, PodStatuses(), observation, _BOTH, {"ml"})
     assert taken.namespaces.keys() == {"ml", "web"}
-    assert taken.absence_known_in == taken.complete_in == {"ml"}
+    assert [taken.of(namespace).absence_known for namespace in _BOTH] == [True, False]
+    assert [taken.of(namespace).is_complete for namespace in _BOTH] == [True, False]
     assert (taken.pod_count, taken.refused_samples, taken.at) == (1, 3, 900.0)
 
 
 def test_absence_is_known_nowhere_while_the_source_has_not_watched_long_enough() -> None:
     taken = build_snapshot(
-        ReportedPods(), PodStatuses(), Observation((900.0,), (), {}), _BOTH, {"ml"}, 15.0
+        ReportedPods(),
+        PodStatuses(),
+        Observation((900.0,), (), {}),
+        _BOTH,
+        {"ml"},
     )
-    assert taken.absence_known_in == frozenset()
-    assert taken.complete_in == {"ml"}
+    assert not taken.of("ml").absence_known
+    assert taken.of("ml").is_complete
 
 
 def test_nothing_is_complete_while_a_target_is_overlooked() -> None:
     observation = Observation((900.0,), (), {}, misses_targets=True)
-    assert (
-        build_snapshot(ReportedPods(), PodStatuses(), observation, _BOTH, {"ml"}, 15.0).complete_in
-        == frozenset()
-    )
+    taken = build_snapshot(ReportedPods(), PodStatuses(), observation, _BOTH, {"ml"})
+    assert not taken.of("ml").is_complete

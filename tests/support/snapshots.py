@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
-from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, GpuSamples, NamespacePods, Pod, Snapshot
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, GpuSamples, NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.workload import Owner
 
 BERT_DEPLOYMENT = Owner("Deployment", "bert")
@@ -76,20 +76,19 @@ def bert(
 
 def snapshot(
     *pods: Pod,
-    namespace: str = "ml",
     absence_known: bool = True,
     complete: bool = True,
     evidence: NamespaceEvidence | None = None,
-) -> Snapshot:
-    """Return a snapshot of one namespace at NOW."""
+) -> NamespaceSnapshot:
+    """Return a namespace at NOW."""
     named = {pod.name: pod for pod in pods}
-    return Snapshot(
-        at=NOW,
-        step_seconds=STEP,
-        namespaces={namespace: NamespacePods(tuple(sorted(named)), named)},
-        absence_known_in=frozenset({namespace} if absence_known else ()),
-        complete_in=frozenset({namespace} if complete else ()),
-        evidence={} if evidence is None else {namespace: evidence},
+    return NamespaceSnapshot(
+        NOW,
+        tuple(sorted(named)),
+        named,
+        absence_known=absence_known,
+        shows_every_pod=complete,
+        evidence=evidence,
     )
 
 

@@ -283,7 +283,7 @@ async def test_a_pod_that_vanished_is_missing_and_never_ends_by_its_absence(
     gone = taken.namespaces[ns].pods["bert-1"]
     assert not gone.ended
     assert NOW - gone.last_seen >= 240
-    assert ns not in taken.absence_known_in
+    assert not taken.of(ns).absence_known
 
 
 async def test_a_pod_whose_gpu_works_for_another_one_has_ended(
