@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Source
+from keda_gpu_scaler.evaluator.single_flight import SingleFlight
+from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, DemandSpec, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -55,7 +57,7 @@ class DemandQuery:
         self._is_prompt = True
         """The newest asking that ended was answered, and in time: the next is waited for."""
         self._works = True
-        self._flight: asyncio.Task[None] | None = None
+        self._flight = SingleFlight()
 
     def due_seconds(self, interval_seconds: float) -> float:
         """Return how long it takes until it may be asked again, once per interval.
@@ -65,20 +67,20 @@ class DemandQuery:
         left = self._asked_at - self._clock()
         if left > 0:
             return left
-        is_overdue = left <= -interval_seconds and self._is_under_way()
+        is_overdue = left <= -interval_seconds and self._flight.is_under_way
         return interval_seconds if is_overdue else left + interval_seconds
 
     def is_idle(self, seconds: float) -> bool:
         """Tell whether nobody has wanted to know for so long, and it is not being asked now."""
-        is_being_asked = self._is_under_way() and self._asked_at <= self._clock()
+        is_being_asked = self._flight.is_under_way and self._asked_at <= self._clock()
         return not is_being_asked and self._wanted_at < self._clock() - seconds
 
     def launch(self, turn_seconds: float) -> None:
         """Ask when its turn comes; the answer comes by itself."""
-        self._collect()
+        self._flight.land()
         self._asked_at = self._clock() + turn_seconds
-        self._flight = asyncio.create_task(
-            self._fly(turn_seconds), name=f"{demand.name_of(self._text)} {self._source_name}"
+        self._flight.launch(
+            self._ask(turn_seconds), name=f"{demand.name_of(self._text)} {self._source_name}"
         )
 
     async def waited(self, deadline: float) -> None:
@@ -87,10 +89,10 @@ class DemandQuery:
         There is none where it is not even asked before the deadline.
         """
         self._wanted_at = self._clock()
-        if self._flight is not None and self._is_prompt and self._asked_at <= deadline:
+        if self._is_prompt and self._asked_at <= deadline:
             left = min(deadline, self._asked_at + SLOW_SECONDS) - self._clock()
-            await asyncio.wait({self._flight}, timeout=max(0.0, left))
-        self._collect()
+            await self._flight.wait(max(0.0, left))
+        self._flight.land()
 
     def demand(self, max_age_seconds: float) -> Demand:
         """Return what is known now; what was answered longer ago than this is not known."""
@@ -101,25 +103,13 @@ class DemandQuery:
 
     def cancel(self) -> None:
         """Let the asking under way end, if there is one."""
-        if self._flight is not None:
-            self._flight.cancel()
+        self._flight.cancel()
 
     async def close(self) -> None:
         """End the asking under way, if there is one."""
-        self.cancel()
-        if self._flight is not None:
-            await asyncio.wait({self._flight})
+        await self._flight.close()
 
-    def _is_under_way(self) -> bool:
-        return self._flight is not None and not self._flight.done()
-
-    def _collect(self) -> None:
-        """Take note of an asking that ended; a fault of ours in it is raised."""
-        if self._flight is not None and self._flight.done():
-            flight, self._flight = self._flight, None
-            flight.result()
-
-    async def _fly(self, turn_seconds: float) -> None:
+    async def _ask(self, turn_seconds: float) -> None:
         await asyncio.sleep(turn_seconds)
         try:
             value = await self._source.number(self._text)
@@ -151,8 +141,6 @@ class DemandQuery:
         self._observe(facts.QueryChanged(self._source_name, name, works, reason))
 
 
-FORGET_SECONDS = 600.0
-"""What nobody wanted to know for this long no longer counts, and is forgotten."""
 LOOK_SECONDS = 60.0
 QUESTIONS_PER_SOURCE = 2000
 """By the usual budget each has its turn every 200 s; more would silence those there are."""

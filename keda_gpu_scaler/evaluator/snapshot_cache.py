@@ -18,15 +18,14 @@ from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Cluster, Source
+from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.evaluator.source_state import SourceState
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
+from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
-
-FORGET_SECONDS = 600.0
-"""Namespaces and spans nobody asked about for this long are no longer fetched."""
 
 
 class SnapshotQueries:
@@ -105,7 +104,7 @@ class SharedSnapshot:
         self._snapshot_fetcher, self._clock = snapshot_fetcher, clock
         self._needs = SnapshotQueries(clock)
         self._span_seconds = 0.0
-        self._flight: asyncio.Task[None] | None = None
+        self._flight = SingleFlight()
         self._launched_at = self._tried = float("-inf")
 
     async def refresh(
@@ -120,11 +119,11 @@ class SharedSnapshot:
         """
         self._needs.note(snapshot_query)
         while True:
-            self._collect()
-            if self._flight is None and self._is_due(snapshot_query):
+            self._flight.land()
+            if self._flight.is_free and self._is_due(snapshot_query):
                 self._launch()
             if self._is_down() or (
-                self._is_current(snapshot_query) and not (patient and self._flight)
+                self._is_current(snapshot_query) and not (patient and not self._flight.is_free)
             ):
                 return
             if not await self._waited(deadline):
@@ -142,7 +141,7 @@ class SharedSnapshot:
     @property
     def is_idle(self) -> bool:
         """Whether nobody has asked for long, so that it can be forgotten with all it knows."""
-        return not self._is_under_way() and self._needs.are_forgotten
+        return not self._flight.is_under_way and self._needs.are_forgotten
 
     @property
     def source_name(self) -> str:
@@ -161,9 +160,7 @@ class SharedSnapshot:
 
     async def close(self) -> None:
         """End the fetch on its way, if there is one."""
-        if self._flight is not None:
-            self._flight.cancel()
-            await asyncio.wait({self._flight})
+        await self._flight.close()
 
     def _is_current(self, snapshot_query: SnapshotQuery) -> bool:
         if self.snapshot is None or not self.covers(snapshot_query):
@@ -175,10 +172,7 @@ class SharedSnapshot:
         return self.failure is not None or self._is_slow()
 
     def _is_slow(self) -> bool:
-        return self._is_under_way() and self._clock() - self._launched_at >= SLOW_SECONDS
-
-    def _is_under_way(self) -> bool:
-        return self._flight is not None and not self._flight.done()
+        return self._flight.is_under_way and self._clock() - self._launched_at >= SLOW_SECONDS
 
     def _is_due(self, snapshot_query: SnapshotQuery) -> bool:
         if self._source.instant() > self._tried:
@@ -195,27 +189,18 @@ class SharedSnapshot:
     async def _waited(self, deadline: float) -> bool:
         """Wait for what can be waited for; tell whether there was time for it."""
         left = max(0.0, deadline - self._clock())
-        if (flight := self._flight) is None:
+        if self._flight.is_free:
             pause = max(0.0, self._until_wider())
             await asyncio.sleep(min(left, pause))
             return left > pause
         slow = max(0.0, self._launched_at + SLOW_SECONDS - self._clock())
-        await asyncio.wait({flight}, timeout=min(left, slow))
-        return flight.done() or left > slow
+        return await self._flight.wait(min(left, slow)) or left > slow
 
     def _launch(self) -> None:
         self._launched_at = self._clock()
-        self._flight = asyncio.create_task(
-            self._fly(), name=f"fetch {self._key.source} {self._key.signal}"
-        )
+        self._flight.launch(self._fetch(), name=f"fetch {self._key.source} {self._key.signal}")
 
-    def _collect(self) -> None:
-        """Take note of a fetch that ended; a fault of ours in it is raised to whoever asks next."""
-        if self._flight is not None and self._flight.done():
-            flight, self._flight = self._flight, None
-            flight.result()
-
-    async def _fly(self) -> None:
+    async def _fetch(self) -> None:
         self._tried = self._source.instant()
         try:
             await self._source.synchronize()

@@ -15,6 +15,7 @@ from dataclasses import replace
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Cluster, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
@@ -31,8 +32,6 @@ from keda_gpu_scaler.telemetry import facts
 
 ANSWER_SECONDS = 2.0
 """A snapshot waits no longer for evidence: nobody waits longer than 2.5 s for a snapshot."""
-FORGET_SECONDS = 600.0
-"""Namespaces nobody asked about for this long are no longer asked about."""
 
 
 class EvidenceFetcher:

@@ -9,12 +9,9 @@ from cachetools import TTLCache
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.retention import remembering
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
-
-REMEMBER_SECONDS = 600.0
-"""What was not asked about for this long is forgotten."""
-TRIGGERS_REMEMBERED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +67,8 @@ class TrackedTriggers:
         Args:
             clock: seconds that never go back.
         """
-        self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = TTLCache(
-            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
+        self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = remembering(
+            clock
         )
 
     def track(self, scaled_object: ScaledObject, spec: TriggerSpec) -> TrackedTrigger:

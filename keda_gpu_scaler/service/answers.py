@@ -18,6 +18,7 @@ from cachetools import TTLCache
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.retention import TRIGGERS
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand, is_countable
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 
@@ -139,9 +140,8 @@ def _countable(value: float) -> float:
     return value
 
 
-REMEMBER_SECONDS = 60.0
+ASKED_SECONDS = 60.0
 """Four syncs of the HPA at its default of 15 s: it may be late."""
-OBJECTS_REMEMBERED = 20_000
 
 
 class HpaCallers:
@@ -153,9 +153,7 @@ class HpaCallers:
         Args:
             clock: seconds that never go back.
         """
-        self._asked: TTLCache[ScaledObject, bool] = TTLCache(
-            OBJECTS_REMEMBERED, REMEMBER_SECONDS, timer=clock
-        )
+        self._asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, ASKED_SECONDS, timer=clock)
 
     def has_replicas(self, scaled_object: ScaledObject, seconds_left: float | None) -> bool:
         """Tell whether a workload is known to have replicas, from this call and those before.

@@ -11,6 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.retention import remembering
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
@@ -123,9 +124,6 @@ def _known(value: float | None) -> float | None:
     return None if value is None else rounded(value)
 
 
-REMEMBER_SECONDS = 600.0
-"""KEDA asks every 30 s by default; what nobody asked for this long is gone, or as good as new."""
-TRIGGERS_REMEMBERED = 20_000
 PARTS = frozenset({"scrape", "history", "own-history", "evidence", "jobs", "exporters"})
 """Queries that can fail while their source is up; any other one takes the source down."""
 EXPORTERS_ONLY = (
@@ -148,21 +146,13 @@ class LogObserver:
         # Bound, because a logger that is not yet builds itself anew for each line.
         self._logger: FilteringBoundLogger = structlog.get_logger().bind()
         self._tells_all = self._logger.is_enabled_for(logging.DEBUG)
-        self._decided: TTLCache[_Key, tuple[State, bool | None]] = TTLCache(
-            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
-        )
-        self._ignored: TTLCache[_Key, tuple[str, ...]] = TTLCache(
-            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
-        )
-        self._judged: TTLCache[ScaledObject, bool] = TTLCache(
-            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
-        )
+        self._decided: TTLCache[_Key, tuple[State, bool | None]] = remembering(clock)
+        self._ignored: TTLCache[_Key, tuple[str, ...]] = remembering(clock)
+        self._judged: TTLCache[ScaledObject, bool] = remembering(clock)
         self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
         self._bases: dict[str, EvidenceSource] = {}
-        self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
-            TRIGGERS_REMEMBERED, REMEMBER_SECONDS, timer=clock
-        )
+        self._failing: TTLCache[tuple[str, str, str], bool] = remembering(clock)
 
     def __call__(self, fact: facts.Fact) -> None:
         """Write what is worth a line."""

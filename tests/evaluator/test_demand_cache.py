@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from keda_gpu_scaler.evaluator import demand_cache
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
+from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.demand import Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -303,7 +304,7 @@ async def test_what_waits_for_its_turn_and_nobody_wants_any_more_is_never_asked(
     for text in ("first", "second"):
         await bench.ask(demanding(text))
     (waiting,) = bench.flights
-    bench.clock.seconds += demand_cache.FORGET_SECONDS + 1
+    bench.clock.seconds += FORGET_SECONDS + 1
     await bench.ask(patience=0)
     await at_once(asyncio.wait({waiting}))
     assert waiting.cancelled()

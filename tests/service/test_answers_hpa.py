@@ -1,6 +1,6 @@
 """Who has replicas is told from the HPA's calls, which have a deadline, and for a minute only."""
 
-from keda_gpu_scaler.service.answers import REMEMBER_SECONDS, HpaCallers
+from keda_gpu_scaler.service.answers import ASKED_SECONDS, HpaCallers
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.clocks import Clock
 
@@ -22,7 +22,7 @@ def test_the_hpa_is_forgotten_when_it_stops_asking() -> None:
     clock = Clock()
     awake = HpaCallers(clock)
     awake.has_replicas(BERT, 60.0)
-    clock.now += REMEMBER_SECONDS - 1
+    clock.now += ASKED_SECONDS - 1
     assert awake.has_replicas(BERT, None)
     clock.now += 2
     assert not awake.has_replicas(BERT, None)

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.telemetry.metrics.expiring import REMEMBER_SECONDS, Lately
+from keda_gpu_scaler.retention import FORGET_SECONDS
+from keda_gpu_scaler.telemetry.metrics.expiring import Lately
 from tests.support.clocks import Clock
 
 
@@ -32,7 +33,7 @@ def test_it_holds_exactly_what_was_mentioned_lately(steps: list[tuple[int, int]]
         clock.now += passed
         lately.put(key, key)
         mentioned[key] = clock.now
-    expected = {key for key, at in mentioned.items() if at >= clock.now - REMEMBER_SECONDS}
+    expected = {key for key, at in mentioned.items() if at >= clock.now - FORGET_SECONDS}
     assert {key for key, _ in lately.items()} == expected
     assert {key for key in mentioned if lately.get(key) is not None} == expected
 
@@ -42,7 +43,7 @@ def test_what_is_only_mentioned_keeps_its_value() -> None:
     lately: Lately[str, int] = Lately(10, clock)
     lately.put("a", 1)
     lately.mention("b")
-    clock.now += REMEMBER_SECONDS
+    clock.now += FORGET_SECONDS
     lately.mention("a")
-    clock.now += REMEMBER_SECONDS
+    clock.now += FORGET_SECONDS
     assert lately.items() == [("a", 1)]

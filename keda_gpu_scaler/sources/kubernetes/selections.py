@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.sources.kubernetes import labels
 from keda_gpu_scaler.sources.kubernetes.api import Api
 from keda_gpu_scaler.sources.kubernetes.objects import Scale
@@ -20,8 +21,6 @@ READ_SECONDS = 15.0
 """The HPA controller reads the selector of every target as often."""
 BELIEVED_SECONDS = 60.0
 """A selector that could not be read for longer may be another one by now."""
-FORGET_SECONDS = 600.0
-"""A selector that nobody asked for so long is let go of."""
 LIMIT = 500
 """Some 33 requests a second to the API server."""
 READ_AT_ONCE = 10

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
 
+from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.telemetry.metrics.table import Metric
 
 
@@ -22,9 +23,6 @@ def gauge(
             family.add_metric(labels, value)
     return family
 
-
-REMEMBER_SECONDS = 600.0
-"""KEDA asks every 30 s by default; what nobody asked for this long has been deleted."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -53,7 +51,7 @@ class Lately(Generic[K, V]):
         now = self._clock()
         self._seen.pop(key, None)
         self._seen[key] = (now, value)
-        while len(self._seen) > self._limit or self._oldest() < now - REMEMBER_SECONDS:
+        while len(self._seen) > self._limit or self._oldest() < now - FORGET_SECONDS:
             del self._seen[next(iter(self._seen))]
 
     def mention(self, key: K) -> None:
@@ -63,7 +61,7 @@ class Lately(Generic[K, V]):
 
     def items(self) -> list[tuple[K, V]]:
         """Return what was mentioned lately."""
-        since = self._clock() - REMEMBER_SECONDS
+        since = self._clock() - FORGET_SECONDS
         seen = list(self._seen.items())
         return [(key, value) for key, (at, value) in seen if at >= since]
 

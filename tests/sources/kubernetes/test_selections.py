@@ -9,6 +9,7 @@ import pytest
 from starlette.responses import JSONResponse
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.sources.kubernetes import selections
 from keda_gpu_scaler.sources.kubernetes.following import Following
@@ -201,7 +202,7 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
     async with bench.watching() as following:
         with pytest.raises(errors.SourceRefusedError):
             await following.target(BERT, PATIENCE_SECONDS)
-        bench.clock.seconds += selections.FORGET_SECONDS + 1
+        bench.clock.seconds += FORGET_SECONDS + 1
         for path in api_server.PATHS:
             bench.api.end(path)
         await until_said(following, bool)
