@@ -116,7 +116,8 @@ class FileSource(YamlConfigSettingsSource):
 def _read(path: Path | Traversable) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
-        content = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes nothing but text
+        # This loader makes nothing but text, lists and mappings.
+        content = yaml.load(text, Loader=yaml.BaseLoader)
     except UnicodeDecodeError as error:
         raise ValueError("YAML text in UTF-8") from error
     except OSError as error:

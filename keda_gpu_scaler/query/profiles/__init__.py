@@ -36,9 +36,9 @@ __all__ = [
     "Part",
     "Profile",
     "metric_names",
+    "metric_sources",
     "pod_of",
     "signals",
-    "ways",
 ]
 
 PROFILES: Mapping[str, Profile] = {
