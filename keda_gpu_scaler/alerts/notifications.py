@@ -1,10 +1,10 @@
-"""What Alertmanager and Grafana send → what it says of each alert. Pure.
+"""Messages of Alertmanager and Grafana → what they say of each alert. Pure.
 
-Three kinds of message: Alertmanager's webhook, version 4; Grafana's alerting since 8, which writes
-the same with fields of its own; and Grafana's dashboard alerts from 4 to 8, one message for one
-rule, without times, and with labels (as `tags`) only in the newer ones.
+There are three kinds of message: Alertmanager's webhook, version 4; Grafana's alerting since 8,
+which writes the same with more fields; and Grafana's dashboard alerts from 4 to 8, with one message
+per rule, without times, and with labels (as `tags`) only in the newer ones.
 
-A message is read alert by alert: a mistake in one of them does not cost the others.
+A message is read alert by alert: a mistake in one alert does not affect the others.
 """
 
 import hashlib
@@ -26,20 +26,20 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 Json = Mapping[str, Any]
 
 OBJECT_LABELS = ("scaled_object", "scaledObject", "scaledobject")
-"""As this scaler's own metrics write it, as KEDA's do, and as Kubernetes would."""
+"""The label as in this scaler's own metrics, as in KEDA's, and as Kubernetes would write it."""
 NAME_CHARACTERS = 100
-"""Of an alert's name that is shown in reasons and logs."""
+"""The limit of an alert's name in reasons and logs."""
 
 _CALLED: Mapping[type, str] = {list: "a list", dict: "an object"}
 
 
 class Sender(StrEnum):
-    """Who wrote a message."""
+    """The sender of a message."""
 
     ALERTMANAGER = "alertmanager"
     GRAFANA = "grafana"
     GRAFANA_DASHBOARD = "grafana-dashboard"
-    """Grafana's alerts of old, on the panels of dashboards."""
+    """Grafana's older alerts, on the panels of dashboards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +49,18 @@ class Notification:
     sender: Sender
     updates: tuple[AlertUpdate, ...]
     passed_over: int = 0
-    """Alerts of which the sender says that it does not know."""
+    """Alerts with a state that the sender itself does not know."""
     refused: tuple[str, ...] = ()
-    """What cannot be taken, why, and what would help: a sentence for each alert."""
+    """A sentence for each refused alert: why it is refused, and how to fix it."""
     truncated: int = 0
     """Alerts that the sender left out."""
 
 
 def read_labels(value: object) -> Mapping[str, str]:
-    """Read labels: names and values are text.
+    """Read labels: names and values must be text.
 
     Raises:
-        errors.RequestError: they are not.
+        errors.RequestError: they are not text.
     """
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise errors.RequestError("expected labels that are an object of texts")
@@ -71,7 +71,7 @@ def labelled_scaled_object(found: Mapping[str, str]) -> ScaledObject:
     """Return the ScaledObject that labels name.
 
     Raises:
-        errors.RequestError: they name none.
+        errors.RequestError: they name none, or more than one.
     """
     names = {found[label] for label in OBJECT_LABELS if label in found}
     if len(names) > 1:
@@ -90,7 +90,7 @@ def scaled_object(namespace: str, name: str) -> ScaledObject:
     """Return the ScaledObject of this name.
 
     Raises:
-        errors.RequestError: there can be none.
+        errors.RequestError: it is not a valid name.
     """
     if not (workload.is_namespace(namespace) and workload.is_name(name)):
         raise errors.RequestError(
@@ -101,10 +101,10 @@ def scaled_object(namespace: str, name: str) -> ScaledObject:
 
 
 def read_time(value: object, field: str) -> float | None:
-    """Read a time as RFC 3339 writes it; Go's year 1, which stands for none, is None.
+    """Read an RFC 3339 time; Go's year 1, which means no time, becomes None.
 
     Raises:
-        errors.RequestError: it is something else.
+        errors.RequestError: it is not a time.
     """
     if value is None:
         return None
@@ -118,14 +118,14 @@ def read_time(value: object, field: str) -> float | None:
 
 
 def mark(found: object) -> str:
-    """Return what tells one from another: the same for the same, whatever the order of names."""
+    """Return a short hash of a value, independent of the order of its names."""
     return hashlib.sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
 def shown(value: object) -> str:
-    """Return a sender's words on one line, without control characters, cut to a bound.
+    """Return a sender's text on one line, without control characters, cut to a limit.
 
-    Lists and objects are only called so: what is in them can be nested too deeply to be written.
+    Lists and objects are only named as such: they can be nested too deeply to be written.
     """
     text = _CALLED.get(type(value)) or str(value)
     safe = "".join(char if char.isprintable() else "?" for char in text)
@@ -133,13 +133,13 @@ def shown(value: object) -> str:
 
 
 UNKNOWN_ALERTS = frozenset({"DatasourceNoData", "DatasourceError"})
-"""Alerts of Grafana's own making: its query brought nothing, or failed. Nothing follows from that:
-neither that the alert fires whose rule it was, nor that it does not."""
+"""Alerts that Grafana sends when a rule's query returned nothing or failed. They do not say whether
+the rule's alert fires."""
 _FINGERPRINT = re.compile(r"[0-9A-Za-z]{1,64}")
 
 
 def read_alertmanager(payload: Json, scaled_object: ScaledObject | None) -> Notification:
-    """Return what a message says; `payload` has a list of alerts."""
+    """Return what a message with a list of alerts says."""
     said, refused = list[AlertUpdate](), list[str]()
     for number, alert in enumerate(payload["alerts"]):
         try:
@@ -175,7 +175,7 @@ def _update(alert: object, scaled_object: ScaledObject | None) -> AlertUpdate:
 
 
 def _mark(alert: Json, labels: Mapping[str, str]) -> str:
-    """Return what tells alerts apart: equal labels, of which the sender has a fingerprint."""
+    """Return what identifies an alert: the sender's fingerprint, or a hash of its labels."""
     fingerprint = alert.get("fingerprint")
     if isinstance(fingerprint, str) and _FINGERPRINT.fullmatch(fingerprint):
         return fingerprint
@@ -183,7 +183,7 @@ def _mark(alert: Json, labels: Mapping[str, str]) -> str:
 
 
 def _called(alert: object) -> str:
-    """Return the name of an alert in brackets, as far as it has one."""
+    """Return the name of an alert in brackets, if it has one."""
     labels = alert.get("labels") if isinstance(alert, dict) else None
     name = labels.get("alertname") if isinstance(labels, dict) else None
     return "" if name is None else f" ({shown(name)})"
@@ -197,11 +197,11 @@ STATES = {
     "paused": None,
     "unknown": None,
 }
-"""Whether a rule in this state fires; None: the state does not say, and changes nothing."""
+"""Whether a rule in this state fires; None: the state does not say, so nothing changes."""
 
 
 def read_grafana(payload: Json, scaled_object: ScaledObject | None) -> Notification:
-    """Return what a message says.
+    """Return what a message about one rule says.
 
     Raises:
         errors.RequestError: it has no state that Grafana knows.
@@ -224,10 +224,9 @@ def read_grafana(payload: Json, scaled_object: ScaledObject | None) -> Notificat
 
 
 def _rule(payload: Json) -> list[str]:
-    """Return what tells a rule from every other: its number, which is one Grafana's own.
+    """Return what identifies a rule: its number, with the Grafana that assigned it.
 
-    Its name is not a part of that: whoever renames a rule while it fires wants it to end all the
-    same.
+    The name is not part of it: a rule that is renamed while it fires must still end.
     """
     number, url = shown(payload.get("ruleId")), payload.get("ruleUrl")
     try:
@@ -242,10 +241,10 @@ def read_notification(payload: object, whose: ScaledObject | None) -> Notificati
 
     Args:
         payload: the message, decoded.
-        whose: what all of its alerts are about; None: their labels tell.
+        whose: the ScaledObject of all its alerts; None: their labels name it.
 
     Raises:
-        errors.RequestError: it is a message of no known sender.
+        errors.RequestError: it is not a message of a known sender.
     """
     if isinstance(payload, dict) and isinstance(payload.get("alerts"), list):
         return read_alertmanager(payload, whose)

@@ -1,12 +1,12 @@
-"""The other replicas of the scaler: what one is told of alerts, all know.
+"""Shares alerts between the replicas of the scaler.
 
-An alert reaches one replica, and KEDA asks any of them. So a replica passes what it is told on to
-all others at once; what comes from a replica goes no further. A replica that starts asks the others
-for what they know, and all ask each other again every half minute, for what did not arrive. No
-replica has to know which of the addresses is its own: what it tells itself it knows already.
+An alert reaches one replica, and KEDA calls any of them. So a replica sends what a sender tells it
+to all others at once; what comes from a replica is not sent on. A replica that starts asks the
+others for what they know. All ask each other again every half minute, for updates that did not
+arrive. No replica needs to know which address is its own: it already knows what it sends itself.
 
-Requests carry the webhook's token and are bounded in size and time. A replica may be of another
-version: fields that are new to this one are passed over.
+Requests carry the webhook's token and are bounded in size and time. A replica may have another
+version: unknown fields are ignored.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.client import USER_AGENT, Answer, Bearer, Client, printable
 
 LONGEST_BYTES = 16 * 2**20
-"""As many alerts as a store holds, several times over."""
+"""Several times the size of a full store."""
 LONGEST_TEXT = 256
-"""Of an alert's mark and of its name, in characters; what senders write is cut to less."""
+"""The limit of an alert's mark and name, in characters; senders' texts are cut to less."""
 FARTHEST_SECONDS = 253_402_300_800.0
-"""The end of the year 9999, and of all times that a sender can write."""
+"""The end of the year 9999, the latest time that a sender can write."""
 _TIMES = ("began_at", "heard_at", "ended_at", "told_at")
 
 
 def written_entries(records: Iterable[AlertRecord]) -> dict[str, list[dict[str, object]]]:
-    """Return entries as a replica sends them."""
+    """Return records as a replica sends them."""
     return {"alerts": [_written(record) for record in records]}
 
 
@@ -49,7 +49,7 @@ def _written(record: AlertRecord) -> dict[str, object]:
 
 
 def read_entries(payload: object) -> list[AlertRecord]:
-    """Return the entries that another replica sent.
+    """Return the records that another replica sent.
 
     Raises:
         errors.RequestError: they are not what a replica sends.
@@ -96,15 +96,15 @@ class ReplicaClient:
     def __init__(
         self, token: Callable[[], str], timeout_seconds: float, ca_file: Path | None = None
     ) -> None:
-        """Connect to nothing yet.
+        """Create the HTTP client; it connects with the first request.
 
         Args:
-            token: returns the token of this moment, or raises SettingsError.
-            timeout_seconds: bounds a request from its start to the last byte of its answer.
+            token: returns the current token, or raises SettingsError.
+            timeout_seconds: limits a request from its start to the last byte of its answer.
             ca_file: PEM file with the CAs to trust instead of the system's.
         """
         self._ca_file, self._trust = ca_file, ssl.create_default_context(cafile=ca_file)
-        # Nothing out of the environment: replicas are not behind a proxy.
+        # Ignore proxies in the environment: replicas are not behind one.
         requests = httpx.AsyncClient(
             auth=Bearer(token),
             headers={"User-Agent": USER_AGENT},
@@ -117,24 +117,24 @@ class ReplicaClient:
         )
 
     def trust_anew(self) -> None:
-        """Trust the CAs that the file holds now as well: CAs rotate, if rarely.
+        """Trust the CAs that the file holds now as well: CAs rotate, but rarely.
 
-        What it held before is trusted until the process ends: others may still use it.
+        Earlier CAs stay trusted until the process ends: other replicas may still use them.
         """
         if self._ca_file is not None:
-            with contextlib.suppress(OSError):  # it may be half written, and is read again
+            with contextlib.suppress(OSError):  # it may be half written; it is read again later
                 self._trust.load_verify_locations(self._ca_file)
 
     async def tell(self, peer: str, name: str | None, records: Sequence[AlertRecord]) -> None:
-        """Tell a replica what is known of these alerts.
+        """Send a replica what is known of these alerts.
 
         Args:
             peer: its URL.
-            name: what its certificate is for; None: the URL's host.
+            name: the host name of its certificate; None: the URL's host.
             records: what is known.
 
         Raises:
-            errors.SourceError: it was not told.
+            errors.SourceError: sending failed.
         """
         body = orjson.dumps(written_entries(records))
         headers = {"content-type": "application/json"}
@@ -145,10 +145,10 @@ class ReplicaClient:
 
         Args:
             peer: its URL.
-            name: what its certificate is for; None: the URL's host.
+            name: the host name of its certificate; None: the URL's host.
 
         Raises:
-            errors.SourceError: it did not say.
+            errors.SourceError: it gave no usable answer.
         """
         answer = await self._client.get(peer + PATH, name)
         _require_ok(answer)
@@ -170,17 +170,17 @@ def _require_ok(answer: Answer) -> None:
 
 REQUEST_SECONDS = 2.0
 LOOKUP_SECONDS = 1.0
-"""Telling all others takes no longer than these two, also where some of them do not answer: the
-sender of the alert is waiting."""
+"""Telling all others takes at most the sum of these two, even if some do not answer: the sender of
+the alert is waiting."""
 EXCHANGE_SECONDS = 30.0
-"""A replica that missed something knows it after this time."""
+"""After this time a replica knows what it missed."""
 
 _Call: TypeAlias = Callable[[str, str | None], Awaitable[None]]
-"""What is done with one replica: its URL, and the name of its certificate if that is another."""
+"""A call to one replica: its URL, and the name of its certificate if that differs."""
 
 
 class Peers:
-    """The other replicas of the scaler, and the care of what all of them know."""
+    """The other replicas of the scaler; keeps the alerts of all replicas the same."""
 
     def __init__(  # noqa: PLR0913 - the last two have defaults that only tests change
         self,
@@ -193,13 +193,13 @@ class Peers:
         exchange_seconds: float = EXCHANGE_SECONDS,
         look_up: resolver.LookUp = resolver.look_up,
     ) -> None:
-        """Ask nobody yet.
+        """Take the addresses of the replicas; `start` asks them for the first time.
 
         Args:
-            targets: where they are, as the operator wrote it; none: there is only this replica.
-            alerts: the store that they tell each other of.
-            token: returns the token of this moment, or raises SettingsError.
-            observe: is told of replicas that come and go.
+            targets: the addresses, as the operator wrote them; empty: there is only this replica.
+            alerts: the store to share.
+            token: returns the current token, or raises SettingsError.
+            observe: is called when a replica becomes reachable or unreachable.
             ca_file: PEM file with the CAs to trust instead of the system's, for `https`.
             exchange_seconds: how often the others are asked.
             look_up: finds the addresses of one name.
@@ -214,19 +214,19 @@ class Peers:
         self._upkeep: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Ask everybody once, within a bound, and go on asking."""
+        """Ask all replicas once, within a time limit, and then again at each interval."""
         await self._exchange()
         self._upkeep = asyncio.create_task(self._keep(), name="alerts")
 
     async def ended(self) -> BaseException | None:
-        """Wait until nobody is asked any more, and return the error that ended it, if one did."""
+        """Wait until the exchange has ended, and return the error that ended it, if any."""
         if self._upkeep is None:
             return None
         await asyncio.wait({self._upkeep})
         return None if self._upkeep.cancelled() else self._upkeep.exception()
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Stop the exchange and close every connection."""
         if self._upkeep is not None:
             self._upkeep.cancel()
             await self.ended()
@@ -234,10 +234,10 @@ class Peers:
         await self._line.close()
 
     async def broadcast(self, records: Sequence[AlertRecord]) -> None:
-        """Tell everybody what is known of these alerts; who cannot be told asks for it later.
+        """Tell all replicas what is known of these alerts; an unreachable one asks for it later.
 
-        What comes while somebody is being told goes out together after that: a hundred messages at
-        once are two rounds.
+        Records that come while a round runs are sent together in the next one: a hundred messages
+        at once take two rounds.
         """
         self._untold += records
         async with self._telling:
@@ -259,11 +259,11 @@ class Peers:
         await self._everybody(ask)
 
     async def _everybody(self, call: _Call) -> None:
-        """Call every replica at the same time, and note who cannot be reached."""
+        """Call all replicas at the same time, and note which cannot be reached."""
         if not self._targets:
             return
         found = await self._resolver.resolve(self._targets, LOOKUP_SECONDS)
-        # Where names cannot be looked up, the replicas are where they were.
+        # Where a name cannot be looked up, use its last known addresses.
         peers = sorted(found.urls | found.before)
         came = await asyncio.gather(
             *(_trouble(call(peer, found.names.get(peer))) for peer in peers)
@@ -271,8 +271,8 @@ class Peers:
         self._note({**found.troubles, **dict(zip(peers, came, strict=True))})
 
     def _note(self, troubles: dict[str, str | None]) -> None:
-        # A name that could not be found and can be now is one that is back; an address that is no
-        # longer one of a name's is nobody's loss.
+        # A name that is found again counts as back. An address that a name no longer has is not
+        # reported.
         found = dict.fromkeys(set(self._targets) & self._troubles.keys())
         for peer, trouble in {**found, **troubles}.items():
             if (trouble is None) != (self._troubles.get(peer) is None):
@@ -284,7 +284,7 @@ class Peers:
 
 
 async def _trouble(call: Awaitable[None]) -> str | None:
-    """Return in words why a replica could not be reached; None: it was."""
+    """Return why a replica could not be reached; None: it was reached."""
     try:
         await call
     except errors.SourceError as error:

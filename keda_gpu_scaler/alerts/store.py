@@ -1,11 +1,11 @@
-"""Which alerts this process was told of, and how what two replicas know is merged. Pure.
+"""The alerts that this process was told of, and how records of two replicas merge. Pure.
 
-Messages come late, twice, in any order and over several replicas. So an entry holds the newest that
-was ever said of either state, firing or ended, and from that alone follows whether the alert fires:
-two replicas that were told the same messages say the same, in whatever order they came.
+Messages come late, twice, in any order and through several replicas. So a record holds the newest
+times of both states, firing and ended, and these alone decide whether the alert fires. Two replicas
+with the same messages agree, in whatever order the messages came.
 
-An entry that has ended stays for as long as one that fires may, so that a late message does not
-revive it. What nobody has mentioned for that time is forgotten.
+A record of an ended alert is kept as long as one of a firing alert, so that a late message does not
+revive it. A record that no message mentions for that time is forgotten.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,16 +19,16 @@ from keda_gpu_scaler.telemetry import facts
 
 NEVER = float("-inf")
 LATE_SECONDS = 10.0
-"""A message can be this late: on its way, or sent anew after an answer that was lost. An alert that
-is said to fire later than this after it was last said to have ended does fire again, even if it
-claims to have begun before: so says Alertmanager of one that it took for resolved because nobody
-mentioned it for a while."""
+"""A message can be this late: delayed, or sent again after a lost answer. If an alert is said to
+fire later than this after its end was told, it fires again, even if it claims to have begun before:
+Alertmanager says so of an alert that it took for resolved because it was not mentioned for a
+while."""
 TICK_SECONDS = 0.001
-"""What is heard after something else is newer than that, whatever the clocks of replicas say."""
+"""A later message is newer by at least this, whatever the clocks of replicas say."""
 
 
 class Key(NamedTuple):
-    """What tells one alert from every other."""
+    """What identifies one alert."""
 
     scaled_object: ScaledObject
     alert: str
@@ -50,7 +50,7 @@ class AlertUpdate:
 
 @dataclass(frozen=True, slots=True)
 class AlertRecord:
-    """The newest that was said of an alert; seconds since the epoch, or `NEVER`."""
+    """The newest information on an alert; times in seconds since the epoch, or `NEVER`."""
 
     key: Key
     name: str
@@ -61,26 +61,26 @@ class AlertRecord:
     ended_at: float = NEVER
     """Its newest end, by the sender's clock if it gave one."""
     told_at: float = NEVER
-    """When that end was last told."""
+    """When it was last said to have ended."""
 
     @property
     def fires(self) -> bool:
-        """Whether it fires by the newest that was said of it."""
+        """Whether it fires, by the newest information."""
         return self.began_at > self.ended_at or self.heard_at >= self.told_at + LATE_SECONDS
 
     @property
     def newest_at(self) -> float:
-        """When something new was last said of it."""
+        """When it was last mentioned."""
         return max(self.heard_at, self.told_at)
 
 
 def noted(update: AlertUpdate, known: AlertRecord | None, now: float) -> AlertRecord:
-    """Return what is known of an alert once a sender has said this of it.
+    """Return the record of an alert after a sender's update.
 
     Args:
-        update: what it says.
-        known: what was known before.
-        now: when it says so.
+        update: what the sender says.
+        known: the record before.
+        now: the time of the update.
     """
     at = now if known is None else max(now, known.newest_at + TICK_SECONDS)
     starts_at = at if update.starts_at is None else update.starts_at
@@ -88,7 +88,7 @@ def noted(update: AlertUpdate, known: AlertRecord | None, now: float) -> AlertRe
     if update.fires:
         said = replace(said, began_at=starts_at, heard_at=at)
     else:
-        # No end comes before its beginning, also by clocks that differ.
+        # An end never comes before its beginning, even if clocks differ.
         ended_at = max(at if update.ends_at is None else update.ends_at, update.starts_at or NEVER)
         said = replace(said, ended_at=ended_at, told_at=at)
     return said if known is None else merged(known, said)
@@ -97,10 +97,9 @@ def noted(update: AlertUpdate, known: AlertRecord | None, now: float) -> AlertRe
 def merged(one: AlertRecord, other: AlertRecord) -> AlertRecord:
     """Return what two replicas together know of an alert.
 
-    The order of the two does not matter, nor how often and in which groups entries are merged.
+    The result does not depend on the order, the number or the grouping of merges.
     """
-    # An end that is told again holds against all that came before: what a late message revived
-    # ends with it.
+    # An end that is told again also ends what a late message has revived.
     ended_at, told_at = max((one.ended_at, one.told_at), (other.ended_at, other.told_at))
     return AlertRecord(
         one.key,
@@ -113,10 +112,10 @@ def merged(one: AlertRecord, other: AlertRecord) -> AlertRecord:
 
 
 LIMIT = 10_000
-"""Far more than any cluster has ScaledObjects that alerts wake; a few MB."""
+"""Far more than the ScaledObjects that alerts wake in any cluster; a few MB."""
 AHEAD_SECONDS = 60.0
-"""No replica's clock is further ahead. What one claims to have heard later than that would stay in
-the store for ever, and above all that is heard here."""
+"""How far a replica's clock may be ahead. A record from later than that would stay in the store for
+ever and override all that is heard here."""
 
 
 class Alerts:
@@ -130,20 +129,20 @@ class Alerts:
         *,
         limit: int = LIMIT,
     ) -> None:
-        """Know of no alert yet.
+        """Start with no alerts.
 
         Args:
-            lifetime_seconds: how long an alert fires that nobody mentions again.
-            clock: seconds since the epoch; those of all replicas have to agree within seconds.
-            observe: is told of every alert that begins or ends.
-            limit: how many alerts to know at most.
+            lifetime_seconds: how long an alert fires without being mentioned again.
+            clock: seconds since the epoch; the clocks of all replicas must agree within seconds.
+            observe: is called for every alert that begins or ends.
+            limit: the largest number of alerts to keep.
         """
         self.lifetime_seconds, self.limit = lifetime_seconds, limit
         self._clock, self._observe = clock, observe
         self._entries: dict[Key, AlertRecord] = {}
         self._firing: dict[ScaledObject, dict[Key, AlertRecord]] = {}
         self._ended: dict[Key, None] = {}
-        """A set that keeps its order: the alert that ended first is the first one to forget."""
+        """A set that keeps its order: the alert that ended first is forgotten first."""
         self._listening: dict[ScaledObject, list[Callable[[], None]]] = {}
 
     def firing(self, scaled_object: ScaledObject) -> str | None:
@@ -155,7 +154,7 @@ class Alerts:
 
     @contextmanager
     def listen(self, scaled_object: ScaledObject, call: Callable[[], None]) -> Iterator[None]:
-        """Call at once whenever an alert about this object begins or ends, until left."""
+        """Call `call` whenever an alert for this object begins or ends, while the context lasts."""
         calls = self._listening.setdefault(scaled_object, [])
         calls.append(call)
         try:
@@ -166,9 +165,9 @@ class Alerts:
                 self._listening.pop(scaled_object, None)
 
     def hear(self, updates: Iterable[AlertUpdate]) -> list[AlertRecord]:
-        """Take what a sender says; return what is known now of these alerts.
+        """Take what a sender says; return the records of these alerts.
 
-        What does not fit into the store is missing in there.
+        Alerts that do not fit into the store are left out.
         """
         self.expire()
         now = self._clock()
@@ -177,7 +176,7 @@ class Alerts:
         return [self._entries[record.key] for record in learnt]
 
     def merge(self, records: Iterable[AlertRecord]) -> None:
-        """Take what another replica knows; pass over what it cannot have heard yet."""
+        """Take what another replica knows; ignore records from the future."""
         self.expire()
         now = self._clock()
         for record in records:
@@ -185,11 +184,11 @@ class Alerts:
                 self._learn(record, now, "another replica")
 
     def records(self) -> list[AlertRecord]:
-        """Return all that is known, for other replicas."""
+        """Return all records, for other replicas."""
         return list(self._entries.values())
 
     def expire(self) -> None:
-        """Forget what nobody has mentioned for so long; call it now and then."""
+        """Forget alerts that were not mentioned for their lifetime; call it from time to time."""
         since = self._clock() - self.lifetime_seconds
         for record in [each for each in self._entries.values() if each.newest_at <= since]:
             self._forget(record)
@@ -229,7 +228,7 @@ class Alerts:
             self._tell(record, f"nobody has said for {lifetime} that it fires", fires=False)
 
     def _drop_firing(self, record: AlertRecord) -> bool:
-        """Take an alert out of those that fire; tell whether it was one of them."""
+        """Remove an alert from the firing ones; tell whether it was one of them."""
         firing = self._firing.get(record.key.scaled_object, {})
         fired = firing.pop(record.key, None) is not None
         if not firing:

@@ -1,1 +1,1 @@
-"""KEDA's rules and the HPA's, for those who play them: demo, tests, benchmarks. Pure."""
+"""KEDA's and the HPA's rules, for simulations: demo, tests, benchmarks. Pure."""

@@ -23,14 +23,14 @@ class Metric:
     """One external metric as the HPA sees it at one sync."""
 
     value: float | None
-    """None: an error or an empty list, which is the same to the HPA."""
+    """None: an error or an empty list; the HPA treats both alike."""
     target: float
     metric_type: MetricType = MetricType.AVERAGE_VALUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """The scale of the target: what it should have, has, and has Ready."""
+    """The scale target's replicas: desired, existing and Ready."""
 
     spec: int
     status: int
@@ -103,7 +103,7 @@ def scale_up_limit(replicas: int) -> int:
 def recommend(metrics: Sequence[Metric], scale: Scale, tolerance: float = 0.1) -> Step | None:
     """Return the largest proposal of the metrics; None holds (`computeReplicasForMetrics`).
 
-    One metric without a value refuses every scale-in; with no value at all nothing is decided.
+    One metric without a value blocks every scale-in; with no value at all nothing changes.
     """
     proposals = [_proposal(metric, scale, tolerance) for metric in metrics]
     known = [proposal for proposal in proposals if proposal is not None]
@@ -115,7 +115,7 @@ def recommend(metrics: Sequence[Metric], scale: Scale, tolerance: float = 0.1) -
 
 def _proposal(metric: Metric, scale: Scale, tolerance: float) -> Step | None:
     target = milli(metric.target)
-    if metric.value is None or target == 0:  # Kubernetes refuses an HPA whose target is 0
+    if metric.value is None or target == 0:  # Kubernetes refuses an HPA with a target of 0
         return None
     value = milli(metric.value)
     rule = _average_value if metric.metric_type is MetricType.AVERAGE_VALUE else _value
@@ -144,7 +144,7 @@ def _value(value: int, target: int, scale: Scale, tolerance: float) -> Step | No
 
 
 def _tolerated(ratio: float, tolerance: float) -> bool:
-    return 1 - tolerance <= ratio <= 1 + tolerance  # both ends belong to it, as in Kubernetes
+    return 1 - tolerance <= ratio <= 1 + tolerance  # both ends included, as in Kubernetes
 
 
 def milli(value: float) -> int:
@@ -185,7 +185,7 @@ class Keda:
         return Step(replicas, "active: the rest is the HPA's part")
 
     def _inactive(self, now: float, replicas: int) -> Step:
-        """Fall once the cooldown is over (`scaleToZeroOrIdle`); above that the HPA decides."""
+        """Scale down after the cooldown (`scaleToZeroOrIdle`); above that the HPA decides."""
         bottom = self.idle if self.idle is not None else self.minimum
         if replicas < bottom:
             return Step(bottom, "below the minimum")

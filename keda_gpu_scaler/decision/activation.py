@@ -1,9 +1,9 @@
-"""What else says that a workload is in use: another workload's GPUs, an alert, a demand.
+"""Other signals that a workload is in use: another workload's GPUs, an alert, a demand.
 
-Pure. They are looked at in this order after the workload's own GPUs, and the first that says active
-decides; what comes after it is not even asked for. None of them touches what GetMetrics returns for
-the load, except that an unknown load is held while one of them says active. One that is not known
-is no reason to stop a workload that has pods, and none to wake one that has not.
+Pure. They are checked in this order after the workload's own GPUs. The first that says active
+decides, and the ones after it are not asked for. None of them changes what GetMetrics returns for
+the load, except that an unknown load is held while one of them says active. An unknown signal
+neither stops a workload that has pods nor wakes one that has none.
 """
 
 from dataclasses import replace
@@ -17,20 +17,20 @@ _IN_DOUBT = {
     State.PARTIAL: "not all of its pods are seen",
     State.UNKNOWN: "its load is unknown",
 }
-"""Why another workload may be in use although none of its GPUs is seen busy, by its state."""
+"""Why another workload may be in use although no GPU of it is seen busy, by its state."""
 
 
 def before_demand(
     decided: Decision, name: str, neighbour: Decision | None, alert: str | None
 ) -> Decision:
-    """Return a decision after a look at the signals that nobody has to be asked for.
+    """Return a decision after the signals that need no query: another workload, an alert.
 
     Args:
         decided: what the workload's own GPUs say.
-        name: how people call the other workload.
-        neighbour: what would be decided about it, with the same levels and windows; None: the
-            trigger names no other workload.
-        alert: the name of an alert that fires; None: none does.
+        name: the name of the other workload.
+        neighbour: the decision for it, with the same levels and windows; None: the trigger names
+            no other workload.
+        alert: the name of an alert that fires; None: no alert fires.
     """
     if not decided.activated and neighbour is not None:
         decided = _with_neighbour(decided, name, neighbour)
@@ -40,12 +40,12 @@ def before_demand(
 
 
 def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decision:
-    """Return a decision after the demand was asked for.
+    """Return a decision after the demand was queried.
 
     Args:
         decided: what was decided before; nothing said active.
         wanted: what the trigger says of the demand.
-        demand: what came of asking.
+        demand: the answer of the source.
     """
     if demand.value is None:
         said = f"the demand is not known ({demand.trouble})"
@@ -67,7 +67,7 @@ def _with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decisi
 
 
 def _active(decided: Decision, said: str) -> Decision:
-    """An unknown load is held then, whatever `onUnknown` says: a workload in use is not at zero."""
+    """Say active; hold an unknown load despite `onUnknown`: a workload in use is not at zero."""
     answer = replace(decided, active=True, activated=True)
     if decided.state is State.UNKNOWN:
         answer = replace(answer, value=None, refused=False)
@@ -76,9 +76,9 @@ def _active(decided: Decision, said: str) -> Decision:
 
 
 def _unseen(decided: Decision, said: str, on_empty: OnEmpty, policy: str = "") -> Decision:
-    """Nobody knows what this signal says: that blocks the last step to zero, and wakes nobody.
+    """Handle an unknown signal: it blocks the last step to zero, and does not wake the workload.
 
-    Where the load is unknown as well, its own answer to that stands.
+    If the load is unknown as well, the answer to that stays.
     """
     if decided.active is not False or decided.is_zero_by_choice:
         return _said(decided, said)

@@ -1,6 +1,6 @@
 """Whether a workload is in use: its busiest single GPU over the activation window.
 
-Pure. Idle is a strong claim: it needs samples over the whole window, or over the pod's whole life.
+Pure. A workload is idle only with samples over the whole window, or over the pod's whole life.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from keda_gpu_scaler.spec.spec import TriggerSpec
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the GPUs say by themselves."""
+    """What the workload's own GPUs say."""
 
     busiest: float | None
     """The largest value of any GPU in the window; None without a usable sample."""
@@ -24,13 +24,13 @@ class Activity:
 
 
 def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> Activity:
-    """Return the activity of the workload's pods; ended pods and stale samples say nothing.
+    """Return the activity of the workload's pods; ended pods and stale samples do not count.
 
     Args:
         spec: the trigger.
         pods: the workload's pods.
-        at: the snapshot's instant: the window ends here.
-        now: the time of the answer: the age of samples is measured up to here.
+        at: the snapshot's instant, where the window ends.
+        now: the time of the answer, for the age of samples.
     """
     usable = [pod for pod in pods if not pod.ended and now - pod.sampled_at <= spec.max_age_seconds]
     since = at - spec.activation_window_seconds
@@ -55,7 +55,7 @@ def _covered(pod: Pod, since: float, at: float) -> bool:
     start = max([since, *(time for time in (pod.first_seen, ready_since) if time is not None)])
     patience = grace_seconds(pod.scrape_interval_seconds)
     current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - PATIENCE_SECONDS]
-    # A window shorter than the patience would fit into a gap, and be covered by nothing at all.
+    # A window shorter than the patience fits into a gap: it would count as covered without samples.
     return bool(current) and all(
         any(time > since for time in gpu.times)
         and _without_gap([start, *(time for time in gpu.times if time > start), at], patience)

@@ -1,8 +1,8 @@
 """TriggerSpec + snapshot → decision: the state, the answer, and the reason in one sentence.
 
-Pure: no clock, no I/O, no logger. Unknown is never zero: nothing but `measured`, `empty` and an
-explicit `zero` ends in the number 0, and nothing but a covered idle window, `ended`, `empty`, pods
-that were not Ready in time, an explicit `zero` or the memory of `ended`/`empty` ends in inactive.
+Pure: no clock, no I/O, no logger. Unknown is never zero. Only `measured`, `empty` and an explicit
+`zero` give the number 0. Only a covered idle window, `ended`, `empty`, pods that were not Ready in
+time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
 """
 
 from dataclasses import dataclass, replace
@@ -57,8 +57,8 @@ def state_of(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, now: f
 def is_told(spec: TriggerSpec, view: NamespaceSnapshot) -> bool:
     """Tell whether it is known which pods are the workload's.
 
-    Those that a selector alone tells are known only while the cluster says whom it selects. Before
-    and after that the ones that were known may be a part of them, and none is not no pod.
+    The pods of a label selector are known only while the cluster says which it selects. Otherwise
+    the known pods may be only a part, and no known pod does not mean that there is none.
     """
     if not isinstance(spec.pods, Selected):
         return True
@@ -67,12 +67,12 @@ def is_told(spec: TriggerSpec, view: NamespaceSnapshot) -> bool:
 
 
 def _without_replicas(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload) -> State:
-    """No pod should report: none is Ready yet, or there is none."""
+    """Return the state if no pod should report: none is Ready yet, or there is none."""
     if found.starting or found.stalled:
         return State.STARTING
     said = view.evidence
     if said is not None and found.last_alive >= said.scraped_at:
-        return State.UNKNOWN  # it is there, and nobody says how it is
+        return State.UNKNOWN  # a pod exists, but its state is unknown
     lists_ours = None if spec.only_shown else said
     if lists_ours is not None and lists_ours.denies(spec.pods.owner, found.last_listed):
         return State.EMPTY
@@ -84,7 +84,7 @@ def _without_replicas(spec: TriggerSpec, view: NamespaceSnapshot, found: Workloa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The answer for one spec from one snapshot, with its reason in one sentence."""
+    """The answer for one trigger from one snapshot, with its reason in one sentence."""
 
     state: State
     reason: str
@@ -95,26 +95,26 @@ class Decision:
     refused: bool = False
     """GetMetrics fails with the reason (UNAVAILABLE): `onUnknown: error`."""
     activated: bool = False
-    """Something said active, a GPU above activationThreshold or another signal: the only thing
+    """A GPU above activationThreshold or another signal said active: the only thing that
     StreamIsActive may push."""
     average: float | None = None
-    """Load per replica, for people."""
+    """Load per replica, for display."""
     expected: int = 0
     """Replicas that should report."""
     measured: int = 0
-    """Replicas whose load is known."""
+    """Replicas with a known load."""
     reporting_pods: int = 0
     """Pods that report right now."""
     evidence: EvidenceSource | None = None
-    """By whom it is known which pods there are; None: there is no snapshot yet."""
+    """The evidence source for which pods there are; None: there is no snapshot yet."""
     ignored: tuple[str, ...] = ()
     """Ready pods that never showed a GPU, while others of the workload did."""
     remembered: State | None = None
-    """What was known last, where the load is unknown now; None: nothing is remembered."""
+    """The last known state, if the load is unknown now; None: nothing is remembered."""
 
     @property
     def is_zero_by_choice(self) -> bool:
-        """Whether nobody knows the load, and the trigger wants that to be nothing."""
+        """Whether the load is unknown and the trigger answers 0 to that (`onUnknown: zero`)."""
         return self.state is State.UNKNOWN and self.value is not None
 
     @property
@@ -144,11 +144,11 @@ class Context:
     now: float
     """The time of the answer, on the source's clock."""
     give_up_seconds: float
-    """How long a pod that vanished with its exporter counts as missing while others report."""
+    """How long a pod that disappeared with its exporter counts as missing while others report."""
     remembered: State | None = None
-    """The last known state before the load became unknown; None: nothing is."""
+    """The last known state before the load became unknown; None: nothing is remembered."""
     trouble: str | None = None
-    """Why no newer snapshot could be had, in the source's words; None: it could."""
+    """Why there is no newer snapshot, in the source's words; None: no trouble."""
 
 
 def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Decision:
@@ -156,8 +156,8 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
 
     Args:
         spec: the trigger.
-        view: its namespace in the newest snapshot of its source; a failed fetch does not age it.
-        context: the time, and what is known from before.
+        view: its namespace in the newest snapshot of its source; a failed fetch does not change it.
+        context: the time, and what is remembered.
     """
     pods = load.pods_of(spec, view)
     found = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
@@ -175,13 +175,13 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
 def unknown(
     spec: TriggerSpec, why: str, remembered: State | None, *, activated: bool = False
 ) -> Decision:
-    """Return the answer of `onUnknown` to a load nobody knows.
+    """Return the answer of `onUnknown` to an unknown load.
 
     Args:
         spec: the trigger.
         why: what is not known, and why: a clause.
         remembered: the last known state before; None: nothing is remembered.
-        activated: a GPU said active lately: that holds, whatever else is unknown.
+        activated: a GPU said active recently; that holds, whatever else is unknown.
     """
     policy = OnUnknown.HOLD if activated else spec.on_unknown
     answer = Decision(
@@ -243,7 +243,7 @@ def _why_unknown(
 
 
 def _active_by_state(state: State, found: Workload, busy: Activity) -> bool:
-    """A pod we cannot see, or one that is starting, is not idle; nor is a window half covered."""
+    """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
     if found.starting or state is State.PARTIAL:
         return True
     if state is State.MEASURED:
@@ -252,10 +252,10 @@ def _active_by_state(state: State, found: Workload, busy: Activity) -> bool:
 
 
 def _value(spec: TriggerSpec, state: State, found: Workload) -> float | None:
-    """The number, or None to hold.
+    """Return the number, or None to hold.
 
-    While some replicas are not measured the sum is too small by what nobody knows. It is an answer
-    only where it asks for more replicas than there are: then the truth asks for more still.
+    While some replicas are not measured, the sum is too small by an unknown amount. It is an answer
+    only if it asks for more replicas than there are: the full sum would ask for even more.
     """
     if state is State.EMPTY:
         return 0.0

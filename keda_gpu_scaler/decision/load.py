@@ -1,8 +1,8 @@
 """The load of a workload: which of its replicas are measured, and what they add up to.
 
 Pure. A pod's load is its GPUs aggregated at each instant, then the mean over the window of the
-samples that count. Loads are added up over a common time: once a new pod shares the work, what
-the others carried alone is nobody's load any more, and would be counted beside the new one's share.
+samples that count. All loads are taken over a common time: once a new pod shares the work, samples
+from before would count the same work twice.
 """
 
 from collections import defaultdict
@@ -24,11 +24,11 @@ from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
 
 DECIMALS = 6
-"""Servers differ in the 15th digit of the same mean; thresholds are compared after rounding."""
+"""Servers differ in the 15th digit of the same mean; so thresholds are compared after rounding."""
 TOLERANCE = 0.1
-"""The HPA changes nothing while a value is this near to its target (its default)."""
+"""The HPA's default tolerance: it changes nothing while a value is this near to its target."""
 NO_GPU_SECONDS = 900.0
-"""A Ready pod that shows no GPU for so long, while others of the workload do, has none."""
+"""A Ready pod that shows no GPU for this long, while others of the workload do, has none."""
 
 
 def _mean(values: list[float]) -> float:
@@ -53,7 +53,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The replicas that should report, and what they are known to carry."""
+    """The replicas that should report, and their known loads."""
 
     replicas: tuple[Replica, ...]
     reporting_pods: int
@@ -61,15 +61,15 @@ class Workload:
     starting: tuple[str, ...] = ()
     """Replicas that were never Ready, and are young enough to become so."""
     stalled: tuple[str, ...] = ()
-    """Replicas that were never Ready, and should have been for long."""
+    """Replicas that were never Ready within startTimeout."""
     ignored: tuple[str, ...] = ()
     """Ready pods that show no GPU while others of the workload do."""
     ready_known: bool = False
-    """It is known of some of its pods whether they are Ready."""
+    """For some of its pods it is known whether they are Ready."""
     last_listed: float = NEVER
     """When the cluster listed one of its pods for the last time, ended or not."""
     last_alive: float = NEVER
-    """The same of those that have not ended and may have a GPU."""
+    """The same for pods that have not ended and may have a GPU."""
 
     def of(self, reporting: PodState) -> list[Replica]:
         """Return the replicas in one condition."""
@@ -84,8 +84,9 @@ class Workload:
 def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     """Return exactly the workload's pods, ended ones included.
 
-    By their owners where these are known. An owner that says it has no replicas ends those pods
-    that nobody has shown since; so does the Kubernetes API, pod by pod (`PodStatuses.proves_gone`).
+    They are found by their owners where these are known. If an owner says that it has no replicas,
+    its pods that have not been shown since have ended. The Kubernetes API says so for each pod
+    (`PodStatuses.proves_gone`).
     """
     candidates = view.starting_with(spec.pods.prefix)
     ours = [pod for pod in candidates if _is_ours(spec, pod)]
@@ -103,9 +104,9 @@ def workload(
     Args:
         spec: the trigger.
         pods: the workload's pods, as `pods_of` finds them.
-        at: the snapshot's instant: silence is measured up to here, so a failed fetch adds none.
-        now: the time of the answer: the age of samples is measured up to here.
-        give_up_seconds: how long a pod that vanished with its exporter counts as missing while
+        at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
+        now: the time of the answer, for the age of samples.
+        give_up_seconds: how long a pod that disappeared with its exporter counts as missing while
             others report, unless the cluster says that it exists; it does not come back when the
             others end.
     """
@@ -138,7 +139,7 @@ def workload(
 
 @dataclass(frozen=True, slots=True)
 class _Reported:
-    """One pod with what is known of its load."""
+    """One pod with its state and load."""
 
     pod: Pod
     reporting: PodState
@@ -156,7 +157,7 @@ def _is_ours(spec: TriggerSpec, pod: Pod) -> bool:
 
 
 def _shown_at(pod: Pod) -> float:
-    """Return when an exporter or the cluster has last shown a pod."""
+    """Return when an exporter or the cluster last showed a pod."""
     return pod.last_seen if pod.status is None else max(pod.last_seen, pod.status.listed_at)
 
 
@@ -165,20 +166,20 @@ def _last_listed(pods: Sequence[Pod]) -> float:
 
 
 def _listed_with_gpu(pods: Sequence[Pod]) -> list[Pod]:
-    """Return the pods that the cluster lists and that may have a GPU: others do not ask for one."""
+    """Return the listed pods that ask for a GPU; all listed ones if none does."""
     asking = [pod for pod in pods if pod.status is not None and pod.status.asks_gpu]
     return asking or [pod for pod in pods if pod.status is not None]
 
 
 def _never_will(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
-    """Tell whether a pod has been Ready, and others have reported, for so long that it has none."""
+    """Tell whether a pod has no GPU: it was Ready, and others reported, for long enough."""
     since = at - NO_GPU_SECONDS
     lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= since
     return lasting and any(one.was_seen and (one.first_seen or NEVER) <= since for one in siblings)
 
 
 def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]:
-    """Return the measured pods with their loads over the time in which all of them were Ready."""
+    """Return the pods; measured ones with their load over the time when all were Ready."""
     measured = [one.pod for one in reported if one.reporting is PodState.MEASURED]
     common = max((ready_since(pod) for pod in measured), default=NEVER)
     return [

@@ -1,7 +1,7 @@
-"""What is remembered of a trigger for the time when its load becomes unknown.
+"""What is remembered of a trigger in case its load becomes unknown.
 
-Pure. Only the last known state counts, and only if it was fresh when knowledge was lost: a workload
-that was gone some steps before an outage may well have come back before it.
+Pure. Only the last known state counts, and only if it was fresh when the load became unknown: a
+workload that had no pods some steps before an outage may have come back before the outage.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ FRESH_SECONDS = 45.0
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The last known state, the instant it speaks of, and the instant at which knowledge ended."""
+    """The last known state, its instant, and the instant at which the load became unknown."""
 
     state: State
     at: float
@@ -25,8 +25,8 @@ class Memory:
 def recall(memory: Memory | None, lost_at: float, step_seconds: float) -> State | None:
     """Return the state to trust when the load is unknown since `lost_at`.
 
-    A stale memory of a workload without pods is no reason to call it inactive: it is then trusted
-    no further than "it was known", which means active.
+    A stale memory of a workload without pods is no reason to call it inactive. It then counts as
+    `measured`, which means active.
     """
     if memory is None:
         return None
@@ -38,9 +38,9 @@ def recall(memory: Memory | None, lost_at: float, step_seconds: float) -> State 
 
 
 def remember(memory: Memory | None, decision: Decision, at: float) -> Memory | None:
-    """Return the memory after what the GPUs showed of the instant `at`.
+    """Return the memory after the GPUs' decision for the instant `at`.
 
-    A workload without pods at an instant before something called it active may have come since.
+    If a newer memory says active, "no pods" is ignored: the workload may have come back since.
     """
     if decision.activated:
         return in_use(at)
@@ -53,8 +53,8 @@ def remember(memory: Memory | None, decision: Decision, at: float) -> Memory | N
 
 
 def in_use(at: float) -> Memory:
-    """Return the memory after something called the workload active at `at`.
+    """Return the memory after a signal said at `at` that the workload is active.
 
-    It is not at rest then, even if it has no pods yet.
+    It counts as in use then, even if it has no pods yet.
     """
     return Memory(State.MEASURED, at)

@@ -1,13 +1,13 @@
-"""How each pod of a workload is: whether it counts, whether its load is known, which samples count.
+"""The state of each pod: whether it counts, whether its load is known, which samples count.
 
-Pure. No sample counts from before the pod could work: a model that shows 100 % while it loads says
-nothing about the work there is. Where it is known since when a pod is Ready, that is the time;
-elsewhere `warmup` after its series began stands in for it.
+Pure. Samples from before the pod was Ready do not count: a model that shows 100 % while it loads
+says nothing about its work. Where the Ready time is unknown, `warmup` after the pod's series began
+is used instead.
 
-A pod counts once its samples cover half the window, because few samples of a bursty load are often
-far too high. But bursts do not fill every sample of every pod for as long as that: where all GPUs
-of a workload are full, the first sample of a new pod counts. A climb from one saturated pod then
-takes the start-up time and the exporter's delay for each rung, and no more.
+A pod counts once its samples cover half the window, because a few samples of a bursty load are
+often far too high. But bursts do not fill every sample of every pod for that long: where all GPUs
+of a workload are full, the first sample of a new pod counts. Scaling out from one saturated pod
+then takes only the start-up time and the exporter's delay for each step.
 """
 
 from collections import defaultdict
@@ -19,12 +19,11 @@ from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import AVERAGED_WINDOW_SECONDS, WINDOW_SECONDS, Signal, TriggerSpec
 
-"""The exporter's number is an average already: it needs less smoothing."""
 UNKNOWN_SCRAPE_SECONDS = 30.0
-"""How often a target is scraped of which that is not known yet."""
+"""The assumed scrape interval of a target while it is not known yet."""
 COVERED = 0.5
 """The part of the window that a pod's samples since it became Ready have to cover: the mean of one
-or two samples of a bursty load is often far too high, and each pod that came of it brings another.
+or two samples of a bursty load is often far too high, and each needless pod causes another.
 """
 NEVER = float("-inf")
 
@@ -34,13 +33,13 @@ class PodState(Enum):
 
     MEASURED = auto()
     WARMING = auto()
-    """Not yet."""
+    """Its load is not known yet."""
     MISSING = auto()
-    """Not any more."""
+    """Its load is not known any more."""
     STARTING = auto()
-    """It was never Ready: it is not one of those that should report."""
+    """It was never Ready, so it need not report."""
     STALLED = auto()
-    """It was never Ready, for longer than any pod takes."""
+    """It was never Ready within startTimeout."""
 
 
 NOT_READY = (PodState.STARTING, PodState.STALLED)
@@ -48,13 +47,13 @@ REPORTING = (PodState.MEASURED, PodState.WARMING)
 
 
 def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
-    """Return how a pod is that has not ended.
+    """Return the state of a pod that has not ended.
 
     Args:
         spec: the trigger.
         pod: the pod.
-        at: the snapshot's instant: silence is measured up to here, so a failed fetch adds none.
-        now: the time of the answer: the age of samples is measured up to here.
+        at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
+        now: the time of the answer, for the age of samples.
     """
     if pod.readiness is Readiness.NEVER:
         is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
@@ -72,7 +71,7 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
 
 
 def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
-    """Return the window of a pod: the trigger's, or what suits its exporter's numbers."""
+    """Return the window of a pod: the trigger's, or the default for its exporter's numbers."""
     if spec.window_seconds is not None:
         return spec.window_seconds
     return AVERAGED_WINDOW_SECONDS if pod.averaged else WINDOW_SECONDS
@@ -86,10 +85,10 @@ def since_when(spec: TriggerSpec, pod: Pod) -> float:
 
 
 def ready_since(pod: Pod) -> float:
-    """Return the instant from which all that is shown of a pod is about the time it was Ready.
+    """Return the instant from which a pod's samples are about the time since it was Ready.
 
-    What an instant shows was scraped up to one scrape before and collected up to one collection
-    before that; an average reaches back one more.
+    A sample was scraped up to one scrape interval before its instant and collected up to one
+    collection interval before that; an average reaches back one more.
     """
     if pod.status is None or pod.status.ready_since is None:
         return NEVER
@@ -101,7 +100,7 @@ def ready_since(pod: Pod) -> float:
 def counted(spec: TriggerSpec, pod: Pod, since: float) -> Mapping[float, list[float]]:
     """Return the samples of a pod's GPUs at each instant of its window from `since` on.
 
-    An instant with a refused sample does not count: what is left of a load is not the load.
+    An instant with a refused sample does not count: the other samples are not the whole load.
     """
     after = pod.last_seen - window_seconds(spec, pod)
     refused = {time for gpu in pod.gpus for time in gpu.refused}
@@ -114,23 +113,23 @@ def counted(spec: TriggerSpec, pod: Pod, since: float) -> Mapping[float, list[fl
 
 
 def _created_at(pod: Pod, at: float) -> float:
-    """A pod of which nobody says when it was created is taken for a new one."""
+    """Return when a pod was created; one with unknown creation time counts as new."""
     created = pod.status.created_at if pod.status is not None else None
     return at if created is None else created
 
 
 FULL = 95.0
-"""What a GPU shows that could do no more; gaps between batches leave it a little below 100."""
+"""What a saturated GPU shows; gaps between batches leave it a little below 100."""
 
 
 def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) -> list[PodState]:
-    """Return how each of a workload's pods is that have not ended.
+    """Return the state of each of a workload's pods that have not ended.
 
     Args:
         spec: the trigger.
         pods: the pods that may report.
-        at: the snapshot's instant: silence is measured up to here, so a failed fetch adds none.
-        now: the time of the answer: the age of samples is measured up to here.
+        at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
+        now: the time of the answer, for the age of samples.
     """
     found = [pod_state(spec, pod, at, now) for pod in pods]
     if not _is_full(spec, pods, found):
@@ -139,7 +138,7 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
 
 
 def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[PodState]) -> bool:
-    """Tell whether all pods show full GPUs only, and one of them has for half a window."""
+    """Tell whether all pods show only full GPUs, and one of them has for half a window."""
     if not _has_limit(spec.signal) or not {PodState.MEASURED, PodState.WARMING} <= set(found):
         return False
     ready = [pod for pod, one in zip(pods, found, strict=True) if one not in NOT_READY]
@@ -148,5 +147,5 @@ def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[PodState]) 
 
 
 def _has_limit(signal: Signal) -> bool:
-    """Tell whether it shows work that ends at 100; memory is kept without any."""
+    """Tell whether the signal is work of at most 100; memory is used even without work."""
     return signal.is_percentage and signal is not Signal.MEMORY

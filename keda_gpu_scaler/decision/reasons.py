@@ -1,7 +1,7 @@
 """Decisions in words: one plain sentence with the numbers in it.
 
-Pure. This is what an operator reads in the log and in a gRPC error: it has to answer "why was this
-workload (not) scaled?" without a look at the code.
+Pure. The operator reads them in the log and in gRPC errors. They must answer "why was this workload
+(not) scaled?" without reading the code.
 """
 
 import math
@@ -27,7 +27,7 @@ def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | 
 
 
 def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
-    """Say which replicas are not measured yet, why, and what that does to the answer."""
+    """Say which replicas are not measured yet, why, and how that changes the answer."""
     warming = [replica.name for replica in found.of(PodState.WARMING)]
     if warming:
         why = f"{_names(warming)} {_young(spec, found)}"
@@ -40,7 +40,7 @@ def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | 
 
 
 def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
-    """Say which replicas do not report and what that does to the answer."""
+    """Say which replicas do not report, and how that changes the answer."""
     missing = found.of(PodState.MISSING)
     names = _names([replica.name for replica in missing])
     who = f"{names} stopped reporting without having ended" if missing else OVERLOOKED
@@ -48,7 +48,7 @@ def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | N
 
 
 def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
-    """Say who says that there is no pod."""
+    """Say which evidence shows that there is no pod."""
     if evidence_source is EvidenceSource.KUBERNETES:
         return f"the Kubernetes API lists no pod of {spec.workload}"
     return f"{spec.workload} has no replicas by its own count in kube-state-metrics"
@@ -71,7 +71,7 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
     evidence_source: EvidenceSource,
     unmatched_elements: int = 0,
 ) -> str:
-    """Say what is not known, as a clause, with the source's own words where it failed."""
+    """Say what is not known, as a clause, with the source's error if it failed."""
     because = f" ({trouble})" if trouble is not None else f" (evidence: {evidence_source})"
     if age_seconds > spec.max_age_seconds:
         limit = durations.text(spec.max_age_seconds)
@@ -86,13 +86,13 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
 
 
 def untold(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
-    """Say that only the Kubernetes API could tell which pods are the workload's, and does not."""
+    """Say that only the Kubernetes API can tell which pods are the workload's, and it does not."""
     said = "the Kubernetes API does not say now which pods the label selector selects"
     return f"{said} of {spec.workload}, and nothing else could (evidence: {evidence_source})"
 
 
 def held(active: bool | None, *, activated: bool) -> str:  # noqa: FBT001 - an answer, not a switch
-    """Say what `hold` makes of an unknown load."""
+    """Say how `hold` answers an unknown load."""
     if activated:
         return "hold, active because a GPU was busy within activationWindow"
     if active is None:
@@ -103,7 +103,7 @@ def held(active: bool | None, *, activated: bool) -> str:  # noqa: FBT001 - an a
 
 
 def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
-    """Say that a user's query shows nothing of the workload: that alone does not say it is gone."""
+    """Say that a user's query shows no pod of the workload, which does not prove it is gone."""
     whose = "" if spec.only_shown else f" of {spec.workload}"
     if not unmatched_elements:
         return f"query shows no pod{whose}, which does not say that there is none"
@@ -130,7 +130,7 @@ def _asks(spec: TriggerSpec, found: Workload) -> str:
 
 
 def _wanted(spec: TriggerSpec, found: Workload) -> str:
-    """What the HPA makes of the sum, if it runs as many replicas as report here."""
+    """Say what the HPA does with the sum, if it runs as many replicas as report here."""
     replicas = len(found.replicas)
     ratio = found.total / (replicas * spec.threshold)
     if 1 - load.TOLERANCE <= ratio <= 1 + load.TOLERANCE:  # both ends, as in the HPA

@@ -1,1 +1,1 @@
-"""The use case: snapshots that triggers share, a decision for each, and the ports it needs."""
+"""Evaluates triggers: snapshots that they share, a decision for each, and the ports it needs."""

@@ -1,12 +1,12 @@
-"""Every demand that triggers ask for: one expression is asked once, for all of them.
+"""The demands that triggers ask for: one expression is queried once for all of them.
 
-An expression is asked when a trigger wants to know, at most once per interval, and the expressions
-of a source take turns within its budget: a few wake their workloads within seconds, a thousand do
-no harm.
+An expression is queried when a trigger asks for it, at most once per interval. The expressions of a
+source take turns within its budget: a few wake their workloads within seconds, a thousand do no
+harm.
 
-As with snapshots, a failure does not age what was answered before: that serves until it is older
-than the trigger's `maxAge`. No call waits for a source that is known to fail or to be slow. That
-there is nothing is an answer too: it replaces the one before it.
+As with snapshots, a failure keeps the last answer: it is used until it is older than the trigger's
+`maxAge`. No call waits for a source that is known to fail or to be slow. An empty result is an
+answer too and replaces the one before it.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ NOTHING = "demandQuery gives nothing"
 
 
 class DemandQuery:
-    """What one source says about one expression."""
+    """One expression at one source, with its last answer."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class DemandQuery:
         observe: facts.Observer,
         clock: Callable[[], float],
     ) -> None:
-        """Ask nothing yet.
+        """Take the expression and its source; `launch` sends the first query.
 
         Args:
             source_name: the source, as facts name it.
-            source: whom to ask.
+            source: the source to query.
             text: the expression.
-            observe: is told when it fails and when it works again.
+            observe: is called when it fails and when it works again.
             clock: seconds that never go back.
         """
         self._source_name, self._source, self._text = source_name, source, text
@@ -53,16 +53,16 @@ class DemandQuery:
         self._value: float | None = None
         self._answered_at = self._asked_at = self._wanted_at = float("-inf")
         self._trouble: str | None = f"source {source_name}: no answer yet"
-        """Why the newest asking brought no number; None: it did."""
+        """Why the newest query gave no number; None: it did."""
         self._is_prompt = True
-        """The newest asking that ended was answered, and in time: the next is waited for."""
+        """The last finished query was answered in time, so callers wait for the next one."""
         self._works = True
         self._flight = SingleFlight()
 
     def due_seconds(self, interval_seconds: float) -> float:
-        """Return how long it takes until it may be asked again, once per interval.
+        """Return the time until it may be queried again, once per interval.
 
-        While it waits for its turn, that is when its turn comes.
+        While it waits for its turn, this is the time until its turn.
         """
         left = self._asked_at - self._clock()
         if left > 0:
@@ -71,12 +71,12 @@ class DemandQuery:
         return interval_seconds if is_overdue else left + interval_seconds
 
     def is_idle(self, seconds: float) -> bool:
-        """Tell whether nobody has wanted to know for so long, and it is not being asked now."""
+        """Tell whether no trigger has asked for it for this long, and no query is running."""
         is_being_asked = self._flight.is_under_way and self._asked_at <= self._clock()
         return not is_being_asked and self._wanted_at < self._clock() - seconds
 
     def launch(self, turn_seconds: float) -> None:
-        """Ask when its turn comes; the answer comes by itself."""
+        """Start a query that is sent when its turn comes; do not wait for the answer."""
         self._flight.land()
         self._asked_at = self._clock() + turn_seconds
         self._flight.launch(
@@ -84,9 +84,9 @@ class DemandQuery:
         )
 
     async def waited(self, deadline: float) -> None:
-        """Wait for the answer under way, where there is hope that it comes soon.
+        """Wait for the running query, if its answer may come soon.
 
-        There is none where it is not even asked before the deadline.
+        Do not wait if the query is sent only after the deadline.
         """
         self._wanted_at = self._clock()
         if self._is_prompt and self._asked_at <= deadline:
@@ -95,18 +95,18 @@ class DemandQuery:
         self._flight.land()
 
     def demand(self, max_age_seconds: float) -> Demand:
-        """Return what is known now; what was answered longer ago than this is not known."""
+        """Return what is known now; an answer older than `max_age_seconds` does not count."""
         age_seconds = self._clock() - self._answered_at
         if self._value is not None and age_seconds <= max_age_seconds:
             return Demand(self._value)
         return Demand(None, self._trouble or f"source {self._source_name}: no newer answer")
 
     def cancel(self) -> None:
-        """Let the asking under way end, if there is one."""
+        """Cancel the running query, if there is one."""
         self._flight.cancel()
 
     async def close(self) -> None:
-        """End the asking under way, if there is one."""
+        """Cancel the running query, if there is one, and wait for its end."""
         await self._flight.close()
 
     async def _ask(self, turn_seconds: float) -> None:
@@ -143,28 +143,28 @@ class DemandQuery:
 
 LOOK_SECONDS = 60.0
 QUESTIONS_PER_SOURCE = 2000
-"""By the usual budget each has its turn every 200 s; more would silence those there are."""
+"""With the default budget each has its turn every 200 s; more would starve the existing ones."""
 TOO_MANY = f"too many different demandQueries, more than {QUESTIONS_PER_SOURCE:,}"
 OVERDUE_SECONDS = 1.0
-"""Whoever wants to know asks when it is due, or a second later, where one poll got one decision."""
+"""Triggers ask when it is due, or a second later, because one poll gets one decision."""
 
 
 class _Key(NamedTuple):
-    """What triggers have to have in common to share a question."""
+    """What triggers must have in common to share a query."""
 
     source: str
     namespace: str
-    """Empty where the source is not asked by namespace."""
+    """Empty where the source is not queried by namespace."""
     text: str
 
     @property
     def source_key(self) -> str:
-        """The source as facts name it: with the namespace, where each is asked by itself."""
+        """The source as facts name it: with the namespace, if it is queried by namespace."""
         return f"{self.source}/{self.namespace}" if self.namespace else self.source
 
 
 class DemandCache:
-    """Asks the sources; a question begins with the first who wants to know."""
+    """Queries the sources; an expression is added when a trigger first asks for it."""
 
     def __init__(
         self,
@@ -174,22 +174,22 @@ class DemandCache:
         pace: Pace = USUAL_PACE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Ask nothing yet.
+        """Take the sources to query; `close` does not close them.
 
         Args:
-            sources: by the name that triggers call them; whoever made them closes them.
-            observe: is told what came of each asking, and when an expression fails or works again.
-            pace: how often to ask.
+            sources: the sources, by the name that triggers use; the caller closes them.
+            observe: is called with each answer, and when an expression fails or works again.
+            pace: how often to query.
             clock: seconds that never go back.
         """
         self._sources, self._observe, self._clock = sources, observe, clock
         self._pace = pace
         self._questions: dict[_Key, DemandQuery] = {}
         self._sharing: Counter[str] = Counter()
-        """How many questions each source has."""
+        """How many expressions each source has."""
         self._looked_at = float("-inf")
         self._next_turn = dict.fromkeys(sources, float("-inf"))
-        """When each source's budget has room for one more asking."""
+        """When each source's budget has room for one more query."""
 
     async def ask(
         self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec, deadline: float
@@ -197,10 +197,11 @@ class DemandCache:
         """Return the demand, as new as can be had before `deadline`.
 
         Args:
-            scaled_object: whose trigger it is; a source per namespace is asked about its own.
+            scaled_object: the ScaledObject of the trigger; its namespace is used where a source is
+                queried by namespace.
             spec: the trigger, for its source and its `maxAge`.
             wanted: its demand.
-            deadline: on this clock.
+            deadline: on this cache's clock.
         """
         self._let_go()
         question = self._question(self._key(scaled_object, spec, wanted), scaled_object.namespace)
@@ -212,10 +213,10 @@ class DemandCache:
         return demand
 
     def due_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
-        """Return in how many seconds to look for a newer demand; infinite without one.
+        """Return the seconds until a newer demand can be had; infinite without a demand.
 
-        What was not asked for when it was due is wanted by nobody: something else says active. That
-        may end with any evaluation, and is looked for once per interval.
+        If a due demand was not asked for, no trigger needs it: another signal says active. That may
+        end with any evaluation, so it is checked once per interval.
         """
         if spec.demand is None:
             return math.inf
@@ -227,12 +228,12 @@ class DemandCache:
         return interval_seconds if due_seconds < -OVERDUE_SECONDS else max(0.0, due_seconds)
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel all running queries."""
         for question in self._questions.values():
             await question.close()
 
     async def _asked(self, question: DemandQuery, spec: TriggerSpec, deadline: float) -> Demand:
-        """Return what a question gives; where turns are rare, its number counts for two of them."""
+        """Return the demand; where turns are rare, its number is valid for two of them."""
         interval_seconds = self._interval_seconds(spec.source)
         if question.due_seconds(interval_seconds) <= 0:
             question.launch(self._turn_seconds(spec.source))
@@ -244,7 +245,7 @@ class DemandCache:
         return _Key(spec.source, scaled_object.namespace if alone else "", wanted.text)
 
     def _question(self, key: _Key, namespace: str) -> DemandQuery | None:
-        """Return the question, which begins with this; None: its source has too many already."""
+        """Return the query for a key, new if needed; None: its source has too many already."""
         if key not in self._questions:
             if self._sharing[key.source] >= QUESTIONS_PER_SOURCE:
                 return None
@@ -256,7 +257,7 @@ class DemandCache:
         return self._questions[key]
 
     def _let_go(self) -> None:
-        """Forget, once in a while, what nobody wants to know: the rest may be asked more often."""
+        """Forget unused expressions from time to time, to query the others more often."""
         if self._clock() < self._looked_at + LOOK_SECONDS:
             return
         self._looked_at = self._clock()
@@ -267,12 +268,12 @@ class DemandCache:
         self._sharing = Counter(key.source for key in self._questions)
 
     def _interval_seconds(self, source: str) -> float:
-        """Return how often an expression is asked where so many share the source's budget."""
+        """Return the interval of one expression, given how many share the source's budget."""
         share_seconds = self._sharing[source] / self._pace.queries_per_second
         return max(self._pace.interval_seconds, share_seconds)
 
     def _turn_seconds(self, source: str) -> float:
-        """Return in how many seconds the source has room for one more asking, and take it."""
+        """Return in how many seconds the source has room for one more query, and reserve it."""
         now = self._clock()
         begins = max(now, self._next_turn[source])
         self._next_turn[source] = begins + 1 / self._pace.queries_per_second

@@ -1,7 +1,7 @@
-"""The use case: one trigger in, one decision out, from what is shared by all triggers.
+"""Evaluates one trigger to one decision, from snapshots that all triggers share.
 
-It knows sources only by their port, and gRPC, logs and metrics not at all. An evaluation never
-raises because of a source: what is wrong with one is the reason of the decision.
+It knows sources only by their port, and nothing of gRPC, logs and metrics. An evaluation never
+raises because of a source: the source's error is the reason of the decision.
 """
 
 import contextlib
@@ -28,15 +28,15 @@ from keda_gpu_scaler.spec.workload import ScaleTarget
 from keda_gpu_scaler.telemetry import facts
 
 ANSWER_SECONDS = SLOW_SECONDS
-"""KEDA sets no deadline on its poll path: this one keeps its loops and the HPA's workers moving."""
+"""KEDA sets no deadline on its poll path; this limit keeps KEDA's loops and HPA workers going."""
 MARGIN_SECONDS = 0.1
-"""Left of the caller's own deadline for the way back."""
+"""The part of the caller's deadline that is reserved for the response."""
 SAME_POLL_SECONDS = 1.0
-"""KEDA asks GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
+"""KEDA calls GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
 
 
 class Evaluator:
-    """Decides triggers. They share one snapshot per (source, signal, profile) or own query."""
+    """Evaluates triggers. They share one snapshot per (source, signal, profile) or own query."""
 
     def __init__(  # noqa: PLR0913 - the composition root's values, all by name
         self,
@@ -52,12 +52,12 @@ class Evaluator:
         """Take the sources and the cluster over; `close` closes them.
 
         Args:
-            sources: by the name that triggers call them.
-            observe: is told of every decision, snapshot and change of a source.
-            cluster: the Kubernetes API, where it is asked.
-            alerts: who is told of alerts, where anybody is.
-            pace: how often demand is asked for.
-            give_up_seconds: how long a pod that vanished with its exporter counts as missing.
+            sources: the sources, by the name that triggers use.
+            observe: is called with every decision, snapshot and change of a source.
+            cluster: the Kubernetes API, if it is used.
+            alerts: the store of alerts, if there is one.
+            pace: how often demand is queried.
+            give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             clock: seconds that never go back.
         """
         self._cluster, self._observe, self._clock = cluster, observe, clock
@@ -70,20 +70,20 @@ class Evaluator:
         self._triggers = TrackedTriggers(clock)
 
     async def start(self) -> None:
-        """Start every source, and to follow the cluster."""
+        """Start every source, and start to follow the cluster."""
         await self._snapshot_cache.start()
         if self._cluster is not None:
             await self._cluster.start()
 
     async def close(self) -> None:
-        """End what is on its way and close every source."""
+        """Cancel running queries and fetches, and close every source and the cluster."""
         if self._cluster is not None:
             await self._cluster.close()
         await self._demands.close()
         await self._snapshot_cache.close()
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
-        """Return how long after an evaluation there can be something new to say."""
+        """Return how long after an evaluation the decision can change."""
         due_seconds = self._demands.due_seconds(scaled_object, spec)
         return max(
             SAME_POLL_SECONDS, min(self._snapshot_cache.step_seconds(spec.source), due_seconds)
@@ -92,7 +92,7 @@ class Evaluator:
     def listen(
         self, scaled_object: ScaledObject, call: Callable[[], None]
     ) -> contextlib.AbstractContextManager[None]:
-        """Have `call` called when there is something new before that, while the context lasts."""
+        """Call `call` whenever an alert for it begins or ends, while the context lasts."""
         return self._alerts.listen(scaled_object, call)
 
     async def evaluate(
@@ -106,10 +106,10 @@ class Evaluator:
         """Return the decision for one trigger within the caller's time, and within 2.5 s.
 
         Args:
-            scaled_object: whose trigger it is.
+            scaled_object: the ScaledObject of the trigger.
             spec: the trigger.
-            timeout_seconds: what is left of the caller's deadline; None: he set none.
-            patient: wait for what is on its way even where there is something usable.
+            timeout_seconds: what is left of the caller's deadline; None: the caller set none.
+            patient: wait for a running fetch even if there is a usable snapshot.
         """
         deadline = self._clock() + _patience(timeout_seconds)
         try:
@@ -127,12 +127,12 @@ class Evaluator:
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
     ) -> Demand:
-        """Return the demand alone, within the same time; it needs no GPU to be known.
+        """Return only the demand, within the same time; it needs no known GPU.
 
         Args:
-            scaled_object: whose trigger it is.
+            scaled_object: the ScaledObject of the trigger.
             spec: a trigger with a demand.
-            timeout_seconds: what is left of the caller's deadline; None: he set none.
+            timeout_seconds: what is left of the caller's deadline; None: the caller set none.
         """
         if spec.demand is None:
             raise ValueError("a trigger without demandQuery was asked for its demand")
@@ -142,7 +142,7 @@ class Evaluator:
     async def _aimed(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
     ) -> TriggerSpec:
-        """Return the trigger with the pods of the scale target, where it names none itself."""
+        """Return the trigger with the pods of the scale target, if it names none itself."""
         if self._cluster is None or not isinstance(spec.pods, ScaleTarget):
             return spec
         pods = await self._cluster.target(scaled_object, _patience(timeout_seconds))
@@ -156,7 +156,7 @@ class Evaluator:
     async def _concluded(
         self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float
     ) -> Decision:
-        """Return the decision with all that activates in it; state it if it is new."""
+        """Return the decision with all activation in it; report it if it is new."""
         scaled_object, spec = tracked.scaled_object, tracked.spec
         alert = self._alerts.firing(scaled_object)
         decided = activation.before_demand(gpu.decision, str(spec.neighbour), gpu.neighbour, alert)

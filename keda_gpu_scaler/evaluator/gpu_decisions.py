@@ -1,6 +1,6 @@
-"""What the GPUs say about a trigger: its decision from the snapshot that it shares with others.
+"""The decision of a trigger by its GPUs alone, from a shared snapshot.
 
-A fetch that fails does not raise here: what is wrong with a source is the reason of the decision.
+A failed fetch does not raise here: the source's error is the reason of the decision.
 """
 
 import weakref
@@ -17,7 +17,7 @@ from keda_gpu_scaler.spec.workload import PodSelector
 
 
 class GpuDecisions:
-    """Decides triggers by their GPUs alone, and remembers each for when its load is unknown."""
+    """Decides triggers by their GPUs alone, and remembers each in case its load becomes unknown."""
 
     def __init__(
         self,
@@ -27,8 +27,8 @@ class GpuDecisions:
         """Take the snapshots to decide from.
 
         Args:
-            snapshot_cache: whoever made them starts and closes them.
-            give_up_seconds: how long a pod that vanished with its exporter counts as missing.
+            snapshot_cache: the shared snapshots; the caller starts and closes them.
+            give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
         """
         self._snapshot_cache, self._give_up_seconds = snapshot_cache, give_up_seconds
 
@@ -38,24 +38,24 @@ class GpuDecisions:
         """Return what the GPUs say, as new as can be had before `deadline`.
 
         Args:
-            tracked: the trigger, and what was decided of it before.
+            tracked: the trigger, with its last decision.
             deadline: on the snapshots' clock.
-            patient: wait for what is on its way even where there is something usable.
+            patient: wait for a running fetch even if there is a usable snapshot.
         """
         shared, snapshot_query = self._shared(tracked.spec)
         await shared.refresh(snapshot_query, deadline, patient=patient)
-        # Nothing is waited for from here on, so that what is remembered is in order.
+        # No `await` from here on, so that memories are updated in order.
         made = tracked.made
         if made is None or not self._still_holds(made, tracked.spec, shared):
             made = tracked.made = self._anew(tracked, shared, snapshot_query)
         return made.gpu
 
     async def unaimed(self, spec: TriggerSpec, why: str, deadline: float) -> GpuDecision:
-        """Return what can be said while nobody knows whose load it would be: nothing of its own.
+        """Return the decision while the scale target is unknown: only the other workload counts.
 
         Args:
             spec: the trigger.
-            why: a clause.
+            why: why the target is unknown, as a clause.
             deadline: on the snapshots' clock.
         """
         decided = unknown(spec, why, None)
@@ -66,7 +66,7 @@ class GpuDecisions:
         return GpuDecision(decided, self._neighbour(spec, decided, shared, snapshot_query))
 
     def keep_in_use(self, tracked: TrackedTrigger) -> None:
-        """Remember that something else called the workload active just now."""
+        """Remember that another signal said just now that the workload is active."""
         shared, _ = self._shared(tracked.spec)
         tracked.memory = memory.in_use(shared.now())
 
@@ -75,10 +75,10 @@ class GpuDecisions:
         return self._snapshot_cache.of(spec, snapshot_query), snapshot_query
 
     def _still_holds(self, made: MadeDecision, spec: TriggerSpec, shared: SharedSnapshot) -> bool:
-        """Tell whether a decision anew would say the same: all it is made of is the same.
+        """Tell whether a new decision would be the same: all its inputs are the same.
 
-        Only the time went on, by less than a step, and there is no trouble. What is said of an
-        unknown load is made of memories too, which change at any time.
+        That is so if less than a step has passed and there is no trouble. The decision for an
+        unknown load also depends on memories, which can change at any time.
         """
         taken, now = shared.snapshot, shared.now()
         is_known = made.gpu.decision.state is not State.UNKNOWN and shared.trouble is None
@@ -107,7 +107,7 @@ class GpuDecisions:
         snapshot_query: SnapshotQuery,
         before: Memory | None,
     ) -> tuple[Decision, Memory | None]:
-        """Decide now; where the load is unknown now, with what was known before."""
+        """Decide now; if the load is unknown, use what was known before."""
         now = shared.now()
         taken = shared.snapshot
         if taken is None or not shared.covers(snapshot_query):
@@ -134,7 +134,7 @@ class GpuDecisions:
         shared: SharedSnapshot,
         snapshot_query: SnapshotQuery,
     ) -> Decision | None:
-        """Decide about the other workload, unless this one's own GPUs say active already."""
+        """Decide about the other workload, unless this workload's own GPUs already say active."""
         if spec.neighbour is None or decided.activated:
             return None
         theirs = _of_neighbour(spec, spec.neighbour)

@@ -1,13 +1,13 @@
-"""One shared snapshot for all triggers of a source, signal and profile, kept fresh by who asks.
+"""One shared snapshot for all triggers of a source, signal and profile, refreshed by their calls.
 
 Fetching is separate from answering. A call starts a fetch when a newer instant exists and no fetch
-is on its way. It waits for that only where there is nothing usable, or where it is a stream, and
-never once the source is known to be down. So a thousand triggers cost one query per step, and none
-when no trigger is asked about.
+is running. It waits for the fetch only if there is no usable snapshot, or if the call is a stream,
+and never once the source is known to be down. So a thousand triggers cost one query per step, and
+none while no trigger is evaluated.
 
-A source that has to be asked about each namespace by itself has snapshots for each namespace; so
-has every query of a user's own. A snapshot is kept from the first trigger that asks for it until
-ten minutes after the last one did.
+A source that is queried by namespace has its own snapshots for each namespace; every user's own
+query has its own snapshot too. A snapshot is kept until ten minutes after the last trigger asked
+for it.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ from keda_gpu_scaler.telemetry import facts
 
 
 class SnapshotQueries:
-    """Remembers who asked for what, and when he did last."""
+    """Remembers what the triggers asked for, and when each query was last asked."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Know of nobody yet.
+        """Start with no queries.
 
         Args:
             clock: seconds that never go back.
@@ -41,16 +41,16 @@ class SnapshotQueries:
         self._asked: dict[SnapshotQuery, float] = {}
 
     def note(self, snapshot_query: SnapshotQuery) -> None:
-        """Remember that somebody asks for this now."""
+        """Remember that a trigger asks for this now."""
         self._asked[snapshot_query] = self._clock()
 
     @property
     def are_forgotten(self) -> bool:
-        """Whether nobody has asked for anything lately."""
+        """Whether no trigger has asked for anything recently."""
         return all(when < self._since for when in self._asked.values())
 
     def together(self) -> SnapshotQuery:
-        """Return the one that covers everything asked for lately, of which there is some."""
+        """Return the query that covers all recent ones; there must be one."""
         self._asked = {
             snapshot_query: when
             for snapshot_query, when in self._asked.items()
@@ -64,18 +64,18 @@ class SnapshotQueries:
 
 
 USABLE_STEPS = 2
-"""A snapshot older than this is not answered from while a newer one can be had."""
+"""A snapshot older than this is not used while a newer one can be had."""
 WIDEN_SECONDS = 1.0
-"""A fetch only for namespaces that are new waits this long after the last, to gather more."""
+"""A fetch only for new namespaces waits this long after the last fetch, to collect more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the newest fetch failed, and since when fetches do."""
+    """Why the newest fetch failed, and since when fetches fail."""
 
     reason: str
     since: float
-    """The instant that could not be had, on the source's clock."""
+    """The first instant that could not be fetched, on the source's clock."""
 
 
 class SharedSnapshot:
@@ -89,13 +89,13 @@ class SharedSnapshot:
         snapshot_fetcher: SnapshotFetcher,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start without a snapshot.
+        """Take what a fetch needs; `refresh` starts the first one.
 
         Args:
-            key: what is shared.
-            source: where samples come from, for its clock and its step.
+            key: identifies what is shared.
+            source: the source of the samples, for its clock and its step.
             state: is told how each fetch ends.
-            snapshot_fetcher: takes the snapshots.
+            snapshot_fetcher: fetches the snapshots.
             clock: seconds that never go back.
         """
         self.snapshot: Snapshot | None = None
@@ -110,12 +110,12 @@ class SharedSnapshot:
     async def refresh(
         self, snapshot_query: SnapshotQuery, deadline: float, *, patient: bool = False
     ) -> None:
-        """Bring the snapshot up to date, as far as can be done before `deadline`.
+        """Bring the snapshot up to date, as far as possible before `deadline`.
 
         Args:
             snapshot_query: the namespaces and the span of one trigger.
             deadline: on this snapshot's clock.
-            patient: wait for a fetch on its way even where there is something usable.
+            patient: wait for a running fetch even if there is a usable snapshot.
         """
         self._needs.note(snapshot_query)
         while True:
@@ -131,7 +131,7 @@ class SharedSnapshot:
 
     @property
     def trouble(self) -> str | None:
-        """Why there is no newer snapshot, in the source's words; None while there is no trouble."""
+        """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
         if self.failure is not None:
             return self.failure.reason
         if self._is_slow():
@@ -140,7 +140,7 @@ class SharedSnapshot:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody has asked for long, so that it can be forgotten with all it knows."""
+        """Whether no trigger has asked for long, so that it can be dropped with all its data."""
         return not self._flight.is_under_way and self._needs.are_forgotten
 
     @property
@@ -159,7 +159,7 @@ class SharedSnapshot:
         return snapshot_query.namespaces <= self.snapshot.namespaces.keys()
 
     async def close(self) -> None:
-        """End the fetch on its way, if there is one."""
+        """Cancel the running fetch, if there is one."""
         await self._flight.close()
 
     def _is_current(self, snapshot_query: SnapshotQuery) -> bool:
@@ -187,7 +187,7 @@ class SharedSnapshot:
         return self._launched_at + WIDEN_SECONDS - self._clock()
 
     async def _waited(self, deadline: float) -> bool:
-        """Wait for what can be waited for; tell whether there was time for it."""
+        """Wait for the running fetch or the next start; tell whether there was time for it."""
         left = max(0.0, deadline - self._clock())
         if self._flight.is_free:
             pause = max(0.0, self._until_wider())
@@ -224,13 +224,13 @@ class SharedSnapshot:
 
 
 LOOK_SECONDS = 60.0
-"""How often what is not asked for any more is looked for."""
+"""How often unused snapshots are looked for."""
 WIDE_SECONDS = 900.0
-"""Triggers that look back further share a snapshot of their own: theirs is many times the size."""
+"""Triggers that look back further share a separate snapshot, which is many times larger."""
 
 
 class _SharedSource(NamedTuple):
-    """A source, or one namespace of it where that is asked about by itself, and its one state."""
+    """A source, or one namespace of a source that is queried by namespace, with its one state."""
 
     source: Source
     state: SourceState
@@ -238,7 +238,7 @@ class _SharedSource(NamedTuple):
 
 
 class SnapshotCache:
-    """Every shared snapshot of this process, each made when it is first asked for."""
+    """All shared snapshots of this process; each is created when it is first asked for."""
 
     def __init__(
         self,
@@ -252,10 +252,10 @@ class SnapshotCache:
         """Take the sources over; `close` closes them.
 
         Args:
-            sources: by the name that triggers call them.
-            observe: is told of every snapshot and change of a source.
-            cluster: the Kubernetes API, where it is asked.
-            give_up_seconds: how long a pod that vanished with its exporter counts as missing.
+            sources: the sources, by the name that triggers use.
+            observe: is called with every snapshot and change of a source.
+            cluster: the Kubernetes API, if it is used.
+            give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             clock: seconds that never go back.
         """
         self._sources, self._cluster, self._observe = sources, cluster, observe
@@ -270,18 +270,18 @@ class SnapshotCache:
             await source.start()
 
     async def close(self) -> None:
-        """End what is on its way and close every source."""
+        """Cancel running fetches and close every source."""
         for shared in self._shared_snapshots.values():
             await shared.close()
         for source in self._sources.values():
             await source.close()
 
     def step_seconds(self, source: str) -> float:
-        """Return how often a source can have something new."""
+        """Return how often a source can have new samples."""
         return self._sources[source].step_seconds
 
     def of(self, spec: TriggerSpec, snapshot_query: SnapshotQuery) -> SharedSnapshot:
-        """Return the shared snapshot that answers for a trigger."""
+        """Return the shared snapshot for a trigger."""
         is_long_range = snapshot_query.span_seconds > WIDE_SECONDS
         key = Key(
             self._source_key(spec), spec.shared_signal, spec.profile, is_long_range, spec.query
@@ -293,7 +293,7 @@ class SnapshotCache:
         return self._shared_snapshots[key]
 
     def _source_key(self, spec: TriggerSpec) -> str:
-        """Name the source, and the namespace with it where that is asked about by itself."""
+        """Name the source, with the namespace if the source is queried by namespace."""
         alone = self._sources[spec.source].is_per_namespace
         return f"{spec.source}/{spec.pods.namespace}" if alone else spec.source
 
@@ -311,7 +311,7 @@ class SnapshotCache:
         return SharedSnapshot(key, source, state, fetcher, self._clock)
 
     def _let_go(self) -> None:
-        """Forget what is not asked for any more: namespaces and queries come and go."""
+        """Drop snapshots that are not asked for any more: namespaces and queries come and go."""
         self._looked_at = self._clock()
         idle = [key for key, shared in self._shared_snapshots.items() if shared.is_idle]
         for key in idle:

@@ -1,11 +1,11 @@
-"""Takes one snapshot: asks the source and the cluster, and keeps what has to be remembered between.
+"""Fetches snapshots from the source and the cluster, and keeps what is remembered between fetches.
 
-The queries build on each other: what is there now, what was there in the last hour (only for
-namespaces that are new, or were out of sight), and where the GPUs are whose pods are gone.
+The queries build on each other: the present samples, then the last hour (only for namespaces that
+are new, or were not watched), then where the GPUs of disappeared pods are.
 
-Beside them the cluster is asked about its pods: once per instant, for all signals of a source; the
-Kubernetes API first, where it is asked at all, then the source. That neither can answer is no
-error: what exporters show is then all there is, and that is stated whenever it changes.
+The cluster is asked about its pods at the same time: once per instant, for all signals of a source;
+first the Kubernetes API, if it is used, then the source. If neither answers, that is no error: then
+only the exporters' evidence is used. Each change of the evidence source is reported.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.telemetry import facts
 
 ANSWER_SECONDS = 2.0
-"""A snapshot waits no longer for evidence: nobody waits longer than 2.5 s for a snapshot."""
+"""How long a snapshot waits for evidence; callers wait at most 2.5 s for a snapshot."""
 
 
 class EvidenceFetcher:
-    """What the cluster behind one source says; shared by the source's signals."""
+    """Fetches what the cluster behind one source says; shared by the source's signals."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class EvidenceFetcher:
         observe: facts.Observer = facts.ignore,
         cluster: Cluster | None = None,
     ) -> None:
-        """Know nothing yet.
+        """Take the source and, if it is used, the cluster to ask for evidence.
 
         Args:
-            name: the source's.
-            source: whose clock is the right one, and where evidence may come from.
-            observe: is told on what decisions rest from now on.
-            cluster: the Kubernetes API, where it is asked: its word goes before the source's.
+            name: the source's name.
+            source: the source with the valid clock; it may also give evidence.
+            observe: is called when the evidence source changes.
+            cluster: the Kubernetes API, if it is used; its evidence has priority.
         """
         self._name, self._source, self._observe = name, source, observe
         self._cluster = cluster
@@ -61,7 +61,7 @@ class EvidenceFetcher:
         self._lock = asyncio.Lock()
 
     async def pod_statuses(self, namespaces: Collection[str], at: float) -> PodStatuses:
-        """Return what is known of the pods of these namespaces at the instant `at`, or before."""
+        """Return what is known of the pods of these namespaces at or before the instant `at`."""
         self._wanted |= dict.fromkeys(namespaces, at)
         async with self._lock:
             asked_at, asked = self._asked
@@ -86,7 +86,7 @@ class EvidenceFetcher:
         self._state(at, troubles)
 
     def _after(self, said: Evidence | None, wanted: frozenset[str], at: float) -> PodStatuses:
-        """Return the statuses after an answer, or after none."""
+        """Return the statuses after an answer, or after no answer."""
         is_available = said is not None and said.is_available
         if (
             self._pod_statuses.watch.evidence_source is EvidenceSource.KUBERNETES
@@ -102,7 +102,7 @@ class EvidenceFetcher:
     async def _said(
         self, wanted: frozenset[str], at: float, troubles: list[str]
     ) -> Evidence | None:
-        """Return the word of the strongest that has one; what is wrong with the others is noted."""
+        """Return the strongest available evidence; add the errors of others to `troubles`."""
         if self._cluster is not None:
             try:
                 return await self._cluster.evidence(wanted, at, self._source.now())
@@ -118,7 +118,7 @@ class EvidenceFetcher:
         return said
 
     def _state(self, at: float, troubles: list[str]) -> None:
-        """State what decisions rest on, if that has changed."""
+        """Report the evidence source, if it has changed."""
         evidence_source = self._pod_statuses.evidence_source(at)
         if evidence_source is not self._evidence_source:
             self._evidence_source = evidence_source
@@ -138,22 +138,22 @@ _NAMES = {
 
 
 HOUR_SECONDS = 3600.0
-"""What is not seen for so long was not there; the sources' history reaches as far back."""
+"""A pod not seen for this long did not exist; the sources' history reaches as far back."""
 RETRY_SECONDS = 300.0
-"""A history that could not be had is asked for again after this time."""
+"""A failed history query is repeated after this time."""
 
 
 class SnapshotFetcher:
-    """Takes the snapshots that one cache entry shares, one at a time."""
+    """Fetches the snapshots of one shared snapshot, one at a time."""
 
     def __init__(
         self, source: Source, evidence_fetcher: EvidenceFetcher, forget_seconds: float
     ) -> None:
-        """Know of no pod yet.
+        """Take the source of samples and the fetcher of evidence.
 
         Args:
-            source: where samples come from.
-            evidence_fetcher: tells what the cluster says; it is the source's, and shared.
+            source: the source of the samples.
+            evidence_fetcher: fetches what the cluster says; shared by the source's signals.
             forget_seconds: how long pods that ended are remembered.
         """
         self._source, self._evidence_fetcher = source, evidence_fetcher
@@ -166,9 +166,9 @@ class SnapshotFetcher:
         """Return a snapshot of everything in `snapshot_query` at the instant `at`.
 
         Raises:
-            errors.SourceError: the source gave no usable answer; what was known stays as it was.
+            errors.SourceError: the source gave no usable answer; what is remembered is kept.
         """
-        # First what is there now: while the source is away, nobody is asked about the past.
+        # The present first: while the source is away, the past is not queried.
         observation, pod_statuses = await self._both(snapshot_query, at)
         reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
         before = self._watched if self._is_seamless(snapshot_query, at) else {}
@@ -199,7 +199,7 @@ class SnapshotFetcher:
     async def _both(
         self, snapshot_query: SnapshotQuery, at: float
     ) -> tuple[Observation, PodStatuses]:
-        """Ask for samples and for evidence at once; only the samples can fail."""
+        """Fetch samples and evidence at the same time; only the samples can fail."""
         asking = asyncio.create_task(
             self._evidence_fetcher.pod_statuses(snapshot_query.namespaces, at),
             name=f"evidence at {at:g}",
@@ -211,23 +211,23 @@ class SnapshotFetcher:
             await asyncio.wait({asking})
 
     def _is_seamless(self, snapshot_query: SnapshotQuery, at: float) -> bool:
-        """Tell whether what is fetched now joins what was fetched last."""
+        """Tell whether this fetch overlaps the last one, without a gap."""
         return (
             self._reported_pods.at is not None
             and at - self._reported_pods.at < snapshot_query.span_seconds
         )
 
     def _new_namespaces(self, watched: Mapping[str, float], at: float) -> frozenset[str]:
-        """Return the namespaces whose last hour is to be asked about now, if there are any."""
+        """Return the namespaces of which the last hour must be queried now."""
         anybody_new = bool(watched.keys() - self._watched.keys())
         if not anybody_new and at - self._past_refused_at < RETRY_SECONDS:
             return frozenset()
         return frozenset(name for name, since in watched.items() if at - since < HOUR_SECONDS)
 
     async def _past(self, snapshot_query: SnapshotQuery, at: float) -> ReportedPods | None:
-        """Return the last hour of namespaces that are new here; None if it cannot be had.
+        """Return the last hour of new namespaces; None if the query fails.
 
-        A source that cannot answer this larger question still serves the small ones: what never
+        A source that cannot answer this larger query still answers the small ones. A pod that never
         reported is then believed absent only after an hour of watching.
         """
         try:
@@ -242,7 +242,7 @@ class SnapshotFetcher:
     async def _advanced(
         self, reported_pods: ReportedPods, observation: Observation
     ) -> ReportedPods:
-        # A GPU that is reported without a pod says something only where the pod would be shown too.
+        # A GPU reported without a pod means something only if the source would show the pod too.
         selective = observation.is_selective
         lost = frozenset[str]() if selective else absent_gpus(reported_pods, observation)
         reports = await self._source.locate(lost, observation.at) if lost else GpuReports()

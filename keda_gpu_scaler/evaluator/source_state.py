@@ -1,15 +1,16 @@
-"""One owner of what is known of a source: whether it answers, and which of its signals fails.
+"""The state of a source: whether it answers, and which of its signals fail.
 
-Every shared snapshot of a source reports here how its fetches end; only this states what follows:
+Every shared snapshot of a source reports here how its fetches end. Only this module concludes and
+reports:
 
 - A source that gives no answer is down at once. A busy server may time out on one large query while
   it answers the others, so it is up again with the first answer, and goes down for the same query
   only after others have failed as well.
-- A source that refuses a query answers: the query fails, and the source is down only if every
-  other one fails too. What fails while the source is up is stated of the signal.
-- A snapshot that is let go takes its failure with it.
+- A source that refuses a query does answer: that query fails, and the source is down only if all
+  others fail too. A failure while the source is up is reported for the signal.
+- When a snapshot is dropped, its failure is dropped too.
 
-A query of a user's own that fails says nothing of its source; it is stated by its own name.
+A user's own query that fails says nothing about its source; it is reported by its own name.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ _NO_ANSWER = (errors.SourceTimeoutError, errors.SourceUnreachableError)
 
 @dataclass(slots=True)
 class _Failure:
-    """A signal whose fetches fail."""
+    """A signal or own query with failing fetches."""
 
     began_at: float
     reason: str
@@ -34,24 +35,24 @@ class _Failure:
 
 
 class SourceState:
-    """Whether one source is up. It is neither up nor down until a fetch has ended."""
+    """Whether one source is up; unknown until the first fetch has ended."""
 
     def __init__(self, name: str, observe: facts.Observer, clock: Callable[[], float]) -> None:
-        """Wait for the first report.
+        """Take the source's name; its state is unknown until the first report.
 
         Args:
             name: the source, as facts name it.
-            observe: is told of each change once.
+            observe: is called once for each change.
             clock: seconds that never go back.
         """
         self._name, self._observe, self._clock = name, observe, clock
         self._is_up: bool | None = None
         self._answered_at = float("-inf")
         self._failures: dict[Key, _Failure | None] = {}
-        """By what is fetched; None: the newest fetch brought it."""
+        """By shared snapshot; None: its newest fetch succeeded."""
 
     def succeeded(self, key: Key, taken: Snapshot) -> None:
-        """Take note of a fetch that brought a snapshot, and state it."""
+        """Record a successful fetch, and report its snapshot."""
         failure, self._failures[key] = self._failures.get(key), None
         self._answered_at = self._clock()
         if failure is not None and failure.is_stated:
@@ -62,7 +63,7 @@ class SourceState:
         )
 
     def failed(self, key: Key, error: errors.SourceError) -> None:
-        """Take note of a fetch that brought none."""
+        """Record a failed fetch."""
         failure = self._failures.get(key)
         if failure is None:
             failure = self._failures[key] = _Failure(self._clock(), "", is_answered=False)
@@ -71,7 +72,7 @@ class SourceState:
         self._conclude()
 
     def let_go(self, key: Key) -> None:
-        """Forget what is not fetched any more."""
+        """Forget a snapshot that is not fetched any more."""
         self._failures.pop(key, None)
         self._conclude()
 
@@ -108,7 +109,7 @@ class SourceState:
 
 
 def _called(key: Key) -> str:
-    """Return what people know a shared snapshot by: a query's own name, or the signal."""
+    """Return a shared snapshot's name for logs: the own query's name, or the signal."""
     if key.query is not None:
         return key.query.name
     return str(key.signal) if key.profile == profiles.AUTO else f"{key.signal} of {key.profile}"

@@ -1,4 +1,4 @@
-"""One trigger of one ScaledObject, and all that is remembered of it between two questions."""
+"""One trigger of one ScaledObject, and what is remembered of it between two evaluations."""
 
 import weakref
 from collections.abc import Callable
@@ -16,28 +16,28 @@ from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
 @dataclass(frozen=True, slots=True)
 class GpuDecision:
-    """What the GPUs said; the same object as before, as long as nothing about it can be new."""
+    """What the GPUs say; the same object as before, until it can have changed."""
 
     decision: Decision
     neighbour: Decision | None = None
-    """About the workload that activationWorkload names, unless the own GPUs say active."""
+    """The decision for the workload of activationWorkload, unless the own GPUs say active."""
     snapshot_age_seconds: float | None = None
     source: str = ""
-    """As the facts of the snapshot name it."""
+    """As facts name it."""
 
 
 class MadeDecision(NamedTuple):
-    """What the GPUs said last, and what that was made of."""
+    """The last GPU decision, and its inputs."""
 
     gpu: GpuDecision
     snapshot: weakref.ref[Snapshot] | None
-    """Known by identity and not kept: a trigger that is asked about rarely outlives many."""
+    """A weak reference, only to compare identity: a rarely evaluated trigger must not keep it."""
     at: float
     """On the source's clock."""
 
 
 class Answer(NamedTuple):
-    """What was answered last, and what that was made of."""
+    """The last answer, and its inputs."""
 
     decision: Decision
     at: float
@@ -48,21 +48,21 @@ class Answer(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class TrackedTrigger:
-    """A trigger that is asked about."""
+    """A trigger that is evaluated."""
 
     scaled_object: ScaledObject
     spec: TriggerSpec
     made: MadeDecision | None = None
     memory: Memory | None = None
-    """For the time when its load becomes unknown."""
+    """Used when its load becomes unknown."""
     answer: Answer | None = None
 
 
 class TrackedTriggers:
-    """Every trigger that was asked about within ten minutes."""
+    """Every trigger that was evaluated within the last ten minutes."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Track none yet.
+        """Start with no triggers.
 
         Args:
             clock: seconds that never go back.
@@ -72,7 +72,7 @@ class TrackedTriggers:
         )
 
     def track(self, scaled_object: ScaledObject, spec: TriggerSpec) -> TrackedTrigger:
-        """Return the one, old or new, that is asked about now."""
+        """Return the tracked trigger, new if needed, and renew it."""
         key = scaled_object, spec
         tracked = self._tracked.get(key) or TrackedTrigger(scaled_object, spec)
         self._tracked[key] = tracked

@@ -1,1 +1,1 @@
-"""TriggerSpec → the texts that a source is asked with; what exporters call their metrics. Pure."""
+"""TriggerSpec → the query texts for a source; the names of the exporters' metrics. Pure."""

@@ -1,9 +1,9 @@
-"""One trigger's value as PromQL of its own: what people paste into Prometheus to see the number.
+"""One trigger's value as a single PromQL query, to paste into Prometheus.
 
-Pure text. No source is asked this way: all triggers share one snapshot. It says the same as that
-for a workload whose pods have all reported for the whole window. What it cannot say is what the
-rest of the scaler is for: whether a pod is missing, warming or gone, and that a sample nobody can
-believe makes the whole instant of its pod unknown; here the pod's other GPUs still count.
+Pure text. The scaler itself does not send this query: all triggers share one snapshot. Both give
+the same value if all pods of the workload have reported for the whole window. The query cannot tell
+whether a pod is missing, warming or gone. Nor does an unbelievable sample make the whole instant of
+its pod unknown: here the pod's other GPUs still count.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -27,7 +27,7 @@ from keda_gpu_scaler.spec.spec import (
 from keda_gpu_scaler.spec.workload import PodSelector, Workload
 
 STEP_SECONDS = 15.0
-"""How often a source is looked at, unless its settings say otherwise."""
+"""How often a source is queried, unless its settings say otherwise."""
 _FUNCTIONS = {
     Aggregation.SUM: "sum",
     Aggregation.AVERAGE: "avg",
@@ -36,7 +36,7 @@ _FUNCTIONS = {
     GpuAggregation.SUM: "sum",
 }
 _LINKS = {kind: (label, metric) for label, (kind, metric) in LINKS.items()}
-"""Where kube-state-metrics says whose such an object is: the label of its name, and the metric."""
+"""Where kube-state-metrics names an object's owner: the label with its name, and the metric."""
 
 
 def explained_promql(
@@ -51,11 +51,11 @@ def explained_promql(
 
     Args:
         spec: the trigger.
-        found: the exporters beside dcgm-exporter that the profile `auto` has to look for.
+        found: the exporters beside dcgm-exporter that the profile `auto` looks for.
         averaged: every GPU of the workload shows a metric that is itself an average, such as
             `DCGM_FI_PROF_GR_ENGINE_ACTIVE`: the usual window is shorter then.
-        owned: kube-state-metrics decides whose pods are whose, as far as owners can.
-        step_seconds: how often the source is looked at.
+        owned: find the pods by owner in kube-state-metrics, as far as owners can tell.
+        step_seconds: how often the source is queried.
     """
     usual = AVERAGED_WINDOW_SECONDS if averaged else WINDOW_SECONDS
     window = durations.text(spec.window_seconds or usual)
@@ -68,7 +68,7 @@ def explained_promql(
 
 
 def _gpus(spec: TriggerSpec, metric_sources: Iterable[MetricSource]) -> str:
-    """One element for each `pod` and `gpu`: of the first exporter that shows the pod."""
+    """Return one element for each `pod` and `gpu`, from the first exporter that shows the pod."""
     return " or on (pod) ".join(
         f"max by (pod, gpu) ({' or '.join(_named(way, spec.pods) for way in same)})"
         for _, same in groupby(metric_sources, lambda way: way.rank)
@@ -76,7 +76,7 @@ def _gpus(spec: TriggerSpec, metric_sources: Iterable[MetricSource]) -> str:
 
 
 def _named(way: MetricSource, pods: PodSelector) -> str:
-    """One way's GPUs under the names that all have in common: `pod` and `gpu`."""
+    """Return the GPUs of one metric source under the common labels `pod` and `gpu`."""
     labels = way.labels
     parts = ", ".join(quoted(label) for label in _gpu(labels, way.measure))
     gpus = f'label_join({_Reader(way, pods).value()}, "gpu", "/", {parts})'
@@ -91,7 +91,7 @@ def _gpu(labels: Labels, measure: Measure) -> tuple[str, ...]:
 
 
 class _Reader:
-    """Writes one way to read the GPUs of a workload, in the signal's unit."""
+    """Writes the expression for a workload's GPUs in one metric source, in the signal's unit."""
 
     def __init__(self, way: MetricSource, pods: PodSelector) -> None:
         self._labels, self._measure, self._pods = way.labels, way.measure, pods
@@ -108,7 +108,7 @@ class _Reader:
         return f"100 * ({used}) / {on} ({whole}) <= {SHARE_LIMIT}"
 
     def _first(self, part: Part) -> str:
-        """Of each GPU of a target the first metric that is there; of duplicates the largest."""
+        """Take the first metric that each GPU of a target has; of duplicates the largest."""
         return f" or on ({self._identity}) ".join(
             f"max by ({self._identity}) ({self._in_unit(metric)})"
             for metric in self._measure.metrics
@@ -143,7 +143,7 @@ def _number(value: float) -> str:
 
 
 def _replicas(pods: PodSelector, loads: str) -> str:
-    """The pods of one LeaderWorkerSet group are one replica, with their mean."""
+    """Count the pods of one LeaderWorkerSet group as one replica, with their mean."""
     if not isinstance(pods, Workload) or pods.kind is not Kind.LEADER_WORKER_SET:
         return loads
     group = quoted(f"({pods.prefix.replace('.', '[.]')}[0-9]+)(-[0-9]+)?")
@@ -151,7 +151,7 @@ def _replicas(pods: PodSelector, loads: str) -> str:
 
 
 def _owned(pods: PodSelector) -> str:
-    """Whose owner it is; nothing where only names can tell."""
+    """Return the condition on the pods' owner; empty where only names can tell."""
     if not isinstance(pods, Workload) or pods.owner is None:
         return ""
     between = workload.BETWEEN.get(pods.kind)

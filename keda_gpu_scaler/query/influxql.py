@@ -1,14 +1,14 @@
-"""InfluxQL: the scaler's own queries, the literals in them, and users' queries, judged. Pure.
+"""InfluxQL: the scaler's own queries, their literals, and the check of users' queries. Pure.
 
 Every name and every string gets into a text by one of two functions, which follow the rules of
-InfluxDB's own scanner. Times are whole milliseconds, as answers show them. Exporters' metrics come
-into an InfluxDB in two usual ways: a measurement for each metric, or one measurement with a field
-for each. Where neither names the metric, the numbers are utilization in percent.
+InfluxDB's own scanner. Times are whole milliseconds, as in answers. Exporters' metrics are usually
+stored in an InfluxDB in one of two ways: a measurement for each metric, or one measurement with a
+field for each. Where neither names the metric, the numbers are utilization in percent.
 
-InfluxDB carries out whatever it is sent, a DROP by GET as well: it only warns of it. So a user's
-text that is not plainly one SELECT is refused. Nothing is parsed for that: where our reading of a
-text differed from the server's, it could deceive us. A statement ends at a semicolon and writes by
-the word INTO, and neither may stand anywhere, be it in quotes.
+InfluxDB executes any statement, even a DROP sent by GET: it only warns. So a user's text that is
+not plainly one SELECT is refused. The check does not parse the text, because our parser could read
+it differently than the server does. A statement ends at a semicolon and writes with the word INTO;
+neither is allowed anywhere, not even in quotes.
 """
 
 import re
@@ -20,9 +20,9 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels
 
 METRIC = "{metric}"
-"""Stands for the name of an exporter's metric."""
+"""Placeholder for the name of an exporter's metric."""
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
-"""What the numbers are taken for where nothing names their metric."""
+"""The assumed metric where neither a measurement nor a field names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Schema:
 
     @property
     def names_metrics(self) -> bool:
-        """Whether every metric of an exporter can be told from the others."""
+        """Whether the measurement or the field tells an exporter's metrics apart."""
         return METRIC in (self.measurement, self.field)
 
     @property
     def knows_uuids(self) -> bool:
-        """Whether a GPU is named the same whoever holds it, and differently from all others."""
+        """Whether a GPU's name is unique and does not change with the pod that holds it."""
         return self.gpu_tag in profiles.BOARD_LABELS
 
     def measurements(self, metrics: Iterable[str]) -> list[str]:
@@ -62,9 +62,9 @@ class Schema:
         return measurement if self.measurement == METRIC else field
 
     def labels(self, tags: Mapping[str, str], labels: Labels) -> dict[str, str]:
-        """Return tags under the names that an exporter's labels have, the pod's above all.
+        """Return the tags, renamed to an exporter's label names.
 
-        What else could name a pod there is somebody else's: Telegraf adds the exporter's own.
+        Other tags that could name a pod are left out: Telegraf adds the exporter's own pod.
         """
         meant = {
             labels.gpu[0]: tags.get(self.gpu_tag),
@@ -77,7 +77,7 @@ class Schema:
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "'": r"\'", "\n": r"\n"})
 _UNSPEAKABLE = frozenset("\r\0")
-"""The scanner takes a carriage return for the end of a line and NUL for the end of everything."""
+"""The scanner reads a carriage return as the end of a line and NUL as the end of the text."""
 
 
 def quoted_name(text: str) -> str:
@@ -90,7 +90,7 @@ def quoted_name(text: str) -> str:
 
 
 def quoted_string(text: str) -> str:
-    """Return a string literal; raises as `name` does."""
+    """Return a string literal; raises as `quoted_name` does."""
     return f"'{_escaped(text)}'"
 
 
@@ -113,10 +113,10 @@ _NOW = re.compile(r"\bnow[ \t\n]*\(", re.ASCII | re.IGNORECASE)
 
 
 def selection(text: str) -> str:
-    """Return the text of a question that only reads, and that is about now.
+    """Return the text of a query that only reads, and that is about now.
 
     Raises:
-        ValueError: it is none, with what was expected.
+        ValueError: it is not such a query; the message says what was expected.
     """
     if len(text) > LONGEST_CHARACTERS:
         raise ValueError(f"InfluxQL of at most {LONGEST_CHARACTERS} characters")
@@ -137,19 +137,19 @@ def selection(text: str) -> str:
 
 
 class Span(NamedTuple):
-    """The times after `since_ms`, up to `until_ms` and with it."""
+    """The times after `since_ms`, up to and including `until_ms`."""
 
     since_ms: int
     until_ms: int
 
 
 def policies(database: str) -> str:
-    """Return a question that costs nothing, and fails where samples could not be read either."""
+    """Return a cheap query that fails where samples could not be read either."""
     return f"SHOW RETENTION POLICIES ON {quoted_name(database)}"
 
 
 def points(schema: Schema, metrics: Collection[str], names: Iterable[str], span: Span) -> str:
-    """Return the question for every point of the pods of these namespaces."""
+    """Return the query for every point of the pods of these namespaces."""
     fields = ", ".join(map(quoted_name, schema.fields(metrics)))
     where = _of_pods(schema, names)
     return f"SELECT {fields} {_from(schema, metrics)} {_where(span, where)} GROUP BY *"
@@ -158,9 +158,9 @@ def points(schema: Schema, metrics: Collection[str], names: Iterable[str], span:
 def newest(
     schema: Schema, metrics: Collection[str], names: Iterable[str], span: Span, each_ms: int
 ) -> str:
-    """Return the question for the newest points of the same in each of many equal times.
+    """Return the query for the newest point of each series in each of many equal intervals.
 
-    What is found in one of them has the time at which that one begins.
+    A point gets the time at which its interval begins.
     """
     fields = ", ".join(
         f"last({name}) AS {name}" for name in map(quoted_name, schema.fields(metrics))
@@ -172,7 +172,7 @@ def newest(
 
 
 def gpus(schema: Schema, metrics: Collection[str], uuids: Iterable[str], span: Span) -> str:
-    """Return the question for every point of these GPUs, with whatever pod or none."""
+    """Return the query for every point of these GPUs, with any pod or none."""
     fields = ", ".join(map(quoted_name, schema.fields(metrics)))
     where = _one_of(schema.gpu_tag, uuids)
     return f"SELECT {fields} {_from(schema, metrics)} {_where(span, where)} GROUP BY *"

@@ -1,12 +1,12 @@
-"""kube-state-metrics: what it is asked about pods and owners. The source reads the answer.
+"""kube-state-metrics: the query for pods and their owners. The source reads the answer.
 
-Pure text. One query for everybody: a few rows for each pod, the owners of ReplicaSets and Jobs, and
-rows for exceptions. Every row says in the label `stat` what it is about, or `or` would drop one of
-two that are equal without their names.
+Pure text. One query for all triggers: a few rows for each pod, the owners of ReplicaSets and Jobs,
+and rows for exceptions. The label `stat` of each row says what it is about; without it `or` would
+drop one of two rows that are equal without their names.
 
-With thousands of pods its cost is what counts. What several metrics say of one pod is not brought
-together by the server: a join costs it more than the rows that it saves. And the branches with a
-row for each pod come last: each `or` looks at all rows before it once more.
+The query is written to be cheap with thousands of pods. The server does not join what several
+metrics say of one pod: a join costs it more than the rows that it saves. And the branches with a
+row for each pod come last, as each `or` reads all rows before it again.
 """
 
 import re
@@ -22,21 +22,21 @@ JOBS = f'group by (job, __name__) ({{__name__=~"{PODS}|{_COUNTED}",exported_name
 """Which scrape jobs show kube-state-metrics, and whether pods are among what they show.
 
 Without `honor_labels` the namespace of a pod is in another label, and a list of pods would look
-empty: such a job is as good as none.
+empty: such a job is not used.
 """
 _GPU_RESOURCES = "|".join(f"{re.sub('[./]', '_', start)}.+" for start in GPU_RESOURCES)
-"""As kube-state-metrics writes the names of extended resources."""
+"""The names of extended resources as kube-state-metrics writes them."""
 SETTLED_SECONDS = 120.0
-"""A list of pods is believed to be whole after this time: twice the longest usual scrape."""
+"""A list of pods counts as complete after this time: twice the longest usual scrape interval."""
 _LATELY = "10m"
 PAST_SECONDS = 300.0
 _HOUR = f"[1h:{PAST_SECONDS:.0f}s]"
-"""How the past is looked at: what did not last for one of these steps, it may not show."""
+"""The range and step for the past: it may not show what lasted less than one step."""
 LINKS = {
     "replicaset": ("ReplicaSet", "kube_replicaset_owner"),
     "job_name": ("Job", "kube_job_owner"),
 }
-"""Owners that mostly have an owner themselves: by their label."""
+"""Owners that mostly have an owner themselves, by their label."""
 COUNTS = {
     "deployment": ("Deployment", "kube_deployment_status_replicas"),
     "statefulset": ("StatefulSet", "kube_statefulset_status_replicas"),
@@ -52,10 +52,9 @@ def kube_state_text(
     """Return the query for everything about the pods of these namespaces.
 
     Args:
-        namespaces: the ones somebody asks about.
+        namespaces: the ones to ask about.
         jobs: the scrape jobs of kube-state-metrics.
-        new_namespaces: those of them of which nothing is known from minutes ago: what has been
-            there is asked about as well.
+        new_namespaces: those of them that have no known recent past; it is asked for as well.
     """
     branches = [
         *_health(jobs),
@@ -66,9 +65,9 @@ def kube_state_text(
 
 
 def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each kind of row about how things are, by its stat; those with many rows last."""
+    """Yield each kind of row about the present, with its stat; those with many rows last."""
     here = _Here(namespaces)
-    # Not kube_namespace_created: it shows every namespace, those whose pods are not listed as well.
+    # Not kube_namespace_created: it shows every namespace, also where its pods are not listed.
     yield "covered", f"group by (namespace) ({here.any_of(_COUNTED)})"
     for label, (_, metric) in COUNTS.items():
         yield "empty", f"max by (namespace, {label}) ({here.all(metric)}) == 0{here.alone(label)}"
@@ -89,7 +88,7 @@ def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def _past(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield what has been, for pods that nobody has watched: whether and when they became Ready."""
+    """Yield the past of pods that were not watched: whether and when they became Ready."""
     here = _Here(namespaces)
     condition = here.all("kube_pod_status_ready", _READY)
     before = f"(max by (namespace, pod) ({condition} offset {_LATELY}) == 1)"
@@ -101,7 +100,7 @@ def _past(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def _health(jobs: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield how the targets are that speak."""
+    """Yield the health of the scrape targets."""
     up = f"up{{job=~{alternatives(jobs)}}}"
     yield "scraped", f"max by (job, instance) (timestamp({up}) and {up} == 1)"
     yield "down", f"max by (job, instance) ({up}) == 0"
@@ -130,7 +129,7 @@ class _Here:
         return f"max by (namespace, pod) ({self.all(metric, *matchers)})"
 
     def alone(self, label: str) -> str:
-        """Confine counts to objects nobody owns: Deployments leave too many ReplicaSets behind."""
+        """Confine counts to objects without owner: Deployments leave many ReplicaSets behind."""
         if label not in LINKS:
             return ""
         others = self.all(LINKS[label][1], f'{IS_CONTROLLER}!="true"')

@@ -1,4 +1,4 @@
-"""PromQL of a user's own: the texts that ask for its points, their targets and their ages. Pure."""
+"""A user's own PromQL: the query texts for its points, their targets and ages. Pure."""
 
 from collections.abc import Iterable
 
@@ -11,9 +11,9 @@ ORIGIN_LABEL = "origin"
 
 
 def elements_text(own: OwnQuery, span_seconds: float, step_seconds: float) -> str:
-    """Return the query for the points of every element, one each step."""
+    """Return the query for the points of every element, one per step."""
     span, step = durations.text(span_seconds), durations.text(step_seconds)
-    # A comment at the end of what the user wrote ends with the line.
+    # The line break ends a comment at the end of the user's text.
     return f"({own.text}\n)[{span}:{step}]"
 
 
@@ -24,10 +24,10 @@ def element_targets_text(jobs: Iterable[str], span_seconds: float, step_seconds:
 
 
 def element_ages_text(own: OwnQuery, step_seconds: float) -> str:
-    """Return the query for the ages of what the numbers are made of, where it is not fresh.
+    """Return the query for the ages of the samples behind the numbers, where they are not fresh.
 
     An average over ten minutes goes on for ten minutes after its samples have ended, and looks
-    fresh all the time: so the samples are asked for their times, not the result.
+    fresh all the time. So the times are read from the samples, not from the result.
     """
     newest = [
         marked(_newest(origin, step_seconds), ORIGIN_LABEL, str(number))
@@ -39,7 +39,7 @@ def element_ages_text(own: OwnQuery, step_seconds: float) -> str:
 def _newest(origin: Origin, step_seconds: float) -> str:
     times = f"timestamp({origin.selector})"
     if origin.lookback_seconds:
-        # A step more than the reach: an instant is within it in any case.
+        # One step longer than the lookback, so that it contains at least one instant.
         span = durations.text(origin.lookback_seconds + step_seconds)
         times = f"max_over_time({times}[{span}:{durations.text(step_seconds)}])"
     names = ", ".join((*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS))

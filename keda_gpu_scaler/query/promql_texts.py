@@ -1,7 +1,7 @@
-"""PromQL texts: one snapshot query for all triggers, the ages in it, and what exporters there are.
+"""PromQL texts: the snapshot query for all triggers, sample ages, and which exporters there are.
 
-Pure text. Whatever enters a text passes `quoted` or `alternatives`; nothing a user wrote gets into
-PromQL by another way. The shapes were tried on real servers for cost and for the traps named here.
+Pure text. Every value enters a text through `quoted` or `alternatives`, also what a user wrote. The
+queries were tried on real servers for their cost and for the problems named here.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,15 +16,15 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal
 
 ALIVE_LABEL = "alive"
-"""Marks the row of `ages` which says that the source was scraping two minutes ago."""
+"""Marks the row of `ages_text` which says that the source was scraping two minutes ago."""
 METRIC_LABEL = "metric"
-"""Keeps apart what would be equal without its name, of which `or` would drop one."""
+"""Keeps apart rows that are equal without their names; `or` would drop one of them."""
 TextFor = Callable[[Collection[str]], str]
 """Makes the text of a query about some names: of namespaces, or of GPUs."""
 LONGEST_BYTES = 16_384
-"""VictoriaMetrics refuses longer texts, unless told otherwise by its `-search.maxQueryLen`."""
+"""VictoriaMetrics refuses longer texts, unless its `-search.maxQueryLen` allows them."""
 STALE_SECONDS = 60
-"""Younger samples are fresh whatever the scrape interval; only older ones are returned."""
+"""Younger samples count as fresh at any scrape interval; only older ones are returned."""
 
 
 def alternatives(texts: Iterable[str]) -> str:
@@ -33,19 +33,19 @@ def alternatives(texts: Iterable[str]) -> str:
 
 
 def marked(expression: str, label: str, text: str) -> str:
-    """Return `expression` with a label added to each of its rows, to tell them apart by."""
+    """Return `expression` with a label added to each of its rows, to tell them apart."""
     return f'label_replace({expression}, "{label}", "{text}", "", "")'
 
 
 def snapshot_parts(
     text_for: TextFor, names: Collection[str], longest_bytes: int = LONGEST_BYTES
 ) -> Iterator[str]:
-    """Yield the one text for all names, or several for some each where that would be too long.
+    """Yield one text for all names, or several texts for parts of them if it would be too long.
 
     Args:
-        text_for: makes a query's text for some of the names.
-        names: what the query is to be about.
-        longest_bytes: where a text begins to be too long.
+        text_for: makes the query text for some of the names.
+        names: what the query is about.
+        longest_bytes: the longest text that is sent, unless it has a single name.
     """
     text = text_for(names)
     if len(names) > 1 and len(text.encode()) > longest_bytes:
@@ -63,7 +63,7 @@ def snapshot_text(snapshot_query: SnapshotQuery, jobs: Iterable[str], step_secon
     Args:
         snapshot_query: what to cover.
         jobs: the scrape jobs of the exporters, as far as they are known.
-        step_seconds: the distance between two instants.
+        step_seconds: the time between two instants.
     """
     branches = list(_gpu_branches(snapshot_query))
     names = sorted(jobs)
@@ -77,7 +77,7 @@ def ages_text(snapshot_query: SnapshotQuery) -> str:
     """Return the query for the ages of stale pods, and for whether the source was alive before.
 
     A pod is as fresh as its freshest sample. `group(up offset 2m)` is empty in the first two
-    minutes after a cold start: what is absent then may only not have been scraped yet.
+    minutes after a cold start: absent series may not have been scraped yet.
     """
     metric_sources = _ways(snapshot_query)
     newest = [
@@ -93,11 +93,9 @@ def ages_text(snapshot_query: SnapshotQuery) -> str:
 
 
 def good_scrapes_text(jobs: Iterable[str]) -> str:
-    """Return an expression with a row per target, there only while its latest scrape was good.
+    """Return an expression with a row for each target with a good latest scrape.
 
-    The value is the time of that scrape.
-
-    `timestamp(up == 1)` would be the evaluation time instead of the scrape's.
+    The value is the time of that scrape. `timestamp(up == 1)` would be the evaluation time instead.
     """
     up = f"up{{job=~{alternatives(jobs)}}}"
     return f"max by (job, instance) (timestamp({up}) and {up} == 1)"
@@ -133,20 +131,20 @@ def _measured(measure: Measure, labels: Labels, snapshot_query: SnapshotQuery) -
     )
     _, preferred = first
     for name, other in others:
-        # For VictoriaMetrics, rows that are equal without their names are one row with gaps, and
-        # `or` fills them with the other metric's values: so the other one has a mark.
+        # VictoriaMetrics takes rows that are equal without their names for one row with gaps, and
+        # `or` fills the gaps with the other metric's values: so the other one gets a label.
         missing = f"{other} unless on ({identity}) ({preferred})"
         preferred = f"{preferred} or {marked(missing, METRIC_LABEL, name)}"
     return preferred
 
 
 def _known(metric: Metric, selector: str) -> str:
-    # Not `> 0`: NaN would be lost, and an instant with a number nobody can believe would count.
+    # Not `> 0`: that would drop NaN, and the instant would count without it.
     return f"{selector} != 0" if metric.zero_is_unknown else selector
 
 
 def _largest(identity: str, selector: str) -> str:
-    """Duplicates of one series (two Prometheus replicas behind one API) become one: the larger."""
+    """Merge duplicates of one series (two Prometheus replicas behind one API) into the larger."""
     return f"max by ({identity}, __name__) ({selector})"
 
 
@@ -167,7 +165,7 @@ def _one_of(label: str, texts: tuple[str, ...]) -> str:
 
 
 def _selector_of_both(measure: Measure, labels: Labels, snapshot_query: SnapshotQuery) -> str:
-    """`used or free` would lose one: set operators do not look at the metric's name."""
+    """Select both metrics at once: `used or free` would drop one, as `or` ignores metric names."""
     names = "|".join(metric.name for metric in measure.metrics)
     return f'{{__name__=~"{names}",{",".join(_matchers(labels, snapshot_query))}}}'
 
@@ -179,13 +177,13 @@ def _matchers(labels: Labels, snapshot_query: SnapshotQuery) -> list[str]:
 
 
 EXPORTER_LABEL = "exporter"
-"""Names the exporter that a row of `exporters` has found."""
+"""Names the exporter that a row of `exporters_text` has found."""
 STATE_LABEL = "state"
-"""Marks the rows of `gpus`: reported or busy."""
+"""Marks the rows of `reported_gpus_text`: reported or busy."""
 
 
 def reported_gpus_text(uuids: Iterable[str]) -> str:
-    """Return the query for which of these GPUs are reported at all, and which are busy without pod.
+    """Return the query for which of these GPUs are reported, and which are busy without a pod.
 
     A row has no pod when no label names one, or when `pod` is the exporter's own, which is what
     Prometheus attaches to idle GPUs: then `up` carries the same pod. A GPU has no pod when no row
@@ -198,7 +196,7 @@ def reported_gpus_text(uuids: Iterable[str]) -> str:
 
 
 def exporters_text() -> str:
-    """Return the query for which exporters beside dcgm-exporter show pods at all."""
+    """Return the query for which exporters beside dcgm-exporter show pods."""
     return " or ".join(
         marked(f"group({_shown(way)})", EXPORTER_LABEL, name)
         for name in profiles.DETECTED

@@ -1,4 +1,4 @@
-"""What triggers ask of a source together: one signal by one profile, for some namespaces. Pure."""
+"""What several triggers ask of a source: a signal and a profile, for some namespaces. Pure."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ class SnapshotQuery:
     span_seconds: float
     """How far back the samples must reach."""
     window_seconds: float
-    """The longest window that is looked at: idleness and absence need one that is covered."""
+    """The longest window of the triggers; idleness and absence need one that samples cover."""
     found: frozenset[str] = frozenset()
-    """What a source has found of exporters beside dcgm-exporter, for the profile `auto`."""
+    """The exporters beside dcgm-exporter that the source has found, for the profile `auto`."""
     query: OwnQuery | None = None
-    """The user's own PromQL, in place of what the profile and the signal stand for."""
+    """The user's own PromQL, in place of the metrics of the profile and the signal."""
 
 
 def merged(snapshot_queries: Collection[SnapshotQuery]) -> SnapshotQuery:
-    """Return the one that covers them all; they are of one signal, profile and own query."""
+    """Return the query that covers them all; they share one signal, profile and own query."""
     first = next(iter(snapshot_queries))
     return SnapshotQuery(
         first.signal,
@@ -37,7 +37,7 @@ def merged(snapshot_queries: Collection[SnapshotQuery]) -> SnapshotQuery:
 
 
 def snapshot_query_of(spec: TriggerSpec, step_seconds: float) -> SnapshotQuery:
-    """Return what one trigger wants of its source, which has something new once per step."""
+    """Return what one trigger asks of its source, which has new samples once per step."""
     window = spec.window_seconds if spec.window_seconds is not None else WINDOW_SECONDS
     reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
     return SnapshotQuery(

@@ -1,1 +1,1 @@
-"""What a source showed and what the cluster says → every pod, its samples, its status. Pure."""
+"""Samples from a source + evidence from the cluster → every pod, its samples, its status. Pure."""

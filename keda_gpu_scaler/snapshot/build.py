@@ -1,6 +1,6 @@
 """Reported pods + pod statuses + observation → snapshot: the pods of each namespace, by name.
 
-Pure. This is where what exporters show and what the cluster says of a pod come together.
+Pure. It joins what exporters show of a pod with what the cluster says of it.
 """
 
 from collections import defaultdict
@@ -25,11 +25,11 @@ def build_snapshot(
     """Return the snapshot that answers for all of `namespaces`.
 
     Args:
-        reported_pods: who is there by the exporters, after `observation`.
-        pod_statuses: who is there by what the cluster says.
+        reported_pods: the pods that exporters have shown, `observation` included.
+        pod_statuses: what the cluster says of pods.
         observation: what was fetched.
-        namespaces: those that it was fetched for.
-        recorded: the namespaces whose last hour is known.
+        namespaces: the namespaces that it was fetched for.
+        recorded: the namespaces of which the last hour is known.
     """
     at, pods = observation.at, defaultdict[str, dict[str, Pod]](dict)
     for (namespace, name), pod in (
@@ -80,7 +80,7 @@ def _listed(
 
 
 def _ended(key: PodKey, pod: Pod, pod_statuses: PodStatuses, at: float) -> bool:
-    """Tell whether a pod is gone: the cluster's word where it is newer than the last sample."""
+    """Tell whether a pod is gone; the cluster decides where it is newer than the last sample."""
     status = pod_statuses.status(key, at)
     if status is not None and status.ended:
         return True
@@ -95,7 +95,7 @@ def _ended(key: PodKey, pod: Pod, pod_statuses: PodStatuses, at: float) -> bool:
 def _is_there(key: PodKey, pod_statuses: PodStatuses, at: float) -> bool:
     """Tell whether a pod that never reported is still believed to exist.
 
-    One that has a GPU and was Ready is, while nobody speaks any more: it may work unseen.
+    Without current evidence, only a pod with a GPU that was Ready is: it may work unseen.
     """
     known = pod_statuses.pods[key]
     lasts = known.asks_gpu and known.readiness is Readiness.EVER

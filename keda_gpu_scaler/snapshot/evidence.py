@@ -1,7 +1,7 @@
 """What the cluster says of its pods and their owners, beside what exporters show of the GPUs.
 
-Values only. A *statement* is about one pod at one fetch. A *status* is what all statements about
-one pod come to: a pod that was Ready once stays one that was Ready once.
+Values only. A *statement* is about one pod at one fetch. A *status* combines all statements about
+one pod: that a pod was Ready once is never forgotten.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ PodKey = tuple[str, str]
 
 
 class EvidenceSource(StrEnum):
-    """By whom it is known which pods there are, and how they are; the strongest first."""
+    """What says which pods there are, and how they are; the strongest first."""
 
     KUBERNETES = "kubernetes"
     KUBE_STATE_METRICS = "kube-state-metrics"
@@ -24,8 +24,7 @@ class EvidenceSource(StrEnum):
 
 
 TIME_STEP_SECONDS = 1.0
-"""Kubernetes cuts fractions off its times (metav1.Time): it was within the next second."""
-"""How the names of extended resources begin that are GPUs, or parts of them."""
+"""Kubernetes cuts fractions off its times (metav1.Time): it was up to a second later."""
 
 
 class Readiness(Enum):
@@ -41,50 +40,50 @@ class PodStatement:
     """What one fetch says of one pod."""
 
     owners: frozenset[Owner] = frozenset()
-    """Its controlling owner, and that one's own: `owners.NOBODY`, if it is known to have none."""
+    """Its controlling owner and the owner of that; `workload.NOBODY`: it is known to have none."""
     created_at: float | None = None
     ready: bool | None = None
-    """Ready now; None: nobody says."""
+    """Ready now; None: unknown."""
     ready_at: float | None = None
-    """Since when it is Ready; None: nobody says."""
+    """Since when it is Ready; None: unknown."""
     ready_recently: bool = False
     """Ready for minutes at most."""
     was_ready: bool = False
-    """Not Ready now, and within the last hour it was."""
+    """Not Ready now, but it was within the last hour."""
     ended: bool = False
-    """It succeeded, failed or is being deleted: none of these can be undone."""
+    """It succeeded, failed or is being deleted; none of these can be undone."""
     asks_gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one fetch brought."""
+    """What one fetch returned."""
 
     pods: Mapping[PodKey, PodStatement]
     without_pods: frozenset[tuple[str, Owner]] = frozenset()
-    """The owners, by namespace, that say themselves that they have no replicas."""
+    """The owners, by namespace, with a replica count of 0 of their own."""
     covered: frozenset[str] = frozenset()
-    """The namespaces it speaks of at all."""
+    """The namespaces it is about."""
     scrapes: Mapping[Target, float] = field(default_factory=dict)
-    """The targets that speak, and when each of them was last scraped well."""
+    """The targets that answer, and the time of each one's last good scrape."""
     stable_since: Mapping[Target, float] = field(default_factory=dict)
-    """Those of them that have done so for two minutes, and the seconds between two scrapes."""
+    """Those of them that have answered for two minutes, and the seconds between two scrapes."""
     down: frozenset[Target] = frozenset()
-    """The targets that should speak and do not."""
+    """The targets that should answer and do not."""
     evidence_source: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
-    """Who says it."""
+    """Where it comes from."""
     selected: frozenset[tuple[str, Owner]] = frozenset()
-    """The scale targets, by namespace, whose label selectors are known: every pod that one of them
-    selects has it among its owners."""
+    """The scale targets, by namespace, with a known label selector; every pod that one selects has
+    it among its owners."""
 
     @property
     def is_available(self) -> bool:
-        """Whether anybody said anything."""
+        """Whether there is any evidence."""
         return bool(self.scrapes or self.pods or self.covered)
 
     @property
     def is_whole(self) -> bool:
-        """Whether everybody speaks who does now or should, and has for a while."""
+        """Whether all targets answer and have for a while, so that no part is missing."""
         return (
             bool(self.scrapes) and self.stable_since.keys() >= self.scrapes.keys() and not self.down
         )
@@ -92,13 +91,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStatus:
-    """What is known of one pod from all statements about it."""
+    """What all statements about one pod say together."""
 
     owners: frozenset[Owner] = frozenset()
     created_at: float | None = None
     readiness: Readiness = Readiness.UNKNOWN
     ready_since: float | None = None
-    """When it became Ready for the first time; None: not yet, or before anything that is known."""
+    """When it became Ready for the first time; None: not yet, or before it was watched."""
     ended: bool = False
     asks_gpu: bool = False
     listed_at: float
@@ -110,23 +109,23 @@ class NamespaceEvidence:
     """What holds for a whole namespace."""
 
     scraped_at: float
-    """The time it speaks of."""
+    """The time it is about."""
     absence_known: bool
     """A pod that is not listed does not exist."""
     without_pods: frozenset[Owner] = frozenset()
     evidence_source: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
     selected: frozenset[Owner] = frozenset()
-    """The scale targets of which it is known whom they select."""
+    """The scale targets of which the selected pods are known."""
 
     def denies(self, owner: Owner | None, last_listed: float) -> bool:
-        """Tell whether a workload of which no pod is there is said to have none.
+        """Tell whether a workload without known pods is said to have none.
 
-        Its own count can say so. So can the Kubernetes API's list of pods, for every kind of owner,
-        if none of it is listed: a pod that is ending, or went just now, is about to be replaced as
-        often as not. A list in kube-state-metrics may lack what was not scraped yet.
+        Its own replica count can say so. So can the Kubernetes API's list of pods, for every kind
+        of owner, if it lists none of them: a pod that is ending, or ended just now, is often about
+        to be replaced. A list in kube-state-metrics may lack pods that were not scraped yet.
 
         Args:
-            owner: whose count is the workload's.
+            owner: the owner that has the workload's replica count.
             last_listed: when one of its pods was listed for the last time.
         """
         lists_all = self.evidence_source is EvidenceSource.KUBERNETES and self.absence_known

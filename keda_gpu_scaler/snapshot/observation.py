@@ -1,8 +1,8 @@
-"""What a source is asked for and what it brings back: the values between sources and the core.
+"""What a source returns: the values between sources and the core.
 
-Values only. A source reports in *instants*: ascending points in time at which everything it knows
-was looked at together. At one instant a GPU series is there or not, and a target's latest scrape
-was good or not; the two together are what makes absence mean something.
+Values only. A source reports in *instants*: ascending points in time at which all its series are
+evaluated together. At one instant a GPU series is there or not, and a target's latest scrape was
+good or not. Only the two together give absence a meaning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Target(NamedTuple):
-    """One scrape target, which is one exporter: Prometheus' own two labels for it."""
+    """One scrape target, which is one exporter, as Prometheus labels it."""
 
     job: str
     instance: str
@@ -41,25 +41,25 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one fetch brought."""
+    """What one fetch returned."""
 
     instants: tuple[float, ...]
     series: tuple[Series, ...]
     good_scrapes: Mapping[Target, Mapping[float, float]]
     """For each target, the instants at which its latest scrape was good, and that scrape's time."""
     sample_ages: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """Seconds between the newest sample of a (namespace, pod) and the last instant, where long."""
+    """Seconds from the newest sample of a (namespace, pod) to the last instant, only where long."""
     absence_known: bool = False
     """The source has been watching long enough for absence to mean something."""
     misses_targets: bool = False
-    """A target that should report never has: whoever is behind it is overlooked."""
+    """A target that should report never has: its pods are not seen."""
     refused_samples: int = 0
     unmatched_elements: int = 0
-    """Elements of a user's own query that name no pod in the namespaces that were asked about."""
+    """Elements of a user's own query that name no pod in the queried namespaces."""
     is_selective: bool = False
-    """It may leave out pods that are there, so what it does not show proves nothing."""
+    """It may leave out existing pods, so absence from it proves nothing."""
     collection_seconds: float = 0.0
-    """How old a number can be when it is scraped: how seldom the exporter reads its GPUs."""
+    """How old a number can be when it is scraped: how often the exporter reads its GPUs."""
 
     @property
     def at(self) -> float:
@@ -69,12 +69,12 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class GpuReports:
-    """Where GPUs are now that vanished together with their pods (by UUID)."""
+    """Where GPUs are now that disappeared together with their pods (by UUID)."""
 
     reported: frozenset[str] = frozenset()
-    """Somebody reports the GPU, with another pod or none."""
+    """An exporter reports the GPU, with another pod or none."""
     busy_without_pod: frozenset[str] = frozenset()
-    """Under load and without any pod: the exporter has lost its map of pods, not the pod."""
+    """Under load without a pod: the exporter lost its mapping to pods; the pod still runs."""
 
 
 def uuid_of(gpu: str) -> str:

@@ -1,10 +1,10 @@
-"""What the cluster said: one status per pod, carried from fetch to fetch.
+"""What the cluster says of pods: one status per pod, carried from fetch to fetch.
 
-Pure. What cannot be undone is kept while nobody speaks: whose a pod is, that it was Ready once,
-that it is being deleted. That a pod is *not listed* proves something only if everybody who lists
-pods was scraped well for a while, and later than the pod was last listed or seen: a list that was
-just restarted is short, and so is one of several that share the pods. The Kubernetes API lists all
-pods at once: where it does not list one that was last seen before, that one is gone.
+Pure. What cannot be undone is kept while the cluster is silent: a pod's owners, that it was Ready
+once, that it is being deleted. That a pod is *not listed* proves something only if every target
+that lists pods was scraped well for a while, and later than the pod was last listed or seen: after
+a restart a list is short, and so is the list of one of several targets that share the pods. The
+Kubernetes API lists all pods at once: a pod that was seen earlier and is not listed is gone.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,29 +23,29 @@ from keda_gpu_scaler.snapshot.targets import PATIENCE_SECONDS, grace_seconds
 from keda_gpu_scaler.spec.workload import Owner
 
 HOUR_SECONDS = 3600.0
-"""So long a target that went away is waited for, and a pod that is not listed is remembered."""
+"""How long a lost target is waited for, and a pod that is not listed is remembered."""
 YOUNG_SECONDS = 600.0
-"""Where nobody says since when a pod is Ready: a younger one may have become so just now."""
+"""Where the Ready time is unknown: a pod younger than this may have become Ready just now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Those who list the pods: whether any of them can be missing."""
+    """The targets that list the pods, and whether any of them can be missing."""
 
     is_whole: bool = False
     steady: int = 0
-    """How many there have been lately when nobody was missing."""
+    """How many targets there recently were when none was missing."""
     steady_at: float = float("-inf")
     interval_seconds: float = 0.0
     evidence_source: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
 
     @property
     def grace_seconds(self) -> float:
-        """How long something is not acted on that the next scrape may change."""
+        """How long to wait before acting on what the next scrape may change."""
         return grace_seconds(self.interval_seconds)
 
     def proves_gone(self, silence_seconds: float) -> bool:
-        """Tell whether what is not listed, and was last seen so long before, does not exist."""
+        """Tell whether a pod that is not listed, and was last seen so long ago, is gone."""
         if self.evidence_source is EvidenceSource.KUBERNETES:
             return self.is_whole and silence_seconds > 0
         return self.is_whole and silence_seconds >= self.grace_seconds
@@ -53,24 +53,24 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class PodStatuses:
-    """Everything remembered between two fetches."""
+    """All that is remembered of pods between two fetches."""
 
     scraped_at: float = float("-inf")
-    """What is listed was so at this time."""
+    """The time of the newest list."""
     pods: Mapping[PodKey, PodStatus] = field(default_factory=dict)
     without_pods: frozenset[tuple[str, Owner]] = frozenset()
     covered: frozenset[str] = frozenset()
-    """The namespaces it speaks of."""
+    """The namespaces it is about."""
     watch: Watch = field(default_factory=Watch)
     selected: frozenset[tuple[str, Owner]] = frozenset()
-    """The scale targets of which it is known now whom they select."""
+    """The scale targets of which the selected pods are known now."""
 
     def is_current(self, at: float) -> bool:
-        """Tell whether the cluster has spoken lately."""
+        """Tell whether there is recent evidence from the cluster."""
         return self._is_fresh(self.scraped_at, at)
 
     def evidence_source(self, at: float) -> EvidenceSource:
-        """Return by whom it is known which pods there are."""
+        """Return the evidence source that says which pods there are."""
         is_silenced = self.watch.evidence_source is EvidenceSource.KUBERNETES and not self.covered
         return (
             self.watch.evidence_source
@@ -85,7 +85,7 @@ class PodStatuses:
     def lists_end(self, key: PodKey, status: PodStatus) -> bool:
         """Tell whether the Kubernetes API shows now that this pod is ending, or has just ended.
 
-        Elsewhere a pod that ends is as good as one that is not listed.
+        In other evidence, a pod that is ending is treated like one that is not listed.
         """
         is_available = (
             self.watch.evidence_source is EvidenceSource.KUBERNETES and key[0] in self.covered
@@ -93,7 +93,7 @@ class PodStatuses:
         return is_available and status.ended and self.is_listed(status)
 
     def status(self, key: PodKey, at: float) -> PodStatus | None:
-        """Return what is known of a pod; that it was never Ready is only known for a while."""
+        """Return what is known of a pod; that it was never Ready holds only for a while."""
         known = self.pods.get(key)
         if (
             known is None
@@ -104,7 +104,7 @@ class PodStatuses:
         return replace(known, readiness=Readiness.UNKNOWN)
 
     def proves_gone(self, key: PodKey, last_seen: float) -> bool:
-        """Tell whether a pod that was last seen then does not exist any more."""
+        """Tell whether a pod that was last seen at `last_seen` does not exist any more."""
         known = self.pods.get(key)
         last = last_seen if known is None else max(last_seen, known.listed_at)
         return key[0] in self.covered and self.watch.proves_gone(self.scraped_at - last)
@@ -121,11 +121,11 @@ def advance_pod_statuses(
     Args:
         pod_statuses: what was known before.
         evidence: what the cluster says now.
-        namespaces: the ones it was asked about.
+        namespaces: the namespaces it was asked about.
         at: the instant of the fetch.
     """
     watch = _watched(pod_statuses.watch, evidence, at)
-    # Without `up`, nobody knows when the targets were scraped: not more than a scrape ago.
+    # Without `up` the scrape time is unknown: at most one scrape ago.
     listed_at = min(evidence.scrapes.values(), default=at - PATIENCE_SECONDS)
     pods = {
         key: status
@@ -146,7 +146,7 @@ def advance_pod_statuses(
 
 
 def silenced(pod_statuses: PodStatuses) -> PodStatuses:
-    """Return the statuses when nothing is heard any more: absence proves nothing then."""
+    """Return the statuses while the cluster is silent: absence proves nothing then."""
     watch = replace(pod_statuses.watch, is_whole=False)
     nothing = frozenset[Any]()
     return replace(
@@ -155,11 +155,11 @@ def silenced(pod_statuses: PodStatuses) -> PodStatuses:
 
 
 def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
-    """Wait an hour for one who went away: of several that share the pods, its part is missing."""
+    """Wait an hour for a lost target: of several that share the pods, its part is missing."""
     if evidence.evidence_source is not watch.evidence_source:
         watch = Watch(
             evidence_source=evidence.evidence_source
-        )  # how many speak elsewhere says nothing of these
+        )  # the other evidence source has other targets
     interval = max(evidence.stable_since.values(), default=watch.interval_seconds)
     expected = watch.steady if at - watch.steady_at <= HOUR_SECONDS else 0
     if evidence.is_whole and len(evidence.scrapes) >= expected:
@@ -189,7 +189,7 @@ def _status(known: PodStatus | None, said: PodStatement, at: float, listed_at: f
 
 
 def _is_another(known: PodStatus, said: PodStatement) -> bool:
-    """Tell whether it is about another pod of the same name: what has ended does not come back."""
+    """Tell whether it is about another pod of the same name: an ended pod does not come back."""
     came_back = said.created_at is None and known.ended and not said.ended
     return known.created_at != said.created_at or came_back
 

@@ -1,8 +1,8 @@
-"""Which pods exporters show: what was seen before, carried forward by what is seen now. Pure.
+"""The pods that exporters have shown, updated with each observation. Pure.
 
-This is the evidence of exporters alone: a pod that vanished has *ended* only if a later good scrape
-of its own target lacked it; if it was in its target's last good scrape it is missing, and nobody
-knows how it is. Absence right after a target (or the whole source) came back proves nothing.
+This is the evidence of exporters alone. A pod that disappeared has *ended* only if a later good
+scrape of its own target lacked it. If it was in its target's last good scrape it is missing, and
+its state is unknown. Absence right after a target (or the whole source) came back proves nothing.
 """
 
 from collections import defaultdict
@@ -32,14 +32,14 @@ class Scene:
     targets: Mapping[Target, TargetHealth]
 
     def saw(self, target: Target, instant: float) -> bool:
-        """Tell whether a series there at `instant` was really scraped; unwatched targets are."""
+        """Tell whether a series at `instant` comes from a good scrape; for unknown targets, yes."""
         if target not in self.targets:
             return True
         return instant in self.observation.good_scrapes.get(target, {})
 
 
 def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
-    """Return the pod after an observation that has series of it."""
+    """Return the pod after an observation with series of it."""
     last_seen, targets = _last_seen(scene, group)
     if last_seen is None or (known is not None and last_seen < known.last_seen):
         return known or _unscraped(key, group)
@@ -61,7 +61,7 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
 
 
 def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozenset[Target]]:
-    """Find the newest instant at which a target in good health reported the pod, and who did."""
+    """Find the newest instant at which healthy targets reported the pod, and which targets did."""
     newest: dict[Target, float] = {}
     for one in group:
         seen = next((time for time in reversed(one.present) if scene.saw(one.target, time)), None)
@@ -74,14 +74,14 @@ def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozens
 
 
 def _unscraped(key: PodKey, group: list[Series]) -> Pod:
-    """A series that only lingers under a target that is down: there was a pod, unseen since."""
+    """Return a pod with series left only of a target that is down: it was there, unseen since."""
     first = min(one.present[0] for one in group)
     targets = frozenset(one.target for one in group)
     return Pod(key[1], _gpus(group, None), None, first, first, targets=targets)
 
 
 def _began(scene: Scene, group: list[Series], known: Pod | None) -> float | None:
-    """Say when the pod's series began; None when it was there before, or has only come back."""
+    """Return when the pod's series began; None when it was there before, or has only come back."""
     after = known.last_seen if known is not None else float("-inf")
     first, target = min((time, one.target) for one in group for time in one.present if time > after)
     if first <= scene.observation.instants[0]:
@@ -110,7 +110,7 @@ def _interval(scene: Scene, targets: frozenset[Target]) -> float:
 def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ...]:
     """Merge what several targets say of one GPU.
 
-    Samples from before the pod began belong to another one of the same name.
+    Samples from before the pod began belong to an earlier pod of the same name.
     """
     began = float("-inf") if first_seen is None else first_seen
     present: dict[str, set[float]] = defaultdict(set)
@@ -135,9 +135,9 @@ def _samples(gpu: str, values: Mapping[float, float], present: set[float]) -> Gp
 def update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
     """Return a pod that does not report now, after looking for it and for its GPUs.
 
-    It has ended at once where both agree: its target was scraped well without it, and its GPUs are
-    reported without it. One of them alone is believed after the settling time: an exporter that was
-    only just restarted shows no GPU yet, or does not know its pods yet.
+    It has ended at once if both agree: a good scrape of its target lacks it, and its GPUs are
+    reported without it. One of them alone counts after the settling time: an exporter that has just
+    restarted may show no GPU yet, or not know its pods yet.
     """
     at, uuids = scene.observation.at, {uuid_of(gpu.gpu) for gpu in pod.gpus}
     patience = grace_seconds(pod.scrape_interval_seconds)
@@ -158,12 +158,12 @@ def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:
 
 
 MISSING_PODS_KEPT = 20_000
-"""Bound on what is remembered of pods that vanished together with their exporters."""
+"""How many pods that disappeared together with their exporters are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedPods:
-    """Everything remembered between two observations."""
+    """All that is remembered of pods between two observations."""
 
     at: float | None = None
     pods: Mapping[PodKey, Pod] = field(default_factory=dict)
@@ -195,7 +195,7 @@ def advance_reported_pods(
 
 
 def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
-    """Return the UUIDs of the GPUs whose pods are gone now and not known to have ended."""
+    """Return the UUIDs of GPUs with pods that are absent now and not known to have ended."""
     at = observation.at
     here = {(one.namespace, one.pod) for one in observation.series if one.present[-1] >= at}
     known = {
@@ -223,7 +223,7 @@ def join(reported_pods: ReportedPods, history: ReportedPods) -> ReportedPods:
 
 
 def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:
-    """Return the reported pods without those of namespaces nobody asks about any more."""
+    """Return the reported pods of these namespaces only; no trigger asks about others."""
     kept = frozenset(namespaces)
     return replace(
         reported_pods, pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in kept}
@@ -244,7 +244,7 @@ def _is_absent(pod: Pod, at: float) -> bool:
 def _watched(
     targets: Mapping[Target, TargetHealth], pods: Mapping[PodKey, Pod], since: float
 ) -> dict[Target, TargetHealth]:
-    """Let go of targets that were good long ago and that no remembered pod was seen by."""
+    """Drop targets that were last good long ago and that reported no remembered pod."""
     named = {target for pod in pods.values() for target in pod.targets}
     return {
         target: state

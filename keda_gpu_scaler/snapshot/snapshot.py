@@ -1,4 +1,4 @@
-"""What one shared query found: every pod's GPU samples, and when each pod was last seen.
+"""The result of one shared query: every pod's GPU samples, and when each pod was last seen.
 
 Values only. A snapshot is complete for its namespaces: the decision for any workload in them needs
 nothing else. All times are seconds on the source's own clock (Unix time).
@@ -19,7 +19,7 @@ from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 
 NEVER_SEEN = float("-inf")
-"""When a pod was last seen that no exporter has shown."""
+"""`last_seen` of a pod that no exporter has shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class GpuSamples:
     values: tuple[float, ...]
     """One for each time, in the signal's unit; finite and believable."""
     refused: tuple[float, ...] = ()
-    """The instants at which it was there with a number that nobody can believe."""
+    """The instants at which it showed an unbelievable number."""
 
     @property
     def last(self) -> float:
@@ -46,11 +46,11 @@ class Pod:
 
     name: str
     gpus: tuple[GpuSamples, ...]
-    """Its GPUs, those included that it had a while ago."""
+    """Its GPUs, former ones included."""
     first_seen: float | None
-    """When its series began; None when it was there before anything that is known."""
+    """When its series began; None when it was there before it was watched."""
     last_seen: float
-    """The newest instant at which a target in good health reported it."""
+    """The newest instant at which a healthy target reported it."""
     sampled_at: float
     """When its newest sample was taken; not after `last_seen`."""
     scrape_interval_seconds: float = 0.0
@@ -64,9 +64,9 @@ class Pod:
     ended: bool = False
     """It is known to be gone."""
     released_since: float | None = None
-    """Since when its GPUs are reported without it, time after time; None: they are not."""
+    """Since when its GPUs are always reported without it; None: they are not."""
     status: PodStatus | None = None
-    """What the cluster says of it; None: nothing, or nobody was asked."""
+    """What the cluster says of it; None: nothing, or the cluster was not asked."""
 
     @property
     def was_seen(self) -> bool:
@@ -81,24 +81,24 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSnapshot:
-    """One namespace at one instant: its pods, and what is known of those that do not show."""
+    """One namespace at one instant: its pods, and what is known of pods that are not shown."""
 
     at: float
     """The evaluation time."""
     names: tuple[str, ...] = ()
-    """The names of `pods`, sorted, so that a workload's are found by bisection."""
+    """The sorted names of `pods`, to find those of a workload by bisection."""
     pods: Mapping[str, Pod] = field(default_factory=dict)
     absence_known: bool = False
-    """It was watched long enough that a pod which never showed up is believed absent."""
+    """It was watched long enough that a pod that was never shown is believed absent."""
     shows_every_pod: bool = False
-    """By exporters alone, no pod can be overlooked: it reports, or is known to have reported."""
+    """By exporters alone, no pod can be missed: each reports, or is known to have reported."""
     evidence: NamespaceEvidence | None = None
-    """What the cluster said of its pods lately; None: nothing."""
+    """What the cluster said recently of its pods; None: nothing."""
     unmatched_elements: int = 0
-    """Elements of a user's own query that name no pod of the namespaces that were asked about."""
+    """Elements of a user's own query that name no pod of the queried namespaces."""
 
     def starting_with(self, prefix: str) -> Iterator[Pod]:
-        """Yield the pods whose names start with `prefix`, in the order of their names."""
+        """Yield the pods with names that start with `prefix`, in the order of their names."""
         for position in range(bisect_left(self.names, prefix), len(self.names)):
             name = self.names[position]
             if not name.startswith(prefix):
@@ -107,13 +107,13 @@ class NamespaceSnapshot:
 
     @property
     def evidence_source(self) -> EvidenceSource:
-        """By whom it is known which pods there are."""
+        """The evidence source that says which pods there are."""
         said = self.evidence
         return EvidenceSource.EXPORTERS if said is None else said.evidence_source
 
     @property
     def is_complete(self) -> bool:
-        """Whether no pod can be overlooked."""
+        """Whether no pod can be missed."""
         return self.shows_every_pod or (self.evidence is not None and self.evidence.absence_known)
 
 
@@ -124,28 +124,28 @@ class Snapshot:
     at: float
     """The evaluation time."""
     namespaces: Mapping[str, NamespaceSnapshot]
-    """Those that were asked about; one without pods is there, and empty."""
+    """The queried namespaces; one without pods is present and empty."""
     refused_samples: int = 0
     """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
 
     def of(self, namespace: str) -> NamespaceSnapshot:
-        """Return what is known of one namespace; of one that was not asked about, nothing."""
+        """Return the snapshot of one namespace; empty for one that was not queried."""
         return self.namespaces.get(namespace) or NamespaceSnapshot(self.at)
 
     @property
     def pod_count(self) -> int:
-        """How many pods the snapshot holds that exporters have shown."""
+        """How many pods in the snapshot exporters have shown."""
         return sum(pod.was_seen for each in self.namespaces.values() for pod in each.pods.values())
 
 
 class Key(NamedTuple):
-    """What one snapshot is of."""
+    """What identifies a shared snapshot."""
 
     source: str
-    """As facts name it: with the namespace behind it, where each has a snapshot of its own."""
+    """As facts name it: with the namespace appended, if each has a snapshot of its own."""
     signal: Signal
     profile: str
     is_long_range: bool = False
-    """Reaches back so far that its size is nobody else's business."""
+    """It reaches back so far that triggers with shorter spans do not share it."""
     query: OwnQuery | None = None
-    """The user's own PromQL that it is of."""
+    """The user's own PromQL that it holds."""

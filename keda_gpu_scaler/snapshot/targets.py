@@ -1,4 +1,4 @@
-"""How the scrape targets are: unbroken runs of good scrapes, and what absence within one means.
+"""The health of scrape targets: unbroken runs of good scrapes, and what absence in a run means.
 
 Pure. All times are the source's own.
 """
@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from keda_gpu_scaler.snapshot.observation import Observation, Target
 
 PATIENCE_SECONDS = 60
-"""Silence shorter than this, or than two scrapes, is nothing to act on."""
+"""Silence shorter than this, or than two scrapes, is ignored."""
 
 UpIntervals = Mapping[float, float]
 """For each newly observed instant at which a target was good: when that unbroken run began."""
 
 
 def grace_seconds(scrape_interval_seconds: float) -> float:
-    """Return how long silence, a gap, or the time after one is given before it is believed."""
+    """Return how long silence, a gap, or the time after a gap lasts before it is acted on."""
     return max(PATIENCE_SECONDS, 2 * scrape_interval_seconds)
 
 
@@ -26,10 +26,10 @@ class TargetHealth:
     """What is known of one target."""
 
     good_since: float
-    """When its current, or else its last, unbroken run of good scrapes began."""
+    """When its current or last unbroken run of good scrapes began."""
     last_good: float
     returned_at: float | None = None
-    """The same, if it had been good before that run: what begins then has come back, not begun."""
+    """The same, if it had been good before that run: series that begin then have only come back."""
     interval_seconds: float = 0.0
     """How often it is scraped, as observed; 0 when not known yet."""
 
@@ -41,7 +41,7 @@ def advance_targets(
 
     Args:
         known: the health of the targets before.
-        known_at: the instant up to which `known` speaks; None at the very first observation.
+        known_at: the instant up to which `known` holds; None at the very first observation.
         observation: what the source shows now.
     """
     up_intervals: dict[Target, UpIntervals] = {}
@@ -58,9 +58,9 @@ def advance_targets(
 def absent_from_good_scrape(
     up_intervals: UpIntervals, last_seen: float, settle_seconds: float
 ) -> bool:
-    """Tell whether a good scrape after `last_seen` proves that the pod is not there any more.
+    """Tell whether a good scrape after `last_seen` proves that the pod is gone.
 
-    At once within the run in which it was seen; in a later run only after the settling time.
+    Within the run in which it was seen, at once; in a later run only after the settling time.
     """
     return any(
         instant > last_seen and (start <= last_seen or instant - start >= settle_seconds)
@@ -96,7 +96,7 @@ def _good(state: TargetHealth | None, instant: float, *, continues: bool) -> Tar
 
 
 def _interval(scrapes: Mapping[float, float], state: TargetHealth) -> float:
-    """The shortest distance between two scrapes in view; what was known before, if too few are."""
+    """Return the shortest time between two scrapes; the known interval, if there are too few."""
     times = sorted(set(scrapes.values()))
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     return min(gaps, default=state.interval_seconds)

@@ -1,1 +1,1 @@
-"""What a trigger asks for, as values that are trusted from then on. Pure."""
+"""What a trigger asks for, as validated values. Pure."""

@@ -1,7 +1,7 @@
-"""The demand for a workload: what a trigger asks about it, and what came of asking. Values only.
+"""The demand for a workload: what a trigger asks about it, and the answer. Values only.
 
-Demand exists without pods (requests at a router, the length of a queue), so that it can wake a
-workload whose GPUs show nothing yet, and say at once how many replicas are needed.
+Demand exists without pods (requests at a router, the length of a queue). So it can wake a workload
+that has no GPU samples yet, and say at once how many replicas are needed.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ TOO_LARGE = 2.0**53
 
 
 class OnEmpty(StrEnum):
-    """What a demand that nobody knows means while the workload has no pods."""
+    """What an unknown demand means while the workload has no pods."""
 
     ERROR = "error"
     INACTIVE = "inactive"
@@ -28,7 +28,7 @@ class DemandSpec:
     """What a trigger says of the demand."""
 
     text: str
-    """The expression as its source is sent it; it gives one number."""
+    """The expression as it is sent to the source; it gives one number."""
     activation_threshold: float
     """Active while the demand is above this."""
     threshold: float | None
@@ -48,21 +48,21 @@ def name_of(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What came of asking."""
+    """The answer of the source."""
 
     value: float | None
-    """One that `is_countable`; None: nobody knows."""
+    """A number that `is_countable`; None: unknown."""
     trouble: str = ""
-    """Why nobody knows, as a clause."""
+    """Why it is unknown, as a clause."""
 
 
 class Pace(NamedTuple):
     """How often sources are asked about demand."""
 
     interval_seconds: float = 5.0
-    """The shortest time between two askings of one expression."""
+    """The shortest time between two queries of one expression."""
     queries_per_second: float = 10.0
-    """How many askings a source gets, of all its expressions together."""
+    """How many queries a source gets, for all its expressions together."""
 
 
 USUAL_PACE = Pace()

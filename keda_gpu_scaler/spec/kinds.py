@@ -1,7 +1,7 @@
-"""The kinds of owners whose pods can be told by name, and what people call them.
+"""The kinds of owners with a rule for their pods' names, and kubectl's words for each kind.
 
 Pure. The words are kubectl's: `deploy`, `deployments.apps`, `StatefulSet`. A kind that is not here
-has no rule for its pods' names; `podPattern` is for those.
+has no such rule; use `podPattern` for its pods.
 """
 
 from difflib import get_close_matches
@@ -36,7 +36,7 @@ _GROUP_AND_SHORT_NAMES = {
     Kind.CRON_JOB: ("batch", "cj"),
 }
 _KNATIVE_WORDS = ("service", "services")
-"""What Knative calls its services; without its group it is Kubernetes' own Service."""
+"""Knative's words for its services; without its API group they mean Kubernetes' own Service."""
 
 
 def _kinds_by_alias() -> dict[str, Kind]:
@@ -66,7 +66,7 @@ def parse(text: str) -> Kind:
 
 
 def of_target(group: str, kind: str) -> Kind | None:
-    """Return the kind that an object's API group and kind stand for; None: no rule is known."""
+    """Return the kind for an object's API group and kind; None: no rule is known."""
     return KINDS_BY_ALIAS.get(f"{kind}.{group}".lower())
 
 

@@ -1,9 +1,9 @@
 """The names Kubernetes gives to pods, per kind of owner, as one regular expression each.
 
-Pure text. Most controllers hand the API server a base such as `bert-7d9f8c6b5-`; it cuts the base
-to 58 characters and appends 5 random ones. So a long owner name swallows the dashes and the hash,
-and a plain `bert-.*` misses pods as well as catching other people's. A name is kept here as one
-atom per character, so that it can be cut where Kubernetes cuts it.
+Pure text. Most controllers give the API server a base such as `bert-7d9f8c6b5-`; the API server
+cuts the base to 58 characters and appends 5 random ones. So a long owner name leaves no room for
+the dashes and the hash, and a plain `bert-.*` misses pods and also matches pods of other owners. A
+name is kept here as one atom per character, so that it can be cut where Kubernetes cuts it.
 """
 
 import re
@@ -33,7 +33,7 @@ class PodNames:
     regex: str
     """RE2 text that must match the whole name."""
     prefix: str
-    """What every one of the names starts with."""
+    """The prefix of all the names."""
     _compiled: re.Pattern[str] = field(repr=False, compare=False)
 
     def match(self, pod: str) -> bool:
@@ -66,7 +66,7 @@ class Form:
 
 
 def shared_prefix(texts: Iterable[str]) -> str:
-    """Return what all of the texts start with."""
+    """Return the longest prefix of all the texts."""
     columns = takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False))
     return "".join(column[0] for column in columns)
 
@@ -97,7 +97,7 @@ def of_stateful_set(name: str) -> Iterator[Form]:
 def of_leader_worker_set(name: str) -> Iterator[Form]:
     """Yield the one form of leaders (`name-3`) and their workers, which count from 1 (`name-3-1`).
 
-    A StatefulSet or LeaderWorkerSet called `name-3` has pods of the same form from its second on.
+    From its second pod on, a StatefulSet or LeaderWorkerSet called `name-3` has the same form.
     """
     yield Form((*name, "-"), f"{_ORDINAL}(?:-[1-9][0-9]*)?")
 
@@ -108,7 +108,7 @@ def of_job(name: str) -> Iterator[Form]:
 
 
 def of_cron_job(name: str) -> Iterator[Form]:
-    """Yield the forms of the pods of its Jobs, which it names by the minute since 1970.
+    """Yield the forms of the pods of a CronJob's Jobs, named by the minute since 1970.
 
     A Job made by hand (`kubectl create job --from`) has a name of its own and is not found.
     """
@@ -118,8 +118,8 @@ def of_cron_job(name: str) -> Iterator[Form]:
 def of_knative_service(name: str) -> Iterator[Form]:
     """Yield the form of the pods of all its revisions that Knative named (`name-00001`).
 
-    A Deployment name beyond 63 characters becomes the first 20 of the revision's and its MD5. The
-    revision's number is inside that hash, so any hash is taken. Revisions that people name
+    A Deployment name beyond 63 characters becomes the first 20 of the revision's name and its MD5.
+    The revision's number is inside that hash, so any hash matches. Revisions that users name
     themselves are not found.
     """
     revision = _child(tuple(name), ("-", *(_DIGIT,) * 5))
@@ -168,9 +168,9 @@ def _job(owner: Atoms) -> Iterator[Form]:
 
 
 def _indexed(owner: Atoms, digits: int) -> Form:
-    """Return the form with an index of so many digits: here the owner's name is cut, not the base.
+    """Return the form with an index of this many digits: the owner's name is cut, not the base.
 
-    The dashes around the index survive, unlike everywhere else.
+    The dashes around the index are kept, unlike in all other forms.
     """
     kept = owner[: _BASE_LIMIT - digits - len("--")]
     index = _DIGIT if digits == 1 else f"[1-9]{_repeated(_DIGIT, digits - 1)}"
@@ -178,7 +178,7 @@ def _indexed(owner: Atoms, digits: int) -> Form:
 
 
 def _child(parent: Atoms, suffix: Atoms) -> Atoms:
-    """Return Knative's name for what belongs to `parent`: never longer than 63 characters."""
+    """Return Knative's name for a child of `parent`: never longer than 63 characters."""
     if len(parent) + len(suffix) <= _CHILD_LIMIT:
         return parent + suffix
     head = _CHILD_LIMIT - len(_MD5) - len(suffix)

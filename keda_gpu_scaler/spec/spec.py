@@ -1,7 +1,7 @@
-"""What a trigger asks for, parsed once and trusted from then on. Values only.
+"""What a trigger asks for, parsed and validated once. Values only.
 
-`trigger/` makes them from the strings a user wrote; everything behind it reads them. Durations are
-seconds, thresholds are in the signal's own unit.
+`trigger/` makes these values from the user's strings; all other code reads the values. Durations
+are in seconds, thresholds in the signal's unit.
 """
 
 import hashlib
@@ -27,9 +27,9 @@ class OwnQuery:
 
     text: str
     origins: tuple[Origin, ...]
-    """What its numbers are made of: as old as the oldest of them is the answer."""
+    """The selectors its numbers come from; the answer is as old as the oldest of them."""
     is_complete: bool
-    """Every series it reads shows as an element: a missing one says that its pod may be gone."""
+    """Every series it reads shows as an element: a missing one can mean that its pod is gone."""
 
     @property
     def name(self) -> str:
@@ -38,12 +38,12 @@ class OwnQuery:
 
     @property
     def lookback_seconds(self) -> float:
-        """How old what is behind a number can be already when it is new."""
+        """How far back the samples behind a new number can reach."""
         return max(origin.lookback_seconds for origin in self.origins)
 
 
 class ScaledObject(NamedTuple):
-    """The ScaledObject that KEDA asks for: whose trigger this is, for logs and metrics."""
+    """The ScaledObject that KEDA asks for; it names the trigger in logs and metrics."""
 
     namespace: str
     name: str
@@ -67,7 +67,7 @@ class Signal(StrEnum):
     ENCODER = "encoder"
     DECODER = "decoder"
     NUMBER = "number"
-    """Whatever a query of the user's own gives."""
+    """The number that a user's own query gives."""
 
     @property
     def unit(self) -> str:
@@ -104,23 +104,20 @@ class GpuAggregation(StrEnum):
 
 
 class OnUnknown(StrEnum):
-    """What an unknown load means for the answer (never 0, unless somebody chose `zero`)."""
+    """The answer when the load is unknown (never 0, unless the trigger says `zero`)."""
 
     HOLD = "hold"
     ERROR = "error"
     ZERO = "zero"
 
 
-"""RE2 text that matches nothing."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerSpec:
-    """One trigger, validated: what to measure, of which pods, and what the answer is made of."""
+    """One trigger, validated: what to measure, of which pods, and how to compute the answer."""
 
     pods: PodSelector
     workload: str
-    """How people name the workload: `deployment/bert`, or the podPattern."""
+    """The workload's name for logs and errors: `deployment/bert`, or the podPattern."""
     signal: Signal
     profile: str
     threshold: float
@@ -139,18 +136,19 @@ class TriggerSpec:
     query: OwnQuery | None = None
     """The user's own PromQL in place of the profile's metric."""
     only_shown: bool = False
-    """Nobody said which pods: those that the samples show, and no others."""
+    """The trigger names no pods: only those that the samples show count."""
     neighbour: PodSelector | None = None
-    """The pods of activationWorkload, in the same namespace: active while their GPUs are."""
+    """The pods of activationWorkload, in the same namespace: active while their GPUs are active."""
     demand: DemandSpec | None = None
     warnings: tuple[str, ...] = ()
-    """What is legal and still likely to disappoint, in one sentence each."""
+    """What is valid but likely a mistake, in one sentence each."""
 
     @property
     def shared_signal(self) -> Signal:
-        """The signal of the snapshot: a query's numbers are the same, whatever they are called."""
+        """The signal of the snapshot; with a query NUMBER, as `signal` then only names the unit."""
         return self.signal if self.query is None else Signal.NUMBER
 
 
 WINDOW_SECONDS = 120.0
 AVERAGED_WINDOW_SECONDS = 60.0
+"""The exporter's number is an average already: it needs less smoothing."""

@@ -1,12 +1,12 @@
-"""The workload whose pods are measured: by their owners, by their names, or by a selector. Pure.
+"""The measured workload; its pods are found by owner, by name or by label selector. Pure.
 
-A workload is written in kubectl's notation. Its pods are known by their owners where the cluster
-names these (the controlling owner of a pod, and that one's own), and otherwise by the names that
-Kubernetes gives them. Whether a pod exists or is Ready is not known here.
+A workload is written in kubectl's notation. Its pods are found by their owners where the cluster
+names them (the controlling owner of a pod, and that owner's controlling owner), and otherwise by
+the names that Kubernetes gives them. Whether a pod exists or is Ready is not known here.
 
-A scale target for which there is no rule of names or owners has the pods that its own label
-selector selects. Only the Kubernetes API can say which these are; each of them then has the target
-among its owners, under a kind that no object has.
+A scale target with no rule for names or owners has the pods that its label selector selects. Only
+the Kubernetes API can say which pods these are; each of them then has the target among its owners,
+under a kind that no object has.
 """
 
 import re
@@ -37,7 +37,7 @@ class PodSelector(Protocol):
 
     @property
     def prefix(self) -> str:
-        """What every matching pod name starts with; empty when nothing is known of it."""
+        """The prefix of every matching pod name; empty when it is not known."""
 
     @property
     def regex(self) -> str:
@@ -51,21 +51,22 @@ class PodSelector(Protocol):
 
     @property
     def owner(self) -> Owner | None:
-        """Whose replica count is the workload's; None where no such count is known."""
+        """The owner that has the workload's replica count; None where no such owner is known."""
 
     def owns(self, above: frozenset[Owner]) -> bool | None:
         """Tell whether a pod with these owners is the workload's; None: only its name can tell."""
 
 
 NO_NAME = "[^[:ascii:][:^ascii:]]"
+"""RE2 text that matches nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleTarget:
-    """Stands for the pods of whatever the ScaledObject scales, until that is known; it has none.
+    """A placeholder without pods, until it is known what the ScaledObject scales.
 
-    A trigger without `workload` has it. Nothing is decided about it: the Kubernetes API says first
-    which workload it is.
+    A trigger without `workload` has it. The Kubernetes API resolves it to a workload before
+    anything is decided.
     """
 
     namespace: str
@@ -74,7 +75,7 @@ class ScaleTarget:
     owner: Owner | None = None
 
     def __str__(self) -> str:
-        """Return how people name it."""
+        """Return its name for logs and errors."""
         return "the scale target"
 
     def matches(self, _pod: str) -> bool:
@@ -91,7 +92,7 @@ class ScaleTarget:
 
 
 NOBODY = Owner("", "")
-"""Stands for the owner of what is known to have none."""
+"""The owner of an object that is known to have none."""
 _KINDS = {
     Kind.DEPLOYMENT: "Deployment",
     Kind.STATEFUL_SET: "StatefulSet",
@@ -102,15 +103,15 @@ _KINDS = {
     Kind.JOB: "Job",
     Kind.CRON_JOB: "CronJob",
 }
-"""Whom owner references name; an InferenceService and a Knative service own under other names."""
+"""The kinds in owner references; an InferenceService and a Knative service own by other names."""
 BETWEEN = {Kind.DEPLOYMENT: "ReplicaSet", Kind.ROLLOUT: "ReplicaSet", Kind.CRON_JOB: "Job"}
-"""What stands between such a workload and its pods."""
+"""The kind of object between such a workload and its pods."""
 
 
 def owner(kind: Kind, name: str) -> Owner | None:
-    """Return the owner whose replicas are the workload's; None where it is not known by name.
+    """Return the owner that has the workload's replicas; None where it is not known by name.
 
-    A LeaderWorkerSet's leaders belong to a StatefulSet of its name.
+    A LeaderWorkerSet's leaders belong to a StatefulSet of the same name.
     """
     word = _KINDS.get(kind)
     return None if word is None else Owner(word, name)
@@ -119,7 +120,7 @@ def owner(kind: Kind, name: str) -> Owner | None:
 def owns(kind: Kind, name: str, owners: frozenset[Owner]) -> bool | None:
     """Tell whether a pod with these owners is the workload's; None: only its name can tell.
 
-    Where nobody says whose a ReplicaSet or a Job is, the pod's name has to do.
+    Where the owner of a ReplicaSet or a Job is not known, only the pod's name can tell.
     """
     ours = owner(kind, name)
     if ours is None:
@@ -133,7 +134,7 @@ def owns(kind: Kind, name: str, owners: frozenset[Owner]) -> bool | None:
 
 
 def _leads(leaders: Owner, other: Owner) -> bool:
-    """Tell whether `other` is the StatefulSet of leaders, or that of one leader's workers."""
+    """Tell whether `other` is the StatefulSet of the leaders or of one leader's workers."""
     group = other.name.removeprefix(f"{leaders.name}-")
     return other == leaders or (other.kind == leaders.kind and group.isdecimal())
 
@@ -142,13 +143,13 @@ def _leads(leaders: Owner, other: Owner) -> bool:
 class Selected:
     """Exactly the pods that the label selector of one scale target selects.
 
-    Neither names nor any other evidence can tell them: while the Kubernetes API does not say whom
-    the target selects, nothing is known of the workload (`decision.is_told`).
+    Neither names nor any other evidence can tell them: while the Kubernetes API does not say which
+    pods the target selects, nothing is known of the workload (`decision.is_told`).
     """
 
     namespace: str
     resource: str
-    """The target's, as kubectl calls it: `models.example.com`."""
+    """The target's resource, as kubectl calls it: `models.example.com`."""
     name: str
     prefix: str = ""
     regex: str = NO_NAME
@@ -160,7 +161,7 @@ class Selected:
 
     @property
     def selected_by(self) -> Owner:
-        """How its pods say that it selects them; no kind of object has a slash in its name."""
+        """The owner that marks the pods it selects; no real kind has a slash in its name."""
         return Owner(f"{self.resource}/scale", self.name)
 
     def matches(self, _pod: str) -> bool:
@@ -182,10 +183,10 @@ _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _IS_LABEL = re.compile(_LABEL)
 _IS_NAME = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
 _PATTERN_MEMORY_BYTES = 256 * 1024
-"""Bounds what a user's pattern may take, compiled and while it matches; 9,000 characters fit."""
+"""Bounds the memory of a user's pattern, compiled and while it matches; 9,000 characters fit."""
 _PATTERNS_KEPT = 1024
 _WORKLOADS_KEPT = 4096
-"""Compiled patterns that are kept: more than one process is likely to be asked about."""
+"""How many compiled patterns are kept: more than one process is likely to be asked about."""
 
 _RULES: dict[Kind, Callable[[str], Iterator[pod_names.Form]]] = {
     Kind.DEPLOYMENT: pod_names.of_deployment,
@@ -213,15 +214,15 @@ def is_namespace(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """An owner of pods, and exactly its pods by name.
+    """An owner of pods, and its pods by name.
 
-    Names alone cannot tell some owners apart. Pods of these other owners are caught as well:
+    Names alone cannot tell some owners apart. Pods of these other owners match as well:
 
     - a Deployment and a Rollout of the same name, or a DaemonSet, ReplicaSet and Job of the same
       name, or a StatefulSet and a LeaderWorkerSet of the same name;
-    - owners whose pod names are cut and that share what is left: 58 characters, or fewer before a
-      hash, an index or the MD5 in the pod names of a long Knative service;
-    - an owner that is called like this one, a dash, and what may follow in its pods' names: hash
+    - owners that share what is left of their pod names after the cut: 58 characters, or fewer
+      before a hash, an index or the MD5 in the pod names of a long Knative service;
+    - an owner named like this one plus a dash and what may follow in its pods' names: hash
       characters (DaemonSet `bert-9c` for Deployment `bert`) or numbers (StatefulSet `bert-2` for
       LeaderWorkerSet `bert`, Job `bert-2` for the indexed Job `bert`).
     """
@@ -244,7 +245,7 @@ class Workload:
 
     @property
     def prefix(self) -> str:
-        """What the name of every one of its pods starts with."""
+        """The prefix of all its pods' names."""
         return _names(self.kind, self.name).prefix
 
     @property
@@ -264,7 +265,7 @@ class Workload:
 
     @property
     def owner(self) -> Owner | None:
-        """Whose replica count is the workload's."""
+        """The owner that has the workload's replica count; None where it is not known by name."""
         return owner(self.kind, self.name)
 
     def owns(self, above: frozenset[Owner]) -> bool | None:
@@ -274,7 +275,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class PodPattern:
-    """The pods whose whole names match an RE2 pattern that a user wrote; each is a replica."""
+    """The pods with names that match a user's RE2 pattern as a whole; each is a replica."""
 
     namespace: str
     pattern: str
@@ -295,7 +296,7 @@ class PodPattern:
 
     @property
     def prefix(self) -> str:
-        """What every matching name starts with; empty when RE2 cannot tell."""
+        """The prefix of every matching name; empty when RE2 cannot tell."""
         return _literal_prefix(self.pattern)
 
     @property
@@ -313,17 +314,17 @@ class PodPattern:
 
     @property
     def owner(self) -> Owner | None:
-        """Nobody: a pattern may match the pods of many."""
+        """None: a pattern may match the pods of many owners."""
         return None
 
     def owns(self, above: frozenset[Owner]) -> bool | None:
-        """Leave it to the name, which is what the user asked for."""
+        """Return None: the name decides, as the user asked."""
         del above
         return None
 
 
 def parse(text: str, namespace: str) -> Workload:
-    """Return the workload that `[kind/]name` stands for; a bare name is a Deployment's.
+    """Return the workload that `[kind/]name` names; a bare name is a Deployment.
 
     Raises:
         ValueError: there is no such kind or name; the message says what was expected.

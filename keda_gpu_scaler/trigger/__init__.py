@@ -1,6 +1,6 @@
 """From the strings of a trigger's metadata to a TriggerSpec, or to every mistake in them at once.
 
-Pure: no clock, I/O or logging. Behind this door nobody reads metadata again.
+Pure: no clock, I/O or logging. No other package reads metadata.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from keda_gpu_scaler.trigger.reader import Reader
 __all__ = ["KEDA_KEYS", "KEYS", "Key", "parse"]
 
 _ADDED_UP = frozenset({Signal.MEMORY_USED, Signal.POWER})
-"""What the GPUs of one pod have together; of everything else they have an average."""
+"""The signals that are summed over the GPUs of one pod; all others are averaged."""
 
 
 def parse(
@@ -32,9 +32,9 @@ def parse(
     """Return what a trigger asks for.
 
     Args:
-        scaled_object: whose trigger it is.
+        scaled_object: the ScaledObject of the trigger.
         metadata: all of the trigger's metadata, as KEDA forwards it.
-        access: what ScaledObjects of its namespace are allowed.
+        access: what ScaledObjects are allowed, by their namespace.
 
     Raises:
         errors.SpecError: the trigger is wrong; the message lists every mistake.
@@ -46,7 +46,7 @@ def parse(
 
 
 def _spec(reader: Reader, access: Access) -> TriggerSpec:
-    """Return the spec; where the reader notes a mistake it has a stand-in, and is not used."""
+    """Return the spec; if the reader noted a mistake, it holds stand-ins and is not used."""
     pods, name = rules.pods(reader, access)
     signal, source = rules.signal(reader), rules.source(reader, access)
     query = rules.query(reader, access, pods.namespace, source)

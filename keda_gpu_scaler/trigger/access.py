@@ -1,7 +1,7 @@
-"""Who may use what: sources, other namespaces' pods, and PromQL of one's own.
+"""What triggers may use: sources, other namespaces' pods, and their own PromQL.
 
-Pure values; the process settings say what is in them. What nobody allowed is forbidden: a trigger
-measures the pods of its own namespace.
+Pure values, filled from the process settings. What the operator has not allowed is forbidden: a
+trigger measures the pods of its own namespace.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from keda_gpu_scaler.query.promql import Policy
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
-    """Some namespaces, or every one there will ever be."""
+    """Some namespaces, or all of them, future ones included."""
 
     names: frozenset[str] = frozenset()
     every: bool = False
@@ -22,7 +22,7 @@ class Namespaces:
         return self.every or namespace in self.names
 
     def __str__(self) -> str:
-        """Return the form that people write in the settings: `a,b`, or `*` for every one."""
+        """Return the form of the settings: `a,b`, or `*` for all namespaces."""
         return "*" if self.every else ",".join(sorted(self.names))
 
 
@@ -35,17 +35,17 @@ class Access:
     """What ScaledObjects are allowed, by their namespace."""
 
     sources: Mapping[str, Namespaces] = field(default_factory=dict)
-    """The namespaces whose ScaledObjects may use a source, by its name."""
+    """The namespaces that may use a source, by its name."""
     others: Namespaces = NO_NAMESPACE
-    """The namespaces whose pods ScaledObjects of any other namespace may measure."""
+    """The namespaces with pods that ScaledObjects of any other namespace may measure."""
     own_promql: Policy = Policy.NAMESPACED
-    """What PromQL of a user's own may read."""
+    """What a user's own PromQL may read."""
     direct_sources: frozenset[str] = frozenset()
-    """The sources that are exporters themselves, which understand no PromQL."""
+    """The sources that read exporters directly; they understand no PromQL."""
     knows_targets: bool = False
     """The Kubernetes API says what a ScaledObject scales, so `workload` may be left out."""
     influxql_sources: frozenset[str] = frozenset()
-    """The sources that are asked in InfluxQL, and understand no PromQL."""
+    """The sources that are queried in InfluxQL; they understand no PromQL."""
 
     def source_names(self, namespace: str) -> frozenset[str]:
         """Return the sources that the ScaledObjects of a namespace may use."""

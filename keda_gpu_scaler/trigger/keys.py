@@ -1,4 +1,4 @@
-"""The keys of a trigger's metadata: what each means and what holds when it is not given.
+"""The keys of a trigger's metadata: what each means, and its default.
 
 Pure data; the documentation's tables are compared with it.
 """
@@ -14,9 +14,9 @@ class Key:
 
     meaning: str
     default: str | None = None
-    """The text that holds when the key is not given; None when there is no fixed one."""
+    """The value when the key is not given; None when there is no fixed one."""
     otherwise: str = "-"
-    """What holds in place of a fixed default, in words."""
+    """What applies where there is no fixed default, in words."""
 
 
 KEYS: Mapping[str, Key] = {
@@ -95,7 +95,7 @@ KEYS: Mapping[str, Key] = {
 KEDA_KEYS = frozenset(
     {"scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey"}
 )
-"""KEDA reads these itself and forwards them like everything else."""
+"""KEDA reads these itself and forwards them like all other keys."""
 FROM_ENV = "FromEnv"
 """KEDA resolves the value of such a key from the target's environment and keeps the suffix."""
 

@@ -1,7 +1,7 @@
 """Reads the values of one trigger's metadata and collects every mistake, for one message.
 
-Pure. The message goes into KEDA's log by way of a gRPC trailer: it is short, in ASCII, shows what
-the user wrote in quotes, and never a value that may have been a secret.
+Pure. The message reaches KEDA's log through a gRPC trailer: it is short and in ASCII, quotes what
+the user wrote, and never shows a value that may be a secret.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from keda_gpu_scaler.trigger.keys import FROM_ENV, KEDA_KEYS, KEYS, hint
 _KEYS_LIMIT = 64
 _VALUE_LIMIT = 4096
 _MESSAGE_LIMIT = 4000
-"""Bytes in the trailer; gRPC implementations refuse 8 KiB and more of them in total."""
+"""Bytes in the trailer; gRPC implementations refuse trailers of 8 KiB and more in total."""
 _SHOWN_CHARACTERS = 100
 _ESCAPED_CHARACTERS = 200
 _STAND_IN_NAMESPACE = "default"
@@ -31,7 +31,7 @@ class Reader:
         self._mistakes: list[str] = []
         self._wrong: set[str] = set()
         self._written: dict[str, str] = {}
-        """The key as it was written, by the key that it stands for."""
+        """The key as the user wrote it, by the key that it stands for."""
         self._metadata = metadata
         self._check_object()
         self._take()
@@ -51,12 +51,12 @@ class Reader:
         return self._wrong.isdisjoint(keys)
 
     def read(self, key: str, parser: Callable[[str], T], instead: T) -> T:
-        """Return what the key's value, or its default, stands for.
+        """Return the parsed value of a key, or of its default.
 
         Args:
             key: a known key.
             parser: raises ValueError with what it expected.
-            instead: stands in when there is no value or a wrong one, so that reading can go on.
+            instead: returned when there is no value or a wrong one, so that reading can go on.
         """
         text = self._text(key)
         if text is None:
@@ -106,7 +106,7 @@ class Reader:
             self.refuse(key, f"expected at most {_VALUE_LIMIT} characters")
 
     def _text(self, key: str) -> str | None:
-        """Return the text to parse, if it is worth parsing: a key is refused for its value once."""
+        """Return the text to parse; None if there is none or the key was refused already."""
         if key in self._wrong:
             return None
         if key in self._written:
@@ -143,12 +143,12 @@ def _message(scaled_object: ScaledObject, mistakes: list[str]) -> str:
 
 
 def _bytes_sent(line: str) -> int:
-    """Return what a line takes in a gRPC trailer, which writes `%` and a line's end as three."""
+    """Return a line's bytes in a gRPC trailer, which writes `%` and a line's end as three each."""
     return len(line) + 2 * line.count("%") + 3
 
 
 def _quoted(value: str) -> str:
-    """Return a value in quotes, with three dots where it goes on."""
+    """Return a value in quotes, with three dots if it is cut."""
     return f'"{_escaped(value)}"{"..." if len(value) > _SHOWN_CHARACTERS else ""}'
 
 

@@ -1,8 +1,7 @@
 """The rules of a trigger that involve more than one key, or the ScaledObject itself. Pure.
 
-Those of what wakes a workload beside its own GPUs are among them: another workload's GPUs, and a
-demand. A rule speaks up only while the keys it compares are right in themselves, so that one slip
-is reported once.
+They include the rules for what else wakes a workload: another workload's GPUs, and a demand. A rule
+applies only if each key that it compares is valid by itself, so that one mistake is reported once.
 """
 
 from collections.abc import Iterator
@@ -17,14 +16,14 @@ from keda_gpu_scaler.trigger.access import Access, Namespaces
 from keda_gpu_scaler.trigger.reader import Reader
 
 EVERY_POD = "every pod of the query"
-"""What people call the workload of a query that stands alone."""
+"""The workload's name where a query comes without workload and podPattern."""
 _REACHABLE_PERCENT = 90
-"""The HPA leaves 10 % of deviation alone: at full load, 100/91 still counts as on target."""
+"""The HPA ignores deviations up to 10 %: at full load, 100/91 still counts as on target."""
 _COMFORTABLE_PERCENT = 80
 _IDLE_PERCENT = 2.0
 """Idle cards show blips of 1 and 2 %."""
 _UP_WHILE_IDLE = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Signal.TEMPERATURE})
-"""A loaded model keeps these up without work: from where on it works only its owner knows."""
+"""A loaded model keeps these up without work: only the user knows from which level on it works."""
 NO_USUAL_LEVEL = _UP_WHILE_IDLE | {Signal.NUMBER}
 _NO_WORKLOAD = (
     "expected [kind/]name such as deployment/bert, or podPattern; with "
@@ -33,7 +32,7 @@ _NO_WORKLOAD = (
 
 
 def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:
-    """Return which pods are measured, and how people name them."""
+    """Return which pods are measured, and their name for logs and errors."""
     namespace = _namespace(reader, access.others)
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
@@ -53,8 +52,8 @@ def query(reader: Reader, access: Access, namespace: str, source: str) -> OwnQue
     Args:
         reader: reads the trigger.
         access: what its ScaledObject is allowed.
-        namespace: whose pods are measured.
-        source: whom the trigger asks; empty where it names none that it may use.
+        namespace: the namespace of the measured pods.
+        source: the source that the trigger asks; empty if it names none that it may use.
     """
     if not reader.has("query"):
         return None
@@ -63,7 +62,7 @@ def query(reader: Reader, access: Access, namespace: str, source: str) -> OwnQue
 
 
 def signal(reader: Reader) -> Signal:
-    """Return what is measured; of a query of the user's own it is a number unless he says more."""
+    """Return what is measured; with the user's own query a number, unless `signal` is given."""
     if reader.has("query") and not reader.has("signal"):
         return Signal.NUMBER
     found = reader.read("signal", values.choice(Signal), Signal.UTILIZATION)
@@ -78,7 +77,7 @@ def source(reader: Reader, access: Access) -> str:
 
 
 def refuse_other_languages(reader: Reader, access: Access, key: str, source: str) -> None:
-    """Refuse a key with PromQL where the source understands none."""
+    """Refuse a PromQL key if the source understands no PromQL."""
     if source in access.direct_sources:
         reader.refuse(
             key, f"expected a source that understands PromQL: {source} asks exporters directly"
@@ -88,7 +87,7 @@ def refuse_other_languages(reader: Reader, access: Access, key: str, source: str
 
 
 def _namespace(reader: Reader, others: Namespaces) -> str:
-    """Return whose pods are measured: its own namespace's, or one's that others may measure."""
+    """Return the namespace of the pods: the trigger's own, or one that others may measure."""
     namespace = reader.read("namespace", values.namespace, reader.namespace)
     if namespace != reader.namespace and namespace not in others:
         reader.refuse(
@@ -115,7 +114,7 @@ def profile(reader: Reader, signal: Signal) -> str:
 
 
 def threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -> float:
-    """Return the target per replica: one that the load can exceed far enough for the HPA to act."""
+    """Return the target per replica; the load must be able to exceed it by what the HPA ignores."""
     number = reader.read("threshold", values.target, 0.0)
     if not reader.has("threshold"):
         reader.refuse("threshold", "expected the target per replica, such as 70")
@@ -130,7 +129,7 @@ def threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -
 
 
 def activation_threshold(reader: Reader, signal: Signal) -> float:
-    """Return the level above which a GPU works; some signals have none that fits everybody."""
+    """Return the level above which a GPU counts as busy; some signals have no usual one."""
     needs_one = signal in NO_USUAL_LEVEL and reader.is_sound("signal")
     if needs_one and not reader.has("activationThreshold"):
         why = "which a loaded model keeps up while it is idle"
@@ -146,7 +145,7 @@ def activation_threshold(reader: Reader, signal: Signal) -> float:
 def warnings(
     signal: Signal, gpu_aggregation: GpuAggregation, target: float, activation: float
 ) -> Iterator[str]:
-    """Yield what is legal and still likely to disappoint, one sentence each."""
+    """Yield what is valid but likely a mistake, one sentence each."""
     if _is_bounded(signal, gpu_aggregation) and target > _COMFORTABLE_PERCENT:
         yield (
             f"threshold {target:g} leaves little room: a replica at 100 % counts as only "
@@ -160,7 +159,7 @@ def warnings(
 
 
 def _is_bounded(signal: Signal, gpu_aggregation: GpuAggregation) -> bool:
-    """Tell whether a replica's load ends at 100."""
+    """Tell whether a replica's load is at most 100."""
     return signal.is_percentage and gpu_aggregation is not GpuAggregation.SUM
 
 
@@ -168,11 +167,11 @@ _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
 
 
 def neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
-    """Return the pods whose GPUs keep this workload active as well.
+    """Return the pods of activationWorkload: their GPUs keep this workload active as well.
 
     Args:
         reader: reads the trigger.
-        pods: those that are measured; the others are in the same namespace.
+        pods: the measured pods; the others are in the same namespace.
     """
     key = "activationWorkload"
     if not reader.has(key):
@@ -194,13 +193,13 @@ def neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
 def demand(
     reader: Reader, access: Access, source: str, aggregation: Aggregation
 ) -> DemandSpec | None:
-    """Return what the trigger says of the demand; the keys around a query mean nothing alone.
+    """Return what the trigger says of the demand; its other keys need a demandQuery.
 
     Args:
         reader: reads the trigger.
         access: what its ScaledObject is allowed.
-        source: whom the trigger asks; empty where it names none that it may use.
-        aggregation: what it answers over replicas.
+        source: the source that the trigger asks; empty if it names none that it may use.
+        aggregation: how the trigger aggregates over replicas.
     """
     if not reader.has("demandQuery"):
         for key in filter(reader.has, _OF_DEMAND):
@@ -215,7 +214,7 @@ def demand(
 
 
 def metric_name(reader: Reader, usual: str) -> str:
-    """Return the name of the load's metric, which is never that of the demand's.
+    """Return the name of the load's metric, which must differ from that of the demand.
 
     KEDA compares the names of a trigger's metrics without regard to case.
     """
@@ -226,7 +225,7 @@ def metric_name(reader: Reader, usual: str) -> str:
 
 
 def signal_warnings(spec: DemandSpec | None) -> Iterator[str]:
-    """Yield what is legal and still likely to disappoint."""
+    """Yield what is valid but likely a mistake."""
     if spec is not None and spec.threshold and spec.activation_threshold >= spec.threshold:
         yield (
             f"demandActivationThreshold {spec.activation_threshold:g} is not below demandThreshold "
@@ -244,7 +243,7 @@ def _text(reader: Reader, access: Access, source: str) -> str:
 
 
 def _influxql(reader: Reader, policy: promql.Policy) -> str:
-    """Return the expression where the source is an InfluxDB: there it is confined to nothing."""
+    """Return the expression for an InfluxDB, where it cannot be confined to a namespace."""
     if policy is not promql.Policy.ALLOW:
         reader.refuse(
             "demandQuery",
@@ -255,7 +254,7 @@ def _influxql(reader: Reader, policy: promql.Policy) -> str:
 
 
 def _threshold(reader: Reader, aggregation: Aggregation) -> float | None:
-    """Return the target; the HPA takes a demand as a sum, and nothing else can be made of it."""
+    """Return the target; the HPA must treat a demand as a sum, so no average is allowed."""
     threshold = reader.read("demandThreshold", values.target, None)
     if threshold is not None and aggregation is Aggregation.AVERAGE:
         reader.refuse(

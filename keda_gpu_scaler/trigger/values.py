@@ -1,7 +1,7 @@
-"""One value of a trigger at a time: from the string a user wrote to what the spec holds.
+"""Parses single values of a trigger: from the user's string to a value of the spec.
 
-Pure. Each parser raises ValueError with what it expected, in words that follow "expected"; it
-never repeats the value, which may have come out of a Secret.
+Pure. Each parser raises ValueError with what it expected, in words that follow "expected". It never
+repeats the value, which may have come out of a Secret.
 """
 
 import re
@@ -37,7 +37,7 @@ def target(text: str) -> float:
 
 
 def level(text: str) -> float:
-    """Return a number that activity is compared with: 0 or above."""
+    """Return a level to compare activity with: 0 or above."""
     number = _number(text)
     if not is_countable(number):
         raise ValueError("a number from 0 to below 2^53, such as 5")
@@ -45,17 +45,17 @@ def level(text: str) -> float:
 
 
 def window(text: str) -> float:
-    """Return the seconds of a time over which samples are looked at."""
+    """Return the seconds of a window of samples."""
     return _duration(text, 1, _LARGEST_WINDOW_SECONDS)
 
 
 def warmup(text: str) -> float:
-    """Return the seconds of a time that may be nothing."""
+    """Return the seconds of a warmup, which may be 0."""
     return _duration(text, 0, _LARGEST_WINDOW_SECONDS)
 
 
 def timeout(text: str) -> float:
-    """Return the seconds of a time for which nothing is held in memory."""
+    """Return the seconds of a timeout; it may be long, as it needs no samples in memory."""
     return _duration(text, 1, _LARGEST_TIMEOUT_SECONDS)
 
 
@@ -104,7 +104,7 @@ def namespace(text: str) -> str:
 
 
 def metric_name(text: str) -> str:
-    """Return a name that the external metrics API and KEDA take as it is."""
+    """Return a name that the external metrics API and KEDA accept unchanged."""
     if len(text) > _METRIC_NAME_LIMIT or not _METRIC_NAME.fullmatch(text):
         raise ValueError(
             "letters, digits, '-', '_' and '.', a letter or digit at both ends, "
@@ -116,7 +116,7 @@ def metric_name(text: str) -> str:
 
 
 def _number(text: str) -> float:
-    """Return a decimal number, and none of what else Python reads as one, such as nan and 1_0."""
+    """Return a decimal number; refuse what else `float` accepts, such as nan and 1_0."""
     if not _NUMBER.fullmatch(text):
         raise ValueError("a number without a unit, such as 70")
     return float(text)

@@ -1,7 +1,6 @@
 """The exporters, one row each: how each names a signal, in which unit, and how it labels pods.
 
-Pure data, and how the rest of the scaler looks into it. The documentation's table is compared with
-this one.
+Pure data, and the functions that read it. The documentation's table is compared with this one.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -84,7 +83,7 @@ DETECTED = (
     "gke-system",
     "openshift-rules",
 )
-"""What `auto` reads where dcgm-exporter does not show a pod; the first that does.
+"""What `auto` reads where dcgm-exporter does not show a pod: the first exporter that shows it.
 
 dcgm-exporter comes before all of them: HAMi's monitor shows 0 for whole cards (HAMi issue 601)."""
 
@@ -92,12 +91,12 @@ dcgm-exporter comes before all of them: HAMi's monitor shows 0 for whole cards (
 def metric_sources(
     profile: str, signal: Signal, found: Collection[str] = DETECTED
 ) -> list[MetricSource]:
-    """Return a profile's ways to read a signal, the preferred exporter first.
+    """Return the metric sources of a profile for a signal, the preferred exporter first.
 
     Args:
         profile: a name of the table, or `auto`.
         signal: what is read.
-        found: the exporters beside dcgm-exporter that `auto` has to look for.
+        found: the exporters beside dcgm-exporter that `auto` looks for.
     """
     return [
         MetricSource(convention.labels, convention.measures[signal], rank)
@@ -144,7 +143,7 @@ def _every_scheme() -> Iterator[LabelConvention]:
 
 
 def _conventions() -> Iterator[Labels]:
-    """Yield each naming of pods once, and last those where `pod` may be the exporter's own."""
+    """Yield each pair of pod labels once, and last those where `pod` may be the exporter's own."""
     known = {(one.labels.namespace, one.labels.pod): one.labels for one in _every_scheme()}
     yield from sorted(known.values(), key=lambda labels: labels.may_name_exporter)
 
@@ -156,14 +155,14 @@ NAMESPACE_LABELS = tuple(dict.fromkeys(labels.namespace for labels in _CONVENTIO
 POD_LABELS = tuple(dict.fromkeys(labels.pod for labels in _CONVENTIONS))
 """Every label that can name a workload's pod; the last is `pod` itself."""
 BOARD_LABELS = ("UUID", "uuid", "gpu_uuid")
-"""What identifies a GPU in the series of exporters that show it without a pod too."""
+"""The labels that identify a GPU in series of exporters that also show GPUs without a pod."""
 UTILIZATION_METRICS = frozenset(
     metric.name
     for convention in _every_scheme()
     if Signal.UTILIZATION in convention.measures
     for metric in convention.measures[Signal.UTILIZATION].metrics
 )
-"""What tells a busy GPU from an idle one, whatever signal is measured."""
+"""The metrics that tell a busy GPU from an idle one, for any measured signal."""
 KNOWN_METRICS = frozenset(
     metric.name
     for convention in _every_scheme()

@@ -1,6 +1,6 @@
-"""dcgm-exporter's metrics and label conventions, of all its releases, and of what relabels them.
+"""dcgm-exporter's metrics and label conventions, of all its releases and of products based on it.
 
-Pure data. Facts are dcgm-exporter's own (`etc/default-counters.csv`, its `dcp-metrics-included.csv`
+Pure data. Facts come from dcgm-exporter (`etc/default-counters.csv`, its `dcp-metrics-included.csv`
 and its label code).
 """
 
@@ -73,7 +73,7 @@ AUTO_SCHEMES = (
     LabelConvention(OLD, _OLD_NAMES),
     LabelConvention(model.PLAIN, _ANY),
 )
-"""Whatever dcgm-exporter's series there are; of two metrics the average before the sample."""
+"""dcgm-exporter's series of any convention; of two metrics the average before the sample."""
 EXPORTED_SCHEMES = (LabelConvention(model.EXPORTED, _SAMPLES_FIRST),)
 PLAIN_SCHEMES = (LabelConvention(model.PLAIN, _SAMPLES_FIRST),)
 ENGINE_SCHEMES = (

@@ -1,7 +1,7 @@
-"""What a profile is made of: metrics, how a signal is read from them, labels, units. Values only.
+"""What a profile consists of: metrics, how a signal is read from them, labels, units. Values only.
 
-The limit of a metric is the largest number that a GPU can show; numbers beyond it, DCGM's blank
-values among them, are refused and never clamped into something plausible.
+The limit of a metric is the largest number that a GPU can show. Larger numbers, such as DCGM's
+blank values, are refused and never clamped.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from keda_gpu_scaler.spec.spec import Signal
 
 
 class Part(Enum):
-    """What a metric's number is of the signal."""
+    """Which part of the signal a metric shows."""
 
     VALUE = auto()
     USED = auto()
@@ -29,21 +29,21 @@ class Metric:
     limit: float
     """The largest believable number, in the exporter's unit."""
     factor: float = 1.0
-    """From the exporter's unit to the signal's."""
+    """Converts the exporter's unit to the signal's."""
     averaged: bool = False
     """An average over the exporter's whole interval, not a sample within it."""
     whole_gpus_only: bool = False
     """Missing or a false 0 on slices of a GPU (dcgm-exporter issues 50, 216)."""
     zero_is_unknown: bool = False
-    """0 is what this exporter shows where a card has no such field."""
+    """This exporter shows 0 where a card has no such field."""
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Labels with the values that are meant; "" stands for a label that is absent."""
+    """Labels with the values to select; "" stands for an absent label."""
     part: Part = Part.VALUE
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How one signal is read: the first metric that a GPU has, or a share made of several."""
+    """How one signal is read: the first metric that a GPU has, or a ratio of several."""
 
     metrics: tuple[Metric, ...]
     per_board: bool = False
@@ -62,15 +62,15 @@ class Labels:
     namespace: str
     pod: str
     gpu: tuple[str, ...] = ("UUID",)
-    """What identifies the board: the first of these that is there."""
+    """The labels that identify the board: the first of them that is present."""
     slice: str = "GPU_I_ID"
-    """What tells the slices of one board apart."""
+    """The label that tells the slices of one board apart."""
     whole: tuple[str, ...] = ("",)
-    """The values of that label which stand for the board itself."""
+    """The values of `slice` that stand for the whole board."""
     number: str = "gpu"
-    """Identifies the board on its target where nothing else does."""
+    """The label that identifies the board on its target where no other label does."""
     absent: tuple[str, ...] = ()
-    """Labels that must be empty: where they are not, they name the workload and `pod` does not."""
+    """Labels that must be empty: otherwise they name the workload's pod instead of `pod`."""
     may_name_exporter: bool = False
     """`pod` can be the scrape target itself: an idle GPU under Prometheus' honor_labels rules."""
 
@@ -93,11 +93,11 @@ class Profile:
     """One exporter with one convention of labels: one row of the table."""
 
     exporter: str
-    """Whose series these are, in words."""
+    """The exporter's name, in words."""
     conventions: tuple[LabelConvention, ...]
     """Empty: its series name no pod."""
     verified: bool = True
-    """Names and labels were read in the exporter's source or its vendor's documentation."""
+    """Names and labels are taken from the exporter's source or its vendor's documentation."""
 
     @property
     def signals(self) -> tuple[Signal, ...]:
@@ -112,7 +112,7 @@ class MetricSource(NamedTuple):
     labels: Labels
     measure: Measure
     rank: int = 0
-    """The exporter's place in the order of preference: numbers of two are not mixed in one pod."""
+    """The exporter's order of preference; one pod never mixes numbers of two exporters."""
 
 
 GPU_RESOURCES = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
@@ -125,7 +125,7 @@ CELSIUS_LIMIT = 200
 ACK_POD = "PodName"
 
 EXPORTED = Labels("exported_namespace", "exported_pod")
-"""What Prometheus makes of `namespace` and `pod` where its target has them too."""
+"""Prometheus' names for a series' `namespace` and `pod` where its target has these labels too."""
 PLAIN = Labels(
     "namespace", "pod", absent=("exported_pod", "pod_name", ACK_POD), may_name_exporter=True
 )
@@ -147,17 +147,17 @@ def percent(name: str, limit: float = 100) -> Measure:
 
 
 def watts(*names: str) -> Measure:
-    """Return the power of a board: of the first of these metrics that is there."""
+    """Return the power of a board, from the first of these metrics that is present."""
     return Measure(tuple(Metric(name, limit=WATTS_LIMIT) for name in names), per_board=True)
 
 
 def celsius(*names: str) -> Measure:
-    """Return the temperature of a board: of the first of these metrics that is there."""
+    """Return the temperature of a board, from the first of these metrics that is present."""
     return Measure(tuple(Metric(name, limit=CELSIUS_LIMIT) for name in names), per_board=True)
 
 
 def memory(used: Metric, total: Metric) -> Mapping[Signal, Measure]:
-    """Return both signals of memory, from what is used and from what there is."""
+    """Return both memory signals, from the used and the total memory."""
     return {
         Signal.MEMORY: Measure((replace(used, part=Part.USED), replace(total, part=Part.TOTAL))),
         Signal.MEMORY_USED: Measure((used,)),
@@ -165,7 +165,7 @@ def memory(used: Metric, total: Metric) -> Mapping[Signal, Measure]:
 
 
 def both(plain: Labels, measures: Mapping[Signal, Measure]) -> tuple[LabelConvention, ...]:
-    """Return how an exporter labels that shows `namespace` and `pod`, for either scraping."""
+    """Return the conventions of an exporter with `namespace` and `pod`, for either honor_labels."""
     names = (EXPORTED.namespace, EXPORTED.pod)
     exported = replace(plain, namespace=names[0], pod=names[1], absent=(), may_name_exporter=False)
     return LabelConvention(exported, measures), LabelConvention(plain, measures)

@@ -14,7 +14,7 @@ _HAMI_LIMIT = 1000
 
 
 def _some(measure: Measure) -> Measure:
-    """Let a 0 give way to the next metric: this exporter shows it for what a card lacks."""
+    """Skip a metric that is 0: this exporter shows 0 for what a card lacks."""
     shown = tuple(replace(metric, zero_is_unknown=True) for metric in measure.metrics)
     return replace(measure, metrics=shown)
 
@@ -47,7 +47,7 @@ AMD = model.both(
 
 _XPUM_LABELS = Labels("kube_namespace", "kube_pod", ("uuid",), number="dev_file")
 _DEVICE = ("sub_dev", ("",))
-"""The rows of the tiles stand beside those of their device."""
+"""Selects the rows of the device; its tiles have rows of their own."""
 
 
 def _of_device(metric: Metric, *where: tuple[str, tuple[str, ...]]) -> Metric:

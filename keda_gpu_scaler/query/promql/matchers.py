@@ -1,7 +1,7 @@
-"""Label matchers that every selector of a query gets, by its parsed form and never by its text.
+"""Label matchers for every selector of a query, added to its parsed form and never to its text.
 
-Pure. They confine all that a source is asked to one part of what its server holds: to one of
-several clusters, say.
+Pure. They confine all queries of a source to a part of its server's data, such as one of several
+clusters.
 """
 
 import re
@@ -20,9 +20,9 @@ _NAME = "__name__"
 _LITERAL = re.compile(r"""["](?:[^"\\\n]|\\.)*["]|['](?:[^'\\\n]|\\.)*[']|`[^`]*`|[#][^\n]*""")
 """A string literal of PromQL, or a comment."""
 _KEY = re.compile(r'"__text_([0-9]+)"')
-"""What stands in for a string literal."""
+"""The placeholder for a string literal."""
 _TEXTS_REMEMBERED = 32
-"""A source asks the same few texts at every step."""
+"""A source sends the same few texts at every step."""
 
 
 class Matcher(NamedTuple):
@@ -34,7 +34,7 @@ class Matcher(NamedTuple):
     value: str
 
     def __str__(self) -> str:
-        """Return the form that PromQL has."""
+        """Return it as PromQL."""
         return f"{self.label}{self.sign}{quoted(self.value)}"
 
 
@@ -63,14 +63,14 @@ def parse(text: str) -> tuple[Matcher, ...]:
 
 @lru_cache(_TEXTS_REMEMBERED)
 def confined(text: str, matchers: tuple[Matcher, ...]) -> str:
-    """Return a query whose every selector has these matchers beside its own.
+    """Return a query with these matchers added to every selector.
 
     Args:
         text: a PromQL expression.
-        matchers: what to add; a selector that names the label already has to meet both.
+        matchers: what to add; if a selector has a matcher on the label already, both apply.
 
     Raises:
-        ValueError: the text is no PromQL, or has quotes around the name of a label.
+        ValueError: the text is not PromQL, or has quotes around the name of a label.
     """
     if not matchers:
         return text
@@ -86,9 +86,9 @@ def confined(text: str, matchers: tuple[Matcher, ...]) -> str:
 
 
 def _hidden(found: str, literals: list[str]) -> str:
-    """Put a key in the place of a string literal, and nothing in that of a comment.
+    """Replace a string literal by a key, and a comment by nothing.
 
-    The parser would compile each pattern, which takes seconds where it names a thousand namespaces.
+    The parser would compile each pattern, which takes seconds if it names a thousand namespaces.
     """
     return " " if found.startswith("#") else f'"{_key(literals, found)}"'
 
@@ -105,7 +105,7 @@ def _printed(bare: str, matchers: list[Matcher]) -> str:
 
 
 def _is_plain(expression: Any) -> bool:  # noqa: ANN401 - the parser's own classes
-    """Tell whether it is a selector with nothing beside its matchers."""
+    """Tell whether it is a selector with matchers only."""
     return (
         isinstance(expression, promql_parser.VectorSelector)
         and expression.name == "any"

@@ -1,12 +1,12 @@
-"""What the operator lets users ask of a Prometheus, and their PromQL confined to that. Pure.
+"""What the operator lets users ask of a Prometheus; confines their PromQL to that. Pure.
 
 A series can name two namespaces: that of the pod it is about and, where its target was scraped
 without `honor_labels`, the target's own. Then `namespace` is the target's, and the pod's is in
-another label, such as `exported_namespace`. Neither may be another namespace's data:
+another label, such as `exported_namespace`. Neither may name another namespace:
 
 - a selector that has a matcher on one of these other labels gets that label pinned;
 - every other selector gets `namespace` pinned, and the other labels must be empty or the same, so
-  that the tenant that runs an exporter does not see the pods of everybody on it.
+  that the tenant that runs an exporter does not see other tenants' pods on it.
 
 A series that names no namespace at all is not shown.
 """
@@ -23,18 +23,18 @@ from keda_gpu_scaler.query.promql import reading, tree, writing
 from keda_gpu_scaler.spec.spec import Origin, OwnQuery
 
 TARGETS_OWN = "namespace"
-"""The label that is the pod's or the scrape target's."""
+"""The label with the namespace of the pod or of the scrape target."""
 _PODS = tuple(label for label in profiles.NAMESPACE_LABELS if label != TARGETS_OWN)
 
 
 def confining_matchers(given: Sequence[Matcher], namespace: str) -> list[str]:
-    """Return what is added to a selector's matchers to confine it.
+    """Return the matchers to add to a selector to confine it.
 
-    Matchers add up: one of the user's that says something else leaves nothing to show.
+    All matchers apply: if a user's matcher contradicts them, the selector shows nothing.
 
     Args:
         given: the selector's own matchers.
-        namespace: the only one to be seen.
+        namespace: the only one that may be read.
     """
     named = {one.name for one in given}
     pinned = next((label for label in _PODS if label in named), TARGETS_OWN)
@@ -44,18 +44,18 @@ def confining_matchers(given: Sequence[Matcher], namespace: str) -> list[str]:
 
 
 LARGEST_REACH_SECONDS = 3600.0
-"""Whatever a query asks for is asked for again and again."""
+"""Limited, because every query is sent again and again."""
 _SELECTORS = 20
 _STEPS = 10_000
 """An hour in steps of a second, with room; nested subqueries multiply theirs."""
 _USUAL_STEP_SECONDS = 1.0
-"""Of a subquery that names no step: its server's own, which is hardly ever shorter."""
+"""The step of a subquery that names none: the server's default, which is hardly ever shorter."""
 _UNCONFINED = frozenset({"info"})
 """Functions that read series which no selector names."""
 
 
 class Policy(StrEnum):
-    """What PromQL of a user's own may read."""
+    """What a user's own PromQL may read."""
 
     ALLOW = "allow"
     NAMESPACED = "namespaced"
@@ -63,14 +63,14 @@ class Policy(StrEnum):
 
 
 class Allowed(NamedTuple):
-    """A user's PromQL that may be asked."""
+    """A user's PromQL that may be sent."""
 
     root: Expr
-    """As it was understood."""
+    """The parsed expression."""
     text: str
-    """As it is sent."""
+    """The text that is sent."""
     more: writing.More
-    """What its selectors are confined by."""
+    """The matchers that confine its selectors."""
 
 
 def allowed(text: str, read: Callable[[str], Expr], policy: Policy, namespace: str) -> Allowed:
@@ -80,10 +80,10 @@ def allowed(text: str, read: Callable[[str], Expr], policy: Policy, namespace: s
         text: what the user wrote.
         read: parses it; one of `reading`.
         policy: what the operator has decided.
-        namespace: all that may be seen, if the policy is `namespaced`.
+        namespace: the only one that may be read, if the policy is `namespaced`.
 
     Raises:
-        ValueError: it cannot or may not be asked; the words follow "expected".
+        ValueError: it cannot or may not be sent; the words follow "expected".
     """
     _check_not_denied(policy)
     root = read(text)
@@ -101,10 +101,10 @@ def own(text: str, policy: Policy, namespace: str) -> OwnQuery:
     Args:
         text: what the user wrote: an expression for an instant vector.
         policy: what the operator has decided.
-        namespace: whose pods are measured.
+        namespace: the namespace of the measured pods.
 
     Raises:
-        ValueError: it cannot or may not be asked; the words follow "expected".
+        ValueError: it cannot or may not be sent; the words follow "expected".
     """
     asked = allowed(text, reading.instant_vector, policy, namespace)
     return OwnQuery(
@@ -123,7 +123,7 @@ def number(text: str, policy: Policy, namespace: str) -> str:
         namespace: the ScaledObject's.
 
     Raises:
-        ValueError: it cannot or may not be asked; the words follow "expected".
+        ValueError: it cannot or may not be sent; the words follow "expected".
     """
     asked = allowed(text, reading.number, policy, namespace)
     _longest_lookbacks(tree.lookbacks(asked.root), asked.more)
@@ -139,7 +139,7 @@ def _check_not_denied(policy: Policy) -> None:
 
 
 def _check_affordable(root: Expr) -> None:
-    """Refuse what a server would work on for minutes, and be asked again meanwhile."""
+    """Refuse a query that takes a server minutes: it would be sent again meanwhile."""
     if tree.most_steps(root, _USUAL_STEP_SECONDS) > _STEPS:
         raise ValueError(
             f"a PromQL expression whose subqueries take at most {_STEPS:,} steps, multiplied where "
@@ -165,7 +165,7 @@ def _origins(found: Iterable[tree.Lookback], more: writing.More) -> list[Origin]
 
 
 def _longest_lookbacks(found: Iterable[tree.Lookback], more: writing.More) -> dict[str, float]:
-    """Return the selectors without repetition, each with the longest time it reaches back."""
+    """Return each distinct selector with the longest time it reaches back."""
     longest: dict[str, float] = {}
     for selector, seconds in found:
         text = writing.written(selector, more)

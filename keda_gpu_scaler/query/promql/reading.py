@@ -1,10 +1,10 @@
 """A user's PromQL → a parsed expression, or what is wrong with it and where. Pure.
 
-Each refusal is a ValueError whose words follow "expected". They name the place and never repeat the
+Each refusal is a ValueError; its words follow "expected". They name the place and never repeat the
 text, which may have come out of a Secret.
 
-The parser says only that a text is none. The longest beginning that can still be completed ends
-where the mistake is; what completes it is what was expected.
+The parser says only that a text is not PromQL. The longest beginning that can still be completed
+ends where the mistake is; what completes it is what was expected.
 """
 
 import re
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _ENDS = frozenset(_CLOSING.values())
 _LONE = frozenset("\"'`")
-"""A quote is a token of its own only where its text does not end."""
+"""A quote is a token of its own only where the closing quote is missing."""
 _COMPLETIONS = (
     ("the end", ""),
     ("an operator", " + x"),
@@ -54,11 +54,11 @@ def tokens(text: str) -> list[tuple[int, int]]:
 
 
 def of_mistake(text: str, is_written_well: Callable[[str], bool]) -> tuple[int, str]:
-    """Return the position of the first token that cannot stand there, and what could.
+    """Return the position of the first wrong token, and what was expected there.
 
     Args:
-        text: what no parser can read.
-        is_written_well: tells whether a text can be read, whatever it then means.
+        text: a text that cannot be parsed.
+        is_written_well: tells whether a text can be parsed; what it means may be wrong.
     """
     spans = tokens(text)
     fitting = bisect_left(
@@ -81,7 +81,7 @@ def unmatched(text: str) -> int | None:
 
 
 def in_words(text: str, position: int) -> str:
-    """Return a position as people count: lines and columns from 1."""
+    """Return a position as line and column, counted from 1."""
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1
     return f"line {line}, column {column}"
@@ -100,7 +100,7 @@ def _closing(beginning: str) -> str:
 
 
 def _open(text: str) -> tuple[list[tuple[int, str]], int | None]:
-    """Return what brackets are open at the end, each with what closes it, and what fits none."""
+    """Return the open brackets, each with its closing one, and a token that fits none."""
     found: list[tuple[int, str]] = []
     for start, end in tokens(text):
         token = text[start:end]
@@ -119,16 +119,16 @@ def _listed(words: list[str]) -> str:
 
 _CHARACTERS = 2000
 _TOKENS = 400
-"""The parser's time grows with the square of what is nested: so much takes it milliseconds."""
+"""The parser's time grows with the square of the nesting: this much takes milliseconds."""
 _DEPTH = 100
 _PATTERN_BYTES = 64 * 1024
-"""As RE2 counts: a thousand characters fit, any hundred letters of any alphabet do not."""
+"""As RE2 counts: a thousand characters fit, a hundred letters of any alphabet do not."""
 _QUOTES = frozenset("\"'`")
 _NO_SYNTAX = "invalid promql query"
 _IN_BRACKETS = ("unexpected ", "unclosed ", "unterminated ")
 _FUNCTION = re.compile(r"(?:function|call to) (?:with name )?'([a-z_0-9]{1,40})'")
 _REPEATED = re.compile(r"""(?: for | after |: |['"`]).*""", re.DOTALL)
-"""Where the parser begins to repeat what was written."""
+"""Where the parser's message begins to repeat the text."""
 _GIVEN = {
     Kind.SCALAR: "a scalar; vector(...) makes a vector of one, but it names no pod",
     Kind.MATRIX: "a range of each series; a function such as rate(...) makes a vector of it",
@@ -137,10 +137,10 @@ _GIVEN = {
 
 
 def expression(text: str) -> Expr:
-    """Return the parsed expression, whatever it gives.
+    """Return the parsed expression, of any type.
 
     Raises:
-        ValueError: it is no PromQL, or more of it than anybody writes.
+        ValueError: it is not PromQL, or too large.
     """
     if not text:
         raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
@@ -162,7 +162,7 @@ def expression(text: str) -> Expr:
 def _check_pattern(token: str) -> None:
     """Refuse a string that would be a huge pattern: the parser compiles it, which takes seconds.
 
-    Whether it is one is not known yet; people write no such strings for anything else.
+    Whether it is a pattern is not known yet; users write no such strings for anything else.
     """
     if token[0] not in _QUOTES:
         return
@@ -182,7 +182,7 @@ def instant_vector(text: str) -> Expr:
     """Return the parsed expression, which gives an instant vector.
 
     Raises:
-        ValueError: it gives something else, or is no PromQL.
+        ValueError: it gives something else, or is not PromQL.
     """
     parsed = expression(text)
     given = tree.kind(parsed)
@@ -195,7 +195,7 @@ def number(text: str) -> Expr:
     """Return the parsed expression, which can give one number: a scalar, or a vector of one.
 
     Raises:
-        ValueError: it gives something else, or is no PromQL.
+        ValueError: it gives something else, or is not PromQL.
     """
     parsed = expression(text)
     given = tree.kind(parsed)
@@ -217,7 +217,7 @@ def _mistake(text: str, words: str) -> str:
 
 
 def _is_written_well(text: str) -> bool:
-    """Tell whether a text can be read as PromQL; what it means may be wrong."""
+    """Tell whether a text can be parsed as PromQL; what it means may be wrong."""
     try:
         promql_parser.parse(text)
     except ValueError as error:

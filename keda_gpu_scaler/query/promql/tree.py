@@ -1,6 +1,6 @@
 """What a parsed expression consists of.
 
-Pure. A tree is read here and never changed: the parser's nodes cannot be put together anew.
+Pure. A tree is only read here: the parser's nodes cannot be changed or created.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _DROPPING = frozenset(
 )
 _RELABELLING = frozenset({"label_replace", "label_join"})
 _EVIDENCE = frozenset({"job", "instance", *profiles.BOARD_LABELS})
-"""Labels by which it is found out whether a pod that does not show any more has ended."""
+"""The labels that tell whether a pod that is not shown any more has ended."""
 _COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
 
 
@@ -124,7 +124,7 @@ def most_steps(node: Expr, step_seconds: float) -> float:
 
     Args:
         node: the expression.
-        step_seconds: that of a subquery which names none.
+        step_seconds: the step of a subquery that names none.
     """
     below = max((most_steps(child, step_seconds) for child in children(node)), default=1.0)
     if not isinstance(node, SubqueryExpr) or node.range is None:
@@ -136,9 +136,9 @@ def most_steps(node: Expr, step_seconds: float) -> float:
 def is_complete(root: Expr) -> bool:
     """Tell whether a series that exists always shows as an element: then absence means something.
 
-    A comparison, a set operation, `topk` or a join can leave out what is there. With one selector
-    and none of them, an element is missing only where a series is. Labels that tell of targets and
-    GPUs have to be real, and not written by the query.
+    A comparison, a set operation, `topk` or a join can leave out existing series. With one selector
+    and none of these, an element is missing only where a series is. The labels of targets and GPUs
+    must be real, not written by the query.
     """
     found = [node for node, _ in nodes(root)]
     selectors = sum(isinstance(node, VectorSelector) for node in found)
@@ -163,7 +163,7 @@ def _may_drop(node: Expr) -> bool:
 
 
 def _forges(call: Call) -> bool:
-    """Tell whether a call may write a label that evidence rests on."""
+    """Tell whether a call may write a label that is used as evidence."""
     if call.func.name not in _RELABELLING:
         return False
     target = call.args[1]

@@ -1,7 +1,7 @@
 """A parsed expression as text, with more matchers for each of its selectors. Pure.
 
-Every operand stands in parentheses and every metric's name in a matcher, so that neither precedence
-nor a keyword can make anything else of it. Every string gets into a text by one function.
+Every operand is in parentheses and every metric name in a matcher, so that neither precedence nor a
+keyword can change the meaning. Every string gets into a text by one function.
 """
 
 import math
@@ -41,7 +41,7 @@ def quoted(text: str) -> str:
 
 
 def label(name: str) -> str:
-    """Return the name of a label: as it is, or quoted where it is one of Prometheus 3's."""
+    """Return the name of a label: as it is, or quoted where only Prometheus 3 allows it."""
     return name if _PLAIN_LABEL.fullmatch(name) else quoted(name)
 
 
@@ -51,12 +51,12 @@ def labels(names: Iterable[str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in one unit, as every server reads it: whole seconds or milliseconds."""
+    """Return a duration in one unit that every server reads: whole seconds or milliseconds."""
     return f"{seconds:.0f}s" if seconds == round(seconds) else f"{round(seconds * 1000)}ms"
 
 
 More = Callable[[Sequence[Matcher]], Sequence[str]]
-"""From the matchers of a selector to those that are written behind them."""
+"""Returns the matchers to add behind those of a selector."""
 
 # The parser's enumerations have no hash.
 OPERATORS = {
@@ -65,7 +65,7 @@ OPERATORS = {
     str(MatchOp.Re): "=~",
     str(MatchOp.NotRe): "!~",
 }
-"""How labels are compared, by the parser's own name for it."""
+"""PromQL's comparison operators, by the parser's name for each."""
 _GROUPS = {
     str(VectorMatchCardinality.ManyToOne): "group_left",
     str(VectorMatchCardinality.OneToMany): "group_right",
@@ -83,7 +83,7 @@ def written(node: Expr, more: More = nothing) -> str:  # noqa: C901, PLR0911 - o
 
     Args:
         node: the expression.
-        more: adds matchers to every selector in it, and to each alternative of one with several.
+        more: adds matchers to every selector, and to each alternative within a selector.
     """
     match node:
         case VectorSelector():
@@ -115,7 +115,7 @@ def written(node: Expr, more: More = nothing) -> str:  # noqa: C901, PLR0911 - o
 
 
 def selector(node: VectorSelector, more: More = nothing) -> str:
-    """Return a selector's braces alone, without `offset` and `@`."""
+    """Return a selector in braces, without `offset` and `@`."""
     name = [] if node.name is None else [Matcher(MatchOp.Equal, "__name__", node.name)]
     always = [*name, *node.matchers.matchers]
     alternatives = [[*always, *one] for one in node.matchers.or_matchers] or [always]
@@ -169,7 +169,7 @@ def _seconds(offset: Any) -> float:  # noqa: ANN401 - a timedelta, and the core 
 
 
 def _shift(at: AtModifier | None, offset_seconds: float) -> str:
-    """Return `@` and `offset`; an offset of nothing is none."""
+    """Return `@` and `offset`; an offset of 0 is left out."""
     moved = f" offset {duration(offset_seconds)}" if offset_seconds else ""
     if at is None:
         return moved
