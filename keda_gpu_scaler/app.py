@@ -1,11 +1,11 @@
-"""The life of the process: start in order, stop in mirror order.
+"""The life of the process: start in order, stop in reverse order.
 
-    observers, certificates → evaluator and its sources → HTTP → what other replicas know → gRPC
+    observers, certificates → evaluator and its sources → HTTP → alerts of other replicas → gRPC
                           → ready … wait for the event …
     not ready → gRPC drains → HTTP → other replicas → evaluator and its sources → the last spans
 
-This is where the parts meet; each of them gets what it needs as an argument. Signals are the
-caller's: it sets an event. A part that ends before it was asked to takes the process with it.
+This module connects the parts; each gets what it needs as arguments. The caller handles signals: it
+sets an event. If a part ends before it was asked to, the process ends too.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ from keda_gpu_scaler.transport.certificates import Server
 
 
 class Part(Protocol):
-    """A part of the process that goes on until it is stopped."""
+    """A part of the process that runs until it is stopped."""
 
     async def ended(self) -> BaseException | None:
-        """Wait until it has ended; return the error that ended it, if one did."""
+        """Wait until it has ended; return the error that ended it, if any."""
 
 
 async def supervise(stop: asyncio.Event, parts: Mapping[str, Part]) -> None:
-    """Wait for `stop`; a part that ends before it was asked to takes the process with it.
+    """Wait for `stop`, or for a part that ends before it was asked to.
 
     Raises:
-        RuntimeError: a part ended by surprise; it is named.
+        RuntimeError: a part ended unexpectedly; the message names it.
     """
     asked = asyncio.create_task(stop.wait(), name="stop")
     ended = {
@@ -76,14 +76,14 @@ async def run(
     """Serve until `stop` is set, then drain.
 
     Args:
-        settings: all there is to decide.
+        settings: all settings of the process.
         stop: ends the process in order; it may be set before everything has started.
-        on_listening: is told the ports once calls are answered.
+        on_listening: is called with the ports once calls are answered.
 
     Raises:
-        errors.SettingsError: a port or its certificate cannot be had, or there is no cluster to
-            ask.
-        RuntimeError: a part ended by surprise.
+        errors.SettingsError: a port or its certificate cannot be used, or there is no cluster to
+            query.
+        RuntimeError: a part ended unexpectedly.
     """
     logger = structlog.get_logger()
     logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
@@ -133,7 +133,7 @@ def _certificate(
     counted: metrics.Telemetry,
     observe: facts.Observer,
 ) -> CertificateFiles | None:
-    """Follow the files of a port that speaks TLS, and show when its certificates expire."""
+    """Follow the certificate files of a port, and show their expiry; None: no TLS."""
     if files is None:
         return None
     followed = CertificateFiles(server, *files, observe)
@@ -142,7 +142,7 @@ def _certificate(
 
 
 def _start_traces(stack: AsyncExitStack, settings: Settings) -> Sequence[facts.Observer]:
-    """Return who makes spans of facts, if the settings ask for traces; stop it last."""
+    """Return the observer that makes spans, if the settings ask for traces; it is stopped last."""
     if not settings.traces:
         return ()
     from keda_gpu_scaler.telemetry import traces  # noqa: PLC0415 - it loads an extra that few install

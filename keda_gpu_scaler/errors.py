@@ -1,8 +1,8 @@
-"""The errors of the scaler, named by whose fault they are.
+"""The errors of the scaler, named by their cause.
 
     ScalerError
-    ├── SettingsError     the operator's settings are wrong: exit 2; or what they name is not to be
-    │                     had, a port or a cluster: exit 1
+    ├── SettingsError     the operator's settings are wrong: exit 2; or a port or a cluster that
+    │                     they name cannot be used: exit 1
     ├── SpecError         the user's trigger is wrong                 → INVALID_ARGUMENT
     ├── RequestError      the caller's request is wrong               → INVALID_ARGUMENT
     ├── UnknownLoadError  the load is unknown and the answer is error → UNAVAILABLE
@@ -12,17 +12,17 @@
         ├── SourceRefusedError      an HTTP or API error, in the server's own words
         └── SourceMalformedError    an answer of the wrong shape, partial, or too large
 
-`service/interceptor.py` has the one ladder from here to gRPC statuses. Every message is written
-for the person who reads KEDA's log: it names what was wrong and never shows a secret or a stack.
+`service/interceptor.py` alone maps errors to gRPC statuses. Every message is written for the reader
+of KEDA's log: it names what was wrong and never shows a secret or a stack.
 """
 
 
 class ScalerError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of all errors that this package raises on purpose."""
 
 
 class SettingsError(ScalerError):
-    """A setting is wrong, or what it names cannot be had; the message says what was expected."""
+    """A setting is wrong, or what it names cannot be used; the message says what was expected."""
 
 
 class SpecError(ScalerError):
@@ -30,11 +30,11 @@ class SpecError(ScalerError):
 
 
 class RequestError(ScalerError):
-    """A request cannot be answered as it was asked."""
+    """A request is wrong and cannot be answered."""
 
 
 class UnknownLoadError(ScalerError):
-    """The load is unknown and neither a number nor an activity may be made up for it."""
+    """The load is unknown, and no number or activity may be invented for it."""
 
 
 class SourceError(ScalerError):
@@ -42,16 +42,16 @@ class SourceError(ScalerError):
 
 
 class SourceTimeoutError(SourceError):
-    """A source did not answer within the time it was given."""
+    """A source did not answer in time."""
 
 
 class SourceUnreachableError(SourceError):
-    """No connection to a source, or it ended in the middle of an answer."""
+    """There is no connection to a source, or it ended in the middle of an answer."""
 
 
 class SourceRefusedError(SourceError):
-    """A source answered with an error of its own."""
+    """A source answered with its own error."""
 
 
 class SourceMalformedError(SourceError):
-    """A source answered something that is not a complete answer."""
+    """A source's answer is not complete or of the wrong shape."""

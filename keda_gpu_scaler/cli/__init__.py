@@ -1,6 +1,6 @@
-"""The command line: one file per command, imported when it is asked for.
+"""The command line: one file per command, imported only when that command is run.
 
-A container starts `serve` often and waits for it every time, so it does not load what `demo` needs.
+Containers start `serve` often and wait for it each time, so it does not load what `demo` needs.
 """
 
 import importlib
@@ -17,10 +17,10 @@ COMMANDS = ("serve", "probe", "simulate", "demo")
 
 
 class _Commands(TyperGroup):
-    """Finds each command in the module of its name, as the function of its name."""
+    """Finds each command as the function of the same name in the module of the same name."""
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - the names are the parent's
-        """Name every command."""
+        """Return the names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: object, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002 - as above
@@ -61,11 +61,11 @@ def _options(
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
+    """Run the command in the arguments."""
     signal.signal(signal.SIGTERM, _leave)
     app()
 
 
 def _leave(_number: int, _frame: types.FrameType | None) -> None:
-    """End with 0: nothing has started yet. As PID 1, without a handler, SIGTERM would be lost."""
+    """Exit with 0: nothing has started yet. PID 1 would ignore SIGTERM without a handler."""
     raise SystemExit(0)

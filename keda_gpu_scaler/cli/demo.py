@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 _PREFIX = "KEDA_GPU_SCALER_"
 _HTTP_SECONDS = 5
 _NO_PROXY = [("grpc.enable_http_proxy", 0)]
-"""Everything here talks to this machine, which no proxy on the way out can reach."""
+"""All connections are to this machine, which no proxy can reach."""
 
 
 def demo() -> None:
@@ -43,7 +43,7 @@ def _end(status: int, story: str) -> None:
 
 
 async def _played(show: Callable[[screen.Frame], None]) -> tuple[int, str]:
-    """Play the demo, and return the exit status with what there is to say about it."""
+    """Play the demo; return the exit status and the message to show."""
     task = asyncio.create_task(_play(show), name="demo")
     caught: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -57,7 +57,7 @@ async def _played(show: Callable[[screen.Frame], None]) -> tuple[int, str]:
 
 
 def _cancel(task: asyncio.Task[str], caught: list[int], number: int) -> None:
-    """End the task in order, its children with it, and remember which signal asked for that."""
+    """Cancel the task, which stops its child processes, and remember the signal."""
     caught.append(number)
     task.cancel()
 
@@ -110,7 +110,7 @@ async def _child(
 
 
 def _environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment with these settings of the scaler, no others, no proxy."""
+    """Return this process's environment without proxies, and with only these scaler settings."""
     kept = {
         key: value
         for key, value in os.environ.items()
@@ -120,7 +120,7 @@ def _environment(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _first(*works: Coroutine[Any, Any, _T]) -> _T:
-    """Return what the first work to end returns or raises, and stop the others."""
+    """Return or raise the result of the coroutine that ends first, and cancel the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

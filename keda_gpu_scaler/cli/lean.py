@@ -1,4 +1,4 @@
-"""Imports without what libraries load only because it happens to be installed."""
+"""Imports without optional packages that libraries load whenever they are installed."""
 
 import contextlib
 import sys
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def without(*names: str) -> Iterator[None]:
-    """Let imports find these packages missing; each of their users has a way to do without.
+    """Make these packages seem missing to imports; the libraries that use them work without.
 
-    structlog and httpx load Rich and Pygments wherever they find them, for tracebacks in colors and
-    for a command line of httpx. Typer brings them, so that they are always found.
+    structlog and httpx load Rich and Pygments if they are installed, for tracebacks in colors and
+    for httpx's command line. They are always installed, because Typer depends on them.
     """
     loaded = {name: sys.modules[name] for name in names if name in sys.modules}
-    # As the import system's reference says: with None in its place a module cannot be found.
+    # The import system's reference: a module with None in `sys.modules` cannot be found.
     sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]
     try:
         yield

@@ -1,4 +1,4 @@
-"""`keda-gpu-scaler probe`: ask a scaler what KEDA asks first, and say in words what is wrong."""
+"""`keda-gpu-scaler probe`: make KEDA's first calls to a scaler, and explain what is wrong."""
 
 import os
 import re
@@ -51,7 +51,7 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
     that the environment names is used. Exit status: 0 when both are answered well, 1 when one is
     not, 2 for a wrong argument.
     """
-    # What C-core writes by itself about handshakes is not for people; it looks when it is loaded.
+    # Silences C-core's own messages about handshakes; it reads this variable when it is loaded.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from keda_gpu_scaler.cli import probing  # noqa: PLC0415 - as just said
 
@@ -97,7 +97,7 @@ def _pair(text: str) -> tuple[str, str]:
 def _require_fitting(
     ca_file: Path | None, server_name: str | None, cert_file: Path | None, key_file: Path | None
 ) -> None:
-    """Refuse flags that would do nothing."""
+    """Refuse flags that would have no effect."""
     if (cert_file is None) != (key_file is None):
         raise ValueError("--cert-file and --key-file go together")
     if ca_file is None and (cert_file is not None or server_name is not None):

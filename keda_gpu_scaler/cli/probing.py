@@ -1,9 +1,9 @@
-"""Whether a scaler answers, asked as KEDA asks: its health, then GetMetricSpec.
+"""Checks whether a scaler answers, with its health and then GetMetricSpec, as KEDA calls it.
 
-Over a channel in plaintext, with TLS, or with TLS and a client certificate. A call that fails is
-explained in a sentence, with gRPC's own words behind it.
+The channel is in plaintext, with TLS, or with TLS and a client certificate. A failed call is
+explained in a sentence, followed by gRPC's own words.
 
-This speaks gRPC as a client and knows nothing of the server's code. Nothing in `serve` imports it.
+This is a gRPC client that knows nothing about the server's code. Nothing in `serve` imports it.
 """
 
 import ssl
@@ -30,7 +30,7 @@ MEANINGS = {
     ),
     "Failed parsing HTTP/2": "the server speaks no gRPC: is that its HTTP port?",
 }
-"""By what gRPC says of a connection that could not be made."""
+"""Explanations, by a part of gRPC's message about a connection that failed."""
 _CLOSED = ("Socket closed", "Connection reset", "Broken pipe")
 CLOSED_TLS = (
     "the server closed the connection: where it asks for client certificates, --cert-file and "
@@ -46,7 +46,7 @@ def failure_text(error: grpc.RpcError, *, tls: bool) -> str:
 
     Args:
         error: what the call raised.
-        tls: whether TLS was spoken.
+        tls: whether the channel uses TLS.
     """
     code, details = error.code(), error.details() or "no reason given"
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -67,23 +67,23 @@ def _meaning(details: str, *, tls: bool) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What a TLS connection is made with, as PEM files."""
+    """The PEM files of a TLS connection."""
 
     ca_file: Path
-    """The server's certificate has to be of one of these CAs."""
+    """The CAs; the server's certificate has to be from one of them."""
     cert_file: Path | None = None
     key_file: Path | None = None
     server_name: str | None = None
-    """The name that the certificate has to have, where it is not the target's."""
+    """The name that the certificate has to have, if it is not the target's."""
 
 
 def open_channel(target: str, tls: Tls | None) -> grpc.Channel:
-    """Return a channel; nothing is connected before the first call.
+    """Return a channel; it connects at the first call.
 
-    A proxy that the environment names is used, as gRPC does by itself.
+    gRPC uses a proxy that the environment names.
 
     Raises:
-        ValueError: a file does not hold what it is named for.
+        ValueError: a file does not hold a certificate or key as expected.
     """
     if tls is None:
         return grpc.insecure_channel(target)
@@ -92,7 +92,7 @@ def open_channel(target: str, tls: Tls | None) -> grpc.Channel:
 
 
 def _credentials(tls: Tls) -> grpc.ChannelCredentials:
-    # gRPC would say no more than that a handshaker could not be made.
+    # Checked here, because gRPC would only say that a handshaker could not be made.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _require_certificates(context, tls.ca_file)
     if tls.cert_file is None or tls.key_file is None:
@@ -112,7 +112,7 @@ def _require_certificates(context: ssl.SSLContext, file: Path) -> None:
 
 def _require_pair(context: ssl.SSLContext, cert_file: Path, key_file: Path) -> None:
     try:
-        # With an empty password, nobody is asked for one.
+        # With an empty password, OpenSSL does not ask for one.
         context.load_cert_chain(cert_file, key_file, password="")
     except ssl.SSLError as error:
         raise ValueError(
@@ -121,12 +121,12 @@ def _require_pair(context: ssl.SSLContext, cert_file: Path, key_file: Path) -> N
 
 
 class ProbeError(Exception):
-    """The scaler does not answer as it should; the message is a sentence for people."""
+    """The scaler does not answer as it should; the message is a sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What KEDA would send: whose trigger it is, and its metadata."""
+    """The trigger that KEDA would send: its ScaledObject and its metadata."""
 
     namespace: str
     name: str
@@ -136,15 +136,15 @@ class Trigger:
 def ask(
     channel: grpc.Channel, trigger: Trigger, timeout_seconds: float, *, tls: bool
 ) -> Iterator[str]:
-    """Return a line for the health and one for each metric of a trigger, as they come.
+    """Yield a line for the health and one for each metric of a trigger, as the answers come.
 
-    No source is asked: a scaler answers both while its Prometheus is down.
+    No source is queried: a scaler answers both calls while its Prometheus is down.
 
     Args:
-        channel: to the scaler; it stays open.
-        trigger: what GetMetricSpec is asked about.
-        timeout_seconds: bounds both calls together, with the connection that they need.
-        tls: whether the channel speaks TLS, which tells what a closed connection means.
+        channel: the channel to the scaler; it stays open.
+        trigger: the trigger for GetMetricSpec.
+        timeout_seconds: limit of both calls together, including the connection.
+        tls: whether the channel uses TLS; the meaning of a closed connection depends on it.
 
     Raises:
         ProbeError: a call failed, or the scaler says that it does not serve.

@@ -50,7 +50,7 @@ async def _serve(chosen: settings.Settings) -> None:
 def _stop(stop: asyncio.Event) -> None:
     stop.set()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Not through the event loop: it may be what hangs.
+        # Not through the event loop, because it may hang.
         signal.signal(number, _end_at_once)
 
 

@@ -1,4 +1,4 @@
-"""`keda-gpu-scaler simulate`: a dcgm-exporter look-alike whose load can be changed over HTTP."""
+"""`keda-gpu-scaler simulate`: a simulated dcgm-exporter with a load that is set over HTTP."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _OF_MADE_UP_PODS = (
 _OF_REAL_PODS = ("namespace", "node_selector")
 
 _Running = Callable[[Callable[[], None]], contextlib.AbstractAsyncContextManager[None]]
-"""What runs beside the server; it calls its argument as soon as there is something to show."""
+"""Runs beside the server; it calls its argument as soon as there is something to show."""
 
 
 def simulate(  # noqa: PLR0913 - each argument is one flag of the command line
@@ -95,7 +95,7 @@ def simulate(  # noqa: PLR0913 - each argument is one flag of the command line
 
 
 def _require_fitting(context: typer.Context, *, kubernetes: bool) -> None:
-    """Refuse flags that would do nothing."""
+    """Refuse flags that would have no effect."""
     for name in _OF_MADE_UP_PODS if kubernetes else _OF_REAL_PODS:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
@@ -144,7 +144,7 @@ def _bind(address: str) -> socket.socket:
 
 
 async def _run(api: web.Api, listener: socket.socket, running: _Running) -> None:
-    """Serve from when there is something to show until a signal comes."""
+    """Wait until there is something to show, then serve until a signal comes."""
     go, stop = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, _set, go, stop)

@@ -1,16 +1,14 @@
 """The gRPC service KEDA talks to: proto in, proto out, errors → status codes, nothing else.
 
-    server    ports, options, health, reflection, start and stop
-    credentials  TLS: which certificate each handshake shows
-    calls     around every call: bytes → request, errors → status, one fact
-    health    the standard health service: serving, or draining
-    requests  what a request asks for: which ScaledObject, which spec
-    servicer  the five RPCs
-    streams   how long a stream lives, and when `true` is pushed
-    answers   spec and decision → proto
-    status    the one ladder from errors to status codes
+    server        ports, TLS, options, health, reflection, start and stop
+    certificates  the files of the server's certificate, read again when they change
+    interceptor   around every call: bytes → request, errors → status codes, one fact
+    requests      what a request asks for: which ScaledObject, which spec
+    servicer      the five RPCs
+    streams       how long a stream lives, and when `true` is pushed
+    answers       spec and decision → proto
 
-Nothing in here measures or decides: that is behind the `Evaluations` port.
+Nothing here measures or decides: that is behind the `Evaluations` port.
 """
 
 from keda_gpu_scaler.service.server import GrpcServer, create_server

@@ -1,12 +1,12 @@
 """Spec and decision → the messages of KEDA's contract; and which workloads have replicas. Pure.
 
-KEDA 2.17 and later read the float fields where they are above 0, older ones know only the integers:
-both are always set, so that every version scales on the same number.
+KEDA 2.17 and later read the float fields if they are above 0. Older versions know only the
+integers. Both are always set, so that every version scales on the same number.
 
-Since 2.20, KEDA takes a poll that follows a failed one for "inactive, no error" when a request of
-the HPA's meets it: an error about a busy workload can then scale it to zero. The HPA asks only
-about workloads that have replicas; for these, "active" is answered in place of an error and costs
-nothing. For one without replicas it would wake the workload.
+Since 2.20, KEDA takes a poll that follows a failed one for "inactive, no error" if a request of the
+HPA arrives at the same time: an error about a busy workload can then scale it to zero. The HPA asks
+only about workloads with replicas. For these the answer is "active" instead of an error, which
+costs nothing. A workload without replicas would be scaled up by that answer.
 """
 
 import math
@@ -22,12 +22,12 @@ from keda_gpu_scaler.retention import TRIGGERS
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand, is_countable
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 
-# The HPA itself ignores a deviation of 10 %; half of that is not worth a word.
+# The HPA itself ignores a deviation of 10 %; half of that needs no warning.
 _UNNOTICED_ROUNDING = 0.05
 
 
 def metric_spec(trigger_spec: TriggerSpec) -> pb.GetMetricSpecResponse:
-    """Say under which names and against which targets the trigger is measured."""
+    """Return the names and the targets of the trigger's metrics."""
     specs = [_metric_spec(name, target) for name, target in targets(trigger_spec).items()]
     return pb.GetMetricSpecResponse(metricSpecs=specs)
 
@@ -51,11 +51,11 @@ def _metric_spec(name: str, target: float) -> pb.MetricSpec:
 
 
 def rounding_warning(name: str, threshold: float) -> str | None:
-    """Say so where a KEDA that reads only integers would use a noticeably different target.
+    """Return a warning if a KEDA that reads only integers would use a clearly different target.
 
     Args:
-        name: the metric's.
-        threshold: its target.
+        name: the name of the metric.
+        threshold: the target of the metric.
     """
     target = _whole_target(threshold)
     if abs(target - threshold) <= _UNNOTICED_ROUNDING * threshold:
@@ -74,7 +74,7 @@ def metric_value(metric_name: str, decided: Decision) -> pb.GetMetricsResponse:
         decided: what was decided.
 
     Raises:
-        errors.UnknownLoadError: the load is unknown and the trigger wants an error then.
+        errors.UnknownLoadError: the load is unknown, and the trigger asks for an error then.
     """
     if decided.refused:
         raise errors.UnknownLoadError(decided.reason)
@@ -86,11 +86,11 @@ def demand_value(metric_name: str, demand: Demand, on_unknown: OnUnknown) -> pb.
 
     Args:
         metric_name: the name the caller asked for, which the answer repeats.
-        demand: what came of asking.
-        on_unknown: what the trigger wants where nobody knows; a demand never becomes 0 by it.
+        demand: the result of the demandQuery.
+        on_unknown: the trigger's answer to an unknown load; it never makes a demand 0.
 
     Raises:
-        errors.UnknownLoadError: the demand is unknown and the trigger wants an error then.
+        errors.UnknownLoadError: the demand is unknown, and the trigger asks for an error then.
     """
     if demand.value is None and on_unknown is OnUnknown.ERROR:
         raise errors.UnknownLoadError(f"{demand.trouble}: an error by onUnknown error")
@@ -112,12 +112,12 @@ def activity(decided: Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
 
     Args:
         decided: what was decided.
-        has_replicas: the HPA asked lately, so that there are some, or were until just now. Where
-            nobody knows more, the workload is active: an error could cost it its replicas. Where it
-            is known to have no pods, that would wake it.
+        has_replicas: the HPA asked recently, so the workload has replicas or had them until just
+            now. If nothing more is known, it counts as active: an error could cost it its replicas.
+            If it is known to have no pods, "active" would scale it up.
 
     Raises:
-        errors.UnknownLoadError: nobody knows, or the trigger wants an error then.
+        errors.UnknownLoadError: the activity is unknown, or the trigger asks for an error then.
     """
     knows_better = decided.refused or decided.state.is_gone
     if decided.active is None and (knows_better or not has_replicas):
@@ -126,12 +126,12 @@ def activity(decided: Decision, *, has_replicas: bool) -> pb.IsActiveResponse:
 
 
 def _whole_target(threshold: float) -> int:
-    # A target of 0 would be refused by the API server and leave the workload without an HPA.
+    # The API server refuses a target of 0, and the workload would have no HPA.
     return max(1, round(threshold))
 
 
 def _countable(value: float) -> float:
-    """Return the value, unless KEDA would make another number of it.
+    """Return the value, or raise ValueError if KEDA would turn it into another number.
 
     Negative values have scaled workloads to their maximum, NaN and infinity to zero.
     """
@@ -141,14 +141,14 @@ def _countable(value: float) -> float:
 
 
 ASKED_SECONDS = 60.0
-"""Four syncs of the HPA at its default of 15 s: it may be late."""
+"""Four syncs of the HPA at its default of 15 s, because a sync may be late."""
 
 
 class HpaCallers:
-    """The ScaledObjects that the HPA asked about lately."""
+    """The ScaledObjects that the HPA asked about recently."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Know of none.
+        """Remember calls for `REMEMBER_SECONDS`.
 
         Args:
             clock: seconds that never go back.
@@ -156,11 +156,11 @@ class HpaCallers:
         self._asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, ASKED_SECONDS, timer=clock)
 
     def has_replicas(self, scaled_object: ScaledObject, seconds_left: float | None) -> bool:
-        """Tell whether a workload is known to have replicas, from this call and those before.
+        """Tell whether a workload is known to have replicas, from this call and earlier ones.
 
         Args:
-            scaled_object: whom the call is about.
-            seconds_left: KEDA passes the HPA's deadline on, and sets none when it polls.
+            scaled_object: the ScaledObject of the call.
+            seconds_left: the deadline: KEDA passes on that of the HPA, and sets none when it polls.
         """
         if seconds_left is not None:
             self._asked[scaled_object] = True

@@ -1,9 +1,9 @@
-"""The files of one server's certificate, followed: what they hold now, or last held in order.
+"""The certificate files of one server: their present content, or the last that could be used.
 
-Certificates rotate. Something writes new files long before the old ones expire, often one after the
-other, so that for a moment the key is not that of the certificate. They are small, and in memory
-where Kubernetes mounts them: reading them costs less than a handshake, and unlike their times,
-their content cannot be mistaken.
+Certificates rotate. New files are written long before the old ones expire, often one after the
+other, so for a moment the key does not match the certificate. The files are small, and Kubernetes
+mounts them in memory: reading them costs less than a handshake. Their content is compared, because
+modification times can be misleading.
 """
 
 import threading
@@ -26,12 +26,12 @@ from keda_gpu_scaler.transport.certificates import (
 
 
 class CertificateFiles:
-    """The files of one server's certificate, followed for as long as the process lives.
+    """The certificate files of one server, read again whenever the certificate is needed.
 
-    Any thread may ask; observers are told in the thread that asked.
+    Any thread may call it; observers are called in the same thread.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the files, whose they are, and whom to tell
+    def __init__(  # noqa: PLR0913, PLR0917 - the files, their server and the observer
         self,
         server: Server,
         cert: Path,
@@ -43,15 +43,15 @@ class CertificateFiles:
         """Read the files for the first time.
 
         Args:
-            server: whose certificate it is.
-            cert: PEM file with the certificate, its own first.
+            server: the server that shows the certificate.
+            cert: PEM file with the certificate chain, the server's own certificate first.
             key: PEM file with its key; None: the certificate's file holds it.
             client_ca: PEM file with the CAs of clients; None: clients need no certificate.
             observe: is told of each certificate, and of each reason why one cannot be used.
             clock: Unix seconds.
 
         Raises:
-            errors.SettingsError: there is no certificate that could be used.
+            errors.SettingsError: the files hold no usable certificate.
         """
         self._server, self._observe, self._clock = server, observe, clock
         self._paths = tuple(path for path in (cert, key or cert, client_ca) if path is not None)
@@ -65,7 +65,7 @@ class CertificateFiles:
         self._loaded()
 
     def current(self) -> Certificate:
-        """Return the certificate of this moment: what the files hold, or last held in order."""
+        """Return the certificate in the files, or the last one that could be used."""
         with self._lock:
             found = self._read()
             if found != self._seen:
@@ -75,10 +75,10 @@ class CertificateFiles:
             return self._latest
 
     def expiries(self) -> Mapping[str, float]:
-        """Return when what is used at this moment expires, in Unix seconds.
+        """Return when the certificates in use expire, in Unix seconds.
 
-        `server` is the certificate that clients are shown; `client_ca` the first CA of theirs to
-        expire, where they need a certificate.
+        `server` is the certificate that clients see. `client_ca` is the first of the clients' CAs
+        to expire, if clients need a certificate.
         """
         current = self.current()
         found = {"server": current.expires_at}
@@ -109,7 +109,7 @@ class CertificateFiles:
         self._notice_dates()
 
     def _notice_dates(self) -> None:
-        """State once that connections fail for the dates of what is used: it is all there is."""
+        """Report once that connections fail because a certificate in use is out of its dates."""
         for reason in _lapses(self._latest, self._clock()):
             if reason not in self._lapses:
                 self._lapses.add(reason)

@@ -1,11 +1,11 @@
 """Around every call of KEDA's contract: bytes → request, errors → status, one fact at its end.
 
 Requests are decoded here and not by grpc, which answers a request it cannot decode with UNKNOWN and
-the text of an internal error. Calls to other services (health, reflection) pass untouched: they
-must answer when the scaler is at its limit, and are not counted.
+the text of an internal error. Calls to other services (health, reflection) pass unchanged: they
+must be answered when the scaler is at its limit, and are not counted.
 
-The message of a status ends up in KEDA's log: it is bounded, on one line, and never repeats the
-text of an error that was not written for the caller.
+KEDA logs the message of a status. It is bounded, on one line, and never repeats the text of an
+error that was not written for the caller.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
-# gRPC peers drop answers whose trailers pass 8 KiB; other trailers need their share of that.
+# gRPC peers drop an answer if its trailers exceed 8 KiB; other trailers need part of that.
 MAX_MESSAGE_BYTES = 4096
 INTERNAL_TEXT = "internal error of the scaler; its log has the details"
 DEADLINE_TEXT = "the caller's deadline passed before the load was known"
@@ -32,14 +32,14 @@ CODES = {
     errors.SpecError: grpc.StatusCode.INVALID_ARGUMENT,
     errors.RequestError: grpc.StatusCode.INVALID_ARGUMENT,
     errors.UnknownLoadError: grpc.StatusCode.UNAVAILABLE,
-    # These two are dealt with before an answer is made; here they can only be our own fault.
+    # These two are handled before an answer is made; one that gets here is a bug of the scaler.
     errors.SettingsError: grpc.StatusCode.INTERNAL,
     errors.SourceError: grpc.StatusCode.INTERNAL,
 }
 
 
 class Status(NamedTuple):
-    """How a call ends that does not end with an answer."""
+    """How a call without an answer ends."""
 
     code: grpc.StatusCode
     text: str
@@ -49,7 +49,7 @@ BUSY = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls at once; try a
 
 
 def status_of(error: Exception) -> Status:
-    """Choose the status for an error, by whose fault it is."""
+    """Choose the status code for an error by its cause: the request, the source or the scaler."""
     if isinstance(error, TimeoutError):
         return Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
     mapped = (CODES[kind] for kind in type(error).__mro__ if kind in CODES)
@@ -60,7 +60,7 @@ def status_of(error: Exception) -> Status:
 
 
 def status_message(text: str) -> str:
-    """Return the text on one line, cut to what fits into a status message."""
+    """Return the text on one line, cut to the length of a status message."""
     line = "".join(char if char.isprintable() else " " for char in text)
     if _wire_bytes(line) <= MAX_MESSAGE_BYTES:
         return line
@@ -77,7 +77,7 @@ def _wire_bytes(text: str) -> int:
 
 log = structlog.get_logger()
 
-# A caller's deadline passes there before it passes here, by what the request spent on its way.
+# The deadline passes at the caller earlier than here, by the time the request was on its way.
 _LATENCY_SECONDS = 0.1
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -86,7 +86,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in its types only
-    """Carries each call to its RPC and its outcome to the caller and to the observer."""
+    """Passes each call to its RPC, and its outcome to the caller and to the observer."""
 
     def __init__(self, service_name: str, *, observe: facts.Observer, max_concurrent: int) -> None:
         self._prefix = f"/{service_name}/"
@@ -99,7 +99,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
-        """Replace the RPC's handler by one that takes bytes; grpc asks for every call."""
+        """Replace the RPC's handler by one that takes bytes; grpc calls this for every call."""
         handler = await continuation(handler_call_details)
         path = handler_call_details.method
         if handler is None or not path.startswith(self._prefix):
@@ -135,7 +135,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
                 return await behaviour(data, context)
             outcome = BUSY
         except (asyncio.CancelledError, grpc.aio.InternalError):
-            # The caller went away, be it while we were thinking or while we were writing.
+            # The caller went away, during the evaluation or while the answer was written.
             outcome = _abandoned(context)
             raise asyncio.CancelledError from None
         except Exception as error:  # noqa: BLE001 - whatever it was, the caller gets a status

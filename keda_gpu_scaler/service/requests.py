@@ -1,7 +1,7 @@
-"""What a request asks for: whose trigger, and which spec. Parsing is remembered, not repeated.
+"""What a request asks for: which ScaledObject and which spec. Parsed triggers are cached.
 
 KEDA sends the whole trigger with every call, about 0.3 times per second and ScaledObject. The same
-strings give the same spec, so the last few thousand triggers stay parsed.
+strings give the same spec, so the last few thousand parsed triggers are kept.
 """
 
 import re
@@ -21,12 +21,12 @@ from keda_gpu_scaler.trigger.access import Access
 
 log = structlog.get_logger()
 
-# Together these bound the memory of remembered triggers to about 128 MiB, whoever calls; in
+# Together these bound the memory of cached triggers to about 128 MiB, whatever clients send. In
 # practice a trigger has a few hundred characters.
 _REMEMBERED_TRIGGERS = 8192
 _REMEMBERED_CHARACTERS = 16_384
 
-# KEDA 2.5 and 2.6 asked with the HPA's name for the metric, which has the trigger's index in front.
+# KEDA 2.5 and 2.6 send the HPA's name of the metric, which begins with the trigger's index.
 _LEAKED_PREFIX = re.compile(r"s[0-9]+-")
 _SHOWN_CHARACTERS = 100
 
@@ -41,7 +41,7 @@ class Trigger(NamedTuple):
 
 
 class Triggers:
-    """The triggers KEDA asks about, each parsed once while it stays the same."""
+    """The triggers KEDA asks about; each is parsed again only when it changes."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -49,10 +49,10 @@ class Triggers:
         self._note_once = lru_cache(_REMEMBERED_TRIGGERS)(_note)
 
     def read(self, reference: pb.ScaledObjectRef) -> Trigger:
-        """Find out what a reference asks for.
+        """Return the trigger that a reference names.
 
         Raises:
-            errors.RequestError: the reference does not say whose trigger it is.
+            errors.RequestError: the reference does not name a ScaledObject.
             errors.SpecError: the trigger is wrong.
         """
         scaled_object = _scaled_object(reference)
@@ -84,14 +84,14 @@ def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:
 
 
 def metric_name(requested: str, names: Collection[str]) -> str:
-    """Return which of a trigger's metrics is asked for.
+    """Return the trigger's metric that the caller asks for.
 
     Args:
-        requested: as the caller calls it.
-        names: of the trigger's metrics.
+        requested: the name in the request.
+        names: the names of the trigger's metrics.
 
     Raises:
-        errors.RequestError: it is none of them.
+        errors.RequestError: the trigger has no such metric.
     """
     for name in (requested, _LEAKED_PREFIX.sub("", requested, count=1)):
         if name in names:

@@ -1,13 +1,13 @@
 """The gRPC server: its port, its TLS, its health service, its start and its stop.
 
-It knows nothing of triggers and loads; `create_server` puts the parts together.
+It knows nothing about triggers and loads; `create_server` puts the parts together.
 
-The health service says SERVING until the server drains, and nothing about sources. grpc's own keeps
-each Watch open until the caller leaves, so one watcher would hold a stopping server for its whole
-grace; here the event that says "draining" ends them.
+The health service says SERVING until the server drains, and nothing about sources. grpc's own
+health service keeps each Watch open until the client leaves, so one watcher would delay a stop for
+the whole grace period. Here the `draining` event ends every Watch.
 
-gRPC's library takes TLS 1.2 and 1.3 and nothing older. It asks for a certificate anew in each
-handshake and keeps the connections that there are, and their streams, as they are.
+gRPC's library takes TLS 1.2 and 1.3 and nothing older. It asks for the certificate in each
+handshake; open connections and their streams go on unchanged.
 """
 # ruff: noqa: N802 - the methods of the health service carry the names of its contract
 
@@ -32,7 +32,7 @@ from keda_gpu_scaler.trigger.access import Access
 
 
 def following_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
-    """Return credentials that change with the files, from the next handshake on."""
+    """Return credentials that follow the files: a change counts from the next handshake on."""
     shown = files.current()
     return grpc.dynamic_ssl_server_credentials(
         _configuration(shown),
@@ -42,14 +42,14 @@ def following_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
 
 
 class Rotation:
-    """Answers each handshake; the library asks in a thread of its own, one handshake at a time."""
+    """Gives each handshake its certificate; called in a thread of the library, one at a time."""
 
     def __init__(self, files: CertificateFiles, shown: Certificate) -> None:
-        """Begin with what is shown already."""
+        """Start with the certificate that is shown already."""
         self._files, self._shown = files, shown
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return what to show from now on; None: the same as before."""
+        """Return the certificate to show from now on; None: no change."""
         current = self._files.current()
         if current == self._shown:
             return None
@@ -67,7 +67,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 class Health:
-    """Tells whether this process takes calls, for each of its services and for all."""
+    """The standard health service: whether this process takes calls, per service and overall."""
 
     def __init__(self, services: frozenset[str], draining: asyncio.Event) -> None:
         self._services = services | {""}
@@ -76,7 +76,7 @@ class Health:
     async def Check(
         self, request: pb.HealthCheckRequest, context: Context
     ) -> pb.HealthCheckResponse:
-        """Answer once; a service that is not here is NOT_FOUND."""
+        """Answer once; an unknown service is NOT_FOUND."""
         if request.service not in self._services:
             await context.abort(grpc.StatusCode.NOT_FOUND, "no such service here")
         return self._answer(request.service)
@@ -90,7 +90,7 @@ class Health:
         )
 
     async def Watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
-        """Answer now and when it changes, which happens once: then the stream ends."""
+        """Answer now and at the one possible change, when draining begins; then end the stream."""
         first = self._answer(request.service)
         await context.write(first)
         await self._draining.wait()
@@ -109,11 +109,11 @@ class Health:
 SERVICE_NAME = externalscaler_pb2.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
 HEALTH_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
-# A ScaledObject has to fit into etcd's 1.5 MiB with all its triggers, and a trigger has a few
-# hundred characters: this leaves room for long values from the environment and bounds the rest.
+# A ScaledObject with all its triggers has to fit into etcd's 1.5 MiB, and a trigger has a few
+# hundred characters. This leaves room for long values from the environment.
 MAX_REQUEST_BYTES = 1024 * 1024
 # gRPC spreads the age of connections by 10 % either way. A stream may be opened at the very end of
-# a connection's age and lives as long as an unspread one, and 30 s are for its last evaluation.
+# a connection's age and then lives for the unspread age; 30 s are for its last evaluation.
 _GRACE_SECONDS_BEYOND_AGE = 30.0
 _INT32_MAX = 2**31 - 1
 
@@ -132,16 +132,16 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
     """Put the service together; nothing listens before `start`.
 
     Args:
-        evaluations: who decides.
-        access: the sources there are, and who may use them.
+        evaluations: decides the load and the activity of triggers.
+        access: the sources, and the namespaces that may use them.
         address: host:port to listen on; port 0 takes a free one.
         observe: is told of every call of KEDA's contract that reached an RPC.
         draining: set when the process is about to end; streams end with it.
-        max_concurrent_rpcs: calls of KEDA's contract open at once, streams included: one or two
-            for each ScaledObject with an `external-push` trigger.
-        connection_max_age_seconds: after this a client is asked to connect anew, and a stream ends
+        max_concurrent_rpcs: the limit of open calls of KEDA's contract, streams included: one or
+            two for each ScaledObject with an `external-push` trigger.
+        connection_max_age_seconds: after this a client is asked to connect again, and a stream ends
             with OK, so that new replicas get their share of both.
-        certificate: what to show clients, and whose certificates to ask of them; None: no TLS.
+        certificate: the server's certificate and the CAs of clients; None: no TLS.
     """
     guard = CallInterceptor(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
     answers = servicer.Servicer(
@@ -161,12 +161,12 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
 
 
 class Listener(NamedTuple):
-    """Where to listen, and how to be sure of whoever connects."""
+    """The address to listen on, and the TLS credentials."""
 
     address: str
     """host:port; port 0 takes a free one."""
     credentials: grpc.ServerCredentials | None
-    """None: in plaintext."""
+    """None: plaintext."""
 
 
 class GrpcServer:
@@ -205,10 +205,10 @@ class GrpcServer:
         return port
 
     async def stop(self, grace_seconds: float) -> None:
-        """Stop in mirror order: not healthy, streams end with OK, calls in flight finish.
+        """Stop: health says NOT_SERVING, streams end with OK, then open calls finish.
 
         Args:
-            grace_seconds: calls that are not done by then are cut; usually none is.
+            grace_seconds: calls still open after this time are cut; usually there are none.
         """
         self._draining.set()
         if self._server is not None:
@@ -234,7 +234,7 @@ def _bind(server: grpc.aio.Server, listener: Listener) -> int:
 
 
 def _trouble(server: grpc.aio.Server, listener: Listener) -> str:
-    """Return whether the address or the certificate is at fault; the library does not tell."""
+    """Return whether the address or the certificate is wrong; the library does not tell."""
     address, secure = listener
     if secure is not None:
         with contextlib.suppress(RuntimeError):
@@ -250,10 +250,10 @@ def _trouble(server: grpc.aio.Server, listener: Listener) -> str:
 
 
 def channel_options(connection_max_age_seconds: float) -> list[tuple[str, int]]:
-    """Return what gRPC is told about ports, requests and connections."""
+    """Return gRPC's options for ports, requests and connections."""
     grace_seconds = connection_max_age_seconds + _GRACE_SECONDS_BEYOND_AGE
     return [
-        # Otherwise a second process on the same port would start and take half of the calls.
+        # Without this a second process on the same port would start and take half of the calls.
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
         ("grpc.max_connection_age_ms", _milliseconds(connection_max_age_seconds)),
@@ -261,7 +261,7 @@ def channel_options(connection_max_age_seconds: float) -> list[tuple[str, int]]:
         # KEDA sends no keepalives, but a mesh or another client may, as often as grpc-go allows.
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
-        # Ours find callers that vanished without a word and still hold streams open.
+        # The server's own keepalives find clients that vanished and still hold streams open.
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.max_pings_without_data", 0),

@@ -1,7 +1,7 @@
-"""The five RPCs of KEDA's contract, each a translation around one evaluation.
+"""The five RPCs of KEDA's contract: each translates between proto and one evaluation.
 
-GetMetricSpec and StreamMetricSpec use the spec alone, so that they answer while every source is
-down. An error leaves as an exception: `interceptor` gives it its status code.
+GetMetricSpec and StreamMetricSpec use the spec alone, so they answer while every source is down.
+Errors are raised as exceptions; `interceptor` maps them to status codes.
 """
 # ruff: noqa: N802 - the methods carry the names of KEDA's contract
 
@@ -25,7 +25,7 @@ from keda_gpu_scaler.trigger.access import Access
 
 
 class Evaluations(Protocol):
-    """Decides what a trigger's load is and whether its workload is active."""
+    """Decides the load of a trigger and whether its workload is active."""
 
     async def evaluate(
         self,
@@ -36,17 +36,17 @@ class Evaluations(Protocol):
         *,
         patient: bool = False,
     ) -> Decision:
-        """Decide within the caller's remaining time; a faulty source becomes a decision too.
+        """Decide within the caller's remaining time; the error of a source gives a decision too.
 
-        Without a deadline it bounds itself, to a few seconds: KEDA sets none, and a stopping server
-        waits for it.
+        Without a deadline the evaluation takes a few seconds at most: KEDA sets no deadline, and a
+        stopping server waits for open calls.
 
         Args:
-            scaled_object: whose trigger it is.
-            trigger_spec: the trigger, parsed.
-            timeout_seconds: what is left of the caller's deadline; None when it set none.
-            patient: wait for what is on its way even where there is something usable. A stream
-                would otherwise see it only at its next look.
+            scaled_object: the ScaledObject of the trigger.
+            trigger_spec: the parsed trigger.
+            timeout_seconds: the time left until the caller's deadline; None: no deadline.
+            patient: wait for a snapshot that is under way, even if there is a usable one. A stream
+                would otherwise see it only at its next evaluation.
         """
 
     async def demand(
@@ -56,17 +56,17 @@ class Evaluations(Protocol):
         timeout_seconds: float | None,
         /,
     ) -> Demand:
-        """Find the demand for the workload of a trigger that has a demandQuery; bound as above."""
+        """Return the demand of a trigger that has a demandQuery, within the same time limits."""
 
     def until_news_seconds(
         self, scaled_object: ScaledObject, trigger_spec: TriggerSpec, /
     ) -> float:
-        """Tell how long after an evaluation there can be something new to say."""
+        """Return the seconds after an evaluation until there can be a new result."""
 
     def listen(
         self, scaled_object: ScaledObject, call: Callable[[], None], /
     ) -> contextlib.AbstractContextManager[None]:
-        """Have `call` called when there is something new before that, while the context lasts."""
+        """Call `call` if there is something new earlier than that, while the context lasts."""
 
 
 log = structlog.get_logger()
@@ -102,7 +102,7 @@ class Servicer:
     async def GetMetrics(
         self, request: pb.GetMetricsRequest, context: Context
     ) -> pb.GetMetricsResponse:
-        """Answer the workload's load or its demand, or nothing in order to hold."""
+        """Answer with the workload's load or demand, or with no value to hold the replicas."""
         asked = self._triggers.read(requests.reference_of(request))
         name = requests.metric_name(request.metricName, answers.targets(asked.spec))
         if name == asked.spec.metric_name:
@@ -117,7 +117,7 @@ class Servicer:
         return answers.activity(await self._evaluate(asked, context), has_replicas=has_replicas)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
-        """Push `true` when the workload becomes active, until the stream's life is over."""
+        """Push `true` when the workload becomes active, until the stream's time is over."""
         asked = self._triggers.read(request)
         life = streams.Life(self._draining, self._stream_seconds)
         pushes, news = streams.Pushes(), asyncio.Event()
@@ -147,7 +147,7 @@ class Servicer:
         return decided
 
     async def _attempt(self, asked: requests.Trigger, context: Context) -> Decision | None:
-        """Evaluate without ending the stream: KEDA waits longer after each stream that failed."""
+        """Evaluate without ending the stream: KEDA waits longer after each failed stream."""
         try:
             return await self._evaluate(asked, context, patient=True)
         except Exception:

@@ -1,19 +1,14 @@
-"""The process settings: what the operator decides, read once before a port opens.
+"""The process settings: the operator's choices, read once before a port opens.
 
-    values     text → value: durations, sizes, addresses, files
-    endpoints  text → value: URLs, targets, headers, tokens
-    tokens     tokens in files, read again whenever they are needed
-    api        what every source behind an HTTP API has
-    sources    where samples may come from: the settings of each kind of source
-    ports      where to listen, and the certificates to show
-    webhook    who may say that alerts fire, and who else is told
-    names      how each setting is called, as rows that the documentation shows
-    file       the YAML file, as a source of pydantic-settings
-    process    all settings together: `Settings`
-    loading    environment and file → `Settings`, or one message that names every mistake
-    report     what such a message says, without showing a secret
+    values   text → value: durations, sizes, addresses, files, URLs, targets, headers, tokens
+    tokens   tokens in files, read again whenever they are needed
+    sources  the settings of each kind of source
+    ports    the addresses and certificates of the ports, the webhook and the other replicas
+    names    the names of settings, as rows for the documentation, and the YAML file
+    process  all settings together: `Settings`
+    loading  environment and file → `Settings`, or one message that names every mistake
 
-A trigger never carries any of this, and nothing in here opens a connection.
+A trigger never contains any of these settings, and nothing here opens a connection.
 """
 
 from keda_gpu_scaler.settings.loading import describe, load

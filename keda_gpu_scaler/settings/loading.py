@@ -1,8 +1,8 @@
-"""From the environment and the file to `Settings`, or to every mistake in them at once.
+"""Environment and file → `Settings`, or one error that lists every mistake in them.
 
-A mistake is shown as its name was written, with its value and what was expected. A secret is never
-shown, nor what may hold one: the value of an unknown setting, a whole source, or what stands before
-an @ in a URL.
+Each mistake shows the setting's name as it was written, its value and what was expected. Secrets
+are never shown, nor values that may hold one: of an unknown setting, of a whole source, or the part
+of a URL before an @.
 """
 
 import os
@@ -30,10 +30,10 @@ def mistakes_text(error: ValidationError, variables: Mapping[str, str]) -> str:
     """Return one line per mistake below a heading.
 
     Args:
-        error: what the model refused.
-        variables: what the environment sets; all else was written in the file.
+        error: the mistakes that the model found.
+        variables: the settings of the environment; all others come from the file.
     """
-    # A default that follows from another setting fails with that one, and adds nothing.
+    # A default that depends on another setting fails together with it, and adds no information.
     mistakes = [
         f"- {_mistake(detail, variables)}"
         for detail in error.errors(include_url=False)
@@ -69,13 +69,13 @@ def _mistake(detail: ErrorDetails, variables: Mapping[str, str]) -> str:
 
 
 def _path(detail: ErrorDetails) -> Path:
-    """Return where the mistake is, without the kind that pydantic puts after a source's name."""
+    """Return the path of the mistake, without the kind that pydantic puts after a source's name."""
     path = tuple(str(part) for part in detail["loc"] if part != "[key]")
     return path[:2] + path[3:] if path[0] == "sources" else path
 
 
 def _name(path: Path, variables: Mapping[str, str], *, is_set: bool = True) -> str:
-    """Return what the person who wrote a setting calls it, or would call it."""
+    """Return the name of a setting as the operator wrote it, or would write it."""
     key = ".".join(path) if path[0] == "sources" else "_".join(path)
     variable = names.PREFIX + key.upper()
     if path[0] != "sources" and (variable in variables or not is_set):
@@ -85,8 +85,8 @@ def _name(path: Path, variables: Mapping[str, str], *, is_set: bool = True) -> s
 
 
 def _conflicting(path: Path, detail: ErrorDetails, variables: Mapping[str, str]) -> str:
-    """Name the settings that are right one by one and wrong together."""
-    if path == ("sources",):  # they say what `default` is, and each is there
+    """Name the settings that are valid one by one, but not together."""
+    if path == ("sources",):  # each of these settings defines `default`, and all of them are set
         written = {tuple(field.split(".")): True for field in detail["ctx"]["fields"]}
     else:
         written = {(*path, field): field in detail["input"] for field in detail["ctx"]["fields"]}
@@ -104,8 +104,8 @@ def _shown(path: Path, value: object) -> str:
     return f': "{cut}"'
 
 
-# Kubernetes puts the addresses of Services into the environment, and those of one that is called
-# keda-gpu-scaler or keda-gpu-scaler-something under our own prefix.
+# Kubernetes puts the addresses of Services into the environment. The variables of a Service named
+# keda-gpu-scaler or keda-gpu-scaler-something have the same prefix as the settings.
 _SERVICE_LINK = re.compile(
     rf"{names.PREFIX}(\w+_)?"
     r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
@@ -115,10 +115,10 @@ _SERVICE_LINK = re.compile(
 def load(environ: Mapping[str, str] | None = None) -> Settings:
     """Return the process settings; the environment wins over the file, setting by setting.
 
-    An empty variable counts as not set: charts write those for what nobody filled in.
+    An empty variable counts as not set: charts write one for each value that was not filled in.
 
     Args:
-        environ: the environment; this process's own when left out.
+        environ: the environment; by default that of this process.
 
     Raises:
         errors.SettingsError: something is wrong; the message names every wrong setting.
@@ -131,7 +131,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     try:
         return Settings(**_environment(variables))
     except ValidationError as error:
-        # The cause stays out: it shows values, secrets among them.
+        # Not chained: the cause shows values, secrets among them.
         raise errors.SettingsError(mistakes_text(error, variables)) from None
 
 
@@ -144,5 +144,5 @@ def _environment(variables: Mapping[str, str]) -> dict[str, Any]:
 
 
 def describe() -> list[names.Row]:
-    """Return every setting that has a name of its own, in the order of the models."""
+    """Return every setting that has its own name, in the order of the models."""
     return list(names.rows(Settings))

@@ -1,7 +1,7 @@
-"""How settings are called, in the environment and in the YAML file, and how they are explained.
+"""The names of settings in the environment and in the YAML file, and their explanations.
 
-The file's values are text, as those of the environment are: a token of digits stays what it is. Its
-names are the same as well, in lower case; beside them it names sources.
+Values in the file are text, as in the environment, so a token of digits is not changed. The file
+uses the same names in lower case, and in addition it can define named sources.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from keda_gpu_scaler.trigger import access
 
 PREFIX = "KEDA_GPU_SCALER_"
 GROUPS: Mapping[str, type[BaseModel]] = {**sources.KINDS, "webhook": ports.WebhookSettings}
-"""Settings that begin with the same word, which is a field of their model."""
+"""Groups of settings: their names begin with the same word, which is a field of the model."""
 
 
 class Row(NamedTuple):
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 def rows(model: type[BaseModel], start: str = "") -> Iterator[Row]:
-    """Yield every setting of a model that has a name of its own, `start` in front of it."""
+    """Yield every setting of a model that has its own name, with `start` in front of the name."""
     for field in model.model_fields.values():
         name = str(field.validation_alias)
         if name in GROUPS:
@@ -65,9 +65,9 @@ def _default(name: str, field: FieldInfo) -> str:
 def divide(
     given: Mapping[str, Any], known: Collection[str], full: Callable[[str], str] = str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Divide what was given into settings, and hints for what is none, under its full name.
+    """Split the given values into known settings and, by full name, hints for the unknown ones.
 
-    The models forbid what they do not know, and so refuse it together with all other mistakes.
+    The models forbid unknown names, and so report them together with all other mistakes.
     """
     settings = {name: value for name, value in given.items() if name in known}
     return settings, {full(name): _hint(name, known) for name in given if name not in known}
@@ -80,15 +80,15 @@ def _hint(name: str, known: Collection[str]) -> str:
 
 
 class FileSource(YamlConfigSettingsSource):
-    """What the file says, nested as the models are."""
+    """The content of the file, nested as the models are."""
 
     def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
-        with contextlib.suppress(ValueError):  # `config` refuses the file, and says why
+        with contextlib.suppress(ValueError):  # the setting `config` reports a file it cannot read
             return _read(file_path)
         return {}
 
     def __call__(self) -> dict[str, Any]:
-        """Return the values by field; what is no setting stays beside them, to be refused."""
+        """Return the values by field; unknown names are kept, so that the models refuse them."""
         known = {row.key for row in rows(self.settings_cls)} - {"config"} | {"sources"}
         given, nested = divide(self.yaml_data, known, self._place)
         for key, value in given.items():
@@ -123,7 +123,7 @@ def _read(path: Path | Traversable) -> dict[str, Any]:
     except OSError as error:
         raise ValueError(f"a YAML file that this process can read ({error.strerror})") from error
     except yaml.MarkedYAMLError as error:
-        # The error's own text quotes the line, and the line may hold a secret.
+        # The text of the error quotes the line, which may hold a secret.
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ValueError(f"YAML; line {line} is not: {error.problem}") from error
     except (yaml.YAMLError, RecursionError) as error:
@@ -135,7 +135,7 @@ def _read(path: Path | Traversable) -> dict[str, Any]:
 
 
 def _filled(value: object) -> object:
-    """Leave out what is empty: it counts as not set."""
+    """Leave out empty values: they count as not set."""
     if not isinstance(value, dict):
         return value
     return {name: _filled(inner) for name, inner in value.items() if inner != ""}

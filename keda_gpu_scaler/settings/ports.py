@@ -1,6 +1,6 @@
 """The settings of the two ports, of the webhook for alerts, and of the other replicas.
 
-Each mistake in a certificate is that of one file, so that its message names the setting to change.
+Each mistake in a certificate is assigned to one file, so the message names the setting to change.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ CertificateFile = Annotated[values.ReadableFile, AfterValidator(_with_certificat
 
 
 class PortSettings(BaseModel):
-    """Where to listen, and what to show whoever connects."""
+    """The addresses of the ports, their certificates and the token of the HTTP port."""
 
     model_config = CONFIG
 
@@ -78,26 +78,26 @@ class PortSettings(BaseModel):
 
     @property
     def grpc_tls(self) -> TlsFiles | None:
-        """The files of the gRPC port, where it speaks TLS."""
+        """The files of the gRPC port; None: no TLS."""
         if self.grpc_cert_file is None:
             return None
         return TlsFiles(self.grpc_cert_file, self.grpc_key_file, self.grpc_client_ca_file)
 
     @property
     def http_tls(self) -> TlsFiles | None:
-        """The files of the HTTP port, where it speaks TLS."""
+        """The files of the HTTP port; None: no TLS."""
         if self.http_cert_file is None:
             return None
         return TlsFiles(self.http_cert_file, self.http_key_file)
 
     @property
     def http_secret(self) -> Callable[[], str] | None:
-        """What returns the token of the HTTP port at the moment, where it has one."""
+        """A function that returns the current token of the HTTP port; None: no token."""
         return tokens.of(self.http_token, self.http_token_file, _TOKEN_FILE)
 
     @property
     def protection(self) -> dict[str, bool]:
-        """What keeps others from the ports: a variable that ended up empty shows as False."""
+        """Which protections of the ports are on; a variable that is empty shows as False."""
         return {
             "grpc_tls": self.grpc_tls is not None,
             "grpc_client_ca": self.grpc_client_ca_file is not None,
@@ -142,7 +142,7 @@ class PortSettings(BaseModel):
     @field_validator("grpc_client_ca_file", "http_key_file")
     @classmethod
     def _served(cls, last: Path | None, info: ValidationInfo) -> Path | None:
-        """Find out with the last file of a port whether the whole can be shown."""
+        """Check after the last file of a port whether the server can use them all together."""
         setting = _cert_setting(info)
         cert, keys = info.data.get(setting), info.data | {info.field_name: last}
         key_setting = setting.replace("cert", "key")
@@ -158,19 +158,19 @@ class PortSettings(BaseModel):
 
 
 def _of_another(setting: str, value: Path, expected: str) -> PydanticCustomError:
-    """Return the mistake of a setting that shows only when a later one is read."""
+    """Return the mistake of an earlier setting that is found only when a later one is read."""
     context = {"setting": setting, "value": str(value), "expected": expected}
     return PydanticCustomError("of_another", "expected {expected}", context)
 
 
 def _cert_setting(info: ValidationInfo) -> str:
-    """Name the setting with the certificate of the same port."""
+    """Return the name of the certificate setting of the same port."""
     port, *_ = str(info.field_name).partition("_")
     return f"{port}_cert_file"
 
 
 class WebhookSettings(BaseModel):
-    """Who may say that alerts fire, for how long that holds, and who else is told."""
+    """The token of the senders of alerts, the lifetime of alerts, and the other replicas."""
 
     model_config = CONFIG
 
@@ -195,10 +195,10 @@ class WebhookSettings(BaseModel):
         return self.token is not None or self.token_file is not None
 
     def secret(self) -> str:
-        """Return the token of this moment: tokens rotate, and so do files that hold one.
+        """Return the current token; a token file is read each time, because tokens rotate.
 
         Raises:
-            errors.SettingsError: there is none, or its file cannot be read.
+            errors.SettingsError: there is no token, or its file cannot be read.
         """
         read = tokens.of(self.token, self.token_file, "the webhook's token file")
         if read is None:

@@ -19,10 +19,10 @@ _LOWER = BeforeValidator(lambda value: value.lower() if isinstance(value, str) e
 
 
 class Settings(PortSettings, BaseSettings):
-    """What the operator decided, checked.
+    """The operator's settings, checked.
 
-    One that is made by hand is what it was given, with what the file says that `config` names; only
-    `load` looks at an environment.
+    An instance made directly holds the given values and those of the file that `config` names. Only
+    `load` reads the environment.
     """
 
     model_config = SettingsConfigDict(
@@ -68,7 +68,7 @@ class Settings(PortSettings, BaseSettings):
     * for all; by default none."""
     webhook: WebhookSettings = WebhookSettings()
     """Who may say that alerts fire."""
-    # What the short names say of the source `default`; it is read among `sources`.
+    # The short names that define the source `default`; read it from `sources`.
     prometheus: kinds.PrometheusSettings | None = Field(default=None, exclude=True, repr=False)
     scrape: kinds.ScrapeSettings | None = Field(default=None, exclude=True, repr=False)
     influxdb: kinds.InfluxdbSettings | None = Field(default=None, exclude=True, repr=False)
@@ -77,7 +77,7 @@ class Settings(PortSettings, BaseSettings):
 
     @property
     def access(self) -> Access:
-        """What ScaledObjects are allowed, by their namespace."""
+        """What ScaledObjects may use, by their namespace."""
         users = {name: source.namespaces for name, source in self.sources.items()}
         return Access(
             users,
@@ -93,7 +93,7 @@ class Settings(PortSettings, BaseSettings):
 
     @property
     def demand_pace(self) -> Pace:
-        """How often sources are asked about demand."""
+        """How often a source is sent demandQueries."""
         return Pace(self.demand_interval_seconds, self.demand_queries_per_second)
 
     @field_validator("sources")
@@ -127,5 +127,5 @@ class Settings(PortSettings, BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not wanted
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not wanted
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let what is given win over the file."""
+        """Let given values win over the file."""
         return init_settings, names.FileSource(settings_cls, init_settings().get("config"))

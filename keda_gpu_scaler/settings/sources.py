@@ -1,7 +1,7 @@
-"""The settings of each kind of source, each a frozen value that is right once it exists.
+"""The settings of each kind of source, as frozen values that are checked when they are made.
 
-Field names carry the unit; people write the short name (`step`, `timeout`). Secrets never show:
-they are SecretStr, and so is every header's content, since a header may carry one.
+Field names include the unit; operators write the short name (`step`, `timeout`). Secrets are never
+shown: they are SecretStr, and so is the content of every header, since a header may hold one.
 """
 
 import ssl
@@ -28,12 +28,12 @@ MIB = 2**20
 
 
 def conflict(expected: str, *fields: str) -> PydanticCustomError:
-    """Make the error of settings that are right one by one and wrong together."""
+    """Return the error for settings that are valid one by one, but not together."""
     return PydanticCustomError("conflict", "{expected}", {"expected": expected, "fields": fields})
 
 
 class ApiSettings(BaseModel):
-    """A server that is asked over HTTP: where it is, how to be let in, and whose it is."""
+    """A server with an HTTP API: its URL, the credentials, and the namespaces that may use it."""
 
     model_config = CONFIG
 
@@ -121,7 +121,7 @@ class PrometheusSettings(ApiSettings):
 
     @property
     def is_per_namespace(self) -> bool:
-        """Whether each request is about one namespace, and says about which."""
+        """Whether each request is about one namespace, and names it."""
         return self.namespace_parameter is not None or self.namespace_header is not None
 
 
@@ -157,7 +157,7 @@ class ScrapeSettings(BaseModel):
 
 
 class InfluxdbSettings(ApiSettings):
-    """An InfluxDB 1.x that is asked in InfluxQL."""
+    """An InfluxDB 1.x, queried in InfluxQL."""
 
     type: Literal["influxdb"] = "influxdb"
     url: values.Url
@@ -190,7 +190,7 @@ class InfluxdbSettings(ApiSettings):
 
     @property
     def layout(self) -> Schema:
-        """Which measurement, field and tags say what."""
+        """Which measurement, field and tags hold what."""
         return Schema(self.measurement, self.field, self.namespace_tag, self.pod_tag, self.gpu_tag)
 
 

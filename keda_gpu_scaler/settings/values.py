@@ -1,8 +1,8 @@
-"""Text → value, one function for each kind of setting, those of HTTP requests among them.
+"""Text → value, one function for each kind of setting, including those of HTTP requests.
 
-Each takes what was written, or a value that is right already, and raises ValueError with what was
-expected; `loading` puts the name of the setting in front. Files are read here only to see that they
-can be read; nothing is asked over the network.
+Each takes text or a value that is valid already, and raises ValueError with what was expected;
+`loading` puts the name of the setting in front. Files are read here only to check that they can be
+read; there is no access to the network.
 """
 
 import importlib.util
@@ -40,8 +40,8 @@ def url(value: object) -> str:
 def targets(value: object) -> tuple[str, ...]:
     """Read exporter endpoints, separated by commas or as a list; the path is /metrics by default.
 
-    `http://host:port/path` is one endpoint, `dns+http://name:port/path` is every address that the
-    name stands for.
+    `http://host:port/path` is one endpoint, `dns+http://name:port/path` is one for every address of
+    the name.
     """
     texts = value if isinstance(value, list | tuple) else str(value).split(",")
     found = [_target(text) for text in (str(text).strip() for text in texts) if text]
@@ -101,7 +101,7 @@ def headers(value: object) -> Mapping[str, SecretStr]:
     try:
         found = _PAIRS.validate_python(_pairs(value) if isinstance(value, str) else value)
     except ValueError:
-        # The cause stays out: it shows values.
+        # Not chained: the cause shows values.
         raise ValueError('name=value,name=value or {"name": "value"}') from None
     for name, text in found.items():
         if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text.get_secret_value())):
@@ -124,19 +124,19 @@ def header_name(value: object) -> str:
 
 
 def parameter(value: object) -> str:
-    """Read the name of a URL parameter; those of a query are taken."""
+    """Read the name of a URL parameter; the parameters of a query cannot be used."""
     if _PARAMETER.fullmatch(str(value)) is None or value in _QUERY_PARAMETERS:
         raise ValueError("the name of a URL parameter such as namespace")
     return str(value)
 
 
 def matchers(value: object) -> tuple[Matcher, ...]:
-    """Read label matchers as they stand between the braces of a PromQL selector."""
+    """Read label matchers as written between the braces of a PromQL selector."""
     return value if isinstance(value, tuple) else parse(str(value))
 
 
 def token(value: object) -> str:
-    """Read a bearer token as it stands in an Authorization header."""
+    """Read a bearer token as written in an Authorization header."""
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if not isinstance(text, str) or _TOKEN.fullmatch(text) is None:
         raise ValueError("a token of visible ASCII characters")
@@ -164,18 +164,18 @@ _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class Address(NamedTuple):
-    """Where to listen; an empty host stands for every address of this machine."""
+    """The address to listen on; an empty host means every address of this machine."""
 
     host: str
     port: int
 
     def __str__(self) -> str:
-        """Return the form people write: `:6000`, `127.0.0.1:6000`, `[::1]:6000`."""
+        """Return the written form: `:6000`, `127.0.0.1:6000`, `[::1]:6000`."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def explicit(self) -> str:
-        """The same with a host in any case, as gRPC wants it."""
+        """The address with a host in every case, as gRPC needs it."""
         return str(self._replace(host=self.host or "::"))
 
 
@@ -194,7 +194,7 @@ def address(value: object) -> Address:
 
 
 def seconds(minimum: float) -> Callable[[object], float]:
-    """Make a reader of durations that refuses what is shorter than `minimum`."""
+    """Return a reader of durations that refuses anything shorter than `minimum`."""
 
     def read(value: object) -> float:
         given = value if isinstance(value, int | float) else durations.parse(str(value))
@@ -214,7 +214,7 @@ def size(value: object) -> int:
 
 
 def size_text(count: int) -> str:
-    """Return the form of a size that people write: `64MiB`."""
+    """Return the written form of a size: `64MiB`."""
     for unit in ("Gi", "Mi", "Ki"):
         if count % _BYTES_PER_UNIT[unit] == 0:
             return f"{count // _BYTES_PER_UNIT[unit]}{unit}B"
@@ -238,7 +238,7 @@ def flag(value: object) -> bool:
 
 
 def traces(value: object) -> bool:
-    """Read whether there are to be traces, which takes libraries that not everybody installs."""
+    """Read whether to send traces, and check that their optional libraries are installed."""
     is_wanted = flag(value)
     if is_wanted and not _is_installed("opentelemetry.sdk", "opentelemetry.exporter.otlp"):
         raise ValueError("false, or the extra otel: pip install 'keda-gpu-scaler[otel]'")
@@ -248,7 +248,7 @@ def traces(value: object) -> bool:
 def _is_installed(*modules: str) -> bool:
     try:
         return all(importlib.util.find_spec(name) for name in modules)
-    except ModuleNotFoundError:  # not even what they are in
+    except ModuleNotFoundError:  # the parent package is not installed
         return False
 
 
@@ -263,14 +263,14 @@ def readable_file(value: object) -> Path:
 
 
 def source_name(value: str) -> str:
-    """Read the name by which triggers choose a source."""
+    """Read the name of a source, as triggers use it."""
     if _LABEL.fullmatch(value) is None:
         raise ValueError("a source name of lower-case letters, digits and inner dashes, 63 at most")
     return value
 
 
 def name(value: object) -> str:
-    """Read the name of something in a database, or a placeholder that stands for one."""
+    """Read the name of an object in a database, or a placeholder for such a name."""
     text = str(value)
     if not text or not text.isprintable():
         raise ValueError("a name of visible characters")
@@ -278,7 +278,7 @@ def name(value: object) -> str:
 
 
 def namespaces(value: object) -> access.Namespaces:
-    """Read names of namespaces, separated by commas or as a list, or `*` for every one."""
+    """Read names of namespaces, separated by commas or as a list, or `*` for all."""
     if isinstance(value, access.Namespaces):
         return value
     texts = value if isinstance(value, list | tuple) else str(value).split(",")

@@ -1,7 +1,7 @@
-"""What somebody asks the simulator to change, checked before anything is changed.
+"""Requested changes of the simulated cluster, checked before anything is changed.
 
-Both doors lead through here: the JSON body of a PUT and the `--workload` text of the command line.
-Every mistake becomes one ValueError whose message names the field and what was expected.
+Requests are the JSON body of a PUT and the `--workload` text of the command line. Every mistake
+becomes one ValueError; its message names the field and what was expected.
 """
 
 import dataclasses
@@ -36,12 +36,12 @@ class Change(pydantic.BaseModel):
     completed_percent: float | None = pydantic.Field(None, ge=0, le=100)
 
     def apply(self, wanted: cluster.Wanted) -> cluster.Wanted:
-        """Return the wish with the given fields changed."""
+        """Return the wanted state with the given fields changed."""
         return dataclasses.replace(wanted, **self.model_dump(exclude_unset=True))
 
 
 class NotJsonError(ValueError):
-    """The body is no JSON at all."""
+    """The body is not JSON."""
 
 
 def from_json(body: bytes, changeable: Collection[str]) -> Change:
@@ -63,7 +63,7 @@ def _parsed(body: bytes) -> Change:
 
 
 def key(namespace: str, name: str) -> cluster.Key:
-    """Return the key of a workload whose names Kubernetes would accept."""
+    """Return the key of a workload; ValueError for a name that Kubernetes would not accept."""
     if not _NAMESPACE.fullmatch(namespace):
         raise ValueError(f"namespace {namespace!r} is no Kubernetes namespace name")
     if not _NAME.fullmatch(name):
@@ -85,7 +85,7 @@ def from_text(text: str, template: cluster.Wanted) -> tuple[cluster.Key, cluster
 
 
 def checked(wanted: cluster.Wanted, **fields: object) -> cluster.Wanted:
-    """Return the wish with fields changed that come as values and not as JSON."""
+    """Return the wanted state with fields changed to these values; ValueError for a wrong one."""
     try:
         return Change.model_validate(fields).apply(wanted)
     except pydantic.ValidationError as error:

@@ -1,8 +1,8 @@
 """The simulated cluster: workloads, their pods, and how busy each pod's GPUs are.
 
-Pure: the time comes in as an argument. It knows nothing of metrics or HTTP. Pods are created at
-once and stay until they are given back, newest first; a change of the pod template replaces all.
-Pods are named as Kubernetes names them: apiserver `storage/names/generate.go`, `util/rand`,
+Pure: the time is an argument. It knows nothing about metrics or HTTP. Pods are created at once.
+Scaling down deletes the newest pod first; a change of the pod template replaces all pods. Pods are
+named as in Kubernetes: apiserver `storage/names/generate.go`, `util/rand`,
 `pkg/controller/controller_utils.go`.
 """
 
@@ -21,7 +21,7 @@ _BASE_LENGTH = 58
 
 
 def template_hash(template: str) -> str:
-    """Return the pod-template-hash: FNV-32a in decimal, each digit moved into the safe alphabet."""
+    """Return the pod-template-hash: FNV-32a in decimal, each digit mapped to the safe alphabet."""
     return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(_fnv_32a(template)))
 
 
@@ -39,7 +39,7 @@ def deployment_pod(namespace: str, name: str, template: str, serial: int) -> str
 
 
 def _suffix(seed: str) -> str:
-    """Return the five characters that Kubernetes draws at random, drawn from a seed here."""
+    """Return five characters from a seed; Kubernetes draws them at random."""
     digest = hashlib.sha256(seed.encode()).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:_RANDOM_LENGTH])
 
@@ -56,18 +56,18 @@ def uuid(seed: str) -> str:
 
 
 MAX_DEVICES = 100_000
-"""Ten thousand pods on eight GPUs each fit; the page of a larger cluster would exhaust memory."""
+"""Room for ten thousand pods with eight GPUs each; the page of more would exhaust memory."""
 
 
 class Kind(StrEnum):
-    """The owners whose pod names are known here."""
+    """The kinds of owners with known rules for the names of their pods."""
 
     DEPLOYMENT = "deployment"
     STATEFULSET = "statefulset"
 
 
 class Key(NamedTuple):
-    """Which workload."""
+    """The namespace and the name of a workload."""
 
     namespace: str
     name: str
@@ -75,7 +75,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What somebody asked of a workload."""
+    """The wanted state of a workload."""
 
     kind: Kind = Kind.DEPLOYMENT
     replicas: int = 0
@@ -86,15 +86,15 @@ class Wanted:
     """MIG profile of the pods' devices; None: whole GPUs."""
     startup_seconds: float = 0
     loading_percent: float = 0
-    """What a pod's devices show until it is Ready; some models load at 100 %."""
+    """The load of a pod's devices until it is Ready; some models load at 100 %."""
     draining_percent: float = 0
-    """What the devices of a pod that was deleted show: it finishes what it began."""
+    """The load of the devices of a deleted pod while it finishes its work."""
     completed_percent: float | None = None
-    """What the devices of a pod that has completed show; None: nothing names it any more."""
+    """The load of the devices of a completed pod; None: the exporter no longer names the pod."""
 
     @property
     def template(self) -> str:
-        """What makes pods of one revision equal; another text means other pods."""
+        """Identifies the pod template; when it changes, all pods are replaced."""
         return f"{self.kind}/{self.gpus_per_pod}/{self.mig or 'gpu'}"
 
     @property
@@ -111,11 +111,11 @@ class Pod:
     devices: tuple[devices.Device, ...]
     ready_at: float
     container: str = ""
-    """The container that holds the devices; empty: it is called like the workload."""
+    """The container that holds the devices; empty: it has the name of the workload."""
     terminating: bool = False
-    """A pod on its way out is shown until it is gone, and takes no load."""
+    """A terminating pod is shown until it is gone, and takes no load."""
     completed: bool = False
-    """It has succeeded or failed, and its devices are named after it still."""
+    """The pod has succeeded or failed, and the exporter still names it at its devices."""
 
     def is_ready(self, now: float) -> bool:
         """Tell whether the pod takes load."""
@@ -124,7 +124,7 @@ class Pod:
 
 @dataclass(slots=True)
 class Workload:
-    """A workload's wish and its pods by name, oldest first."""
+    """The wanted state of a workload, and its pods by name, oldest first."""
 
     key: Key
     wanted: Wanted = field(default_factory=Wanted)
@@ -134,8 +134,8 @@ class Workload:
     def percents(self, now: float) -> Iterator[tuple[Pod, float]]:
         """Yield each pod with the load of each of its devices.
 
-        The offered load spreads evenly over the devices of the Ready pods; what is above 100 % of
-        a device is left waiting, as it is on a real one.
+        The offered load spreads evenly over the devices of the Ready pods; load above 100 % of a
+        device waits, as on a real one.
         """
         ready = sum(len(pod.devices) for pod in self.pods.values() if pod.is_ready(now))
         share = min(100, self.wanted.load / ready) if ready else 0
@@ -148,11 +148,11 @@ class Workload:
         return self.wanted.draining_percent if pod.terminating else self.wanted.loading_percent
 
     def next_name(self) -> str:
-        """Name the pod that comes next."""
+        """Return the name of the next pod."""
         if self.wanted.kind is Kind.STATEFULSET:
             return stateful_set_pod(self.key.name, len(self.pods))
         while (name := self._draw()) in self.pods:
-            pass  # two draws of 5 characters may be equal: Kubernetes tries again too
+            pass  # two draws of 5 characters may be equal; Kubernetes tries again too
         return name
 
     def _draw(self) -> str:
@@ -161,20 +161,20 @@ class Workload:
 
 
 class Simulated(Protocol):
-    """What can be shown and changed: a made-up cluster, or the mirror of a real one."""
+    """What can be shown and changed: a simulated cluster, or the mirror of a real one."""
 
     nodes: list[devices.Node]
     workloads: dict[Key, Workload]
 
     @property
     def changeable(self) -> frozenset[str]:
-        """The fields of a wish that somebody may change."""
+        """The fields of `Wanted` that a request may change."""
 
     def put(self, key: Key, wanted: Wanted, now: float) -> Workload:
-        """Make a workload what somebody wants it to be; ValueError when that cannot be."""
+        """Change a workload to the wanted state; ValueError if that is not possible."""
 
     def delete(self, key: Key) -> None:
-        """Forget a workload; KeyError when there is none of this name."""
+        """Delete a workload; KeyError if there is none of this name."""
 
 
 class Cluster:
@@ -184,15 +184,15 @@ class Cluster:
         "draining_percent",
         "completed_percent",
     }
-    """Its pods are gone at once: none of them drains, and none completes."""
+    """Deleted pods are gone at once, and pods never complete."""
 
     def __init__(self, nodes: int = 1, spare_gpus: int = 0) -> None:
-        """Build nodes that have `spare_gpus` GPUs each before any pod comes."""
+        """Build nodes with `spare_gpus` GPUs each before the first pod."""
         self.nodes = [devices.Node(index, spare_gpus) for index in range(nodes)]
         self.workloads: dict[Key, Workload] = {}
 
     def put(self, key: Key, wanted: Wanted, now: float) -> Workload:
-        """Make a workload what somebody wants it to be; ValueError when there is no room."""
+        """Change a workload to the wanted state; ValueError if there is no room."""
         self._require_room(key, wanted)
         workload = self.workloads.setdefault(key, Workload(key))
         if workload.wanted.template != wanted.template:
@@ -203,7 +203,7 @@ class Cluster:
         return workload
 
     def delete(self, key: Key) -> None:
-        """Remove a workload and its pods; KeyError when there is none of this name."""
+        """Delete a workload and its pods; KeyError if there is none of this name."""
         self._shrink(self.workloads[key], 0)
         del self.workloads[key]
 

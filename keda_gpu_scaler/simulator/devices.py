@@ -1,7 +1,7 @@
-"""The GPUs of a simulated node, whole or cut into MIG instances, and who may take which.
+"""The GPUs of a simulated node, whole or cut into MIG instances, and their assignment to pods.
 
-A node has as many GPUs as its pods have ever needed at once, plus the spare ones it began with.
-A GPU that was once there stays, and one that was cut into instances stays cut.
+A node has as many GPUs as its pods ever needed at once, plus the spare ones it started with. GPUs
+are never removed, and a GPU that was cut into instances stays cut.
 """
 
 import heapq
@@ -16,17 +16,17 @@ _SLICES_PER_GPU = 7
 
 @dataclass(frozen=True, slots=True, order=True)
 class Device:
-    """What one container can be given: a GPU, or a MIG instance of one."""
+    """A device for one container: a GPU, or a MIG instance of one."""
 
     node: int
     gpu: int
     profile: str = WHOLE
     instance: int = 0
-    """GPU_I_ID; without meaning on a whole GPU."""
+    """GPU_I_ID; has no meaning for a whole GPU."""
 
     @property
     def share(self) -> float:
-        """The part of the card this device is."""
+        """The device's share of the card."""
         return slices(self.profile) / _SLICES_PER_GPU if self.profile else 1
 
 
@@ -37,18 +37,18 @@ def slices(profile: str) -> int:
 
 @dataclass(slots=True)
 class Node:
-    """One node's devices, taken lowest first."""
+    """One node's devices; the lowest free one is assigned first."""
 
     index: int
     spare: int = 0
     name: str = ""
-    """What a real node is called; empty: a name is made up."""
+    """The name of a real node; empty: a name is generated."""
     devices: list[Device] = field(default_factory=list)
     _free: dict[str, list[Device]] = field(default_factory=dict)
     _gpus: int = 0
 
     def __post_init__(self) -> None:
-        """Plug in the spare GPUs."""
+        """Add the spare GPUs."""
         self.fill(self.spare)
 
     @property
@@ -58,16 +58,16 @@ class Node:
 
     @property
     def taken(self) -> int:
-        """How many devices pods hold."""
+        """The number of devices that pods hold."""
         return len(self.devices) - sum(len(free) for free in self._free.values())
 
     def fill(self, gpus: int) -> None:
-        """Plug in whole GPUs until the node has this many."""
+        """Add whole GPUs until the node has this many."""
         while self._gpus < gpus:
             self._plug_in(WHOLE)
 
     def take(self, profile: str, count: int) -> tuple[Device, ...]:
-        """Hand out devices of one profile, adding GPUs to the node when none is free."""
+        """Assign devices of one profile; add GPUs to the node if none is free."""
         return tuple(self._take_one(profile) for _ in range(count))
 
     def _take_one(self, profile: str) -> Device:

@@ -1,7 +1,7 @@
-"""The page a dcgm-exporter would show for a simulated cluster: its names, labels and units.
+"""The page of a simulated dcgm-exporter, with the exporter's names, labels and units.
 
-Pure. Metrics are those of dcgm-exporter's `dcp-metrics-included.csv`, labels those of its releases
-since 3.3.5: a GPU without a pod has no pod labels.
+Pure. The metrics are those of dcgm-exporter's `dcp-metrics-included.csv`, the labels those of its
+releases since 3.3.5: a GPU without a pod has no pod labels.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,12 +22,12 @@ _MEMORY_IN_USE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How exporters differ from one another."""
+    """The options in which exporters differ."""
 
     engine_active: bool = True
     """Whether whole GPUs show DCGM_FI_PROF_*; MIG instances always do."""
     mig_shows_zero: bool = False
-    """Whether MIG instances show DCGM_FI_DEV_GPU_UTIL 0, as some releases do, or lack it."""
+    """Whether MIG instances show DCGM_FI_DEV_GPU_UTIL 0, as in some releases, or do not show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class Reading:
 
     @property
     def memory_used_mib(self) -> int:
-        """A model stays in memory for as long as its pod exists, busy or not."""
+        """Used memory: a model stays in memory as long as its pod exists, busy or not."""
         return int(self.memory_mib * _MEMORY_IN_USE) if self.held else 0
 
     @property
     def celsius(self) -> int:
-        """The warmer, the busier."""
+        """The temperature: it rises with the load."""
         return round(30 + 0.4 * self.percent)
 
     @property
     def watts(self) -> float:
-        """From 70 W without load to 700 W."""
+        """The power: from 70 W without load to 700 W."""
         return round(70 + 6.3 * self.percent, 3)
 
 
@@ -112,7 +112,7 @@ def node_page(simulated: cluster.Simulated, style: Style, now: float, node: int)
 
 
 def router_page(simulated: cluster.Simulated) -> bytes:
-    """Return what the router in front of the workloads shows, and no GPU."""
+    """Return the page of the router in front of the workloads, without GPUs."""
     return _text([_router_family(simulated)])
 
 
@@ -123,7 +123,7 @@ def whole_page(simulated: cluster.Simulated, style: Style, now: float) -> bytes:
 
 
 def readings(shown: cluster.Simulated, now: float, nodes: list[devices.Node]) -> Iterator[Reading]:
-    """Yield what every device of these nodes shows, in the order of the nodes and their GPUs."""
+    """Yield the readings of all devices of these nodes, in the order of the nodes and GPUs."""
     holders = dict(_holders(shown, now))
     for node in nodes:
         for device in node.devices:

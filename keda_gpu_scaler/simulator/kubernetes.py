@@ -1,8 +1,8 @@
-"""Look at a real cluster once a second and keep its mirror up to date.
+"""Lists a real cluster once a second and keeps its mirror up to date.
 
-The only part of the simulator that talks to Kubernetes. What cannot be listed is not empty: the
-mirror keeps what it has until both lists, of nodes and of pods, are there again. Extended resources
-such as GPUs are asked for by limits; the scheduler never overcommits them.
+This is the only part of the simulator that talks to Kubernetes. A failed list does not count as an
+empty one: the mirror keeps its content until both nodes and pods can be listed again. Pods request
+extended resources such as GPUs by limits; the scheduler never overcommits them.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _COMPLETED = {"Succeeded", "Failed"}
 
 
 def nodes(found: Iterable[core_v1.Node]) -> Iterator[mirror.Node]:
-    """Yield the nodes that have GPUs to give, be it 0 at the moment."""
+    """Yield the nodes that list GPUs as allocatable, even 0 of them."""
     for node in found:
         metadata, status = node.metadata or ObjectMeta(), node.status or NodeStatus()
         allocatable = status.allocatable or {}
@@ -33,7 +33,7 @@ def nodes(found: Iterable[core_v1.Node]) -> Iterator[mirror.Node]:
 
 
 def pods(found: Iterable[core_v1.Pod]) -> Iterator[mirror.Pod]:
-    """Yield the pods that were given GPUs, as soon as they were placed on a node."""
+    """Yield the pods with GPUs, from the time they are scheduled to a node."""
     for pod in found:
         spec, status = pod.spec or PodSpec(containers=[]), pod.status or PodStatus()
         holders = [each for each in spec.containers if _gpus(each)]
@@ -61,7 +61,7 @@ def _pod(
 
 
 def _workload(metadata: ObjectMeta) -> str:
-    """Name the workload of a pod: its controller, or the Deployment behind a ReplicaSet."""
+    """Return the name of a pod's workload: its controller, or the Deployment of a ReplicaSet."""
     for owner in metadata.ownerReferences or []:
         if owner.controller and owner.kind == "ReplicaSet":
             revision = (metadata.labels or {}).get("pod-template-hash", "")
@@ -86,7 +86,7 @@ _PAUSE_SECONDS = 1
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which nodes and pods are looked at."""
+    """The nodes and pods to list."""
 
     namespace: str | None = None
     """None: all namespaces."""
@@ -94,7 +94,7 @@ class Scope:
 
 
 class Follower:
-    """Lists nodes and pods, again and again."""
+    """Lists nodes and pods repeatedly."""
 
     def __init__(
         self,
@@ -107,11 +107,11 @@ class Follower:
         """Read the configuration; ValueError says what is wrong with it.
 
         Args:
-            shown: what is kept up to date.
-            scope: which nodes and pods are looked at.
+            shown: the mirror to keep up to date.
+            scope: the nodes and pods to list.
             say: is told once when they cannot be listed, and once when they can again.
-            pause_seconds: between two looks.
-            config: how the cluster is reached; None: by the service account or KUBECONFIG.
+            pause_seconds: the pause between two lists.
+            config: how to reach the cluster; None: by the service account or KUBECONFIG.
         """
         self._mirror = shown
         self._pause_seconds = pause_seconds
@@ -122,7 +122,7 @@ class Follower:
 
     @contextlib.asynccontextmanager
     async def running(self, listed: Callable[[], None]) -> AsyncIterator[None]:
-        """Follow until the block ends; `listed` is called after every look that succeeded."""
+        """Follow until the block ends; `listed` is called after every list that succeeded."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 following = tasks.create_task(self._follow(listed), name="kubernetes-lists")
@@ -138,7 +138,7 @@ class Follower:
             await asyncio.sleep(self._pause_seconds)
 
     async def _look(self) -> bool:
-        """Tell whether the mirror shows the cluster of now; a failure is said once."""
+        """Update the mirror and return whether that succeeded; a failure is reported once."""
         try:
             self._mirror.show(await self._nodes(), await self._pods())
         except Exception as error:  # noqa: BLE001 - whatever went wrong: no list is not an empty one
@@ -163,7 +163,7 @@ class Follower:
 
 def _client(config: lightkube.KubeConfig | None) -> lightkube.AsyncClient:
     try:
-        # The service account or KUBECONFIG, and nothing else out of the environment: no proxy.
+        # The service account or KUBECONFIG, and nothing else from the environment: no proxy.
         return lightkube.AsyncClient(config or lightkube.KubeConfig.from_env(), trust_env=False)
-    except Exception as error:  # lightkube lets the errors of several libraries out
+    except Exception as error:  # lightkube raises the errors of several libraries
         raise ValueError(f"no cluster to follow: {type(error).__name__}: {error}") from error

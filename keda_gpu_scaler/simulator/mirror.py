@@ -1,8 +1,8 @@
-"""The nodes and pods of a real cluster, with a load that is made up.
+"""The nodes and pods of a real cluster, with a simulated load.
 
-Pure: what the cluster has comes in as values. A pod holds its GPUs from the first list that has it
-to the last one, and a GPU that was once there stays for as long as its node. A pod that has
-completed holds nothing, unless somebody wants an exporter that goes on naming it.
+Pure: nodes and pods are arguments. A pod holds its GPUs from the first list that contains it to the
+last one, and a GPU stays as long as its node. A completed pod holds nothing, unless the exporter is
+set to go on naming it.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from keda_gpu_scaler.simulator import cluster, devices
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node that has GPUs to give."""
+    """A node with allocatable GPUs."""
 
     name: str
     gpus: int
@@ -23,10 +23,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod that was placed on a node and was given GPUs."""
+    """A pod with GPUs that is scheduled to a node."""
 
     uid: str
-    """Tells two pods of one name apart, as a StatefulSet has them one after the other."""
+    """Tells two pods of one name apart, which a StatefulSet has one after the other."""
     name: str
     workload: cluster.Key
     node: str
@@ -35,16 +35,16 @@ class Pod:
     ready: bool
     terminating: bool
     completed: bool = False
-    """It has succeeded or failed."""
+    """The pod has succeeded or failed."""
 
 
 class Mirror:
-    """What a real cluster had when it was last looked at, and the load offered to it."""
+    """The nodes and pods of a real cluster at the last list, and the load offered to them."""
 
     changeable = frozenset({"load", "loading_percent", "draining_percent", "completed_percent"})
 
     def __init__(self) -> None:
-        """Begin without a node; nothing is shown until the first look."""
+        """Start empty: nothing is shown until the first list."""
         self.nodes: list[devices.Node] = []
         self.workloads: dict[cluster.Key, cluster.Workload] = {}
         self._offered: dict[cluster.Key, cluster.Wanted] = {}
@@ -52,7 +52,7 @@ class Mirror:
         self._indexes = itertools.count()
 
     def show(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
-        """Show these nodes and those of the pods that are on them."""
+        """Show these nodes, and those of these pods that are on them."""
         self._show_nodes(nodes)
         homes = {node.host: node for node in self.nodes}
         shown = [pod for pod in pods if pod.node in homes and self._is_named(pod)]
@@ -69,7 +69,7 @@ class Mirror:
         return workload
 
     def delete(self, key: cluster.Key) -> None:
-        """Offer nothing any more. Pods that are there stay; KeyError when there is nothing."""
+        """Stop offering load. Existing pods stay; KeyError if there is no such workload."""
         workload = self.workloads[key]
         self._offered.pop(key, None)
         workload.wanted = cluster.Wanted()

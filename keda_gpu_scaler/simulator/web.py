@@ -1,7 +1,7 @@
 """The simulator over HTTP: exporter pages to scrape, workloads to change while it runs.
 
 It translates between HTTP and the cluster and decides nothing. Time comes from one clock. It serves
-on a socket that is already bound until an event says stop; signals are the caller's.
+on a bound socket until an event is set; signals are up to the caller.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ _BOUNDS = Bounds(shutdown_seconds=2)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket; connections wait in it until `serve` runs. OSError if taken."""
+    """Return a listening socket; connections wait until `serve` runs. OSError if it is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family)
 
 
 async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) -> None:
-    """Serve until `stop` is set, then let answers in progress finish."""
+    """Serve until `stop` is set, then finish the answers in progress."""
     server = create_server(app, _BOUNDS)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(server.serve(sockets=[listener]), name="simulator-http")
@@ -44,7 +44,7 @@ _BAD_REQUEST, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE = 400, 404, 413, 422
 
 
 class Api:
-    """The endpoints, over one cluster and one clock."""
+    """The endpoints of one cluster, with one clock."""
 
     def __init__(
         self, simulated: cluster.Simulated, style: exposition.Style, clock: Callable[[], float]
@@ -61,7 +61,7 @@ class Api:
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     async def node_metrics(self, request: Request) -> Response:
-        """Show the exporter of one node, by its name or its place."""
+        """Show the exporter of one node, by its name or its index."""
         node = self._place(request.path_params["node"])
         page = exposition.node_page(self._cluster, self._style, self._clock(), node)
         return Response(page, media_type=exposition.CONTENT_TYPE)
@@ -107,7 +107,7 @@ class Api:
         return self._cluster.put(key, wanted, self._clock())
 
     async def delete(self, request: Request) -> Response:
-        """Remove a workload and its pods."""
+        """Delete a workload and its pods."""
         key = cluster.Key(request.path_params["namespace"], request.path_params["name"])
         try:
             self._cluster.delete(key)
@@ -116,7 +116,7 @@ class Api:
         return Response(status_code=_NO_CONTENT)
 
     def _description(self, workload: cluster.Workload, now: float) -> dict[str, object]:
-        """Say what was asked of a workload, as far as it can be asked here, and what runs."""
+        """Return the changeable fields of a workload's wanted state, and its pods."""
         asked = dataclasses.asdict(workload.wanted)
         return {
             "namespace": workload.key.namespace,
@@ -154,7 +154,7 @@ def _key(request: Request) -> cluster.Key:
 
 
 async def _body(request: Request) -> bytes:
-    """Read the body up to its limit, and not a byte more into memory."""
+    """Read the body, up to its limit."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

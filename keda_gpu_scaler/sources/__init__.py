@@ -1,4 +1,4 @@
-"""Where samples come from, over HTTP. Other replicas are asked with the same client, by `peers/`.
+"""The sources of samples, over HTTP. `alerts/replicas.py` uses the same client for other replicas.
 
 Every source implements the port in `evaluator/ports.py`; none of them decides anything.
 """
@@ -18,7 +18,7 @@ def create(
     settings: PrometheusSettings | ScrapeSettings | InfluxdbSettings,
     observe: facts.Observer,
 ) -> Source:
-    """Return the source that these settings describe; it connects to nothing before its start."""
+    """Return the source that these settings describe; it does not connect before its start."""
     if isinstance(settings, PrometheusSettings):
         return PrometheusSource(name, settings, observe)
     if isinstance(settings, InfluxdbSettings):

@@ -1,4 +1,4 @@
-"""How a source is reached: an HTTP client with the credentials and certificates of its settings."""
+"""The HTTP client of a source, with the credentials and certificates of its settings."""
 
 import ssl
 
@@ -9,7 +9,7 @@ from keda_gpu_scaler.transport.client import USER_AGENT, Bearer, Client
 
 
 def credentials(settings: ApiSettings) -> httpx.Auth | None:
-    """Return what an HTTP API wants to be shown; None: nothing."""
+    """Return the credentials for an HTTP API; None: it needs none."""
     if (path := settings.bearer_token_file) is not None:
         return Bearer(lambda: tokens.held_by(path, f"the bearer token file {path}"))
     if (fixed := settings.bearer_token) is not None:

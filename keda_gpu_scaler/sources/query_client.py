@@ -1,4 +1,4 @@
-"""Queries to one server: sent, read, and stated as facts, with how long each took."""
+"""Queries to one server: sends them, reads the answers, and reports each as a fact."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,14 +13,14 @@ from keda_gpu_scaler.transport.client import OK, Answer, printable
 
 
 def json_body(answer: Answer, expected: str) -> dict[str, Any]:
-    """Return the JSON object that an answer is.
+    """Return the JSON object in an answer.
 
     Args:
-        answer: of any status: servers explain errors in JSON too.
+        answer: an answer of any status: servers explain errors in JSON too.
         expected: what the server should have sent, for the message.
 
     Raises:
-        errors.SourceRefusedError: an error that is explained in another way, by a proxy perhaps.
+        errors.SourceRefusedError: an error that is not explained in JSON, perhaps by a proxy.
         errors.SourceMalformedError: no error, and no JSON object.
     """
     try:
@@ -33,10 +33,10 @@ def json_body(answer: Answer, expected: str) -> dict[str, Any]:
 
 
 def countable(number: float) -> float:
-    """Return a number that KEDA and the HPA can count with.
+    """Return the number if KEDA and the HPA can count with it.
 
     Raises:
-        errors.SourceMalformedError: it is none.
+        errors.SourceMalformedError: they cannot.
     """
     if not demand.is_countable(number):
         message = f"{number:g} instead of a number from 0 to below 2^53"
@@ -55,23 +55,23 @@ Result = TypeVar("Result")
 
 
 class Endpoint(Protocol):
-    """Where questions go."""
+    """Takes the queries."""
 
     def ask(self, text: str, at: float | None, /) -> Awaitable[Answer]:
-        """Send a text; raises `errors.SourceError` where there is no whole answer."""
+        """Send a query; raises `errors.SourceError` if there is no whole answer."""
 
 
 class QueryClient:
-    """Asks one endpoint; how long each answer took, or why there was none, is a fact."""
+    """Queries one endpoint, and reports each query's time or error as a fact."""
 
     def __init__(
         self, name: str, endpoint: Endpoint, observe: facts.Observer, clock: Callable[[], float]
     ) -> None:
-        """Ask nothing yet.
+        """Query one endpoint on behalf of a source.
 
         Args:
-            name: how triggers call the source.
-            endpoint: where to ask.
+            name: the source's name in triggers.
+            endpoint: where to send queries.
             observe: is told of every query.
             clock: seconds that never go back.
         """
@@ -80,13 +80,13 @@ class QueryClient:
     async def asked(
         self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]
     ) -> Result:
-        """Ask for whatever `parse` reads.
+        """Send a query and return the parsed answer.
 
         Args:
-            kind: what the question is called in the log and in the metrics.
-            text: in the server's language.
-            at: the instant; None: the server's now.
-            parse: the answer's reader.
+            kind: the name of the query in the log and in the metrics.
+            text: the query in the server's language.
+            at: the instant; None: the server's present time.
+            parse: reads the answer.
 
         Raises:
             errors.SourceError: there is no whole answer.

@@ -1,11 +1,11 @@
 """Raw rows of an exporter → one series per GPU and pod, in the signal's unit. Pure.
 
-Every source ends here, so that a label convention, a preferred metric or a refused number means the
-same whether Prometheus stored the row or this process scraped it.
+Every source uses this module, so that label conventions, preferred metrics and refused numbers mean
+the same whether Prometheus stored the row or this process scraped it.
 
-Without its virtual mode dcgm-exporter has room for one pod per GPU: of several on a time-sliced
-one, it names whichever it happens to read last (dcgm-exporter issues 307, 340). Each scrape then
-seems to end a pod and to begin another one; the gaps between are filled here.
+Without its virtual mode dcgm-exporter names one pod per GPU: on a time-sliced GPU it names the pod
+that it reads last (dcgm-exporter issues 307, 340). Each scrape then seems to end one pod and to
+begin another; the gaps are filled here.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
 
 Points = Sequence[tuple[float, float]]
-"""In percent. A limit on memory can be overshot a little; beyond that it is not this GPU's."""
+"""Time in seconds and value."""
 
 
 class _Key(NamedTuple):
@@ -33,7 +33,7 @@ class _Key(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """One row, recognised: whose it is and which metric of which measure it shows."""
+    """One recognised row: its pod and GPU, and which metric of which measure it shows."""
 
     key: _Key
     way: MetricSource
@@ -57,7 +57,7 @@ def read_series(
 def _candidates(
     metric_sources: Iterable[MetricSource],
 ) -> Mapping[str, list[tuple[MetricSource, Metric]]]:
-    """Return, for each name of a metric, what it can be."""
+    """Return the possible metrics for each metric name."""
     named: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
     for way in metric_sources:
         for metric in way.measure.metrics:
@@ -82,7 +82,7 @@ def _is_meant(metric: Metric, labels: Labels, row: Mapping[str, str]) -> bool:
 def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
     """Return the readings of one exporter for each pod: two would count its GPUs twice.
 
-    It is the preferred one of those that show the pod last.
+    It is the preferred exporter of those that showed the pod last.
     """
     if len({one.way.rank for one in readings}) <= 1:
         return readings
@@ -99,7 +99,7 @@ def _key(labels: Labels, measure: Measure, row: Mapping[str, str]) -> _Key:
 
 
 def _gpu(labels: Labels, measure: Measure, row: Mapping[str, str], target: Target) -> str:
-    """Identify a GPU by its UUID; where the exporter gives none, by its number on the target."""
+    """Identify a GPU by its UUID, or without one by its number on the target."""
     known = next((row[label] for label in labels.gpu if row.get(label)), "")
     board = known or f"{target.instance}#{row.get(labels.number, '')}"
     part = row.get(labels.slice, "")
@@ -122,7 +122,7 @@ def _combined(key: _Key, readings: list[_Reading]) -> Series:
 
 
 def _preferred(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, float], bool]:
-    """At each instant the measure's first metric that is there; are only averages among them?"""
+    """Return the measure's first present metric at each instant, and whether all are averages."""
     values: dict[float, float] = {}
     averaged = True
     for metric in measure.metrics:
@@ -134,7 +134,10 @@ def _preferred(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, 
 
 
 def _ratio(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, float], bool]:
-    """What is used of used + free, which leaves out what is reserved; else of the total."""
+    """Return used / (used + free) in percent, which leaves out reserved memory; else used / total.
+
+    A limit on memory can be exceeded a little; a share above SHARE_LIMIT is not that of this GPU.
+    """
     used, free, total = (
         _part(part, measure, readings) for part in (Part.USED, Part.FREE, Part.TOTAL)
     )
@@ -152,7 +155,7 @@ def _part(part: Part, measure: Measure, readings: list[_Reading]) -> dict[float,
 
 
 def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
-    """Duplicates become one: the larger."""
+    """Return one value per instant: the larger one of duplicates."""
     values: dict[float, float] = {}
     for reading in readings:
         if reading.metric is metric:
@@ -171,15 +174,15 @@ def _refused(readings: list[_Reading]) -> int:
 
 
 def _believable(value: float, metric: Metric) -> bool:
-    """NaN fails every comparison, and infinities one of these two."""
+    """Tell whether a value is usable; NaN and infinities fail one of these comparisons."""
     return 0 <= value <= metric.limit and not (value == 0 and metric.zero_is_unknown)
 
 
 GAPS = 2
-"""A pod that was replaced by one of its own name leaves one gap; two are taken for turns."""
+"""A pod replaced by one of the same name leaves one gap; two gaps mean that pods take turns."""
 
 TURNS_SECONDS = 300.0
-"""Turns are taken at every other scrape; what is older is a pod that was replaced now and then."""
+"""Turns change at every other scrape; older gaps come from pods that were replaced."""
 
 _Holders = Mapping[tuple[Target, str], Sequence[frozenset[float]]]
 
@@ -187,10 +190,10 @@ _Holders = Mapping[tuple[Target, str], Sequence[frozenset[float]]]
 def fill_gaps(
     series: Iterable[Series], good_scrapes: Mapping[Target, Mapping[float, float]]
 ) -> tuple[Series, ...]:
-    """Return the series with those that take turns there at every good scrape of late.
+    """Return the series; those that take turns are made present at every recent good scrape.
 
-    At the instants in between nothing is known of the pod's load: it is there, without a value.
-    It takes until its turns are forgotten to believe that such a pod has ended.
+    At the filled instants the pod is present without a value, because its load is unknown. The end
+    of such a pod is believed only after `TURNS_SECONDS`.
     """
     found = tuple(series)
     good = {target: _of_late(scrapes) for target, scrapes in good_scrapes.items()}
@@ -212,7 +215,7 @@ def _of_late(scrapes: Iterable[float]) -> list[float]:
 
 
 def _gaps(one: Series, good: Sequence[float]) -> list[set[float]]:
-    """Return the runs of good scrapes between its first and its last that lacked the series."""
+    """Return the runs of good scrapes without the series, between its first and last point."""
     present, gaps, gap = frozenset(one.present), [], set[float]()
     for instant in good:
         if instant not in present:
@@ -225,7 +228,7 @@ def _gaps(one: Series, good: Sequence[float]) -> list[set[float]]:
 
 
 def _takes_turns(one: Series, gaps: list[set[float]], holders: _Holders) -> bool:
-    """Tell whether it came back twice, or once from a gap that another pod had filled."""
+    """Tell whether the series came back twice, or once after a gap that another pod filled."""
     present, missed = frozenset(one.present), set[float]().union(*gaps)
     others = (other for other in holders[one.target, one.gpu] if not present & other)
     return len(gaps) >= GAPS or any(missed & other for other in others)
@@ -245,11 +248,11 @@ def _since_first(one: Series, good: Sequence[float]) -> tuple[float, ...]:
 def read_observation(
     rows: list[Row], snapshot_query: SnapshotQuery, at: float, step: float
 ) -> Observation:
-    """Return what the rows of a snapshot show.
+    """Return the observation in the rows of a snapshot.
 
     Args:
         rows: GPUs with their pods, and the good scrapes of their targets.
-        snapshot_query: what was asked for.
+        snapshot_query: the query that was sent.
         at: the newest instant.
         step: the seconds between two instants.
     """
@@ -270,7 +273,7 @@ def read_observation(
 
 
 def sample_ages(rows: list[Row]) -> dict[tuple[str, str], float]:
-    """Return how old the newest sample of each pod is: it is as fresh as its freshest series."""
+    """Return the age of each pod's newest sample, that of its freshest series."""
     found: dict[tuple[str, str], float] = {}
     for row in rows:
         pod = profiles.pod_of(row.labels)

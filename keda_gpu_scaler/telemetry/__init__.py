@@ -1,1 +1,1 @@
-"""Facts, stated once, and what subscribes to them: log lines, metrics, traces."""
+"""Facts, each stated once, and their subscribers: log lines, metrics, traces."""

@@ -1,8 +1,8 @@
-"""What happened, as typed facts. Logs, metrics and traces are small subscribers to these.
+"""Events as typed facts. Logs, metrics and traces are small subscribers to them.
 
-The core never logs and never counts: it states a fact once, and each observer turns it into a log
-line (`log_lines`), a metric (`metrics/`) or a span (`traces`). Each of these may be deleted without
-touching the core.
+The core neither logs nor counts: it states a fact once, and each observer turns it into a log line
+(`log_lines`), a metric (`metrics/`) or a span (`traces`). Each observer can be deleted without a
+change of the core.
 """
 
 from collections.abc import Callable
@@ -24,12 +24,12 @@ class Evaluated:
     snapshot_age_seconds: float | None
     """Seconds since the newest usable snapshot's evaluation time; None without one."""
     source: str = ""
-    """As the facts of its snapshot name the source; empty: as the trigger does."""
+    """The source's name in the facts of its snapshot; empty: the name in the trigger."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemandKnown:
-    """A trigger's demand was asked for; it may have been answered from what was known."""
+    """A trigger's demand was requested; the answer may come from the cache."""
 
     scaled_object: ScaledObject
     spec: TriggerSpec
@@ -38,7 +38,7 @@ class DemandKnown:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceChanged:
-    """What decisions rest on from now on, beside the samples; stated once at each change."""
+    """The evidence for decisions from now on, beside the samples; stated once at each change."""
 
     source: str
     evidence_source: EvidenceSource
@@ -47,18 +47,18 @@ class EvidenceChanged:
 
 @dataclass(frozen=True, slots=True)
 class CallBegan:
-    """A call was read and is about to be answered. What comes of it is stated in the same task."""
+    """A call was decoded and is about to be answered. Its result is stated in the same task."""
 
     method: str
     scaled_object: ScaledObject
-    """As the caller names it; nobody has checked that yet."""
+    """The name the caller sent, not checked yet."""
     traceparent: str
-    """The caller's place in a trace, as W3C writes it; empty where it sent none."""
+    """The caller's W3C trace context; empty: it sent none."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallDecided:
-    """The call that this task answers is answered from this decision, new or not."""
+    """The call of this task is answered from this decision, new or not."""
 
     decision: Decision
 
@@ -74,12 +74,12 @@ class Called:
 
 
 GIVEN_UP = "given up before it was answered"
-"""The error of a query that took too long for what wanted it, or that a stop cut off."""
+"""The error of a query that took too long for the snapshot or call, or that a stop cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queried:
-    """One request went to a source, and this came of it."""
+    """One request to a source ended."""
 
     source: str
     query: str
@@ -87,14 +87,14 @@ class Queried:
     own-targets, own-age, own-history, demand, scrape."""
     seconds: float
     error: str | None
-    """The reason in words, or None when it was answered."""
+    """The reason in words; None: it was answered."""
     target: str = ""
     """The exporter that was scraped; empty for a query."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTaken:
-    """A new snapshot replaced the one before it."""
+    """A new snapshot replaced the one before."""
 
     source: str
     signal: str
@@ -106,7 +106,7 @@ class SnapshotTaken:
 
 @dataclass(frozen=True, slots=True)
 class SourceChanged:
-    """A source answers for the first time, went down or came back; stated once at each change."""
+    """A source answered for the first time, went down or came back; stated once at each change."""
 
     source: str
     reachable: bool
@@ -115,18 +115,18 @@ class SourceChanged:
 
 @dataclass(frozen=True, slots=True)
 class QueryChanged:
-    """One query fails while its source answers, or works again; stated once at each change."""
+    """A query fails while its source answers, or works again; stated once at each change."""
 
     source: str
     query: str
-    """The signal, or the short name of a query of a user's own or of a demandQuery."""
+    """The signal, or the short name of a user's own query or of a demandQuery."""
     works: bool
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExportersFound:
-    """A source shows exporters beside dcgm-exporter that it did not show before."""
+    """A source shows new exporters beside dcgm-exporter."""
 
     source: str
     profiles: tuple[str, ...]
@@ -134,17 +134,17 @@ class ExportersFound:
 
 @dataclass(frozen=True, slots=True)
 class WatchChanged:
-    """A resource of the Kubernetes API can no longer be followed, or can; once at each change."""
+    """A resource of the Kubernetes API can no longer be watched, or can; once at each change."""
 
     resource: str
-    """As kubectl writes it: pods, replicasets.apps; models.example.com/scale for selectors."""
+    """The name as in kubectl: pods, replicasets.apps; models.example.com/scale for selectors."""
     works: bool
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateLoaded:
-    """A server shows this certificate from now on; stated once for each."""
+    """A server shows this certificate from now on; stated once for each certificate."""
 
     server: str
     """grpc or http."""
@@ -154,7 +154,7 @@ class CertificateLoaded:
 
 @dataclass(frozen=True, slots=True)
 class CertificateRefused:
-    """New files hold no certificate that can be used; the one before goes on. Stated once."""
+    """New files hold no usable certificate; the one before stays in use. Stated once."""
 
     server: str
     reason: str
@@ -162,7 +162,7 @@ class CertificateRefused:
 
 @dataclass(frozen=True, slots=True)
 class CertificateLapsed:
-    """A certificate is shown although its dates make clients refuse it; stated once for each."""
+    """A certificate is in use although clients refuse it for its dates; stated once for each."""
 
     server: str
     reason: str
@@ -170,42 +170,42 @@ class CertificateLapsed:
 
 @dataclass(frozen=True, slots=True)
 class AlertChanged:
-    """An alert about a ScaledObject begins to fire, or no longer does; once at each change."""
+    """An alert about a ScaledObject begins to fire or ends; stated once at each change."""
 
     scaled_object: ScaledObject
     alert: str
-    """Its name."""
+    """The name of the alert."""
     fires: bool
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """Somebody sent a message to the webhook, and this came of it."""
+    """A message to the webhook was answered."""
 
     sender: str
-    """alertmanager, grafana, grafana-dashboard; unknown where the message was not read."""
+    """alertmanager, grafana, grafana-dashboard; unknown if the message was not read."""
     status: int
     """The HTTP status of the answer."""
     text: str
-    """What the sender was answered."""
+    """The text of the answer."""
     truncated: int = 0
     """Alerts that the sender left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerChanged:
-    """Another replica can no longer be told of alerts, or can; once at each change."""
+    """Another replica can no longer be told of alerts, or can again; once at each change."""
 
     peer: str
-    """Its address, or the name that has none."""
+    """The replica's address, or a name without an address."""
     reachable: bool
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class PeersAsked:
-    """The other replicas were told of alerts, or asked for them."""
+    """Alerts were sent to the other replicas, or requested from them."""
 
     reachable: int
     unreachable: int
@@ -236,4 +236,4 @@ Observer = Callable[[Fact], None]
 
 
 def ignore(fact: Fact) -> None:
-    """Observe nothing: the default where nobody listens."""
+    """Ignore the fact: the default observer."""

@@ -1,4 +1,4 @@
-"""Which facts become lines of the log. An event is a dotted name, everything else is a key."""
+"""The facts that become log lines. The event is a dotted name, everything else is a key."""
 
 import logging
 import time
@@ -18,26 +18,26 @@ from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
 from keda_gpu_scaler.telemetry import facts
 
 REFUSED = 400
-"""HTTP statuses from this one on say that a message was not taken, or not all of it."""
+"""HTTP statuses from this one on mean that a message was not taken, or not all of it."""
 REPEAT_SECONDS = 600.0
-"""Senders repeat themselves every few minutes; the same words are written once in this time."""
+"""Senders repeat messages every few minutes; the same line is written once in this time."""
 WORDS_REMEMBERED = 1_000
 
 AlertFact = facts.AlertChanged | facts.Notified | facts.PeerChanged
 
 
 class AlertLog:
-    """Writes a line where an alert begins or ends, a message is refused, a replica is lost."""
+    """Writes a line when an alert begins or ends, a message is refused, or a replica is lost."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        # Bound, because a logger that is not yet builds itself anew for each line.
+        # Bound, because structlog builds an unbound logger again for each line.
         self._logger: FilteringBoundLogger = structlog.get_logger().bind()
         self._refused: TTLCache[facts.Notified, bool] = TTLCache(
             WORDS_REMEMBERED, REPEAT_SECONDS, timer=clock
         )
 
     def __call__(self, fact: AlertFact) -> None:
-        """Write what is worth a line."""
+        """Write a line if the fact needs one."""
         match fact:
             case facts.AlertChanged():
                 namespace, name = fact.scaled_object
@@ -70,10 +70,10 @@ CertificateFact = facts.CertificateLoaded | facts.CertificateRefused | facts.Cer
 
 
 class CertificateLog:
-    """Writes a line where a certificate is loaded, cannot be used, or is out of its dates."""
+    """Writes a line when a certificate is loaded, cannot be used, or is out of its dates."""
 
     def __init__(self) -> None:
-        # Bound, because a logger that is not yet builds itself anew for each line.
+        # Bound, because structlog builds an unbound logger again for each line.
         self._logger: FilteringBoundLogger = structlog.get_logger().bind()
 
     def __call__(self, fact: CertificateFact) -> None:
@@ -92,7 +92,7 @@ DECIMALS = 3
 
 
 def trigger_fields(fact: facts.Evaluated) -> dict[str, str]:
-    """Say whose trigger was decided."""
+    """Return the keys that name the trigger."""
     return {
         "namespace": fact.scaled_object.namespace,
         "scaled_object": fact.scaled_object.name,
@@ -102,7 +102,7 @@ def trigger_fields(fact: facts.Evaluated) -> dict[str, str]:
 
 
 def decision_fields(fact: facts.Evaluated) -> dict[str, object]:
-    """Say what was decided, and why."""
+    """Return the keys of the decision and its reason."""
     decided = fact.decision
     return {
         **trigger_fields(fact),
@@ -116,7 +116,7 @@ def decision_fields(fact: facts.Evaluated) -> dict[str, object]:
 
 
 def rounded(value: float) -> float:
-    """Return as many digits as people read."""
+    """Return the value with as many decimals as a line shows."""
     return round(value, DECIMALS)
 
 
@@ -135,15 +135,15 @@ _Key = tuple[ScaledObject, TriggerSpec]
 
 
 class LogObserver:
-    """Writes one line where something changed; at debug, one for each evaluation and query."""
+    """Writes a line at each change; at level debug, also for each evaluation and query."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Remember nothing yet; logs are configured before.
+        """Bind the logger; `logs.configure` has to be called before.
 
         Args:
             clock: seconds that never go back.
         """
-        # Bound, because a logger that is not yet builds itself anew for each line.
+        # Bound, because structlog builds an unbound logger again for each line.
         self._logger: FilteringBoundLogger = structlog.get_logger().bind()
         self._tells_all = self._logger.is_enabled_for(logging.DEBUG)
         self._decided: TTLCache[_Key, tuple[State, bool | None]] = remembering(clock)
@@ -155,7 +155,7 @@ class LogObserver:
         self._failing: TTLCache[tuple[str, str, str], bool] = remembering(clock)
 
     def __call__(self, fact: facts.Fact) -> None:
-        """Write what is worth a line."""
+        """Write a line if the fact needs one."""
         match fact:
             case facts.Evaluated():
                 self._evaluated(fact)
@@ -201,9 +201,9 @@ class LogObserver:
             self._logger.warning("trigger.warning", **trigger_fields(fact), warning=warning)
 
     def _explain(self, fact: facts.Evaluated) -> None:
-        """Write what to ask a Prometheus by hand, which knows names and owners alone.
+        """Write the PromQL for a manual check; Prometheus knows only names and owners of pods.
 
-        A query of the user's own is known to whoever wrote it, and may have come out of a Secret.
+        A user's own query is not written: its author knows it, and it may come from a Secret.
         """
         demand = fact.spec.demand
         if demand is not None:
@@ -218,9 +218,9 @@ class LogObserver:
         return self._found.get(source, frozenset())
 
     def _notice(self, fact: facts.Evaluated) -> None:
-        """Say once per object that its pods are known by exporters only.
+        """Warn once per ScaledObject if only exporters show its pods.
 
-        Where the cluster is silent only later, the line about the source says so for all of them.
+        If other evidence is lost later, the line about the source covers all ScaledObjects.
         """
         evidence_source, name = fact.decision.evidence, fact.scaled_object
         if evidence_source is EvidenceSource.EXPORTERS and name not in self._judged:
@@ -231,7 +231,7 @@ class LogObserver:
             self._judged[name] = True
 
     def _pods_ignored(self, fact: facts.Evaluated) -> None:
-        """Write when other pods than before are taken for pods without a GPU."""
+        """Write a line if the set of pods that count as pods without a GPU has changed."""
         key, ignored = (fact.scaled_object, fact.spec), fact.decision.ignored
         if ignored and ignored != self._ignored.get(key):
             self._logger.warning("trigger.pods_ignored", **trigger_fields(fact), pods=list(ignored))
@@ -264,12 +264,12 @@ class LogObserver:
             seconds=seconds,
             error=fact.error,
         )
-        # What gives a query up says so itself, and says why.
+        # The code that gives up a query reports that itself, with the reason.
         if fact.query in PARTS and fact.error != facts.GIVEN_UP:
             self._part_changed(fact)
 
     def _part_changed(self, fact: facts.Queried) -> None:
-        """Write when a part of what is known gets lost or comes back, while the source is up."""
+        """Write a line if a part of the data is lost or comes back while the source is up."""
         key, failing = (fact.source, fact.query, fact.target), fact.error is not None
         before = self._failing.get(key, False)
         self._failing[key] = failing

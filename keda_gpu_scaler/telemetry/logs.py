@@ -1,8 +1,8 @@
-"""The log: how lines look, and which facts become lines.
+"""The configuration of the log: its level, its format and its stream.
 
-An event is a dotted name, everything else is a key. The core never logs: it states facts, and
-`LogObserver` (in `log_lines`) writes a line where somebody would want to know. Nothing here
-decides or counts.
+The event of a line is a dotted name, everything else is a key. The core never logs: it states
+facts, and `LogObserver` (in `log_lines`) writes lines for some of them. Nothing here decides or
+counts.
 """
 
 import logging
@@ -15,7 +15,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 
 class LogLevel(StrEnum):
-    """The least important lines that are still written."""
+    """The lowest level of lines that are written."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -24,7 +24,7 @@ class LogLevel(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """How a line looks."""
+    """The format of a line."""
 
     AUTO = "auto"
     JSON = "json"
@@ -32,12 +32,12 @@ class LogFormat(StrEnum):
 
 
 def configure(level: LogLevel, form: LogFormat, stream: TextIO = sys.stdout) -> None:
-    """Send every line of this process to one stream, in one form.
+    """Send every line of this process to one stream, in one format.
 
     Args:
-        level: the least important lines to write. Libraries write warnings at least.
-        form: JSON, or lines for people; `auto` is for people on a terminal.
-        stream: where to; a container's standard output is its log.
+        level: the lowest level to write; for libraries it is at least warning.
+        form: JSON, or readable lines; `auto` means readable lines on a terminal, else JSON.
+        stream: the stream to write to; a container's standard output is its log.
     """
     number = logging.getLevelNamesMapping()[level.upper()]
     common: list[Processor] = [
@@ -58,7 +58,7 @@ def configure(level: LogLevel, form: LogFormat, stream: TextIO = sys.stdout) -> 
 def _rendering(form: LogFormat, stream: TextIO) -> list[Processor]:
     is_terminal = stream.isatty()
     if form is LogFormat.CONSOLE or (form is LogFormat.AUTO and is_terminal):
-        # The default shows the values of variables in tracebacks, and they may be secrets.
+        # The default shows the values of variables in tracebacks; they may be secrets.
         plain = structlog.dev.plain_traceback
         return [structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=plain)]
     json = structlog.processors.JSONRenderer(default=str)
@@ -66,7 +66,7 @@ def _rendering(form: LogFormat, stream: TextIO) -> list[Processor]:
 
 
 def _put_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Begin each line with what people look for."""
+    """Begin each line with timestamp, level and event."""
     first = {key: event.pop(key) for key in ("timestamp", "level", "event")}
     return {**first, **event}
 
@@ -85,7 +85,7 @@ def _configure_libraries(
 
 
 def _name_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Keep `event` a name: what a library says in a sentence becomes a key."""
+    """Keep `event` a name: the sentence that a library logs becomes a key."""
     event["message"], event["event"] = event["event"], "library.logged"
     event["logger"] = event["_record"].name
     return event

@@ -1,15 +1,15 @@
 """Traces of calls and of queries to sources, made from facts and sent by OTLP.
 
-A call's span is kept in a context variable from its first fact to its last one. What a call sets
-off runs in tasks that inherit the variable, so its queries become its children, also those that go
-on after it was answered. Names of attributes for calls are OpenTelemetry's own where it has one. No
-trigger is in a span: its metadata may have come out of a Secret. Neither is a reason: sources quote
-in their errors the query that they were asked.
+A call's span is kept in a context variable from its first fact to its last one. Tasks started by a
+call inherit the variable, so the queries become children of its span, also those that end after the
+answer. Attributes of calls have OpenTelemetry's names where there are any. Spans contain no
+trigger, because its metadata may come from a Secret, and no reason, because sources quote the query
+in their errors.
 
-Spans go to the collector that the standard OTEL_… variables name. The batching, its bounds and the
-retries are the SDK's, in a thread that drops what it cannot send; a collector that cannot be
-reached keeps neither an answer nor the end of the process waiting. `app` imports this only where
-the settings ask for traces, because it loads the libraries of the extra `otel`.
+Spans go to the collector that the standard OTEL_… variables name. Batching, its bounds and retries
+are those of the SDK, in a thread that drops spans it cannot send. An unreachable collector delays
+neither answers nor the end of the process. `app` imports this only if the settings ask for traces,
+because it loads the libraries of the extra `otel`.
 """
 
 import asyncio
@@ -41,8 +41,8 @@ from keda_gpu_scaler.telemetry import facts
 SERVICE = "externalscaler.ExternalScaler"
 OWN = "keda_gpu_scaler."
 FAULTS = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE"})
-"""Codes that are errors of a server, as OpenTelemetry's conventions for gRPC list them, of those
-that this one answers with. A refused trigger is an error of whoever wrote it."""
+"""The codes of this server that are server errors in OpenTelemetry's conventions for gRPC. A
+refused trigger is the user's error."""
 _NANOSECONDS = 1_000_000_000
 
 _call: ContextVar[Span | None] = ContextVar("keda_gpu_scaler_call", default=None)
@@ -50,19 +50,19 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class SpanObserver:
-    """Makes spans of facts."""
+    """Makes spans from facts."""
 
     def __init__(self, tracer: trace.Tracer, clock: Callable[[], int] = time.time_ns) -> None:
-        """Begin with no span.
+        """Make spans with this tracer and clock.
 
         Args:
-            tracer: begins spans.
-            clock: nanoseconds since 1970; facts say how long something took, not when.
+            tracer: starts spans.
+            clock: nanoseconds since 1970; facts contain durations, but no times.
         """
         self._tracer, self._clock = tracer, clock
 
     def __call__(self, fact: facts.Fact) -> None:
-        """Begin, describe or end a span."""
+        """Start, describe or end a span."""
         match fact:
             case facts.CallBegan():
                 self._began(fact)
@@ -135,7 +135,7 @@ def _demanded(fact: facts.DemandKnown) -> None:
 
 
 def _describe(**said: AttributeValue) -> None:
-    """Add to the span of the call that this belongs to; a stream keeps what was said last."""
+    """Set attributes of the present call's span; the span of a stream keeps the last values."""
     span = _call.get()
     if span is not None:
         span.set_attributes({OWN + key: value for key, value in said.items()})
@@ -147,52 +147,52 @@ def _start(end: int, seconds: float) -> int:
 
 NAME = "keda-gpu-scaler"
 FLUSH_SECONDS = 2.0
-"""Longest time for the last spans. It comes on top of the grace for calls, usually 20 s, and
-Kubernetes gives 30 s for everything."""
+"""Longest time for sending the last spans. It adds to the grace period for calls, usually 20 s, and
+Kubernetes allows 30 s for everything."""
 MOST_CHARACTERS = 1024
-"""Of one attribute: names in a request are the caller's, and a reason is one sentence."""
+"""The limit of one attribute: the caller chooses the names in a request."""
 _PROTOCOL = "grpc"
 _PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 
 
 class Export:
-    """Spans on their way to a collector, from the first one to the last."""
+    """Sends spans to a collector."""
 
     def __init__(self) -> None:
-        """Begin to send; nobody has to listen yet.
+        """Set up the exporter; the collector need not be reachable yet.
 
         Raises:
-            errors.SettingsError: the variables name a protocol that is not spoken here.
+            errors.SettingsError: the variables name a protocol that is not supported.
         """
         _check_protocol()
         self._exporter = OTLPSpanExporter()
         self._provider = TracerProvider(
             resource=_resource(),
             span_limits=SpanLimits(max_attribute_length=MOST_CHARACTERS),
-            shutdown_on_exit=False,  # `stop` does it, in its place and within its time
+            shutdown_on_exit=False,  # `stop` does it, in order and within its time
         )
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
 
     @property
     def tracer(self) -> trace.Tracer:
-        """What spans are begun with."""
+        """The tracer that starts spans."""
         return self._provider.get_tracer(NAME, __version__)
 
     async def stop(self, seconds: float) -> None:
-        """Send what is left and end; what cannot be sent in time is lost.
+        """Send the remaining spans and end; spans that cannot be sent in time are lost.
 
         Args:
-            seconds: the longest time for it; never more than `FLUSH_SECONDS`.
+            seconds: the longest time for it; `FLUSH_SECONDS` is the limit in any case.
         """
         sent = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def send() -> None:
             self._provider.shutdown()
-            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            with contextlib.suppress(RuntimeError):  # the loop may have ended meanwhile
                 loop.call_soon_threadsafe(sent.set)
 
-        # A thread of the loop's own would be waited for when the loop ends, a daemon is not.
+        # The end of the loop waits for its executor's threads, but not for a daemon thread.
         threading.Thread(target=send, name="last spans", daemon=True).start()
         try:
             async with asyncio.timeout(min(seconds, FLUSH_SECONDS)):
@@ -209,6 +209,6 @@ def _check_protocol() -> None:
 
 
 def _resource() -> Resource:
-    """Return who sends; what the environment says wins."""
+    """Return the resource that identifies this process; the environment wins."""
     ours = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
     return ours.merge(OTELResourceDetector().detect())

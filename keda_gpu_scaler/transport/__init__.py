@@ -1,1 +1,1 @@
-"""HTTP client and server, TLS certificates, names of hosts: bounded, and of no meaning."""
+"""HTTP client and server, TLS certificates, host names: with bounds, independent of the content."""

@@ -1,7 +1,7 @@
 """Requests to the HTTP port: the token they need, and a body of JSON, bounded in size and time.
 
-The token stands before each page that has no other rule, whether the page exists or not. What is
-wrong with either leaves as an HTTPException, with a sentence for the caller.
+Every page without another rule needs the token, whether the page exists or not. A wrong token or
+body raises an HTTPException with a sentence for the client.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from keda_gpu_scaler import errors
 
 BODY_BYTES = 2**20
-"""A thousand alerts with long annotations."""
+"""Room for a thousand alerts with long annotations."""
 BODY_SECONDS = 10.0
-"""Senders are in the same cluster, or near."""
+"""Enough for senders in the same cluster or nearby."""
 _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="keda-gpu-scaler", charset="UTF-8"'}
 
 
 def admit(request: Request, token: Callable[[], str], name: str) -> None:
-    """Let through whoever knows the token: as a bearer token, or as a password of any user.
+    """Admit a request with the token, as a bearer token or as the Basic password of any user.
 
     Args:
-        request: whose it is does not matter.
-        token: returns the token of this moment, or raises SettingsError.
-        name: what people call the token.
+        request: any request.
+        token: returns the current token, or raises SettingsError.
+        name: the name of the token in messages.
 
     Raises:
-        HTTPException: he does not (401), or nobody can because the token cannot be read (503).
+        HTTPException: the request does not have the token (401), or the token cannot be read (503).
     """
     try:
         expected = token()
@@ -47,7 +47,7 @@ def admit(request: Request, token: Callable[[], str], name: str) -> None:
 
 
 def _offered(header: str) -> bytes:
-    """Return the secret in an Authorization header; empty, which no token is, without one."""
+    """Return the secret in an Authorization header; empty without one, and no token is empty."""
     scheme, _, credentials = header.partition(" ")
     if scheme.lower() == "bearer":
         return credentials.strip().encode()
@@ -61,12 +61,12 @@ def _offered(header: str) -> bytes:
 
 
 async def payload(request: Request, seconds: float, limit_bytes: int = BODY_BYTES) -> object:
-    """Return what was sent, decoded.
+    """Return the decoded body of a request.
 
     Args:
-        request: a request that was let through.
-        seconds: how long its body may take.
-        limit_bytes: how long it may be.
+        request: a request that was admitted.
+        seconds: the longest time for its body.
+        limit_bytes: the largest size of its body.
 
     Raises:
         HTTPException: it is too large (413), too slow (408), compressed (415), or no JSON (400).
@@ -98,19 +98,19 @@ async def _body(request: Request, limit_bytes: int) -> bytes:
 
 
 class Guard:
-    """Lets through to an application whoever knows the token."""
+    """Passes requests with the token to an application, and refuses all others."""
 
     def __init__(self, app: ASGIApp, token: Callable[[], str]) -> None:
-        """Ask nobody yet.
+        """Protect an application with a token.
 
         Args:
-            app: what is behind.
-            token: returns the token of this moment, or raises SettingsError.
+            app: the application.
+            token: returns the current token, or raises SettingsError.
         """
         self._app, self._token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it before anything of it is looked at."""
+        """Answer a request, or refuse it before anything else of it is read."""
         answer = self._app
         try:
             admit(Request(scope), self._token, "the HTTP port's token")

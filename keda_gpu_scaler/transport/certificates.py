@@ -1,12 +1,12 @@
-"""Files in PEM → a certificate that can be served, or the reason why not. Only this knows X.509.
+"""PEM files → a certificate that can be served, or the reason why not. Only this knows X.509.
 
-Each reason says what was expected, so that it can follow "expected" and "is not" alike. No reason
-shows what is in a file.
+Each reason says what was expected, so that it fits after "expected" and after "is not". No reason
+shows the content of a file.
 
-A certificate may be in order and yet be refused: OpenSSL wants a certain strength of every
-signature and key of the chain, gRPC's BoringSSL knows fewer kinds of keys and looks at what they
-may be used for. A list of these rules would be another one after the next update of either, so the
-certificate is given to the library that is to show it, to see whether that takes it.
+A valid certificate may still be refused: OpenSSL requires a certain strength of every signature and
+key of the chain; gRPC's BoringSSL supports fewer kinds of keys and checks the key usage. These
+rules change with updates of the libraries, so the certificate is loaded into the library that will
+show it, to see whether it is accepted.
 """
 
 import os
@@ -29,24 +29,24 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate that was judged: it can be parsed, and the key is its own."""
+    """A checked certificate: it can be parsed, and the key belongs to it."""
 
     chain: bytes
     """PEM: the server's own certificate first, then those that lead to its CA."""
     key: bytes = field(repr=False)
     """PEM, unencrypted."""
     client_ca: bytes | None
-    """PEM: whose certificates clients have to show; None where they need none."""
+    """PEM: the CAs of the clients' certificates; None: clients need no certificate."""
     begins_at: float
-    """Unix seconds from which on the whole chain is valid."""
+    """Unix seconds from which the whole chain is valid."""
     expires_at: float
     """Unix seconds at which the first certificate of the chain expires."""
     client_ca_expires_at: float | None = None
-    """Unix seconds at which the first of the CAs of clients expires. Only clients know which of
-    them theirs is of, so the first one counts; one that is not needed can be taken out."""
+    """Unix seconds at which the first of the clients' CAs expires. The server does not know which
+    CAs clients use, so the first one counts; a CA that is not needed can be removed."""
 
     def context(self) -> ssl.SSLContext:
-        """Return what an HTTP server needs to show it, over TLS 1.2 or newer."""
+        """Return the context with which an HTTP server shows it, over TLS 1.2 or newer."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         with _in_memory(self.chain) as chain, _in_memory(self.key) as key:
@@ -56,7 +56,7 @@ class Certificate:
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """Lend a path to what OpenSSL reads from files only; the root file system is read-only."""
+    """Yield a path for OpenSSL, which reads only files; the root file system is read-only."""
     with os.fdopen(os.memfd_create("pem"), "wb") as file:
         file.write(content)
         file.flush()
@@ -65,19 +65,19 @@ def _in_memory(content: bytes) -> Iterator[str]:
 
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
-# What both gRPC's library and OpenSSL serve with, and no less than either of them takes.
+# All keys that both gRPC's library and OpenSSL accept.
 _KEYS = "RSA of 2048 bits or more, ECDSA on P-256, P-384 or P-521, or Ed25519"
 _RSA_BITS = 2048
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 
-# What parses a file leaves out what it cannot read, a certificate that is cut off among it.
+# The parser skips parts of a file that it cannot read, such as a certificate that is cut off.
 _BEGINNINGS = re.compile(rb"-----BEGIN [A-Z0-9 ]*CERTIFICATE-----")
 _BLOCKS = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----")
 _CUT = re.compile(rb"-----BEGIN|-----END|^-{1,5}[A-Z ]*\Z", re.MULTILINE)
 
 
 class PemFile(NamedTuple):
-    """A file as it was read."""
+    """A file that was read."""
 
     path: Path
     content: bytes
@@ -94,7 +94,7 @@ def read_pem(path: Path) -> PemFile:
 
 
 def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Certificate:
-    """Make a certificate out of its files.
+    """Return the certificate in these files, checked.
 
     Raises:
         ValueError: it cannot be used; the message names the file and what it is not.
@@ -126,7 +126,7 @@ def _first_end(certificates: list[x509.Certificate]) -> float:
 
 @contextmanager
 def named(file: PemFile) -> Iterator[None]:
-    """Name the file in the reason why it cannot be used."""
+    """Add the name of the file to the reason why it cannot be used."""
     try:
         yield
     except ValueError as error:
@@ -137,7 +137,7 @@ def chain(file: PemFile) -> list[x509.Certificate]:
     """Return the certificates in a file.
 
     Raises:
-        ValueError: there is none; the message says what was expected.
+        ValueError: there is none, or not all are whole; the message says what was expected.
     """
     content = _content(file)
     try:
@@ -150,16 +150,16 @@ def chain(file: PemFile) -> list[x509.Certificate]:
 
 
 def private_key(file: PemFile, certificate: x509.Certificate) -> Key:
-    """Return the key in a file, which has to be that of the certificate.
+    """Return the key in a file, which has to belong to the certificate.
 
     Raises:
-        ValueError: it is not; the message says what was expected.
+        ValueError: it does not; the message says what was expected.
     """
     content = _content(file)
     try:
         found = serialization.load_pem_private_key(content, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        # Not chained: causes may show what is in the file.
+        # Not chained: causes may show the content of the file.
         raise ValueError("a PEM file with an unencrypted private key") from None
     if not _serves(found):
         raise ValueError(f"a PEM file with a key that can be served with: {_KEYS}")
@@ -181,7 +181,7 @@ def _serves(key: PrivateKeyTypes) -> TypeGuard[Key]:
 def _belongs(key: Key, certificate: x509.Certificate) -> bool:
     try:
         return key.public_key() == certificate.public_key()
-    except (ValueError, UnsupportedAlgorithm):  # the certificate is of a kind that nobody serves
+    except (ValueError, UnsupportedAlgorithm):  # a kind of certificate that no server supports
         return False
 
 
@@ -199,10 +199,10 @@ Server = Literal["grpc", "http"]
 
 
 def require_served(server: Server, certificate: Certificate) -> None:
-    """Refuse a certificate that this server could not show.
+    """Check that this server can show a certificate.
 
     Raises:
-        ValueError: the message says what was expected.
+        ValueError: it cannot; the message says what was expected.
     """
     _TRIALS[server](certificate)
 
@@ -216,9 +216,9 @@ def _with_openssl(certificate: Certificate) -> None:
 
 
 def _with_grpc(certificate: Certificate) -> None:
-    """Open a port as the server would, on a name in memory that nobody knows: half a millisecond.
+    """Open a port as the server would, on a random abstract socket; this takes half a millisecond.
 
-    The library says why in a line of its own log.
+    The library writes the reason to its own log.
     """
     import grpc  # noqa: PLC0415 - it loads much that those without TLS need not
 

@@ -1,7 +1,7 @@
-"""HTTP for sources and replicas: authenticated, bounded in size and time, every fault named.
+"""HTTP for sources and replicas: authenticated, bounded in size and time, with clear errors.
 
-One request in, one whole body out or a `SourceError`. Nothing here knows what the body means. What
-servers and libraries say is made fit for a log and for an answer.
+A request gives one whole body or a `SourceError`. Nothing here knows what the body means. Messages
+of servers and libraries are made safe for logs and answers.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ WORDS_SHOWN = 256
 
 
 def error_text(error: BaseException) -> str:
-    """Say what went wrong; httpx often leaves that to the exception that caused its own."""
+    """Return the message of an error; httpx often has it only in the exception's cause."""
     cause = error.__cause__ or error.__context__
     if str(error) or cause is None:
         return printable(str(error) or type(error).__name__)
@@ -26,25 +26,25 @@ def error_text(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a server's words on one line, without control characters, cut to a bound."""
+    """Return a server's words on one line, without control characters, cut to a limit."""
     line = " ".join(text[: 4 * WORDS_SHOWN].split())
     safe = "".join(char if char.isprintable() else "?" for char in line)
     return safe if len(safe) <= WORDS_SHOWN else f"{safe[:WORDS_SHOWN]}…"
 
 
 class Bearer(httpx.Auth):
-    """Sends a token that is looked up for every request: tokens rotate."""
+    """Sends a token that is read for every request, because tokens rotate."""
 
     def __init__(self, token: Callable[[], str]) -> None:
-        """Look nothing up yet.
+        """Send what this function returns.
 
         Args:
-            token: returns the token of this moment, or raises SettingsError.
+            token: returns the current token, or raises SettingsError.
         """
         self._token = token
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the token of this moment.
+        """Add the current token.
 
         Raises:
             errors.SourceUnreachableError: there is none.
@@ -58,7 +58,7 @@ class Bearer(httpx.Auth):
 
 USER_AGENT = "keda-gpu-scaler"
 OK = 200
-"""The only status of a whole answer: 206 and its like carry a part."""
+"""The only status of a whole answer: 206 and similar ones carry a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Answer:
     content_type: str
     body: bytes
     date: str = ""
-    """When the server wrote it, as HTTP says that: to the second."""
+    """The Date header: when the server wrote the answer, to the second."""
 
 
 class Client:
@@ -81,15 +81,15 @@ class Client:
         """Take over an httpx client; `close` closes it.
 
         Args:
-            client: the connections.
-            timeout_seconds: bounds a request from its start to the last byte of its answer.
-            max_response_bytes: bounds an answer, after decompression.
+            client: holds the connections.
+            timeout_seconds: limit of a request, from its start to the last byte of its answer.
+            max_response_bytes: limit of an answer, after decompression.
         """
         self._client = client
         self._timeout_seconds, self._max_response_bytes = timeout_seconds, max_response_bytes
 
     async def get(self, url: str, server_name: str | None = None) -> Answer:
-        """Return what is at `url`, on a server whose certificate has to be for this name."""
+        """Get `url`; with `server_name`, the server's certificate has to be for this name."""
         return await self._bounded("GET", url, extensions=_expecting(server_name))
 
     async def post(
@@ -99,7 +99,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         server_name: str | None = None,
     ) -> Answer:
-        """Return the answer to a form or to a text, with headers of its own: both outgrow URLs."""
+        """Send a form or a text, which can be too long for a URL, with additional headers."""
         given: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
         return await self._bounded(
             "POST", url, headers=headers, extensions=_expecting(server_name), **given
@@ -122,7 +122,7 @@ class Client:
         except httpx.DecodingError as error:
             raise errors.SourceMalformedError(f"undecodable answer: {error_text(error)}") from error
         except httpx.LocalProtocolError:
-            # Its words, and those of its causes, quote the header: that may be a secret.
+            # Its message, and those of its causes, quote the header, which may be a secret.
             message = "the request is not valid HTTP; look at the headers in the settings"
             raise errors.SourceUnreachableError(message) from None
         except (httpx.InvalidURL, UnicodeError) as error:
@@ -148,11 +148,11 @@ class Client:
 
 
 def _expecting(server_name: str | None) -> dict[str, str]:
-    """Return what lets TLS expect this name, where it is not that of the URL."""
+    """Return the option that makes TLS expect this name instead of the URL's."""
     return {} if server_name is None else {"sni_hostname": server_name}
 
 
 def _require_one_encoding(response: httpx.Response) -> None:
-    """Compressed twice, a few bytes become gigabytes before their size can be looked at."""
+    """Refuse double compression: a few bytes become gigabytes before their size can be checked."""
     if "," in response.headers.get("content-encoding", ""):
         raise errors.SourceMalformedError("an answer that is compressed more than once")

@@ -1,7 +1,7 @@
 """Connections from their first byte to the end of the TLS handshake, bounded in number and in time.
 
-asyncio's own servers with TLS hold whoever connects and stays silent for a minute each, as many as
-there come, and tell nobody before the handshake has ended.
+asyncio's own TLS servers hold each silent client for a minute, without a limit of their number, and
+do not report connections before the handshake has ended.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ class Handshakes:
     """The handshakes of one server."""
 
     def __init__(self, tls: Callable[[], ssl.SSLContext], seconds: float, most: int) -> None:
-        """Begin with none.
+        """Limit the handshakes of one server.
 
         Args:
-            tls: returns the context of this moment.
-            seconds: what takes longer is cut.
-            most: connections at once, those after their handshake included.
+            tls: returns the current context.
+            seconds: longer handshakes are cut.
+            most: limit of connections at once, those after their handshake included.
         """
         self._tls, self._seconds, self._most = tls, seconds, most
         self._open: set[asyncio.Transport] = set()
 
     def admit(self, transport: asyncio.Transport, others: int) -> bool:
-        """Hold a new connection, unless it is one too many beside those that ended theirs."""
+        """Admit a new connection, unless it exceeds the limit together with the `others`."""
         admitted = others + len(self._open) < self._most
         if admitted:
             self._open.add(transport)
@@ -48,7 +48,7 @@ class Handshakes:
                 server_side=True,
                 ssl_handshake_timeout=self._seconds,
             )
-        except OSError:  # what the client did, or did not do in time: ssl.SSLError is one as well
+        except OSError:  # an error or a timeout of the client: ssl.SSLError is an OSError
             transport.abort()
             return None
         finally:
@@ -57,7 +57,7 @@ class Handshakes:
 
 
 class Handshake(asyncio.Protocol):
-    """A connection that another protocol takes over."""
+    """The protocol of a connection until its handshake has ended; then another takes over."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ class Handshake(asyncio.Protocol):
         speaking: Callable[[], asyncio.Protocol],
         others: Callable[[], int],
     ) -> None:
-        """Wait for the connection.
+        """Prepare one connection.
 
         Args:
-            handshakes: those of the same server.
-            speaking: makes the protocol that takes over when the handshake has ended.
-            others: counts the connections that have ended theirs.
+            handshakes: the handshakes of the same server.
+            speaking: makes the protocol that takes over after the handshake.
+            others: counts the connections after their handshake.
         """
         self._handshakes, self._speaking, self._others = handshakes, speaking, others
         self._early = b""
@@ -80,18 +80,18 @@ class Handshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the handshake."""
         opened = cast("asyncio.Transport", transport)
-        # Here and not before: many are accepted at once, and each has to count the one before it.
+        # Here and not earlier: many are accepted at once, and each has to count those before it.
         if self._handshakes.admit(opened, self._others()):
             self._task = asyncio.create_task(self._shake(opened), name="TLS handshake")
         else:
             opened.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Keep what comes with the end of the handshake, before anybody knows of that."""
+        """Keep data that comes with the end of the handshake, before the next protocol is set."""
         self._early += data
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio has it
-        """Hand nothing over."""
+        """Note that there is nothing to hand over any more."""
         self._is_lost = True
 
     async def _shake(self, opened: asyncio.Transport) -> None:

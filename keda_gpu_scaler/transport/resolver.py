@@ -1,10 +1,10 @@
-"""Scrape targets as the operator wrote them → one URL per exporter.
+"""Targets as the operator wrote them → one URL per exporter.
 
-`http://host:port/metrics` is one exporter; `dns+http://name:port/metrics` stands for every address
-the name has right now, which is what a headless Service of a DaemonSet gives.
+`http://host:port/metrics` is one exporter; `dns+http://name:port/metrics` is one for every present
+address of the name, as a headless Service of a DaemonSet has them.
 
-A lookup cannot be called off: it occupies a thread until the resolver of this machine gives up,
-which takes far longer than anybody here waits. So there is one at a time for each name.
+A lookup cannot be cancelled: it occupies a thread until the resolver of this machine gives up,
+which takes far longer than a scrape waits. So there is one lookup at a time for each name.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ class Found:
     urls: frozenset[str]
     troubles: Mapping[str, str]
     before: frozenset[str] = frozenset()
-    """What names stood for that cannot be looked up now, as long as nobody says they do no more."""
+    """The last URLs of names that cannot be looked up now, unless DNS says they no longer exist."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """For each URL of an address, the name that it was found by: certificates are for names."""
+    """The name behind each URL of an address: certificates are for names."""
 
 
 LookUp = Callable[[httpx.URL], Awaitable[frozenset[str]]]
 
 
 async def look_up(url: httpx.URL) -> frozenset[str]:
-    """Return a URL for every address that a URL's name has.
+    """Return a URL for every address of a URL's name.
 
     Raises:
-        OSError: it has none, or nobody can tell now.
-        UnicodeError: there can be no such name.
+        OSError: the name has no address, or DNS cannot be reached now.
+        UnicodeError: the name is not valid.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
@@ -45,10 +45,10 @@ async def look_up(url: httpx.URL) -> frozenset[str]:
 
 
 class Resolver:
-    """Looks names up, each at most once at the same time, however many ask for it."""
+    """Looks names up, with one lookup at a time for each name."""
 
     def __init__(self, look_up: LookUp = look_up) -> None:
-        """Look nothing up yet; `look_up` is what asks for one name."""
+        """Use `look_up` to look up one name."""
         self._look_up = look_up
         self._lookups: dict[str, asyncio.Task[frozenset[str] | str]] = {}
         self._known: dict[str, frozenset[str]] = {}
@@ -56,7 +56,7 @@ class Resolver:
     async def resolve(self, targets: Iterable[str], timeout_seconds: float) -> Found:
         """Return every exporter's URL; a name that cannot be resolved is a trouble, not an error.
 
-        Who asks while a lookup is under way waits for that one, and not longer than its own time.
+        A call during a lookup of the same name waits for that one, within its own timeout.
         """
         asked = tuple(targets)
         answers = await asyncio.gather(*(self._urls(target, timeout_seconds) for target in asked))
@@ -70,14 +70,14 @@ class Resolver:
         )
 
     async def close(self) -> None:
-        """Wait for no lookup any more."""
+        """Cancel the wait for all lookups."""
         lookups = list(self._lookups.values())
         for lookup in lookups:
             lookup.cancel()
         await asyncio.gather(*lookups, return_exceptions=True)
 
     async def _urls(self, target: str, timeout_seconds: float) -> frozenset[str] | str:
-        """Return a target's URLs, or in words why there are none."""
+        """Return a target's URLs, or a message why there are none."""
         if not target.startswith(DNS_PREFIX):
             return frozenset((target,))
         lookup = self._lookups.get(target)
@@ -92,7 +92,7 @@ class Resolver:
         try:
             found = await self._look_up(httpx.URL(target.removeprefix(DNS_PREFIX)))
         except (OSError, UnicodeError, httpx.InvalidURL) as error:
-            # Nobody there to ask is no word on the name.
+            # Without an answer of DNS nothing is known about the name: its last URLs stay.
             if getattr(error, "errno", None) != socket.EAI_AGAIN:
                 self._known.pop(target, None)
             return str(error)

@@ -1,8 +1,8 @@
-"""The HTTP server: uvicorn with bounds, with TLS and without signals of its own.
+"""The HTTP server: uvicorn with bounds, with TLS and without its own signal handlers.
 
-Uvicorn waits for ever for a request whose first line does not come, and counts each client that
-sends none among its connections: five hundred that are silent would keep everybody else out. Of
-connections before the end of a TLS handshake it knows nothing, so those are held in `handshakes`.
+Uvicorn waits forever for the first line of a request, and counts silent clients among its
+connections: five hundred of them would keep all others out. It knows nothing about connections
+before the end of a TLS handshake, so those are held in `handshakes`.
 """
 
 import asyncio
@@ -24,22 +24,22 @@ from keda_gpu_scaler.transport.handshakes import Handshake, Handshakes
 
 
 class Bounds(NamedTuple):
-    """What one server gives its clients."""
+    """The limits of a server's clients."""
 
     connections: int = 512
-    """Prometheus, the kubelet and senders of alerts need a handful; the rest bounds what somebody
-    else can take. One more gets a 503; with TLS, where one counts from its first byte on, it is
+    """Prometheus, the kubelet and senders of alerts need a handful; the limit is against other
+    clients. One more gets a 503; with TLS, where connections count from their first byte on, it is
     closed."""
     handshake_seconds: float = 5.0
     """From the connection to the end of its TLS handshake; clients begin it at once."""
     head_seconds: float = 10.0
     """From the connection to the end of the first request's head; clients send it at once."""
     next_head_seconds: float = 60.0
-    """From one request's head to the next one's, so that it bounds the answer as well. Answers
-    take milliseconds, and a sender's body may take ten seconds. A client that takes longer between
-    two requests connects anew, which uvicorn asks of it much earlier."""
+    """From one request's head to the next one's, so it limits the answer as well. Answers take
+    milliseconds, and a sender's body may take ten seconds. A client with a longer pause between two
+    requests has to connect again, which uvicorn demands much earlier."""
     shutdown_seconds: int = 5
-    """Answers take milliseconds; what is not done by then is a client that does not read."""
+    """Answers take milliseconds; after this time only clients are left that do not read."""
 
 
 class Server(uvicorn.Server):
@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
         self._handshakes = handshakes
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wait for answers, and for nobody who has asked nothing yet or does not read."""
+        """Wait for answers in progress; cut clients that sent no request or do not read."""
         if self._handshakes is not None:
             self._handshakes.abort()
         await super().shutdown(sockets)
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
+        """Install no signal handlers."""
         yield
 
 
@@ -69,12 +69,12 @@ def create_server(
     bounds: Bounds,
     tls: Callable[[], ssl.SSLContext] | None = None,
 ) -> Server:
-    """Return a server that listens to nothing yet.
+    """Return a server that does not listen yet.
 
     Args:
-        app: what to serve.
-        bounds: what clients may take.
-        tls: returns the context of this moment, and is asked at each handshake; None: no TLS.
+        app: the application to serve.
+        bounds: the limits of clients.
+        tls: returns the current context, called at each handshake; None: no TLS.
     """
     protocol: Callable[..., asyncio.Protocol] = functools.partial(_Protocol, bounds)
     handshakes = None
@@ -90,7 +90,7 @@ def create_server(
             log_config=None,
             access_log=False,
             server_header=False,
-            # Uvicorn refuses whoever makes the number full.
+            # Uvicorn refuses the connection that reaches the limit, so the limit is one more.
             limit_concurrency=bounds.connections + 1,
             timeout_graceful_shutdown=bounds.shutdown_seconds,
         ),
@@ -104,13 +104,13 @@ def _secured(
     server_state: ServerState,
     **named: Any,  # noqa: ANN401 - uvicorn's own
 ) -> asyncio.Protocol:
-    """Return what begins a connection with its handshake, as uvicorn makes one for each."""
+    """Return a protocol that begins with the handshake; uvicorn makes one for each connection."""
     speaking = functools.partial(protocol, server_state=server_state, **named)
     return Handshake(handshakes, speaking, lambda: len(server_state.connections))
 
 
 class _Protocol(H11Protocol):
-    """HTTP/1.1 that gives up a connection which brings no request for too long."""
+    """HTTP/1.1 that cuts a connection without a request for too long."""
 
     def __init__(self, bounds: Bounds, *given: Any, **named: Any) -> None:  # noqa: ANN401 - uvicorn's own
         super().__init__(*given, **named)
@@ -123,20 +123,20 @@ class _Protocol(H11Protocol):
         self._wait(self._bounds.head_seconds)
 
     def handle_events(self) -> None:
-        """Take what came; with a whole head in it, the wait begins anew."""
+        """Handle received data; after a complete head the wait starts again."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
             self._wait(self._bounds.next_head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Cancel the wait."""
         super().connection_lost(exc)
         self._forget()
 
     def _wait(self, seconds: float) -> None:
         self._forget()
-        # What was not read by then is lost: to wait until it is would be to wait for ever again.
+        # Abort, although unread data is lost: to wait until the client reads could take forever.
         self._patience = self.loop.call_later(seconds, self.transport.abort)
 
     def _forget(self) -> None:
@@ -154,17 +154,17 @@ class HttpServer:
         host: str,
         port: int,
         certificate: Callable[[], Certificate] | None = None,
-        bounds: Bounds = Bounds(),  # noqa: B008 - a value that nobody can change
+        bounds: Bounds = Bounds(),  # noqa: B008 - an immutable value
     ) -> None:
-        """Listen to nothing yet.
+        """Prepare the server; `start` begins to listen.
 
         Args:
-            app: what to serve.
+            app: the application to serve.
             host: one of this machine's addresses or names; empty for every address.
-            port: 0 takes a free one.
-            certificate: returns the one of this moment, to speak TLS and nothing else; it is asked
-                at each handshake. None: no TLS.
-            bounds: what clients may take.
+            port: the port; 0 takes a free one.
+            certificate: returns the current certificate, called at each handshake; the port then
+                speaks TLS only. None: no TLS.
+            bounds: the limits of clients.
         """
         tls = None if certificate is None else _contexts(certificate)
         self._server = create_server(app, bounds, tls)
@@ -184,14 +184,14 @@ class HttpServer:
         return port
 
     async def ended(self) -> BaseException | None:
-        """Wait until the server has ended, and return what ended it, if that was an error."""
+        """Wait until the server has ended; return the error that ended it, if any."""
         if self._serving is None:
             return None
         await asyncio.wait({self._serving})
         return None if self._serving.cancelled() else self._serving.exception()
 
     async def stop(self) -> None:
-        """Take no more connections and let answers in progress finish."""
+        """Take no more connections and finish the answers in progress."""
         self._server.should_exit = True
         await self.ended()
         if self._listener is not None:
@@ -199,7 +199,7 @@ class HttpServer:
 
 
 def _contexts(certificate: Callable[[], Certificate]) -> Callable[[], ssl.SSLContext]:
-    """Return what makes a context of each certificate, and of one that stays the same only once."""
+    """Return a function that returns the current context, made only once per certificate."""
     made = functools.lru_cache(maxsize=1)(Certificate.context)
     return lambda: made(certificate())
 

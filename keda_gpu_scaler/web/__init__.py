@@ -1,14 +1,10 @@
 """HTTP: the scaler's metrics and health, and the webhook for alerts.
 
-    server   listens, serves, stops
     pages    /metrics, /healthz, /readyz
-    webhook  /webhook, for senders of alerts
-    replicas /alerts, for the other replicas of the scaler
-    asking   who may ask, and what he sent, both bounded
-    guard    the token of every other page, where there is one
+    webhook  /webhook, for senders of alerts; /alerts, for the other replicas of the scaler
 
-Health tells about this process only: it is alive while the event loop answers, and ready from its
-start until it drains. A source that is down changes neither, because a restart cannot mend it.
+Health is about this process only: it is alive while the event loop answers, and ready from its
+start until it drains. A source that is down changes neither, because a restart cannot repair it.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,10 +32,10 @@ def create_app(
     Args:
         registry: the metrics to show.
         is_ready: whether this process takes calls now.
-        hook: where alerts go; None: it is switched off.
-        token: returns the token of this moment, or raises SettingsError. It is for everything but
-            health, which the kubelet asks for without one, and the webhook, which has its own.
-            None: whoever reaches the port may read.
+        hook: takes the alerts; None: there is no webhook.
+        token: returns the current token, or raises SettingsError. It is for everything but health,
+            which the kubelet requests without one, and the webhook, which has its own. None: every
+            client that reaches the port may read.
     """
     open_to_all = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
     shown: Sequence[BaseRoute] = pages.metrics(registry)

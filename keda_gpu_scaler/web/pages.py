@@ -1,4 +1,4 @@
-"""What Prometheus and the kubelet ask for."""
+"""The pages for Prometheus and the kubelet."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ def metrics(registry: CollectorRegistry) -> list[Route]:
     """Return the route of the metrics."""
 
     def show(request: Request) -> Response:
-        """Show the metrics; in a thread, since thousands of triggers take a while to write."""
+        """Show the metrics, in a thread, because thousands of triggers take a while to write."""
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
 

@@ -1,9 +1,9 @@
-"""`/webhook`: Alertmanager and Grafana say which alerts fire. `/alerts`: so do other replicas.
+"""`/webhook`: alerts from Alertmanager and Grafana. `/alerts`: alerts from other replicas.
 
 The answer comes once the alerts are in the store and the other replicas were told. Alertmanager
-sends again what is answered with 5xx, at once, and what is answered with 4xx when the group is due
-again; to take the same message twice changes nothing. So whatever can be taken of a message is
-taken, and the rest is named. What another replica sends goes no further.
+repeats a message answered with 5xx at once, and one answered with 4xx when the group is due again.
+The same message twice changes nothing. So all usable alerts of a message are taken, and the answer
+names the others. Alerts from another replica are not passed on.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,9 +23,9 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import authentication
 
 _METHODS = ["POST", "PUT"]
-"""Grafana can be told to use either."""
+"""Grafana can be configured to use either."""
 _SHOWN = 10
-"""Of the alerts that are not taken; a rule makes the same mistake in all of them."""
+"""How many refused alerts are shown; a rule makes the same mistake in all of them."""
 TOKEN = "the webhook's token"  # noqa: S105 - what it is called
 OFF = (
     "there is no webhook: set KEDA_GPU_SCALER_WEBHOOK_TOKEN or KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE "
@@ -35,20 +35,20 @@ OFF = (
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """What the webhook stands on."""
+    """The parts that the webhook uses."""
 
     alerts: Alerts
     token: Callable[[], str]
-    """Returns the token of this moment, or raises SettingsError."""
+    """Returns the current token, or raises SettingsError."""
     broadcast: Callable[[Sequence[AlertRecord]], Awaitable[None]]
-    """Tells the other replicas, within a bound, and never fails."""
+    """Tells the other replicas, within a time limit, and never fails."""
     observe: facts.Observer
     body_seconds: float = authentication.BODY_SECONDS
-    """How long what is sent may take."""
+    """The longest time for the body of a request."""
 
 
 def routes(hook: Webhook | None) -> list[Route]:
-    """Return the routes of the webhook; without one they say how to have it."""
+    """Return the routes of the webhook; without one they answer how to set it up."""
 
     async def receive(request: Request) -> Response:
         if hook is None:
@@ -60,7 +60,7 @@ def routes(hook: Webhook | None) -> list[Route]:
 
 
 async def _received(hook: Webhook, request: Request) -> Response:
-    """Answer, and say what became of the message, whatever that was."""
+    """Answer a message, and report the result as a fact in every case."""
     try:
         authentication.admit(request, hook.token, TOKEN)
         said = _read(await authentication.payload(request, hook.body_seconds), request)
@@ -82,7 +82,7 @@ def _read(payload: object, request: Request) -> Notification:
 
 
 async def _taken(hook: Webhook, said: Notification) -> tuple[int, str]:
-    """Take what can be taken; return the status and the words of the answer."""
+    """Take the usable alerts; return the status and the text of the answer."""
     known = hook.alerts.hear(said.updates)
     await hook.broadcast(known)
     taken = {record.key for record in known}
@@ -95,7 +95,7 @@ async def _taken(hook: Webhook, said: Notification) -> tuple[int, str]:
 
 
 def _words(said: Notification, taken: int) -> list[str]:
-    """Say precisely what was taken and what was not, a line each."""
+    """Return the lines of the answer: how many alerts were taken, and which were not."""
     words = [f"taken: {taken}"]
     if said.passed_over:
         words.append(f"passed over, for they neither fire nor are resolved: {said.passed_over}")
@@ -110,7 +110,7 @@ def _words(said: Notification, taken: int) -> list[str]:
 
 
 def replica_routes(hook: Webhook | None) -> list[Route]:
-    """Return the routes for other replicas; without a webhook they say how to have one."""
+    """Return the routes for other replicas; without a webhook they answer how to set it up."""
 
     async def tell(request: Request) -> Response:
         found = _admitted(hook, request).alerts.records()

@@ -1,5 +1,5 @@
 """The whole loop on one machine: simulated GPUs, the real server, KEDA's and the HPA's rules.
 
-The server and the simulator are processes of their own, as they are in a cluster; this package
-plays KEDA and the HPA in front of them and shows what happens. Nothing in `serve` imports it.
+The server and the simulator are separate processes, as in a cluster. This package plays KEDA and
+the HPA, and shows what happens. Nothing in `serve` imports it.
 """

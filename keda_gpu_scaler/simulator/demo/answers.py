@@ -1,6 +1,6 @@
-"""What KEDA would hear: the scaler over its gRPC channel, the router and the pods over HTTP.
+"""The answers that KEDA would get: from the scaler over gRPC, from the router over HTTP.
 
-Errors are answers here, as they are for KEDA: a failed call says nothing about load or activity.
+Errors are answers here, as for KEDA: a failed call says nothing about load or activity.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from keda_gpu_scaler.simulator import exposition
 from keda_gpu_scaler.simulator.demo import scenario
 
 _CALL_SECONDS = 5
-"""KEDA sets no deadline when it polls; a demo must end."""
+"""KEDA sets no deadline when it polls, but the demo must end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Answer:
 
     @property
     def value(self) -> float | None:
-        """The first metric's value, for people."""
+        """The first metric's value, for display."""
         return self.metrics[0].value if self.metrics else None
 
 
@@ -37,7 +37,7 @@ class Scaler:
     """The external scaler, as KEDA calls it for one trigger."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
-        """Ask through this channel."""
+        """Call the scaler through this channel."""
         self._stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
         self._trigger = externalscaler_pb2.ScaledObjectRef(
             name=scenario.SCALED_OBJECT.name,
@@ -46,11 +46,11 @@ class Scaler:
         )
 
     async def ask(self) -> Answer:
-        """Ask for the specs, then each value, then the activity; one error discards them all."""
+        """Get the specs, then each value, then the activity; one error discards them all."""
         try:
             specs = await self._stub.GetMetricSpec(self._trigger, timeout=_CALL_SECONDS)
             metrics = [await self._metric(each) for each in specs.metricSpecs]
-            # A deadline here would say that the HPA is asking; the scaler bounds itself.
+            # The scaler takes a call with a deadline for one of the HPA; it limits its own time.
             active = await self._stub.IsActive(self._trigger)
         except grpc.aio.AioRpcError as error:
             return Answer(error=f"{error.code().name}: {error.details()}")
@@ -74,14 +74,14 @@ def _number(exact: float, rounded: int) -> float:
 
 
 class Exporter:
-    """The simulator: its page to read, its workload to change."""
+    """The simulator: reads its page and changes its workload."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
-        """Talk to the simulator behind this client."""
+        """Reach the simulator through this client."""
         self._client = client
 
     async def apply(self, load: float, replicas: int) -> None:
-        """Offer this load to this many replicas; a lost request is made good by the next one."""
+        """Offer this load to this many replicas; the next request replaces one that was lost."""
         namespace, name = scenario.SCALED_OBJECT
         change = {
             "load": load,
@@ -92,7 +92,7 @@ class Exporter:
             await self._client.put(f"/workloads/{namespace}/{name}", json=change)
 
     async def offered(self) -> float | None:
-        """Return the load the router sees; None when its metric cannot be read."""
+        """Return the load at the router; None if its metric cannot be read."""
         try:
             page = (await self._client.get("/metrics")).text
         except httpx.HTTPError:
@@ -101,7 +101,7 @@ class Exporter:
 
 
 def offered_load(page: str) -> float | None:
-    """Find the router's metric for the demo's workload on an exporter page."""
+    """Return the router's metric for the demo's workload on an exporter page."""
     namespace, name = scenario.SCALED_OBJECT
     labels = {"namespace": namespace, "workload": name}
     for family in text_string_to_metric_families(page):

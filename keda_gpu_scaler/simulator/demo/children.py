@@ -1,7 +1,7 @@
-"""The demo's own child processes: started, listened to and stopped by their handles.
+"""The demo's child processes: how they are started, read and stopped.
 
-A child is a stream of lines that should not end. What it wrote last is kept, so that its death can
-be explained. From the server's lines the demo learns its ports, and why it decided as it did.
+The output of a child is a stream of lines that should not end. The last lines are kept, to explain
+an unexpected end. The server's lines give its ports and the reasons of its decisions.
 """
 
 import asyncio
@@ -21,24 +21,24 @@ _LINES_KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a child may take; a busy machine starts a Python process in seconds."""
+    """How long a child may take; on a busy machine a Python process starts within seconds."""
 
     start_seconds: float = 20
     stop_seconds: float = 10
 
 
 class Child:
-    """One running process and what it said last."""
+    """One running process and its last lines."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, limits: Limits) -> None:
-        """Listen to a process that people know by this name."""
+        """Read the output of a process; `name` is its name in messages."""
         self._name = name
         self._process = process
         self._limits = limits
         self._last: deque[str] = deque(maxlen=_LINES_KEPT)
 
     async def first(self, read: Callable[[str], _T | None]) -> _T:
-        """Return what `read` finds in the first line it finds something in."""
+        """Return the first result of `read` that is not None, line by line."""
         try:
             async with asyncio.timeout(self._limits.start_seconds):
                 async for line in self._lines():
@@ -49,7 +49,7 @@ class Child:
         raise await self._ended()
 
     async def follow(self, hear: Callable[[str], None]) -> NoReturn:
-        """Pass on every line; DemoError when there are no more."""
+        """Pass on every line; DemoError when the output ends."""
         async for line in self._lines():
             hear(line)
         raise await self._ended()
@@ -62,7 +62,7 @@ class Child:
             yield text
 
     async def wait(self) -> int:
-        """Return the status the process ends with, once its output has ended as well."""
+        """Return the exit status of the process, once its output has ended as well."""
         await self._process.communicate()
         return await self._process.wait()
 
@@ -73,7 +73,7 @@ class Child:
         return "\n    ".join([f"{self._name} {what}; its last lines:", *self._last])
 
     async def stop(self) -> None:
-        """Ask the process to end, and end it if it does not or if nobody waits for it."""
+        """Ask the process to end; kill it if it does not, or if this wait is cancelled."""
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         try:
@@ -113,7 +113,7 @@ class Words:
     reason: str = ""
 
     def hear(self, line: str) -> None:
-        """Take the words from a log line, if it tells of a changed decision."""
+        """Take state and reason from a log line about a changed decision."""
         said = _event(line, "decision.changed")
         if _scaled_object(said) in {str(scenario.SCALED_OBJECT), scenario.SCALED_OBJECT.name}:
             self.state = str(said.get("state", ""))
@@ -125,19 +125,19 @@ def _scaled_object(said: dict[str, object]) -> str:
 
 
 def grpc_port(line: str) -> int | None:
-    """Return the gRPC port if this line says that the server listens."""
+    """Return the gRPC port from the line that says that the server listens."""
     port = _event(line, "serve.listening").get("grpc_port")
     return port if isinstance(port, int) else None
 
 
 def simulator_url(line: str) -> str | None:
-    """Return the simulator's address if this line names it."""
+    """Return the simulator's address from the line that names it."""
     found = line.removeprefix("listening on ")
     return None if found == line else found.strip()
 
 
 def _event(line: str, name: str) -> dict[str, object]:
-    """Return the keys of a JSON log line of this event, or none."""
+    """Return the keys of a JSON log line of this event; empty for any other line."""
     try:
         said = json.loads(line)
     except ValueError:

@@ -1,7 +1,7 @@
-"""KEDA's poll loop and the HPA's sync, played in turn in front of the real server.
+"""KEDA's poll loop and the HPA's sync, played in turn against the real server.
 
-One tick is one sync of the HPA; KEDA polls at every second one. The rules are in `autoscaling`,
-the phases in `scenario`; only the order of the calls is decided here.
+One tick is one sync of the HPA; KEDA polls at every second tick. The rules are in `autoscaling`,
+the phases in `scenario`; this module decides only the order of the calls.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from keda_gpu_scaler.simulator.demo import answers, children, scenario, screen
 
 @dataclass(slots=True, kw_only=True)
 class Driver:
-    """The controllers of one ScaledObject, and what they know at the moment."""
+    """The controllers of one ScaledObject, and their current state."""
 
     exporter: answers.Exporter
     scaler: answers.Scaler
@@ -31,7 +31,7 @@ class Driver:
     history: screen.History = field(default_factory=screen.History)
 
     async def run(self) -> str:
-        """Play all phases and return the summary; DemoError when one does not come out."""
+        """Play all phases and return the summary; DemoError if one fails."""
         clock = asyncio.get_running_loop().time
         begin, tick, finished = clock(), 0, False
         while not finished:
@@ -56,7 +56,7 @@ class Driver:
         self.show(self._frame(now))
 
     async def _poll(self, now: float) -> None:
-        """Let KEDA ask both triggers; the router's is active above 0."""
+        """Let KEDA ask about both triggers; the router's is active above 0."""
         self.answer = await self.scaler.ask()
         router = None if self.offered is None else self.offered > 0
         step = self.keda.poll(now, self.replicas, [self.answer.active, router])

@@ -1,4 +1,4 @@
-"""What the demo plays, and whether it came out as the arithmetic says. Pure.
+"""The phases of the demo, and the check that each reaches its expected replicas. Pure.
 
 Everything runs about thirty times faster than in a cluster with KEDA's default settings.
 """
@@ -19,7 +19,7 @@ STABILIZATION_SECONDS = 300 / SPEED
 STARTUP_SECONDS = 1.0
 THRESHOLD = 70
 ROUTER_TARGET = 1000
-"""The router's trigger wakes. Its target is so high that it never asks for a second replica."""
+"""The router's trigger only scales up from 0: its target is too high for a second replica."""
 
 SCALED_OBJECT = ScaledObject("demo", "bert")
 TRIGGER: Mapping[str, str] = {
@@ -27,19 +27,19 @@ TRIGGER: Mapping[str, str] = {
     "threshold": str(THRESHOLD),
     "window": "2s",
     "activationWindow": "3s",
-    # Start-up and window together: no replica is counted before its load has spread to all.
+    # Start-up and window together: no replica counts before the load has spread to all of them.
     "warmup": "3s",
     "maxAge": "30s",
 }
 
 
 class DemoError(Exception):
-    """The demo did not come out; the message says what was expected and what was seen."""
+    """The demo failed; the message says what was expected and what was seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A load that is offered until the replicas have followed it for a while."""
+    """A load that is offered until the replicas have met their goal for a while."""
 
     title: str
     load: float
@@ -54,7 +54,7 @@ class Phase:
 
 PHASES = (
     Phase("idle at zero", 0, 2, 6),
-    # Held for longer than start-up, window and a poll: the load has spread, and 7 is still right.
+    # Held for longer than start-up, window and a poll: after the load has spread, 7 is still right.
     Phase("load arrives", 430, 6, 36),
     Phase("load falls", 130, 2, 20),
     Phase("idle again", 0, 1, 24),
@@ -63,7 +63,7 @@ PHASES = (
 
 @dataclass(slots=True)
 class Progress:
-    """Which phase it is, and since when its goal is met."""
+    """The current phase, and since when its goal is met."""
 
     phases: Sequence[Phase] = PHASES
     index: int = 0
@@ -72,13 +72,13 @@ class Progress:
 
     @property
     def phase(self) -> Phase:
-        """The phase that runs."""
+        """The current phase."""
         return self.phases[self.index]
 
     def advance(self, now: float, replicas: int) -> bool:
-        """Go on to the next phase when its time has come; True when there is none left.
+        """Go on to the next phase when the goal was met long enough; True after the last phase.
 
-        DemoError when a phase has taken longer than it may.
+        DemoError if a phase takes longer than its limit.
         """
         if replicas != self.phase.goal:
             self.met_at = None
@@ -115,7 +115,7 @@ def keda() -> rules.Keda:
 
 
 def summary(peak: int, seconds: float) -> str:
-    """Say in two sentences what was seen."""
+    """Return two sentences about the result."""
     highest = max(PHASES, key=lambda phase: phase.load)
     return (
         f"From 0 to {peak} replicas and back to 0 in {seconds:.0f} s, which stand for "

@@ -33,7 +33,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """Everything worth showing after one tick."""
+    """Everything to show after one tick."""
 
     seconds: float
     progress: scenario.Progress
@@ -46,17 +46,17 @@ class Frame:
 
     @property
     def value(self) -> str:
-        """What GetMetrics said."""
+        """The answer of GetMetrics."""
         return _UNKNOWN if self.answer.value is None else f"{self.answer.value:.1f}"
 
     @property
     def active(self) -> str:
-        """What IsActive said."""
+        """The answer of IsActive."""
         return {True: "active", False: "inactive", None: _UNKNOWN}[self.answer.active]
 
     @property
     def reason(self) -> str:
-        """Why: the error of the call, or the server's own words."""
+        """The error of the call, or the reason the server gave."""
         return self.answer.error or self.words.reason
 
     @property
@@ -66,7 +66,7 @@ class Frame:
 
     @property
     def news(self) -> tuple[str | int, ...]:
-        """What makes a new line worth printing."""
+        """The values that cause a new line when they change."""
         return (self.progress.index, self.replicas, self.words.state, self.active)
 
 
@@ -110,7 +110,7 @@ def sparkline(values: list[float]) -> str:
 
 @contextlib.contextmanager
 def open_screen(console: Console) -> Iterator[Callable[[Frame], None]]:
-    """Give a function that shows a frame on this console."""
+    """Yield a function that shows a frame on this console."""
     if not console.is_terminal:
         yield Lines(console).show
         return
@@ -119,7 +119,7 @@ def open_screen(console: Console) -> Iterator[Callable[[Frame], None]]:
 
 
 class Lines:
-    """Prints a line for every frame that has news."""
+    """Prints a line for every frame with news."""
 
     def __init__(self, console: Console) -> None:
         """Print on this console."""
@@ -127,7 +127,7 @@ class Lines:
         self._news: tuple[str | int, ...] = ()
 
     def show(self, frame: Frame) -> None:
-        """Print the frame, unless it says what the one before said."""
+        """Print the frame, unless its news are those of the frame before."""
         if frame.news != self._news:
             self._news = frame.news
             self._console.print(line(frame), soft_wrap=True, markup=False, highlight=False)

@@ -1,7 +1,7 @@
-"""InfluxDB's HTTP answers → points of fields, or the server's own words as an error.
+"""InfluxDB's HTTP answers → points of fields, or an error with the server's own words.
 
-Pure. An answer in part is no answer: the pods that are missing from it would look as if they had
-gone. InfluxDB cuts one where its `max-row-limit` says so, and marks it.
+Pure. A partial answer is an error: the pods that are missing from it would seem to be gone.
+InfluxDB cuts an answer at its `max-row-limit`, and marks it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ class Series(NamedTuple):
 
 
 def series(answer: Answer) -> list[Series]:
-    """Return every field that has a value, under each set of tags.
+    """Return every field that has a value, for each set of tags.
 
     Raises:
         errors.SourceRefusedError: the server answered with an error.
@@ -38,12 +38,12 @@ def series(answer: Answer) -> list[Series]:
 
 
 def number(answer: Answer) -> float | None:
-    """Return the newest value of the one series, None where there is none.
+    """Return the newest value of the one series; None: there is no series.
 
     Raises:
         errors.SourceRefusedError: the server answered with an error.
         errors.SourceMalformedError: the answer is partial, of the wrong shape, or not one number
-            that can be counted with.
+            that KEDA can count with.
     """
     found = series(answer)
     if not found:
@@ -58,7 +58,7 @@ def number(answer: Answer) -> float | None:
 
 
 def clock(answer: Answer) -> float:
-    """Return what the server says the time is: a second behind at most; raises as `series`."""
+    """Return the server's time, at most a second behind; raises the same errors as `series`."""
     _tables(answer)
     try:
         return parsedate_to_datetime(answer.date).timestamp()
@@ -89,7 +89,7 @@ def _number(value: object) -> float:
 
 
 def _tables(answer: Answer) -> list[Any]:
-    """Return the tables of the one statement that was asked."""
+    """Return the tables of the one statement in the query."""
     content = json_body(answer, "InfluxDB's JSON")
     _require_success(answer, content)
     results = content.get("results")
@@ -107,7 +107,7 @@ def _tables(answer: Answer) -> list[Any]:
 
 
 def _require_success(answer: Answer, part: Mapping[str, Any]) -> None:
-    """Refuse an error; those of a statement come with the status of success."""
+    """Raise for an error; errors of a statement come with the status of success."""
     if answer.status != OK or "error" in part:
         words = part.get("error", "no reason given")
         raise errors.SourceRefusedError(printable(f"HTTP {answer.status}: {words}"))

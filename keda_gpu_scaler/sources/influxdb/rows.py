@@ -1,7 +1,7 @@
-"""Points of an InfluxDB → what they say of the pods at the instants of a snapshot.
+"""Points of an InfluxDB → the observation of pods at the instants of a snapshot.
 
-Pure. Nothing in InfluxDB says that a series has ended, and nothing how an exporter is: a series is
-there as long as its newest point is not older than two of its own intervals, and what is not there
+Pure. InfluxDB shows neither that a series has ended nor whether an exporter is up. A series counts
+as present until its newest point is older than two of its own intervals. A series that is absent
 proves nothing.
 """
 
@@ -19,7 +19,7 @@ from keda_gpu_scaler.sources.influxdb.api import Series
 from keda_gpu_scaler.sources.series import read_series, sample_ages
 
 _INTERVALS = 2
-"""Points come a little late, and one that was lost is no reason to miss a pod."""
+"""Points come a little late, and one lost point must not make a pod absent."""
 _LONGEST_SECONDS = 120.0
 _SLICE = "GPU_I_ID"
 
@@ -27,14 +27,14 @@ Points = Sequence[tuple[float, float]]
 
 
 def lookback_seconds(step: float) -> float:
-    """Return how long a point is looked back for at most."""
+    """Return how far back to look for a point at most."""
     return max(_LONGEST_SECONDS, _INTERVALS * step)
 
 
 def rows(
     found: Iterable[Series], schema: Schema, metric_sources: Sequence[MetricSource]
 ) -> list[Row]:
-    """Return the points with the labels that an exporter would have shown."""
+    """Return the points with the labels that an exporter would show."""
     known = {
         metric.name: way.labels
         for way in reversed(metric_sources)
@@ -49,11 +49,11 @@ def rows(
 
 
 def samples(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
-    """Return what points at any time show at each instant.
+    """Return the observation at each instant, from points at any time.
 
     Args:
-        raw: rows with those points.
-        snapshot_query: what was asked for.
+        raw: the rows with those points.
+        snapshot_query: the query that was sent.
         at: the newest instant.
         step: the seconds between two instants.
     """
@@ -63,7 +63,7 @@ def samples(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: floa
 
 
 def record(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
-    """Return the same of points that each stand at the beginning of a step for the whole of it."""
+    """Return the same for points that are dated at the beginning of the step they stand for."""
     ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in raw]
     return _observation(
         ended, snapshot_query, evaluation_times.within(at, snapshot_query.span_seconds, step)
@@ -78,7 +78,7 @@ def _observation(
 
 
 def at_instants(points: Points, times: Iterable[float], step: float) -> list[tuple[float, float]]:
-    """Return a series' value at every instant at which it is there."""
+    """Return the value of a series at every instant at which it is present."""
     taken = [time for time, _ in points]
     gaps = (later - earlier for earlier, later in itertools.pairwise(taken))
     interval = max(step, min(gaps, default=step))
@@ -111,5 +111,5 @@ def reports(
 
 
 def _ages(raw: Iterable[Row], at: float) -> dict[tuple[str, str], float]:
-    """Return how old the newest point of each pod is."""
+    """Return the age of each pod's newest point."""
     return sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in raw])

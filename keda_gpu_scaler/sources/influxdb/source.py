@@ -1,10 +1,11 @@
-"""An InfluxDB 1.x as a source, asked in InfluxQL over HTTP.
+"""An InfluxDB 1.x as a source, queried in InfluxQL over HTTP.
 
-Per step one question for everybody, however many triggers there are; beside it a few that are
-rare: the clock, the last hour of namespaces that are new, and the GPUs of pods that just vanished.
+Each step needs one query for all triggers. A few others are rare: the clock, the last hour of new
+namespaces, and the GPUs of pods that just vanished.
 
-Every question goes by GET to `/query`. That keeps none from writing: InfluxDB 1.x only warns of it.
-What keeps them is that texts are ours, and that a user's own is looked at before.
+Every query goes by GET to `/query`. GET does not prevent writing: InfluxDB 1.x only warns about it.
+Writing is prevented because the scaler makes the texts itself, and checks a user's own query before
+it is sent.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import Answer, Client
 
 LONGEST_BYTES = 4096
-"""Longer texts are asked in parts: they are part of a URL, and proxies bound those at 8 KiB."""
+"""Longer queries are sent in parts: they are part of a URL, and proxies limit URLs to 8 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class _Endpoint:
     client: Client
 
     async def ask(self, text: str, _at: float | None) -> Answer:
-        """Send a text; the times it is about are in it."""
+        """Send a query; its text contains the times."""
         form = {"db": self.settings.database, "epoch": "ms", "q": text}
         if self.settings.retention_policy is not None:
             form["rp"] = self.settings.retention_policy
@@ -62,12 +63,12 @@ class InfluxdbSource:
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Connect to nothing yet.
+        """Prepare the client without connecting.
 
         Args:
-            name: how triggers call this source.
-            settings: where it is, how to be let in, and what says what there.
-            observe: is told of every question.
+            name: the source's name in triggers.
+            settings: the URL, the credentials and the layout of the database.
+            observe: is told of every query.
             clock: seconds that never go back.
         """
         self.step_seconds, self.is_per_namespace = round(settings.step_seconds, 3), False
@@ -77,21 +78,21 @@ class InfluxdbSource:
         self._server_clock = ServerClock(clock)
 
     def within(self, namespace: str) -> "InfluxdbSource":  # noqa: ARG002 - it holds them all
-        """Return itself: one question is for every namespace."""
+        """Return itself: one query covers every namespace."""
         return self
 
     async def start(self) -> None:
-        """Nothing runs on its own here."""
+        """Do nothing: this source has no background task."""
 
     async def close(self) -> None:
         """Close every connection."""
         await self._client.close()
 
     async def synchronize(self) -> None:
-        """Learn the server's clock, unless it was asked lately.
+        """Learn the server's clock, unless it was asked recently.
 
-        InfluxQL cannot say what time it is, and what can (SHOW DIAGNOSTICS) only administrators may
-        ask: so it is the time at which the server dates an answer.
+        The clock is the date of an HTTP answer: InfluxQL has no query for the time, and SHOW
+        DIAGNOSTICS, which shows it, is for administrators only.
         """
         if self._server_clock.is_synchronized:
             return
@@ -100,18 +101,18 @@ class InfluxdbSource:
         self._server_clock.set(there)
 
     def now(self) -> float:
-        """The time on the server's clock, or up to a second before."""
+        """The time on the server's clock, up to a second behind."""
         return self._server_clock.now()
 
     def instant(self) -> float:
-        """The newest multiple of the step of which the points are written by now."""
+        """The newest multiple of the step with all points written by now."""
         late = self._settings.delay_seconds + SETTLED_LAG_SECONDS
         return evaluation_times.floored(self.now() - late, self.step_seconds)
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return the points up to `at`, and how old the newest of each pod is.
+        """Return the points up to `at`, and the age of each pod's newest point.
 
-        They reach back into what `history` covers, so that the two can be read as one story.
+        They overlap with the time that `history` covers, so that both give one continuous record.
         """
         snapshot_query = self._meant(snapshot_query)
         reach = max(snapshot_query.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
@@ -125,14 +126,14 @@ class InfluxdbSource:
         return replace(observed, collection_seconds=self._settings.collection_seconds)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return who reported in the hour before `at`, at a coarse step."""
+        """Return the pods that reported in the hour before `at`, at a coarse step."""
         hour = replace(self._meant(snapshot_query), span_seconds=evaluation_times.HISTORY_SECONDS)
         last = evaluation_times.floored(
             at - self.step_seconds, evaluation_times.HISTORY_STEP_SECONDS
         )
         each = evaluation_times.milliseconds(evaluation_times.HISTORY_STEP_SECONDS)
         since, until = _span(last - evaluation_times.HISTORY_SECONDS, last)
-        # A point at an instant belongs to the step that begins there.
+        # A point at an instant belongs to the step that begins at it.
         span = Span(since - 1, until - 1)
         ask = functools.partial(influxql.newest, span=span, each_ms=each)
         rows = await self._rows("history", hour, ask, last)
@@ -142,7 +143,7 @@ class InfluxdbSource:
         return replace(observed, collection_seconds=self._settings.collection_seconds)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
-        """Return where these GPUs are, if GPUs are named by what nobody else is called."""
+        """Return the reports of these GPUs, if the database names GPUs by their unique UUID."""
         wanted = {uuid for uuid in uuids if uuid and influxql.is_speakable(uuid)}
         if not self._schema.knows_uuids or not wanted:
             return GpuReports()
@@ -153,7 +154,7 @@ class InfluxdbSource:
         return rows.reports(found, self._schema, wanted, at, self.step_seconds)
 
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
-        """InfluxDB knows nothing of pods but their tags."""
+        """Return None: InfluxDB knows nothing about pods but their tags."""
 
     async def number(self, text: str) -> float | None:
         """Return the newest value that a SELECT finds; None: it finds nothing.
@@ -162,8 +163,8 @@ class InfluxdbSource:
             text: InfluxQL, about one series and the time before now.
 
         Raises:
-            errors.SourceError: there is no whole answer, or it is more than one series; or it is
-                not even asked, because it would not only read.
+            errors.SourceError: there is no whole answer, or it has more than one series; or the
+                query is not sent, because it does more than read.
         """
         try:
             asked = influxql.selection(text)
@@ -172,7 +173,7 @@ class InfluxdbSource:
         return await self._questions.asked("demand", asked, None, api.number)
 
     def _meant(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
-        """Return the query as the database is laid out: without names of metrics, it has one."""
+        """Return the query for this layout: without metric names there is utilization only."""
         if self._schema.names_metrics:
             return snapshot_query
         if snapshot_query.signal is not Signal.UTILIZATION:

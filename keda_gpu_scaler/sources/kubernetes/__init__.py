@@ -1,15 +1,14 @@
-"""What the Kubernetes API says of pods, of their owners, and of what ScaledObjects scale.
+"""What the Kubernetes API says about pods, their owners, and the scale targets of ScaledObjects.
 
-    api        an API server over HTTP: lists in pages, watches line by line, errors in words
-    objects    JSON → values, with the few fields that are needed; pure
-    listing    the objects of one resource: those there are, and those that lately went
-    labels     label selectors as text, and whom they select; pure
-    selections the selectors of the scale targets that somebody asks about
-    reflector  list, then watch, again and again; whether that works, and since when not
-    following  all of them together: the port in `evaluator/ports.py`
+    api         an API server over HTTP: lists in pages, watches line by line, errors in words
+    objects     JSON → values, with the few fields that are needed; pure
+    labels      label selectors as text, and the pods they select; pure
+    selections  the selectors of the scale targets in use
+    reflector   list, then watch, again and again: the objects that exist or were deleted recently
+    following   all of them together: the port in `evaluator/ports.py`
 
-It only ever reads. `serve` imports this package where the settings ask for it, and
-nothing of it otherwise: it brings a second HTTP client.
+It only reads. `serve` imports this package only if the settings ask for it, because it loads a
+second HTTP client.
 """
 
 from keda_gpu_scaler.sources.kubernetes.following import create

@@ -1,7 +1,7 @@
 """An API server over HTTP: lists in pages, watches line by line, and errors in words.
 
-lightkube knows how to find it and how to be let in. Its own lists and watches cannot ask for
-metadata alone nor for bookmarks, and wait for ever for a connection that has died.
+lightkube finds the API server and authenticates. Its own lists and watches are not used: they
+cannot request metadata alone or bookmarks, and wait forever for a connection that has died.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ _MESSAGE_CHARACTERS = 256
 
 
 class ExpiredError(errors.SourceRefusedError):
-    """The API server has forgotten the version that was asked for: a new list is needed."""
+    """The API server no longer has the requested resourceVersion: a new list is needed."""
 
 
 def refusal_of(code: int, body: bytes) -> errors.SourceRefusedError:
-    """Return the error for an answer that is none, with the API server's own words if it has."""
+    """Return the error for a failed request, with the API server's own words if there are any."""
     try:
         said = str(orjson.loads(body)["message"])[:_MESSAGE_CHARACTERS]
     except (ValueError, LookupError, TypeError):
@@ -38,7 +38,7 @@ def refusal_of(code: int, body: bytes) -> errors.SourceRefusedError:
 
 @contextlib.contextmanager
 def refusals_in_words(doing: str) -> Iterator[None]:
-    """Turn what the libraries raise into errors that say what was being done."""
+    """Turn the libraries' exceptions into errors that name the failed request."""
     try:
         yield
     except errors.SourceRefusedError as error:
@@ -56,13 +56,13 @@ def refusals_in_words(doing: str) -> Iterator[None]:
 
 
 PAGE_OBJECTS = 500
-"""A page of pods is then a few MB."""
+"""A page with so many pods has a few MB."""
 PAGE_SECONDS = 30.0
 WATCH_SECONDS = 15
-"""The API server ends a watch after this time, with a bookmark before: so it is heard of at least
-as often, without a request more than four a minute."""
+"""The API server ends a watch after this time and sends a bookmark before. So the client hears from
+it at least as often, with four requests a minute."""
 SILENCE_SECONDS = WATCH_SECONDS + 5.0
-"""A watch that should have ended by now has died."""
+"""After this time without data a watch is dead: it should have ended before."""
 _CONNECT_SECONDS = 5.0
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
@@ -77,17 +77,17 @@ class Resource(NamedTuple):
     metadata_only: bool = False
 
     def __str__(self) -> str:
-        """Return what kubectl calls it: pods, replicasets.apps."""
+        """Return the name as in kubectl: pods, replicasets.apps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def path(self) -> str:
-        """Where all of them are, in all namespaces."""
+        """The URL path of all objects, in all namespaces."""
         start = f"/apis/{self.group}" if self.group else "/api"
         return f"{start}/{self.version}/{self.plural}"
 
     def accept(self, form: str = "") -> str:
-        """Return the media type of one of them, or of a List."""
+        """Return the media type of one object, or of a List."""
         return _METADATA.format(form) if self.metadata_only else _JSON
 
 
@@ -97,7 +97,7 @@ class Page(NamedTuple):
     items: list[Json]
     version: str
     following: str
-    """What asks for the next part; empty for the last one."""
+    """The `continue` token for the next part; empty for the last one."""
 
 
 class Change(NamedTuple):
@@ -113,29 +113,29 @@ class Api:
     """One API server, found by the service account or by KUBECONFIG."""
 
     def __init__(self, silence_seconds: float = SILENCE_SECONDS) -> None:
-        """Read the configuration; connect to nothing.
+        """Read the configuration without connecting.
 
         Args:
-            silence_seconds: a connection over which nothing comes for so long is given up.
+            silence_seconds: a connection without data for this long is given up.
 
         Raises:
-            ValueError: there is none, or it is wrong; the message says what is.
+            ValueError: there is no configuration, or it is wrong; the message says what is.
         """
-        # Nothing else out of the environment: no proxy.
+        # Nothing else from the environment: no proxy.
         timeout = httpx2.Timeout(silence_seconds, connect=_CONNECT_SECONDS)
         connection = client_adapter.ConnectionParams(timeout=timeout, trust_env=False)
         try:
-            # Without a default, what is not there is an error and not None.
+            # Without a default, a missing configuration is an error and not None.
             configuration = cast("SingleConfig", lightkube.KubeConfig.from_env().get())
             self._client = client_adapter.AsyncClient(configuration, connection)
-        except Exception as error:  # lightkube lets the errors of several libraries out
+        except Exception as error:  # lightkube raises the errors of several libraries
             raise ValueError(f"no cluster to ask: {type(error).__name__}: {error}") from error
 
     async def page(self, resource: Resource, following: str) -> Page:
-        """Return a part of the list of all objects: the first one, or the one that follows.
+        """Return a part of the list of all objects: the first one, or the one at `following`.
 
         Raises:
-            errors.SourceError: there is none to be had; the message names verb and resource.
+            errors.SourceError: the request failed; the message names verb and resource.
         """
         query = {"limit": str(PAGE_OBJECTS), **({"continue": following} if following else {})}
         with refusals_in_words(f"list {resource}"):
@@ -148,10 +148,10 @@ class Api:
             return Page(items, metadata["resourceVersion"], metadata.get("continue") or "")
 
     async def watch(self, resource: Resource, version: str) -> AsyncGenerator[Change]:
-        """Yield what changes after a version, until the API server has had enough.
+        """Yield the changes after a version, until the API server ends the watch.
 
         Raises:
-            errors.SourceError: it ended in another way; the message names verb and resource.
+            errors.SourceError: the watch failed; the message names verb and resource.
         """
         query = {
             "watch": "true",
@@ -165,10 +165,10 @@ class Api:
                     yield _change(orjson.loads(line))
 
     async def selector(self, scale: Scale) -> str:
-        """Return the label selector of a scale target as text; empty where it has none.
+        """Return the label selector of a scale target as text; empty: it has none.
 
         Raises:
-            errors.SourceError: there is none to be had; the message names verb and resource.
+            errors.SourceError: the request failed; the message names verb and resource.
         """
         with refusals_in_words(f"get {scale.resource}/scale ({scale})"):
             async with asyncio.timeout(PAGE_SECONDS), self._opened(scale.path, _JSON, {}) as got:
@@ -182,7 +182,7 @@ class Api:
     async def _opened(
         self, path: str, accept: str, query: dict[str, str]
     ) -> AsyncIterator[httpx2.Response]:
-        """Yield an answer that is a good one, as far as its first line tells."""
+        """Yield an answer with a status of success; its body may still fail."""
         headers = {"Accept": accept}
         async with self._client.stream("GET", path, params=query, headers=headers) as answer:
             if answer.is_error:
@@ -191,7 +191,7 @@ class Api:
 
 
 async def _lines(answer: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield what stands between line feeds: other line breaks can be part of somebody's text."""
+    """Yield the text between line feeds; other line breaks can be part of a value."""
     rest = b""
     async for chunk in answer.aiter_bytes():
         *lines, rest = (rest + chunk).split(b"\n")

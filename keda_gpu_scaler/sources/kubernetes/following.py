@@ -1,7 +1,7 @@
-"""Everything that is followed of one API server, and what is said from it.
+"""All watches of one API server, and the evidence from them.
 
-Pods decide whether anything is said at all. ReplicaSets and Jobs only say whose the owners of pods
-are: without them those pods are told by their names.
+Evidence requires the list of pods. ReplicaSets and Jobs only show the owners of the pods' owners:
+without them those pods are assigned by their names.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ JOBS = Resource("batch", "v1", "jobs", metadata_only=True)
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "scaledobjects")
 API_SERVER = Target("kubernetes", "api")
 FIRST_LIST_SECONDS = 1.0
-"""So long the first snapshots wait for the first list of pods, which leaves time for others."""
+"""How long the first snapshots wait for the first list of pods; the rest is time for queries."""
 
 
 def create(observe: facts.Observer) -> "Following":
-    """Return what follows the API server that the service account or KUBECONFIG names.
+    """Return the watches of the API server that the service account or KUBECONFIG names.
 
     Raises:
-        errors.SettingsError: neither names one that could be asked.
+        errors.SettingsError: neither of them names a usable API server.
     """
     try:
         return Following(Api(), observe)
@@ -45,15 +45,15 @@ def create(observe: facts.Observer) -> "Following":
 
 
 class Following:
-    """The pods of one cluster, their owners, and what its ScaledObjects scale."""
+    """The pods of one cluster, their owners, and the scale targets of its ScaledObjects."""
 
     def __init__(
         self, api: Api, observe: facts.Observer, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Ask nothing yet.
+        """Set up the watches; `start` begins them.
 
         Args:
-            api: the API server; `close` closes it.
+            api: the API server; `close` closes its connections.
             observe: is told when a watch is lost and when it works.
             clock: seconds that never go back.
         """
@@ -82,10 +82,10 @@ class Following:
         await self._api.close()
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
-        """Return what is known of the pods there, from the last word of the API server.
+        """Return the evidence about the pods of these namespaces, as the API server last sent it.
 
         Raises:
-            errors.SourceError: the pods that are known may not be those there are.
+            errors.SourceError: the known pods may be out of date.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LIST_SECONDS):
@@ -103,10 +103,10 @@ class Following:
         )
 
     async def target(self, scaled_object: ScaledObject, grace_seconds: float) -> PodSelector:
-        """Return what a ScaledObject scales; while the API server is away, as it was before.
+        """Return the pods a ScaledObject scales; the last known ones while the API server is down.
 
         Raises:
-            errors.SourceError: that is not known, or its pods could not be told.
+            errors.SourceError: the scale target is unknown, or its pods cannot be determined.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_seconds):
@@ -118,7 +118,7 @@ class Following:
         return found
 
     async def _learn(self, scaled_object: ScaledObject) -> None:
-        """Wait for a ScaledObject that KEDA knows already, unless there is nothing to wait for."""
+        """Wait for a ScaledObject that KEDA knows already, unless the watch has failed."""
         await self._targets.tried.wait()
         while (found := self._targets.listing.get(scaled_object)) is None:
             if self._targets.trouble is not None:
@@ -134,7 +134,7 @@ class Following:
         return self._selections.pods(found) if isinstance(found, Scale) else found
 
     def _statements(self, namespaces: Collection[str]) -> Iterator[tuple[PodKey, PodStatement]]:
-        """Yield a statement of each pod there is, and of each that lately went."""
+        """Yield a statement about each existing pod, and each pod deleted recently."""
         for namespace in namespaces:
             for name, pod in self._pods.listing.of(namespace).items():
                 yield (namespace, name), self._owned(namespace, pod)

@@ -1,7 +1,7 @@
 """Label selectors as the Kubernetes API writes them, and whether they select a pod. Pure.
 
 The text is that of `status.selector` in a scale subresource: `app=bert,tier in (a,b),!canary`. The
-grammar is that of k8s.io/apimachinery, `pkg/labels/selector.go`, whose parser is no library here.
+grammar is that of k8s.io/apimachinery, `pkg/labels/selector.go`; that parser is no library here.
 """
 
 import re
@@ -25,7 +25,7 @@ _REQUIREMENT = re.compile(
     re.VERBOSE,
 )
 _LONGEST = 2000
-"""Every pod is held against it; people write tens of characters."""
+"""Every pod is compared with a selector; usual ones have tens of characters."""
 _SPACE = " \t\r\n"
 _PART = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DOMAIN = "(?=[^/]{1,253}/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:[.][a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/"
@@ -41,11 +41,11 @@ class Requirement:
 
     key: str
     sign: str
-    """in, notin, exists, absent, < or >; what `=` and `!=` stand for is `in` and `notin`."""
+    """in, notin, exists, absent, < or >; `=` is read as `in`, `!=` as `notin`."""
     values: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Refuse what the API server refuses."""
+        """Raise ValueError for a requirement that the API server refuses."""
         if not _KEY.fullmatch(self.key):
             raise ValueError(f"{self.key[:100]!r} is no key of a label")
         for value in self.values:
@@ -55,28 +55,28 @@ class Requirement:
                 raise ValueError(f"{value!r} is no whole number")
 
     def allows(self, labels: Labels) -> bool:
-        """Tell whether something with these labels meets the condition."""
+        """Tell whether an object with these labels meets the condition."""
         value = labels.get(self.key)
         return _ALLOWS[self.sign](self.values, value)
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Conditions that all have to be met; there is at least one."""
+    """At least one condition; all of them have to be met."""
 
     requirements: tuple[Requirement, ...]
 
     def selects(self, labels: Labels) -> bool:
-        """Tell whether something with these labels is selected."""
+        """Tell whether an object with these labels is selected."""
         return all(one.allows(labels) for one in self.requirements)
 
 
 def parse(text: str) -> Selector:
-    """Return the selector that a text stands for.
+    """Return the selector in a text.
 
     Raises:
-        ValueError: it is none, or it is empty: Kubernetes takes that for everything there is, and
-            whoever has no selector yet writes the same.
+        ValueError: the text is no selector, or it is empty. An empty selector selects every pod in
+            Kubernetes, but a scale target without a selector yet shows the same.
     """
     if not text.strip(_SPACE):
         raise ValueError("it is empty, which would be every pod of the namespace")
@@ -112,7 +112,7 @@ def _listed(text: str) -> frozenset[str]:
 
 
 def _number(text: str) -> int | None:
-    """Return a whole number of at most 64 bits; a label's value has no sign before it."""
+    """Return a whole number of at most 64 bits, else None; a label's value has no sign."""
     number = int(text) if _NUMBER.fullmatch(text) else None
     return number if number is not None and number <= _LARGEST else None
 

@@ -1,6 +1,6 @@
-"""What Kubernetes objects say, with the few fields that are needed. Pure.
+"""Kubernetes objects → values, with the few fields that are needed. Pure.
 
-Times are the API server's; they and the clocks of the samples have to agree within seconds.
+Times are those of the API server; they have to agree with the clocks of the samples within seconds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ Json = Mapping[str, Any]
 
 
 class Pod(NamedTuple):
-    """What is kept of a pod."""
+    """The data kept of a pod."""
 
     said: PodStatement
     labels: Mapping[str, str]
@@ -32,17 +32,17 @@ class Scale(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Return what it is of: models.example.com/bert in ml."""
+        """Return the object it belongs to: models.example.com/bert in ml."""
         return f"{self.resource}/{self.name} in {self.namespace}"
 
     @property
     def resource(self) -> str:
-        """What kubectl calls the kind of object: models.example.com."""
+        """The kind of object as in kubectl: models.example.com."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Its URL path."""
         start = f"/apis/{self.group}" if self.group else "/api"
         place = f"{self.version}/namespaces/{self.namespace}"
         return f"{start}/{place}/{self.plural}/{self.name}/scale"
@@ -54,8 +54,8 @@ class Scale(NamedTuple):
 
 
 FIRST_STATUS_SECONDS = 10.0
-"""A kubelet's first status says that a pod started and is not Ready in one go; a change to not
-Ready that comes later than this was one from Ready."""
+"""A kubelet's first status says both that a pod started and that it is not Ready. A change to not
+Ready that comes later than this was a change from Ready."""
 _ENDED = frozenset({"Succeeded", "Failed"})
 _CONTAINERS = ("containers", "initContainers")
 _AMOUNTS = ("requests", "limits")
@@ -68,7 +68,7 @@ def key(item: Json) -> PodKey:
 
 
 def controller(item: Json) -> Owner | None:
-    """Return the owner that controls an object; None where there is none."""
+    """Return the owner that controls an object; None: there is none."""
     for owner in item["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
             return Owner(str(owner["kind"]), str(owner["name"]))
@@ -76,17 +76,17 @@ def controller(item: Json) -> Owner | None:
 
 
 def above(item: Json) -> Owner:
-    """Return the owner of an object that owns pods itself; `NOBODY` where there is none."""
+    """Return the owner of an object that owns pods itself; `NOBODY`: there is none."""
     return controller(item) or NOBODY
 
 
 def pod(item: Json) -> Pod:
-    """Return what is kept of the object of a pod."""
+    """Return the data kept of a pod object."""
     return Pod(statement(item), item["metadata"].get("labels") or {})
 
 
 def statement(pod: Json) -> PodStatement:
-    """Return what the object of a pod says of it."""
+    """Return the statement that a pod object makes about the pod."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     owner, condition = controller(pod), _ready(status)
     ready, since = condition.get("status") == "True", _time(condition.get("lastTransitionTime"))
@@ -102,10 +102,10 @@ def statement(pod: Json) -> PodStatement:
 
 
 def target(scaled_object: Json) -> workload.Workload | Scale | str:
-    """Return what a ScaledObject scales, or what is wrong with that; the defaults are KEDA's.
+    """Return the scale target of a ScaledObject, or why there is none; the defaults are KEDA's.
 
-    Of a kind without a rule for its pods it is the scale subresource. Which resource a kind stands
-    for is taken from what KEDA has found out, and only if that was about the same kind.
+    For a kind without a rule for its pods it is the scale subresource. The resource of such a kind
+    is the one that KEDA wrote to the status, if that is about the same kind.
     """
     namespace, _ = key(scaled_object)
     reference = scaled_object["spec"]["scaleTargetRef"]
@@ -124,7 +124,7 @@ def target(scaled_object: Json) -> workload.Workload | Scale | str:
 
 
 def _scale(namespace: str, found: Json, name: str) -> Scale | str:
-    """Return the subresource; somebody else wrote the words, and they become part of a URL."""
+    """Return the scale subresource; checked, because these names become part of a URL."""
     version, plural = str(found.get("version")), str(found.get("resource"))
     group = str(found.get("group") or "")
     if not all(map(workload.is_name, (version, plural, group or "core"))):
@@ -133,7 +133,7 @@ def _scale(namespace: str, found: Json, name: str) -> Scale | str:
 
 
 def _ready(status: Json) -> Json:
-    """Return the condition Ready; a pod that no node has yet has none, and is not."""
+    """Return the condition Ready; empty: a pod not yet on a node has none, and is not Ready."""
     conditions: list[Json] = status.get("conditions") or []
     return next((one for one in conditions if one.get("type") == "Ready"), {})
 
@@ -147,8 +147,8 @@ def _was_ready(unready_since: float | None, started_at: float | None) -> bool:
 def _asks_gpu(spec: Json) -> bool:
     """Tell whether a pod asks for a GPU, or for any device by a ResourceClaim.
 
-    What device a claim is for is said elsewhere; one who measures the GPUs of pods that claim
-    devices takes them for GPUs.
+    The pod does not show which device a claim is for; claims count as GPUs here, because the
+    trigger measures the GPUs of these pods.
     """
     return bool(spec.get("resourceClaims")) or any(
         name.startswith(GPU_RESOURCES) and str(amount) != "0" for name, amount in _resources(spec)

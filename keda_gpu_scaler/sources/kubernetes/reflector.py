@@ -1,8 +1,8 @@
 """Keeps one listing like the API server's: list, then watch, again and again.
 
-A watch that ends in any way but by its own time is followed by a new list. Until that is there,
-nothing is sure: what went in between would not be missed. What went is kept for a while, so that an
-instant of a moment ago can still be explained.
+A watch that ends in any other way than by its timeout is followed by a new list. Until then the
+listing may be out of date, because deletions in between are not seen. Deleted objects are kept for
+a while, so that a recent instant can still be explained.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ from keda_gpu_scaler.sources.kubernetes.api import Api, Change, ExpiredError, Re
 from keda_gpu_scaler.telemetry import facts
 
 GONE_SECONDS = 60.0
-"""An exporter may show a pod that went for a scrape more, and another pod may take its place."""
+"""An exporter may show a deleted pod for one more scrape, while another pod takes its place."""
 GONE_LIMIT = 10_000
-"""More than go within that time in a cluster of thousands of nodes; the oldest are let go."""
+"""More deletions than in that time in a cluster of thousands of nodes; the oldest are dropped."""
 
 Listed = TypeVar("Listed")
 
 
 class Listing(Generic[Listed]):
-    """What is known of each object of one resource."""
+    """The known objects of one resource."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Know of none.
+        """Start with an empty listing.
 
         Args:
             clock: seconds that never go back.
@@ -37,10 +37,10 @@ class Listing(Generic[Listed]):
         self._there: dict[str, dict[str, Listed]] = {}
         self._gone: dict[PodKey, tuple[float, Listed]] = {}
         self.changed = asyncio.Event()
-        """Set at the next change, and replaced by another one then."""
+        """Set at the next change, and then replaced by a new event."""
 
     def replace(self, found: Mapping[PodKey, Listed]) -> None:
-        """Know of these and of no others."""
+        """Replace all known objects by these."""
         for key, known in list(self.items()):
             if key not in found:
                 self._went(key, known)
@@ -50,12 +50,12 @@ class Listing(Generic[Listed]):
         self._tell()
 
     def put(self, key: PodKey, known: Listed) -> None:
-        """Know this of an object from now on."""
+        """Add or update an object."""
         self._put(key, known)
         self._tell()
 
     def drop(self, key: PodKey, known: Listed) -> None:
-        """Learn that an object went, and how it was at the end."""
+        """Remove a deleted object; `known` is its last state."""
         there = self._there.get(key[0], {})
         there.pop(key[1], None)
         if not there:
@@ -64,11 +64,11 @@ class Listing(Generic[Listed]):
         self._tell()
 
     def get(self, key: PodKey) -> Listed | None:
-        """Return what is known of an object, if it is there."""
+        """Return an object, if it exists."""
         return self._there.get(key[0], {}).get(key[1])
 
     def last(self, key: PodKey) -> Listed | None:
-        """Return what is known of an object, or was before it went."""
+        """Return an object, or its last state if it was deleted recently."""
         _, went = self._gone.get(key, (0.0, None))
         there = self.get(key)
         return went if there is None else there
@@ -78,14 +78,14 @@ class Listing(Generic[Listed]):
         return self._there.get(namespace, {})
 
     def gone(self) -> Iterator[tuple[PodKey, Listed]]:
-        """Yield those that lately went, unless there is another of the name by now."""
+        """Yield the objects deleted recently, unless a new one has the same name."""
         since = self._clock() - GONE_SECONDS
         for key, (went_at, known) in self._gone.items():
             if went_at >= since and self.get(key) is None:
                 yield key, known
 
     def items(self) -> Iterator[tuple[PodKey, Listed]]:
-        """Yield all that are there."""
+        """Yield all existing objects."""
         for namespace, there in self._there.items():
             for name, known in there.items():
                 yield (namespace, name), known
@@ -110,10 +110,10 @@ class Listing(Generic[Listed]):
 
 
 BELIEVED_SECONDS = 30.0
-"""A listing of which nothing was heard for longer is not believed; a watch that works is heard of
-every 15 seconds, and one that died is noticed after 20."""
+"""A listing is not trusted after this time without news. A working watch brings news every 15
+seconds, and a dead one is noticed after 20."""
 PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-"""After one failure, after the next, and so on; the last one from then on."""
+"""The pause after the first failure, after the second, and so on; then the last one."""
 
 T = TypeVar("T")
 
@@ -129,18 +129,18 @@ class Reflector(Generic[T]):
         observe: facts.Observer,
         clock: Callable[[], float],
     ) -> None:
-        """Know nothing yet.
+        """Set up the watch; `run` follows the resource.
 
         Args:
             api: the API server.
-            resource: what is followed.
-            read: takes from an object what is needed of it.
+            resource: the resource to follow.
+            read: returns the needed data of an object.
             observe: is told when the watch is lost and when it works.
             clock: seconds that never go back.
         """
         self.listing = Listing[T](clock)
         self.tried = asyncio.Event()
-        """Set once the first list is there, or could not be had."""
+        """Set once the first list has succeeded or failed."""
         self._api, self._resource, self._read = api, resource, read
         self._observe, self._clock = observe, clock
         self._heard_at = float("-inf")
@@ -148,14 +148,14 @@ class Reflector(Generic[T]):
 
     @property
     def trouble(self) -> str | None:
-        """Why the listing may be out of date; None: it is not."""
+        """Why the listing may be out of date; None: it is up to date."""
         if self._trouble is None and self.silence_seconds > BELIEVED_SECONDS:
             return f"no word about {self._resource} for {self.silence_seconds:.0f} s"
         return self._trouble
 
     @property
     def silence_seconds(self) -> float:
-        """How long ago the listing was like the API server's for certain."""
+        """The time since the listing was last known to match the API server's."""
         return self._clock() - self._heard_at
 
     async def run(self) -> None:
@@ -168,14 +168,14 @@ class Reflector(Generic[T]):
                     version = await self._watch(version)
                     failures = 0
             except ExpiredError:
-                pass  # it happens to whoever was not told of changes for minutes
+                pass  # a client gets this after minutes without changes
             except Exception as error:  # noqa: BLE001 - whatever it was: nothing is sure until the next list
                 self._lost(error)
             await asyncio.sleep(PAUSES_SECONDS[min(failures, len(PAUSES_SECONDS) - 1)])
             failures += 1
 
     async def _list(self) -> str:
-        """List everything; return the version that the list is of."""
+        """List all objects; return the resourceVersion of the list."""
         began, following, found = self._clock(), "", dict[PodKey, T]()
         while True:
             page = await self._api.page(self._resource, following)
@@ -190,7 +190,7 @@ class Reflector(Generic[T]):
         return {objects.key(item): self._read(item) for item in items}
 
     async def _watch(self, version: str) -> str:
-        """Follow the changes until the API server ends the watch; return the version after them."""
+        """Follow the changes until the API server ends the watch; return the last version."""
         async with contextlib.aclosing(self._api.watch(self._resource, version)) as changes:
             async for change in changes:
                 self._take(change)

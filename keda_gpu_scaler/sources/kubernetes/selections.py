@@ -1,7 +1,7 @@
-"""The label selectors of the scale targets that somebody asks about: read, and read again.
+"""The label selectors of the scale targets in use, read repeatedly.
 
 A selector is read from the scale subresource, as the HPA reads it, and as often. It can change, so
-one that could not be read for a while is not believed; what it selected is then nobody's word.
+a selector that could not be read for a while is not trusted, and neither is its selection.
 """
 
 import asyncio
@@ -20,37 +20,37 @@ from keda_gpu_scaler.telemetry import facts
 READ_SECONDS = 15.0
 """The HPA controller reads the selector of every target as often."""
 BELIEVED_SECONDS = 60.0
-"""A selector that could not be read for longer may be another one by now."""
+"""A selector that could not be read for longer may have changed."""
 LIMIT = 500
-"""Some 33 requests a second to the API server."""
+"""About 33 requests a second to the API server."""
 READ_AT_ONCE = 10
 """Watches need some of the connections too."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one scale target."""
+    """The selector of one scale target, and how reading it went."""
 
     asked_at: float
     selector: labels.Selector | None = None
-    """The last good one."""
+    """The last selector that could be read."""
     read_at: float = float("-inf")
     tried_at: float = float("-inf")
     trouble: str | None = "its selector was not read yet"
-    """What was the matter when it was read last; None: nothing."""
+    """Why the last read failed; None: it succeeded."""
     reading: asyncio.Task[None] | None = None
 
 
 class Selections:
-    """What the scale targets of one cluster select."""
+    """The selectors of one cluster's scale targets."""
 
     def __init__(self, api: Api, observe: facts.Observer, clock: Callable[[], float]) -> None:
-        """Know none.
+        """Start without selectors; `learn` adds them.
 
         Args:
             api: the API server.
-            observe: is told when the selectors of one kind of target cannot all be read, and when
-                they can.
+            observe: is told when not all selectors of one kind of target can be read, and when all
+                can be read again.
             clock: seconds that never go back.
         """
         self._api, self._observe, self._clock = api, observe, clock
@@ -59,7 +59,7 @@ class Selections:
         self._turns = asyncio.Semaphore(READ_AT_ONCE)
 
     async def learn(self, scale: Scale) -> None:
-        """Ask for a selector; wait until it was read, unless one is known that is believed."""
+        """Read a selector; wait for it unless a trusted one is known."""
         now = self._clock()
         if scale not in self._known:
             self._forget(now)
@@ -71,7 +71,7 @@ class Selections:
                 await asyncio.wait({known.reading})
 
     def pods(self, scale: Scale) -> Selected | str:
-        """Return the pods that a target selects; or why nobody knows, and never did."""
+        """Return the pods that a target selects, or why its selector was never known."""
         known = self._known.get(scale)
         if known is None:
             return f"{LIMIT} other selectors are read already"
@@ -80,14 +80,14 @@ class Selections:
         return scale.pods
 
     def renew(self, namespaces: Collection[str]) -> None:
-        """Begin to read again what was read too long ago, and was asked for lately."""
+        """Begin to read the selectors again that are in use and were read too long ago."""
         self._forget(self._clock())
         for scale, known in self._known.items():
             if scale.namespace in namespaces:
                 self._read_again(scale, known)
 
     def selecting(self, namespace: str, pod: labels.Labels) -> frozenset[Owner]:
-        """Return the scale targets that select a pod with these labels, by the last good word."""
+        """Return the scale targets that select a pod with these labels, by their last selectors."""
         return frozenset(
             scale.pods.selected_by
             for scale, selector in self._selectors()
@@ -95,7 +95,7 @@ class Selections:
         )
 
     def sure(self, namespaces: Collection[str]) -> frozenset[tuple[str, Owner]]:
-        """Return the scale targets, by namespace, whose selectors are believed."""
+        """Return the scale targets with trusted selectors, with their namespaces."""
         return frozenset(
             (scale.namespace, scale.pods.selected_by)
             for scale, known in self._known.items()
@@ -103,7 +103,7 @@ class Selections:
         )
 
     async def close(self) -> None:
-        """End what is being read."""
+        """Cancel the reads in progress."""
         reading = [known.reading for known in self._known.values() if known.reading is not None]
         for task in reading:
             task.cancel()
@@ -144,7 +144,7 @@ class Selections:
         self._state(scale.resource)
 
     def _state(self, resource: str) -> None:
-        """State of one kind of target whether all selectors can be read, if that has changed."""
+        """Report for one kind of target whether all selectors can be read, if that has changed."""
         troubles = defaultdict[str, list[str]](list)
         for scale, known in self._known.items():
             if known.trouble is not None and known.tried_at > float("-inf"):

@@ -1,1 +1,1 @@
-"""A Prometheus, or what speaks its API, as a source."""
+"""A Prometheus, or another server with its HTTP API, as a source."""

@@ -1,7 +1,7 @@
-"""Prometheus' HTTP answers → rows, or the server's own words as an error.
+"""Prometheus' HTTP answers → rows, or an error with the server's own words.
 
-Pure. A partial answer is no answer: warnings and `isPartial` are errors here, because the pods that
-are missing from it would look as if they had gone. Remarks about a query's style are neither.
+Pure. A partial answer is an error: the pods that are missing from it would seem to be gone. So
+warnings and `isPartial` are errors; remarks about a query's style are not.
 """
 
 import math
@@ -15,25 +15,25 @@ from keda_gpu_scaler.sources.query_client import countable, json_body
 from keda_gpu_scaler.transport.client import OK, Answer, printable
 
 WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
-"""Asks Thanos, and VictoriaMetrics' cluster, to refuse rather than to answer in part.
+"""Asks Thanos, and VictoriaMetrics' cluster, to refuse a query rather than to answer in part.
 
-Their warnings say the same, but a proxy on the way may lose these."""
+They also warn about partial answers, but a proxy may drop the warnings."""
 _REMARK = "PromQL info:"
-"""Prometheus 2.48 and its kin put remarks among the warnings; later ones keep them apart."""
+"""Prometheus 2.48 and similar versions put remarks among the warnings; later ones separate them."""
 _REPEATED_TEXT = re.compile(
     r'(?:error when executing query=|cannot evaluate )"(?:[^"\\]|\\.)*"(?: for \([^)]*\))?: ',
     re.DOTALL,
 )
-"""VictoriaMetrics repeats what it was asked before it says what is wrong: the reason would be cut
-off, and what a trigger has from the environment would be shown."""
+"""VictoriaMetrics repeats the query before the reason of an error. The reason would be cut off, and
+values that a trigger takes from the environment would be shown."""
 
 
 class Clock(NamedTuple):
-    """What a server says the time is, and what it shows of itself by the way."""
+    """The time of a server, and what the answer shows about the server."""
 
     seconds: float
     takes_long_queries: bool
-    """VictoriaMetrics does not unless told to, and is known by having no scalars."""
+    """VictoriaMetrics does not by default; it is recognised because it has no scalars."""
 
 
 def matrix(answer: Answer) -> list[Row]:
@@ -58,7 +58,7 @@ def matrix(answer: Answer) -> list[Row]:
 
 
 def vector(answer: Answer) -> list[Row]:
-    """Return the elements of an instant result, as rows of one point; raises as `matrix` does."""
+    """Return the elements of an instant result as rows of one point; raises as `matrix` does."""
     elements = _result(answer, "vector")
     try:
         return [
@@ -70,7 +70,7 @@ def vector(answer: Answer) -> list[Row]:
 
 
 def clock(answer: Answer) -> Clock:
-    """Return what `time()` says; raises as `matrix` does."""
+    """Return the result of `time()`; raises as `matrix` does."""
     result = _result(answer, "scalar", "vector")
     try:
         scalar = not isinstance(result[0], dict)
@@ -83,18 +83,18 @@ def clock(answer: Answer) -> Clock:
 
 
 def number(answer: Answer) -> float | None:
-    """Return the one number of a result; None where it has no element.
+    """Return the one number of a result; None: it has no element.
 
     Raises:
         errors.SourceRefusedError: the server answered with an error.
         errors.SourceMalformedError: the answer is partial, of the wrong shape, or not one number
-            that can be counted with.
+            that KEDA can count with.
     """
     result = _result(answer, "scalar", "vector")
     if not result:
         return None
     try:
-        # A scalar is a point by itself; every element of a vector has one.
+        # A scalar is one point; every element of a vector has one.
         points = [one["value"] for one in result] if isinstance(result[0], dict) else [result]
         values = [float(value) for _, value in points]
     except (KeyError, TypeError, ValueError) as error:

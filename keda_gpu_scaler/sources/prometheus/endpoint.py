@@ -1,7 +1,7 @@
-"""The query endpoint of a Prometheus: each request as the server, or a proxy before it, wants it.
+"""The query endpoint of a Prometheus: requests as the server, or a proxy before it, expects them.
 
-This is the one place where a query gets the source's matchers and names its namespace, so that none
-goes out without them.
+Only here a query gets the source's matchers and its namespace, so that no query is sent without
+them.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from keda_gpu_scaler.transport.client import Answer, Client
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where queries go: about every namespace, or about a single one."""
+    """The endpoint for queries about every namespace, or about a single one."""
 
     settings: PrometheusSettings
     client: Client
     namespace: str | None = None
-    """The only one that is asked about, and named in each request; None: any, and none is named."""
+    """The only namespace of all requests, named in each; None: any namespace, and none is named."""
 
     def within(self, namespace: str) -> "Endpoint":
         """Return the same endpoint, over the same connections, for one namespace alone."""
@@ -35,7 +35,7 @@ class Endpoint:
 
         Args:
             text: PromQL.
-            at: the instant; None: the server's now.
+            at: the instant; None: the server's present time.
 
         Raises:
             errors.SourceError: there is no whole answer.
@@ -45,7 +45,7 @@ class Endpoint:
         except ValueError as error:
             message = f"the source's matchers do not fit this query: expected {error}"
             raise errors.SourceRefusedError(message) from error
-        # Durations with a fraction, such as 2.5s, are not Prometheus'; numbers of seconds are.
+        # Prometheus takes no durations with a fraction, such as 2.5s, but numbers of seconds.
         form = {
             "query": confined,
             "timeout": f"{self.settings.timeout_seconds:.3f}",
@@ -58,7 +58,7 @@ class Endpoint:
     @property
     def _url(self) -> str:
         url = f"{self.settings.url.rstrip('/')}/api/v1/query"
-        # In the URL, although there is a form: not every proxy looks into that.
+        # In the URL, although there is a form: not every proxy reads the form.
         named = self._named(self.settings.namespace_parameter)
         return f"{url}?{urlencode(named)}" if named else url
 
@@ -67,7 +67,7 @@ class Endpoint:
         return self._named(self.settings.namespace_header)
 
     def _named(self, name: str | None) -> dict[str, str]:
-        """Return the namespace under this name, if it is to be named so."""
+        """Return the namespace under this name, if both are set."""
         return {} if name is None or self.namespace is None else {name: self.namespace}
 
 

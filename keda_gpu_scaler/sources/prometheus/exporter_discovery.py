@@ -1,7 +1,7 @@
-"""Which exporters there are beside dcgm-exporter, asked of a source now and then.
+"""Which exporters a source has beside dcgm-exporter, queried from time to time.
 
-dcgm-exporter's series are always asked for; those of every exporter ever would be a query many
-times the size.
+Snapshot queries always include dcgm-exporter's series. To include every known exporter would make
+them many times longer.
 """
 
 import asyncio
@@ -17,20 +17,20 @@ from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.telemetry import facts
 
 DETECTED_SECONDS = 120.0
-"""Exporters come with node pools; one that is new is not looked at for so long."""
+"""New exporters come with node pools; it can take this long until a new one is found."""
 
 
 class ExporterDiscovery:
-    """What was found in one source.
+    """The exporters found in one source.
 
-    What was found once is asked for from then on: an empty answer costs next to nothing.
+    An exporter that was found once is always queried: an empty answer costs next to nothing.
     """
 
     def __init__(self, source: str, observe: facts.Observer, clock: Callable[[], float]) -> None:
-        """Know nothing yet.
+        """Start with dcgm-exporter alone.
 
         Args:
-            source: how triggers call the source.
+            source: the source's name in triggers.
             observe: is told when an exporter was found.
             clock: seconds that never go back.
         """
@@ -40,7 +40,7 @@ class ExporterDiscovery:
         self._asking = asyncio.Lock()
 
     def widened(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
-        """Return the query with what `auto` has to look for."""
+        """Return the query with the exporters that `auto` stands for."""
         return (
             replace(snapshot_query, found=self._found)
             if snapshot_query.profile == profiles.AUTO
@@ -50,11 +50,11 @@ class ExporterDiscovery:
     async def refresh(
         self, snapshot_query: SnapshotQuery, ask: Callable[[], Awaitable[list[Row]]]
     ) -> None:
-        """Ask again what there is, if it was not asked lately and `snapshot_query` depends on it.
+        """Look for exporters, unless that was done recently or `snapshot_query` needs none.
 
         Args:
-            snapshot_query: what is wanted.
-            ask: sends `exporters_text`; a server that refuses it still answers for what is known.
+            snapshot_query: the query that may depend on them.
+            ask: sends `exporters_text`; if the server refuses it, the known exporters stay in use.
         """
         async with self._asking:
             due = self._clock() - self._asked_at >= DETECTED_SECONDS

@@ -1,4 +1,4 @@
-"""kube-state-metrics in a Prometheus: found by its metrics, asked at each step, and read."""
+"""kube-state-metrics in a Prometheus: found by its metrics, and queried at each step."""
 
 import asyncio
 import functools
@@ -25,7 +25,7 @@ from keda_gpu_scaler.spec.workload import NOBODY, Owner
 
 
 def read_evidence(rows: Iterable[Row]) -> Evidence:
-    """Return what the rows of `kube_state_text` say."""
+    """Return the evidence in the rows of `kube_state_text`."""
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_stat[row.labels.get(STAT, "")].append(row)
@@ -70,7 +70,7 @@ def _statement(
 
 
 def _ready(said: float | None, phase: str) -> bool | None:
-    """A pod that no node has yet is not Ready, and has no row that says so."""
+    """Return whether a pod is Ready; one not yet on a node is not Ready, without a row for it."""
     if said is None:
         return False if phase == "Pending" else None
     return said == 1
@@ -100,7 +100,7 @@ def _owner(labels: Mapping[str, str]) -> Owner:
 
 
 def _named(row: Row, kinds_by_label: Mapping[str, tuple[str, str]]) -> tuple[str, Owner]:
-    """Return the namespace and the object that a row about an owner is of."""
+    """Return the namespace and the object of a row about an owner."""
     label = next((label for label in kinds_by_label if row.labels.get(label)), "")
     kind, _ = kinds_by_label.get(label, ("", ""))
     return row.labels.get("namespace", ""), Owner(kind, row.labels.get(label, ""))
@@ -115,25 +115,25 @@ def _target(row: Row) -> Target:
 
 
 FOUND_SECONDS = 300.0
-"""Another job that shows kube-state-metrics is rare."""
+"""A new job that shows kube-state-metrics is rare."""
 
 
 class Ask(Protocol):
     """Sends an instant query and returns its rows."""
 
     def __call__(self, kind: str, text: str, at: float, /) -> Awaitable[list[Row]]:
-        """Ask."""
+        """Send the query."""
 
 
 class Texts(Protocol):
-    """Makes the texts of a query about some namespaces: one, or several where it is too long."""
+    """Makes the text of a query about namespaces, or several texts if one would be too long."""
 
     def __call__(self, text_for: TextFor, names: Collection[str], /) -> Iterable[str]:
-        """Make them."""
+        """Return the texts."""
 
 
 class StateMetrics:
-    """The kube-state-metrics that one server scrapes, if it does."""
+    """The kube-state-metrics that one server scrapes, if any."""
 
     def __init__(
         self,
@@ -143,14 +143,14 @@ class StateMetrics:
         *,
         shows_targets: bool = True,
     ) -> None:
-        """Look for nothing yet.
+        """Query one server for kube-state-metrics.
 
         Args:
-            ask: how to reach the server.
+            ask: sends a query to the server.
             clock: seconds that never go back.
-            texts: how long a query may be.
-            shows_targets: whether the server shows how every target is; if not, nobody can tell
-                that a list of pods is whole.
+            texts: splits queries that are too long.
+            shows_targets: whether the server shows the health of every target; if not, a list of
+                pods cannot be known to be complete.
         """
         self._ask, self._clock, self._texts = ask, clock, texts
         self._shows_targets = shows_targets
@@ -161,7 +161,7 @@ class StateMetrics:
         self._covered_at = float("-inf")
 
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
-        """Return what it says of these namespaces; None: it was never there."""
+        """Return the evidence about these namespaces; None: there never was one to query."""
         await self._look(at)
         if not self._jobs:
             return None
@@ -169,22 +169,22 @@ class StateMetrics:
         rows = [row for text in texts for row in await self._ask("evidence", text, at)]
         said = await asyncio.to_thread(read_evidence, rows)
         self._covered, self._covered_at = said.covered, at
-        # One that collects no pods lists none, however long it has been up.
+        # A kube-state-metrics that does not collect pods lists none, however long it has been up.
         return said if self._lists_pods and self._shows_targets else replace(said, stable_since={})
 
     def _question(self, at: float, namespaces: Collection[str]) -> str:
         return kube_state_text(namespaces, self._jobs, self._new_namespaces(namespaces, at))
 
     def _new_namespaces(self, namespaces: Collection[str], at: float) -> frozenset[str]:
-        """Return those whose past nobody has watched, so that it has to be asked about."""
+        """Return the namespaces that were not covered recently, so that their past is queried."""
         is_watched = at - self._covered_at <= PAST_SECONDS
         return frozenset(namespaces) - (self._covered if is_watched else frozenset())
 
     async def _look(self, at: float) -> None:
-        """Learn its scrape jobs; one that is known and down now is still one that should speak.
+        """Learn its scrape jobs; a known job that is down now is still expected to answer.
 
-        Until there is one, each time: a server that has just started can show the exporters before
-        it, and until it speaks a pod on a node whose exporter is down is a pod nobody knows of.
+        Until one is found, look each time: a server that has just started can show the exporters
+        before kube-state-metrics. Until then a pod on a node with its exporter down is not known.
         """
         if self._jobs and self._clock() - self._looked_at < FOUND_SECONDS:
             return

@@ -1,9 +1,9 @@
-"""PromQL of a user's own, asked of a Prometheus: its elements, their ages, their targets' health.
+"""A user's own PromQL query to a Prometheus: its elements, their ages, their targets' health.
 
-An element names its pod by the labels of any convention that exporters are read by; what else it
-carries tells the GPUs of one pod apart. An element that names no pod counts for no workload. Of a
-query that leaves elements out by itself, absence proves nothing, so their targets are not asked
-for: only the cluster can say that a pod has ended.
+An element names its pod by the pod labels of any known exporter; its other labels tell the GPUs of
+one pod apart. An element that names no pod counts for no workload. If a query itself leaves
+elements out, absence proves nothing, so their targets are not queried: only the cluster can show
+that a pod has ended.
 """
 
 import asyncio
@@ -19,23 +19,22 @@ from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.series import fill_gaps
 from keda_gpu_scaler.spec.spec import OwnQuery
 
-"""Keeps apart what the selectors of a query say of one pod."""
 _BLANK = frozenset(
     float(first + number)
     for first in (0x7FFFFFF0, 0x7FFFFFFFFFFFFFF0, 2**47)
     for number in range(4)
 )
-"""What DCGM's libraries say instead of a number they do not have; old exporters pass it on."""
+"""DCGM's placeholders for a number that is not available; old exporters pass them on."""
 _LARGEST = 2.0**53
 _POD_LABELS = frozenset({*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS})
 
 
 def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, float]:
-    """Return the ages of pods: each is as old as the oldest thing that its numbers are made of.
+    """Return the ages of pods: each is as old as the oldest sample behind its numbers.
 
     Args:
-        rows: what `ages` found.
-        pods: those that the query shows.
+        rows: the ages of samples.
+        pods: the pods that the query shows.
     """
     found: dict[PodKey | None, float] = {}
     for row in rows:
@@ -49,11 +48,11 @@ def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, floa
 def element_series(
     rows: Iterable[Row], namespaces: Collection[str]
 ) -> tuple[tuple[Series, ...], int, int]:
-    """Return the elements as series of GPUs, and what does not count.
+    """Return the elements as series of GPUs, and the counts of those left out.
 
     Args:
         rows: the elements with their points.
-        namespaces: those that are asked about.
+        namespaces: the namespaces of the snapshot query.
 
     Returns:
         The series; how many numbers were refused; how many elements name no pod of `namespaces`.
@@ -84,33 +83,33 @@ def _series(pod: PodKey, row: Row) -> Series:
 
 
 def _gpu(labels: Mapping[str, str]) -> str:
-    """Identify an element of a pod: by its board where it names one, and by all it carries."""
+    """Identify an element of a pod by its board, if it names one, and all its other labels."""
     board = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
     rest = (f"{name}={text}" for name, text in sorted(labels.items()) if name not in _POD_LABELS)
     return f"{board}/{','.join(rest)}"
 
 
 def _is_believable(value: float) -> bool:
-    """NaN fails every comparison, and infinities one of these two."""
+    """Tell whether a value can be a load; NaN and infinities fail one of these comparisons."""
     return 0 <= value < _LARGEST and value not in _BLANK
 
 
 JOBS = 20
-"""The health of so many scrape jobs is asked for; elements of more have no evidence of theirs."""
+"""The health of at most so many scrape jobs is queried; with more jobs it stays unknown."""
 
 Ask = Callable[[str, str, float], Awaitable[list[Row]]]
-"""Kind of question, text and instant → rows."""
+"""Kind of query, text and instant → rows."""
 
 
 class OwnQueries:
-    """Asks one server."""
+    """Sends users' own queries to one server."""
 
     def __init__(self, matrix: Ask, vector: Ask, collection_seconds: float) -> None:
-        """Ask nothing yet.
+        """Query one server through two functions.
 
         Args:
-            matrix: asks for a range of points.
-            vector: asks for one instant.
+            matrix: queries a range of points.
+            vector: queries one instant.
             collection_seconds: how old an exporter's number can be when it is scraped.
         """
         self._matrix, self._vector = matrix, vector
@@ -119,7 +118,7 @@ class OwnQueries:
     async def fetch(
         self, own: OwnQuery, snapshot_query: SnapshotQuery, at: float, step_seconds: float
     ) -> Observation:
-        """Return the elements up to `at`, with the ages of what they are made of."""
+        """Return the elements up to `at`, with the ages of the samples behind them."""
         observation = await self.observed("own", own, snapshot_query, at, step_seconds)
         rows = await self._vector("own-age", element_ages_text(own, step_seconds), at)
         pods = {(one.namespace, one.pod) for one in observation.series}

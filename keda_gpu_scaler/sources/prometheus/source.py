@@ -1,8 +1,8 @@
-"""A Prometheus, or whatever speaks its HTTP API, as a source.
+"""A Prometheus, or another server with its HTTP API, as a source.
 
-Per step one snapshot query, one for the age of stale samples and one to kube-state-metrics, however
-many triggers there are; beside them a few that are rare: the clock, which exporters there are, the
-last hour of namespaces that are new, and the GPUs of pods that just vanished.
+Each step needs one snapshot query, one for the age of stale samples and one about
+kube-state-metrics, for all triggers. A few others are rare: the clock, the exporters, the last hour
+of new namespaces, and the GPUs of pods that just vanished.
 """
 
 import asyncio
@@ -51,14 +51,14 @@ class PrometheusSource:
         clock: Callable[[], float] = time.monotonic,
         endpoint: Endpoint | None = None,
     ) -> None:
-        """Connect to nothing yet.
+        """Prepare the client without connecting.
 
         Args:
-            name: how triggers call this source.
-            settings: where it is and how to be let in.
+            name: the source's name in triggers.
+            settings: the URL and the credentials.
             observe: is told of every query.
             clock: seconds that never go back.
-            endpoint: where to ask; made from the settings where left out.
+            endpoint: where to send queries; by default made from the settings.
         """
         self.is_per_namespace = settings.is_per_namespace
         self.step_seconds = round(settings.step_seconds, 3)
@@ -77,7 +77,7 @@ class PrometheusSource:
         self._detection = ExporterDiscovery(name, observe, clock)
 
     def within(self, namespace: str) -> "PrometheusSource":
-        """Return the source to ask about this namespace; it has this one's connections."""
+        """Return the source for queries about this namespace; it shares the connections."""
         if not self.is_per_namespace:
             return self
         endpoint = self._endpoint.within(namespace)
@@ -85,22 +85,22 @@ class PrometheusSource:
 
     @property
     def _shows_targets(self) -> bool:
-        """Whether the answers show how all exporters are, and not only those of one namespace."""
+        """Whether the answers show the health of all exporters, not only of one namespace's."""
         return self._endpoint.namespace is None
 
     async def start(self) -> None:
-        """Nothing runs on its own here."""
+        """Do nothing: this source has no background task."""
 
     async def close(self) -> None:
         """Close every connection."""
         await self._endpoint.client.close()
 
     async def synchronize(self) -> None:
-        """Ask the server what time it is, unless it was asked lately.
+        """Learn the server's clock, unless it was asked recently.
 
-        Asked about no time, VictoriaMetrics answers for 30 s ago (its `-search.latencyOffset`), and
-        for any younger time it would repeat what it knew then: so its clock is what it says here,
-        and no instant is younger.
+        Without a time in the query, VictoriaMetrics answers for 30 s ago (its
+        `-search.latencyOffset`). For any later time it would repeat its data of that instant. So
+        the answer here is its clock, and no query is about a later instant.
         """
         if self._server_clock.is_synchronized:
             return
@@ -117,10 +117,10 @@ class PrometheusSource:
         return evaluation_times.floored(self.now() - SETTLED_LAG_SECONDS, self.step_seconds)
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return the samples up to `at`, and how old the stale ones among them are.
+        """Return the samples up to `at`, and the ages of the stale ones among them.
 
-        They reach back into what `history` covers, so that the two can be read as one story. Asked
-        about one namespace, a server does not show how its exporters are: absence is then unknown.
+        They overlap with the time that `history` covers, so that both give one continuous record.
+        Queries about one namespace do not show the health of exporters: absence is then unknown.
         """
         reach = max(snapshot_query.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
         wide = replace(
@@ -138,7 +138,7 @@ class PrometheusSource:
         )
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return who reported in the hour before `at`, at a coarse step."""
+        """Return the pods that reported in the hour before `at`, at a coarse step."""
         hour = replace(snapshot_query, span_seconds=evaluation_times.HISTORY_SECONDS)
         before = evaluation_times.floored(
             at - self.step_seconds, evaluation_times.HISTORY_STEP_SECONDS
@@ -149,7 +149,7 @@ class PrometheusSource:
         return await self._observed("history", hour, before, evaluation_times.HISTORY_STEP_SECONDS)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
-        """Return where these GPUs are now; a few hundred at a time."""
+        """Return the reports of these GPUs; each query is about a few hundred."""
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
@@ -161,20 +161,20 @@ class PrometheusSource:
         return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
 
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
-        """Return what kube-state-metrics says of these namespaces, if this server scrapes it."""
+        """Return kube-state-metrics' evidence about these namespaces, if this server scrapes it."""
         return await self._state_metrics.evidence(namespaces, at)
 
     async def number(self, text: str) -> float | None:
-        """Return the one number that a PromQL expression gives at the server's own now.
+        """Return the one number that a PromQL expression gives at the server's present time.
 
-        VictoriaMetrics answers for 30 s ago then, as to everybody who names no time.
+        VictoriaMetrics answers for 30 s ago, as for every query without a time.
         """
         return await self._questions.asked("demand", text, None, api.number)
 
     async def _observed(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
     ) -> Observation:
-        """Ask once more when there is a new exporter, or a new job whose health is wanted too."""
+        """Return the observation; query again if there is a new exporter or a new scrape job."""
         wide = self._detection.widened(snapshot_query)
         rows = await self._rows(kind, wide, at, step)
         await self._detection.refresh(snapshot_query, functools.partial(self._exporters, at))
@@ -203,11 +203,11 @@ class PrometheusSource:
         ]
 
     def _texts(self, text_for: TextFor, names: Collection[str], /) -> Iterable[str]:
-        """Return one text, or several where the server takes no long ones."""
+        """Return one text, or several if the server takes no long ones."""
         long = self._takes_long_queries
         return (text_for(names),) if long else snapshot_parts(text_for, names)
 
 
 def _confined(text_for: Callable[[SnapshotQuery], str], snapshot_query: SnapshotQuery) -> TextFor:
-    """Return what makes a query's text for some of the query's namespaces."""
+    """Return a function that makes a query's text for some of its namespaces."""
     return lambda names: text_for(replace(snapshot_query, namespaces=frozenset(names)))

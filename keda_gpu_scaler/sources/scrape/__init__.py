@@ -1,1 +1,1 @@
-"""Exporters that are scraped directly as a source."""
+"""Exporters that are scraped directly, as a source."""

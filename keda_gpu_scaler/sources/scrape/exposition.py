@@ -1,4 +1,4 @@
-"""An exporter's text → rows. A cut text is refused whole.
+"""An exporter's text → samples. A text that is cut off is refused entirely.
 
 Pure. The format's parser is prometheus-client's own.
 """
@@ -20,7 +20,7 @@ def samples(answer: Answer) -> list[Sample]:
 
     Raises:
         errors.SourceRefusedError: the exporter answered with an error.
-        errors.SourceMalformedError: the text is cut or no exposition text.
+        errors.SourceMalformedError: the text is cut off or is no exposition text.
     """
     if answer.status != OK:
         words = printable(answer.body[:1024].decode("utf-8", errors="replace"))
@@ -37,5 +37,5 @@ def _samples(text: str) -> Iterator[Sample]:
     for family in text_string_to_metric_families(text):
         if family.name in profiles.KNOWN_METRICS:
             for sample in family.samples:
-                # Not the sample's own name: that of what claims to be a counter has a suffix here.
+                # Not the sample's own name: that of a metric typed as a counter has a suffix here.
                 yield {**sample.labels, "__name__": family.name}, float(sample.value)

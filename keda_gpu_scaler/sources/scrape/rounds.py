@@ -1,6 +1,6 @@
-"""What the scrape source has seen: its samples and its targets' good scrapes, for a bounded time.
+"""The data of the scrape source: samples and its targets' good scrapes, for a bounded time.
 
-Pure: instants come in as arguments.
+Pure: instants are arguments.
 """
 
 from collections import deque
@@ -15,10 +15,10 @@ from keda_gpu_scaler.sources.series import fill_gaps, read_series
 
 Labels = frozenset[tuple[str, str]]
 Scrapes = Mapping[Target, list[Sample] | None]
-"""What every target showed in one round; None for one whose scrape failed."""
+"""The samples of every target in one round; None: the scrape failed."""
 
 OVERLOOKED_SECONDS = 3600.0
-"""A target that is listed and does not answer for so long has nobody behind it."""
+"""A listed target that has not answered for this long is taken to have no exporter."""
 
 
 @dataclass(slots=True)
@@ -31,11 +31,11 @@ class History:
     listed: dict[Target, float] = field(default_factory=dict)
     """The targets of the newest round, good or not, and since when they are listed."""
     silent: frozenset[Target] = frozenset()
-    """Those among them that were never good."""
+    """The targets among them that were never scraped successfully."""
     _series: dict[Labels, deque[tuple[float, float]]] = field(default_factory=dict)
 
     def add(self, at: float, scrapes: Scrapes) -> None:
-        """Take in the round of the instant `at`, and let go of what is too old."""
+        """Add the round of the instant `at`, and drop data that is too old."""
         self.instants.append(at)
         known = self.listed.keys() - self.silent
         self.listed = {target: self.listed.get(target, at) for target in scrapes}
@@ -78,11 +78,11 @@ class History:
                     yield Row(labels, [point for point in points if since < point[0] <= at])
 
     def _overlooks(self, at: float) -> bool:
-        """Tell whether a target was never good, unless it has been dead for as long as we know."""
+        """Tell whether a target was never good and has been listed for less than an hour."""
         return any(at - self.listed[target] < OVERLOOKED_SECONDS for target in self.silent)
 
     def gpus(self, uuids: Iterable[str]) -> GpuReports:
-        """Return which of these GPUs the newest round reports, and which are busy without a pod."""
+        """Return which of these GPUs the newest round shows, and which are busy without a pod."""
         wanted, newest = frozenset(uuids), self.instants[-1]
         reported: set[str] = set()
         busy: set[tuple[str, str]] = set()
@@ -100,7 +100,7 @@ class History:
         return GpuReports(frozenset(reported), frozenset(uuid for uuid, _ in busy - mapped))
 
     def _watched(self, since: float) -> bool:
-        """Tell whether every target was good in every round since then, and rounds reach back."""
+        """Tell whether rounds reach back to `since` and every target was good in all of them."""
         rounds = [instant for instant in self.instants if instant >= since]
         if not self.listed or self.instants[0] > since:
             return False

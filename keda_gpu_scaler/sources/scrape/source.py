@@ -1,7 +1,7 @@
-"""The exporters themselves as a source: no Prometheus at all.
+"""The exporters themselves as a source, without a Prometheus.
 
-One round per interval scrapes every target at once; what the rounds showed is kept in memory for
-the windows. Everything above it is the same code as with a Prometheus.
+Each interval has one round that scrapes all targets at once. The samples are kept in memory for the
+windows. All other code is the same as with a Prometheus.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.client import USER_AGENT, Client
 
 KEEP_SECONDS = 600.0
-"""The samples kept before anybody asks for more; the windows' defaults need less than half."""
+"""How long samples are kept unless a trigger needs more; the default windows need under half."""
 AT_ONCE = 64
-"""Scrapes under way at the same time."""
+"""The limit of scrapes at the same time."""
 
 
 class ScrapeSource:
-    """Answers from the rounds it has scraped itself."""
+    """Answers from its own rounds of scrapes."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class ScrapeSource:
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Scrape nothing yet.
+        """Prepare the client; `start` begins to scrape.
 
         Args:
-            name: how triggers call this source; also the `job` of its targets.
-            settings: which exporters, and how often.
+            name: the source's name in triggers; also the `job` of its targets.
+            settings: the exporters, and how often to scrape them.
             observe: is told of every scrape.
             clock: seconds that never go back.
         """
@@ -63,7 +63,7 @@ class ScrapeSource:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     def within(self, namespace: str) -> "ScrapeSource":  # noqa: ARG002 - exporters show them all
-        """Return itself: one round of scrapes is for every namespace."""
+        """Return itself: one round of scrapes covers every namespace."""
         return self
 
     async def start(self) -> None:
@@ -79,10 +79,10 @@ class ScrapeSource:
         await self._client.close()
 
     async def synchronize(self) -> None:
-        """Wait for the first round: there is no other clock than this machine's.
+        """Wait for the first round; there is no server's clock to learn.
 
         Raises:
-            errors.SourceTimeoutError: it takes longer than names and exporters may together.
+            errors.SourceTimeoutError: it takes longer than the time limits of lookups and scrapes.
         """
         try:
             async with asyncio.timeout(2 * self._settings.timeout_seconds):
@@ -94,7 +94,7 @@ class ScrapeSource:
             self._rounds.result()
 
     def now(self) -> float:
-        """This machine's time, without its jumps."""
+        """This machine's time, without clock changes since the start."""
         return self._clock() + self._offset
 
     def instant(self) -> float:
@@ -102,10 +102,10 @@ class ScrapeSource:
         return self._history.instants[-1] if self._history.instants else float("-inf")
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return what the rounds up to `at` showed.
+        """Return the observation of the rounds up to `at`.
 
         Raises:
-            errors.SourceUnreachableError: in the newest round no target answered at all.
+            errors.SourceUnreachableError: no target answered in the newest round.
         """
         self._history.keep_seconds = max(self._history.keep_seconds, snapshot_query.span_seconds)
         if self._trouble is not None:
@@ -114,18 +114,18 @@ class ScrapeSource:
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
-        """There is no memory beyond the rounds themselves."""
+        """Return None: there is no data beyond the rounds themselves."""
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
-        """Return where these GPUs are in the newest round, which is what `at` can only mean."""
+        """Return the reports of these GPUs in the newest round, whatever `at` is."""
         del at
         return self._history.gpus(uuids)
 
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
-        """Exporters know nothing of pods but their names."""
+        """Return None: exporters know nothing about pods but their names."""
 
-    async def number(self, text: str) -> float | None:  # noqa: ARG002 - there is nobody to ask
-        """Refuse: exporters understand no expressions, and no trigger gets here with one."""
+    async def number(self, text: str) -> float | None:  # noqa: ARG002 - there is no server to query
+        """Raise: exporters understand no expressions, and no valid trigger gets here with one."""
         raise errors.SourceRefusedError("exporters understand no demandQuery")
 
     async def _run(self) -> None:
@@ -136,10 +136,10 @@ class ScrapeSource:
                 self._first_round.set()
                 await asyncio.sleep(max(0.0, began + self.step_seconds - self._clock()))
         finally:
-            self._first_round.set()  # nobody waits for a round that will never be
+            self._first_round.set()  # `synchronize` must not wait for a round that will never come
 
     async def _round(self, at: float) -> None:
-        """Scrape every exporter once; a name that is not resolved is one that does not answer."""
+        """Scrape every exporter once; an unresolved name counts as a target without an answer."""
         began = self._clock()
         found = await self._resolver.resolve(self._settings.targets, self._settings.timeout_seconds)
         shown: dict[str, list[Sample] | str] = {}
@@ -157,7 +157,7 @@ class ScrapeSource:
         self._trouble = _trouble(shown)
 
     async def _scraped(self, url: str) -> list[Sample] | str:
-        """Return a target's samples, or in words what went wrong."""
+        """Return a target's samples, or an error message."""
         began = self._clock()
         try:
             async with self._slots:
@@ -169,14 +169,14 @@ class ScrapeSource:
         return samples
 
     def _stated(self, target: str, began: float, words: str) -> str:
-        """State that a target failed, and return why."""
+        """Report that a target failed, and return the message."""
         trouble = f"{target}: {words}"
         self._observe(facts.Queried(self._name, "scrape", self._clock() - began, trouble, target))
         return trouble
 
 
 def _trouble(shown: Mapping[str, list[Sample] | str]) -> str | None:
-    """Say why nothing is known, if not one target answered."""
+    """Return the error message if not one target answered."""
     troubles = [words for words in shown.values() if isinstance(words, str)]
     if len(troubles) < len(shown):
         return None

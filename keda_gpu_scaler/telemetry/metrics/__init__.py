@@ -1,12 +1,10 @@
 """The scaler's own metrics, counted from facts.
 
-    metrics       the table: every metric with its type, labels and meaning
-    triggers      what was decided, for each trigger asked for lately
-    snapshots     what is known of each source's data
-    alerts        which alerts fire, and who says so
-    certificates  when those that this process shows expire
-    lately        values that end when nobody has mentioned them for a while
-    families      samples, as /metrics has them
+    table      every metric with its type, labels and meaning
+    triggers   the decisions of each trigger that KEDA asked about recently
+    snapshots  the state of each source and its data
+    alerts     firing alerts, their senders and the replicas; the expiry of certificates
+    expiring   values that end when they were not updated for a while
 
 The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.
 """
@@ -28,18 +26,18 @@ from keda_gpu_scaler.telemetry.metrics.triggers import Triggers
 __all__ = ["METRICS", "Metric", "Telemetry"]
 
 _RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""From an answer out of memory, about a millisecond, to beyond the 2.5 s an RPC waits at most."""
+"""From an answer out of memory, about a millisecond, to beyond the 2.5 s that an RPC waits."""
 _QUERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Telemetry:
-    """Counts facts in a registry of its own."""
+    """Counts facts in its own registry."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start at zero.
+        """Register every metric; counters start at zero.
 
         Args:
-            clock: seconds that never go back; series that nobody asks for end by it.
+            clock: seconds that never go back; series of triggers without calls end by it.
         """
         self.registry = prometheus_client.CollectorRegistry()
         prometheus_client.PlatformCollector(self.registry)
@@ -52,14 +50,14 @@ class Telemetry:
         self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
         self._alerts = Alerts()
         self.certificates = Certificates()
-        """Asked whenever metrics are."""
+        """Read at each request for /metrics."""
         self.registry.register(self._triggers)
         self.registry.register(self._snapshots)
         self.registry.register(self._alerts)
         self.registry.register(self.certificates)
 
     def __call__(self, fact: facts.Fact) -> None:
-        """Count it."""
+        """Count the fact."""
         match fact:
             case facts.Evaluated():
                 self._triggers.evaluated(fact)

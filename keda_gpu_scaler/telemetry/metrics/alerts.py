@@ -1,8 +1,8 @@
-"""The metrics of alerts, of their senders and of the replicas; and when certificates expire.
+"""The metrics of alerts, of their senders, of the replicas, and of certificates' expiry.
 
-The last is looked up whenever /metrics is asked for. A certificate that rotated must not alarm
-anybody, and one that did not must, also while no client connects: so this is no count of facts, but
-a look at the certificate that the next client gets.
+The expiry is read at each request for /metrics: it is that of the certificate that the next client
+gets. It does not come from facts, because it must be right also while no client connects: a rotated
+certificate must not cause an alarm, one that was not rotated must.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ AlertFact = facts.AlertChanged | facts.Notified | facts.PeerChanged | facts.Peer
 
 
 class Alerts(Collector):
-    """Which alerts fire, who said so, and whether other replicas can be told."""
+    """The firing alerts, the messages of their senders, and the reachable replicas."""
 
     def __init__(self) -> None:
         self._firing: Counter[ScaledObject] = Counter()
@@ -28,7 +28,7 @@ class Alerts(Collector):
         self._peers: dict[str, int] = {}
 
     def __call__(self, fact: AlertFact) -> None:
-        """Count it."""
+        """Count the fact."""
         match fact:
             case facts.AlertChanged():
                 self._alert_changed(fact)
@@ -37,7 +37,7 @@ class Alerts(Collector):
             case facts.PeersAsked():
                 self._peers = {"reachable": fact.reachable, "unreachable": fact.unreachable}
             case _:
-                pass  # that is in the log; replicas come and go, and so would series
+                pass  # only in the log: a series per replica would come and go with the replicas
 
     def _alert_changed(self, fact: facts.AlertChanged) -> None:
         self._firing[fact.scaled_object] += 1 if fact.fires else -1
@@ -65,17 +65,17 @@ def _named(metric: table.Metric) -> tuple[str, str]:
 
 
 class Certificates(Collector):
-    """The expiry of what each server shows, and of what it asks for."""
+    """The expiry of each server's certificate, and of the CAs of its clients."""
 
     def __init__(self) -> None:
         self._expiries: dict[str, Callable[[], Mapping[str, float]]] = {}
 
     def follow(self, server: str, expiries: Callable[[], Mapping[str, float]]) -> None:
-        """Show from now on when this server's certificates expire, by their kind."""
+        """Show the expiry of this server's certificates from now on, by their kind."""
         self._expiries[server] = expiries
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Yield the one family."""
+        """Yield the family of the expiry."""
         samples = (
             ((server, kind), expires_at)
             for server, expiries in list(self._expiries.items())

@@ -1,7 +1,7 @@
-"""Values that end when they were not mentioned for a while, and the families they are shown in.
+"""Values that end when they were not updated for a while, and their metric families.
 
-Written by the event loop and read by the thread that answers /metrics: `values` copies what there
-is in one step of the interpreter and deletes nothing.
+The event loop writes them, and the thread that answers /metrics reads them: `items` copies the
+values in one step of the interpreter and deletes nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from keda_gpu_scaler.telemetry.metrics.table import Metric
 def gauge(
     metric: Metric, samples: Iterable[tuple[tuple[str, ...], float | None]]
 ) -> GaugeMetricFamily:
-    """Return a gauge with every sample whose value is known."""
+    """Return a gauge with all samples that have a value."""
     family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
     for labels, value in samples:
         if value is not None:
@@ -29,13 +29,13 @@ V = TypeVar("V")
 
 
 class Lately(Generic[K, V]):
-    """The newest value of each key, for as long as keys are mentioned; bounded in number."""
+    """The newest value of each key that was put or mentioned recently; bounded in number."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
-        """Hold nothing yet.
+        """Bound the number of keys; `REMEMBER_SECONDS` bounds their age.
 
         Args:
-            limit: how many keys to hold; the one not mentioned for longest goes first.
+            limit: how many keys to hold; the one not mentioned for longest is dropped first.
             clock: seconds that never go back.
         """
         self._limit, self._clock = limit, clock
@@ -47,7 +47,7 @@ class Lately(Generic[K, V]):
         return None if seen is None else seen[1]
 
     def put(self, key: K, value: V) -> None:
-        """Hold a value, and let go of what is too old or too much."""
+        """Hold a value, and drop those that are too old or exceed the limit."""
         now = self._clock()
         self._seen.pop(key, None)
         self._seen[key] = (now, value)
@@ -55,17 +55,17 @@ class Lately(Generic[K, V]):
             del self._seen[next(iter(self._seen))]
 
     def mention(self, key: K) -> None:
-        """Hold the value of a key, if it has one, for as long as if it were put anew."""
+        """Put the value of a key again, if it has one, so that it is held for longer."""
         if key in self._seen:
             self.put(key, self._seen[key][1])
 
     def items(self) -> list[tuple[K, V]]:
-        """Return what was mentioned lately."""
+        """Return the keys put or mentioned recently, with their values."""
         since = self._clock() - FORGET_SECONDS
         seen = list(self._seen.items())
         return [(key, value) for key, (at, value) in seen if at >= since]
 
     def _oldest(self) -> float:
-        """Return when the first key was mentioned; `put` moves a key to the end."""
+        """Return when the first key was put; `put` moves a key to the end."""
         at, _ = next(iter(self._seen.values()))
         return at

@@ -1,6 +1,6 @@
-"""The metrics of sources and of the snapshots they gave.
+"""The metrics of sources and of their snapshots.
 
-The age goes on growing while a source is down and people go on asking: that is what to alert on.
+The age keeps growing while a source is down and KEDA keeps asking: alert on that.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from keda_gpu_scaler.telemetry.metrics import table
 from keda_gpu_scaler.telemetry.metrics.expiring import Lately, gauge
 
 LIMIT = 1_000
-"""Of sources, signals and profiles: a handful, unless a source is asked by namespace."""
+"""Combinations of source, signal and profile: a handful, unless a source is per namespace."""
 
 _Key = tuple[str, str, str]
 
@@ -25,11 +25,11 @@ class _Shown:
     pods: float | None = None
     refused_samples: float | None = None
     born: float | None = None
-    """When the snapshot's evaluation time was, on this process's clock."""
+    """The snapshot's evaluation time, on this process's clock."""
 
 
 class Snapshots(Collector):
-    """What is known of each source's data."""
+    """The state of each source and its data."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -39,14 +39,14 @@ class Snapshots(Collector):
         self._watches: dict[str, bool] = {}
 
     def taken(self, fact: facts.SnapshotTaken) -> None:
-        """Show what is in this snapshot from now on."""
+        """Show the counts of this snapshot from now on."""
         key = (fact.source, fact.signal, fact.profile)
         shown = self._shown.get(key) or _Shown()
         counted = replace(shown, pods=fact.pods, refused_samples=fact.refused_samples)
         self._shown.put(key, counted)
 
     def evaluated(self, fact: facts.Evaluated) -> None:
-        """Learn how old the snapshot is: only the source knows its own clock."""
+        """Take the snapshot's age from the fact: only the source knows its own clock."""
         source = fact.source or fact.spec.source
         key = (source, str(fact.spec.shared_signal), fact.spec.profile)
         shown = self._shown.get(key) or _Shown()
@@ -61,11 +61,11 @@ class Snapshots(Collector):
         self._up.put(fact.source, fact.reachable)
 
     def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
-        """Show what says which pods there are."""
+        """Show the evidence about pods."""
         self._evidence.put(fact.source, fact.evidence_source)
 
     def watch_changed(self, fact: facts.WatchChanged) -> None:
-        """Show whether a resource of the Kubernetes API is followed."""
+        """Show whether a resource of the Kubernetes API can be watched."""
         self._watches[fact.resource] = fact.works
 
     def collect(self) -> Iterable[GaugeMetricFamily]:

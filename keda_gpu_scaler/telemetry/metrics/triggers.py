@@ -1,7 +1,7 @@
-"""The metrics of each trigger asked for lately.
+"""The metrics of each trigger that KEDA asked about recently.
 
-A trigger is known by its ScaledObject and its metric's name: two triggers of one ScaledObject that
-share both share their series, and the one decided last shows.
+A trigger is identified by its ScaledObject and its metric's name. Two triggers with both in common
+share their series, which show the one decided last.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from keda_gpu_scaler.telemetry.metrics import table
 from keda_gpu_scaler.telemetry.metrics.expiring import Lately, gauge
 
 LIMIT = 10_000
-"""Far above any cluster's number of triggers, and a bound on what an answer to /metrics can be."""
+"""Far above any cluster's number of triggers; it bounds the size of an answer to /metrics."""
 
 _Key = tuple[str, str, str]
 
@@ -27,11 +27,11 @@ _Key = tuple[str, str, str]
 class _Decided(NamedTuple):
     fact: facts.Evaluated
     at: float
-    """On this process's clock."""
+    """The time on this process's clock."""
 
 
 class Triggers(Collector):
-    """What was decided last for each trigger."""
+    """The last decision and demand of each trigger."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -68,7 +68,7 @@ def _choice(
     decided: Iterable[tuple[_Key, facts.Evaluated]],
     read: Callable[[facts.Evaluated], StrEnum | None],
 ) -> GaugeMetricFamily:
-    """Return a family with 1 for one of the words and 0 for the others; nothing for none."""
+    """Return a family with 1 for the chosen word and 0 for the others; no samples without one."""
     family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
     for labels, fact in decided:
         chosen = read(fact)
