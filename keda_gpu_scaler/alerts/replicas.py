@@ -243,7 +243,7 @@ class Peers:
         async with self._telling:
             told, self._untold = self._untold, []
             if told:
-                await self._everybody(lambda peer, name: self._line.tell(peer, name, told))
+                await self._all_replicas(lambda peer, name: self._line.tell(peer, name, told))
 
     async def _keep(self) -> None:
         while True:
@@ -256,9 +256,9 @@ class Peers:
             self._alerts.merge(await self._line.ask(peer, name))
 
         self._line.trust_anew()
-        await self._everybody(ask)
+        await self._all_replicas(ask)
 
-    async def _everybody(self, call: _Call) -> None:
+    async def _all_replicas(self, call: _Call) -> None:
         """Call all replicas at the same time, and note which cannot be reached."""
         if not self._targets:
             return

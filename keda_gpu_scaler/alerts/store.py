@@ -164,7 +164,7 @@ class Alerts:
             if not calls:
                 self._listening.pop(scaled_object, None)
 
-    def hear(self, updates: Iterable[AlertUpdate]) -> list[AlertRecord]:
+    def receive(self, updates: Iterable[AlertUpdate]) -> list[AlertRecord]:
         """Take what a sender says; return the records of these alerts.
 
         Alerts that do not fit into the store are left out.

@@ -53,12 +53,12 @@ def _values(pod: Pod, since: float) -> Iterable[float]:
 def _covered(pod: Pod, since: float, at: float) -> bool:
     ready_since = pod.status.ready_since if pod.status is not None else None
     start = max([since, *(time for time in (pod.first_seen, ready_since) if time is not None)])
-    patience = grace_seconds(pod.scrape_interval_seconds)
+    grace = grace_seconds(pod.scrape_interval_seconds)
     current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - PATIENCE_SECONDS]
     # A window shorter than the patience fits into a gap: it would count as covered without samples.
     return bool(current) and all(
         any(time > since for time in gpu.times)
-        and _without_gap([start, *(time for time in gpu.times if time > start), at], patience)
+        and _without_gap([start, *(time for time in gpu.times if time > start), at], grace)
         for gpu in current
     )
 

@@ -58,10 +58,10 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
     if pod.readiness is Readiness.NEVER:
         is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
         return PodState.STARTING if is_young else PodState.STALLED
-    patience, since = grace_seconds(pod.scrape_interval_seconds), since_when(spec, pod)
-    silent = at - pod.last_seen > patience or now - pod.sampled_at > spec.max_age_seconds
+    grace, since = grace_seconds(pod.scrape_interval_seconds), since_when(spec, pod)
+    silent = at - pod.last_seen > grace or now - pod.sampled_at > spec.max_age_seconds
     if pod.readiness is Readiness.EVER:
-        is_young = at - since <= patience
+        is_young = at - since <= grace
         covers = pod.last_seen - since >= COVERED * window_seconds(spec, pod)
         if not covers and (is_young or not silent):
             return PodState.WARMING

@@ -142,9 +142,9 @@ class DemandQuery:
 
 
 LOOK_SECONDS = 60.0
-QUESTIONS_PER_SOURCE = 2000
+QUERIES_PER_SOURCE = 2000
 """With the default budget each has its turn every 200 s; more would starve the existing ones."""
-TOO_MANY = f"too many different demandQueries, more than {QUESTIONS_PER_SOURCE:,}"
+TOO_MANY = f"too many different demandQueries, more than {QUERIES_PER_SOURCE:,}"
 OVERDUE_SECONDS = 1.0
 """Triggers ask when it is due, or a second later, because one poll gets one decision."""
 
@@ -184,7 +184,7 @@ class DemandCache:
         """
         self._sources, self._observe, self._clock = sources, observe, clock
         self._pace = pace
-        self._questions: dict[_Key, DemandQuery] = {}
+        self._demand_queries: dict[_Key, DemandQuery] = {}
         self._sharing: Counter[str] = Counter()
         """How many expressions each source has."""
         self._looked_at = float("-inf")
@@ -204,11 +204,13 @@ class DemandCache:
             deadline: on this cache's clock.
         """
         self._let_go()
-        question = self._question(self._key(scaled_object, spec, wanted), scaled_object.namespace)
-        if question is None:
+        demand_query = self._demand_query(
+            self._key(scaled_object, spec, wanted), scaled_object.namespace
+        )
+        if demand_query is None:
             demand = Demand(None, f"source {spec.source}: {TOO_MANY}")
         else:
-            demand = await self._asked(question, spec, deadline)
+            demand = await self._asked(demand_query, spec, deadline)
         self._observe(facts.DemandKnown(scaled_object, spec, demand))
         return demand
 
@@ -221,51 +223,51 @@ class DemandCache:
         if spec.demand is None:
             return math.inf
         interval_seconds = self._interval_seconds(spec.source)
-        question = self._questions.get(self._key(scaled_object, spec, spec.demand))
-        if question is None:
+        demand_query = self._demand_queries.get(self._key(scaled_object, spec, spec.demand))
+        if demand_query is None:
             return interval_seconds
-        due_seconds = question.due_seconds(interval_seconds)
+        due_seconds = demand_query.due_seconds(interval_seconds)
         return interval_seconds if due_seconds < -OVERDUE_SECONDS else max(0.0, due_seconds)
 
     async def close(self) -> None:
         """Cancel all running queries."""
-        for question in self._questions.values():
-            await question.close()
+        for demand_query in self._demand_queries.values():
+            await demand_query.close()
 
-    async def _asked(self, question: DemandQuery, spec: TriggerSpec, deadline: float) -> Demand:
+    async def _asked(self, demand_query: DemandQuery, spec: TriggerSpec, deadline: float) -> Demand:
         """Return the demand; where turns are rare, its number is valid for two of them."""
         interval_seconds = self._interval_seconds(spec.source)
-        if question.due_seconds(interval_seconds) <= 0:
-            question.launch(self._turn_seconds(spec.source))
-        await question.waited(deadline)
-        return question.demand(max(spec.max_age_seconds, 2 * interval_seconds))
+        if demand_query.due_seconds(interval_seconds) <= 0:
+            demand_query.launch(self._turn_seconds(spec.source))
+        await demand_query.waited(deadline)
+        return demand_query.demand(max(spec.max_age_seconds, 2 * interval_seconds))
 
     def _key(self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec) -> _Key:
         alone = self._sources[spec.source].is_per_namespace
         return _Key(spec.source, scaled_object.namespace if alone else "", wanted.text)
 
-    def _question(self, key: _Key, namespace: str) -> DemandQuery | None:
+    def _demand_query(self, key: _Key, namespace: str) -> DemandQuery | None:
         """Return the query for a key, new if needed; None: its source has too many already."""
-        if key not in self._questions:
-            if self._sharing[key.source] >= QUESTIONS_PER_SOURCE:
+        if key not in self._demand_queries:
+            if self._sharing[key.source] >= QUERIES_PER_SOURCE:
                 return None
             source = self._sources[key.source].within(namespace)
-            self._questions[key] = DemandQuery(
+            self._demand_queries[key] = DemandQuery(
                 key.source_key, source, key.text, self._observe, self._clock
             )
             self._sharing[key.source] += 1
-        return self._questions[key]
+        return self._demand_queries[key]
 
     def _let_go(self) -> None:
         """Forget unused expressions from time to time, to query the others more often."""
         if self._clock() < self._looked_at + LOOK_SECONDS:
             return
         self._looked_at = self._clock()
-        for key, question in list(self._questions.items()):
-            if question.is_idle(FORGET_SECONDS):
-                question.cancel()
-                del self._questions[key]
-        self._sharing = Counter(key.source for key in self._questions)
+        for key, demand_query in list(self._demand_queries.items()):
+            if demand_query.is_idle(FORGET_SECONDS):
+                demand_query.cancel()
+                del self._demand_queries[key]
+        self._sharing = Counter(key.source for key in self._demand_queries)
 
     def _interval_seconds(self, source: str) -> float:
         """Return the interval of one expression, given how many share the source's budget."""

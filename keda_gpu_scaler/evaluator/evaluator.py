@@ -101,7 +101,7 @@ class Evaluator:
         spec: TriggerSpec,
         timeout_seconds: float | None,
         *,
-        patient: bool = False,
+        wait_for_fresh: bool = False,
     ) -> Decision:
         """Return the decision for one trigger within the caller's time, and within 2.5 s.
 
@@ -109,9 +109,9 @@ class Evaluator:
             scaled_object: the ScaledObject of the trigger.
             spec: the trigger.
             timeout_seconds: what is left of the caller's deadline; None: the caller set none.
-            patient: wait for a running fetch even if there is a usable snapshot.
+            wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
         """
-        deadline = self._clock() + _patience(timeout_seconds)
+        deadline = self._clock() + _timeout_seconds(timeout_seconds)
         try:
             spec = await self._aimed(scaled_object, spec, timeout_seconds)
         except errors.SourceError as error:
@@ -121,7 +121,7 @@ class Evaluator:
         tracked = self._triggers.track(scaled_object, spec)
         if tracked.answer is not None and self._is_of_this_poll(scaled_object, tracked.answer):
             return tracked.answer.decision
-        gpu = await self._gpu_decisions.decide(tracked, deadline, patient=patient)
+        gpu = await self._gpu_decisions.decide(tracked, deadline, wait_for_fresh=wait_for_fresh)
         return await self._concluded(tracked, gpu, deadline)
 
     async def demand(
@@ -136,7 +136,7 @@ class Evaluator:
         """
         if spec.demand is None:
             raise ValueError("a trigger without demandQuery was asked for its demand")
-        deadline = self._clock() + _patience(timeout_seconds)
+        deadline = self._clock() + _timeout_seconds(timeout_seconds)
         return await self._demands.ask(scaled_object, spec, spec.demand, deadline)
 
     async def _aimed(
@@ -145,7 +145,7 @@ class Evaluator:
         """Return the trigger with the pods of the scale target, if it names none itself."""
         if self._cluster is None or not isinstance(spec.pods, ScaleTarget):
             return spec
-        pods = await self._cluster.target(scaled_object, _patience(timeout_seconds))
+        pods = await self._cluster.target(scaled_object, _timeout_seconds(timeout_seconds))
         return replace(spec, pods=pods, workload=str(pods))
 
     def _is_of_this_poll(self, scaled_object: ScaledObject, answer: Answer) -> bool:
@@ -173,7 +173,7 @@ class Evaluator:
         return decided
 
 
-def _patience(timeout_seconds: float | None) -> float:
+def _timeout_seconds(timeout_seconds: float | None) -> float:
     if timeout_seconds is None:
         return ANSWER_SECONDS
     return max(0.0, min(ANSWER_SECONDS, timeout_seconds - MARGIN_SECONDS))

@@ -33,17 +33,17 @@ class GpuDecisions:
         self._snapshot_cache, self._give_up_seconds = snapshot_cache, give_up_seconds
 
     async def decide(
-        self, tracked: TrackedTrigger, deadline: float, *, patient: bool = False
+        self, tracked: TrackedTrigger, deadline: float, *, wait_for_fresh: bool = False
     ) -> GpuDecision:
         """Return what the GPUs say, as new as can be had before `deadline`.
 
         Args:
             tracked: the trigger, with its last decision.
             deadline: on the snapshots' clock.
-            patient: wait for a running fetch even if there is a usable snapshot.
+            wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
         """
         shared, snapshot_query = self._shared(tracked.spec)
-        await shared.refresh(snapshot_query, deadline, patient=patient)
+        await shared.refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
         # No `await` from here on, so that memories are updated in order.
         made = tracked.made
         if made is None or not self._still_holds(made, tracked.spec, shared):

@@ -102,28 +102,29 @@ class SharedSnapshot:
         self.failure: Failure | None = None
         self._key, self._source, self._state = key, source, state
         self._snapshot_fetcher, self._clock = snapshot_fetcher, clock
-        self._needs = SnapshotQueries(clock)
+        self._wanted = SnapshotQueries(clock)
         self._span_seconds = 0.0
         self._flight = SingleFlight()
         self._launched_at = self._tried = float("-inf")
 
     async def refresh(
-        self, snapshot_query: SnapshotQuery, deadline: float, *, patient: bool = False
+        self, snapshot_query: SnapshotQuery, deadline: float, *, wait_for_fresh: bool = False
     ) -> None:
         """Bring the snapshot up to date, as far as possible before `deadline`.
 
         Args:
             snapshot_query: the namespaces and the span of one trigger.
             deadline: on this snapshot's clock.
-            patient: wait for a running fetch even if there is a usable snapshot.
+            wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
         """
-        self._needs.note(snapshot_query)
+        self._wanted.note(snapshot_query)
         while True:
             self._flight.land()
             if self._flight.is_free and self._is_due(snapshot_query):
                 self._launch()
             if self._is_down() or (
-                self._is_current(snapshot_query) and not (patient and not self._flight.is_free)
+                self._is_current(snapshot_query)
+                and not (wait_for_fresh and not self._flight.is_free)
             ):
                 return
             if not await self._waited(deadline):
@@ -141,7 +142,7 @@ class SharedSnapshot:
     @property
     def is_idle(self) -> bool:
         """Whether no trigger has asked for long, so that it can be dropped with all its data."""
-        return not self._flight.is_under_way and self._needs.are_forgotten
+        return not self._flight.is_under_way and self._wanted.are_forgotten
 
     @property
     def source_name(self) -> str:
@@ -205,8 +206,8 @@ class SharedSnapshot:
         try:
             await self._source.synchronize()
             self._tried = self._source.instant()
-            snapshot_query = self._needs.together()
-            self.snapshot = await self._snapshot_fetcher.take(snapshot_query, self._tried)
+            snapshot_query = self._wanted.together()
+            self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)
             self._span_seconds = snapshot_query.span_seconds
         except errors.SourceError as error:
             self._failed(error)

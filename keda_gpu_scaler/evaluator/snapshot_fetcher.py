@@ -162,7 +162,7 @@ class SnapshotFetcher:
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
 
-    async def take(self, snapshot_query: SnapshotQuery, at: float) -> Snapshot:
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Snapshot:
         """Return a snapshot of everything in `snapshot_query` at the instant `at`.
 
         Raises:
@@ -219,8 +219,8 @@ class SnapshotFetcher:
 
     def _new_namespaces(self, watched: Mapping[str, float], at: float) -> frozenset[str]:
         """Return the namespaces of which the last hour must be queried now."""
-        anybody_new = bool(watched.keys() - self._watched.keys())
-        if not anybody_new and at - self._past_refused_at < RETRY_SECONDS:
+        any_new = bool(watched.keys() - self._watched.keys())
+        if not any_new and at - self._past_refused_at < RETRY_SECONDS:
             return frozenset()
         return frozenset(name for name, since in watched.items() if at - since < HOUR_SECONDS)
 

@@ -6,7 +6,7 @@
     requests      what a request asks for: which ScaledObject, which spec
     servicer      the five RPCs
     streams       how long a stream lives, and when `true` is pushed
-    answers       spec and decision → proto
+    responses     spec and decision → proto
 
 Nothing here measures or decides: that is behind the `Evaluations` port.
 """

@@ -13,7 +13,7 @@ import structlog
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.service import answers
+from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.service.interceptor import status_message
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -69,8 +69,8 @@ class Triggers:
         # Sorted, so that the mistakes of one trigger are always listed in the same order.
         metadata = dict(sorted(items))
         parsed = trigger.parse(scaled_object, metadata, self._access)
-        for name, target in answers.targets(parsed).items():
-            rounding = answers.rounding_warning(name, target)
+        for name, target in responses.targets(parsed).items():
+            rounding = responses.rounding_warning(name, target)
             if rounding is not None:
                 self._note_once("trigger.target_rounded", scaled_object, rounding)
         return parsed

@@ -16,8 +16,8 @@ import structlog
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.service import answers, requests, streams
-from keda_gpu_scaler.service.answers import HpaCallers
+from keda_gpu_scaler.service import requests, responses, streams
+from keda_gpu_scaler.service.responses import HpaCallers
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -34,7 +34,7 @@ class Evaluations(Protocol):
         timeout_seconds: float | None,
         /,
         *,
-        patient: bool = False,
+        wait_for_fresh: bool = False,
     ) -> Decision:
         """Decide within the caller's remaining time; the error of a source gives a decision too.
 
@@ -45,8 +45,8 @@ class Evaluations(Protocol):
             scaled_object: the ScaledObject of the trigger.
             trigger_spec: the parsed trigger.
             timeout_seconds: the time left until the caller's deadline; None: no deadline.
-            patient: wait for a snapshot that is under way, even if there is a usable one. A stream
-                would otherwise see it only at its next evaluation.
+            wait_for_fresh: wait for a snapshot that is under way, even if there is a usable one. A
+                stream would otherwise see it only at its next evaluation.
         """
 
     async def demand(
@@ -97,24 +97,24 @@ class Servicer:
         self, request: pb.ScaledObjectRef, _context: Context
     ) -> pb.GetMetricSpecResponse:
         """Name the metric and its target."""
-        return answers.metric_spec(self._triggers.read(request).spec)
+        return responses.metric_spec(self._triggers.read(request).spec)
 
     async def GetMetrics(
         self, request: pb.GetMetricsRequest, context: Context
     ) -> pb.GetMetricsResponse:
         """Answer with the workload's load or demand, or with no value to hold the replicas."""
         asked = self._triggers.read(requests.reference_of(request))
-        name = requests.metric_name(request.metricName, answers.targets(asked.spec))
+        name = requests.metric_name(request.metricName, responses.targets(asked.spec))
         if name == asked.spec.metric_name:
-            return answers.metric_value(request.metricName, await self._evaluate(asked, context))
+            return responses.metric_value(request.metricName, await self._evaluate(asked, context))
         demand = await self._evaluations.demand(*asked, context.time_remaining())
-        return answers.demand_value(request.metricName, demand, asked.spec.on_unknown)
+        return responses.demand_value(request.metricName, demand, asked.spec.on_unknown)
 
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
         """Answer whether the workload is active."""
         asked = self._triggers.read(request)
         has_replicas = self._awake.has_replicas(asked.scaled_object, context.time_remaining())
-        return answers.activity(await self._evaluate(asked, context), has_replicas=has_replicas)
+        return responses.activity(await self._evaluate(asked, context), has_replicas=has_replicas)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Push `true` when the workload becomes active, until the stream's time is over."""
@@ -134,14 +134,14 @@ class Servicer:
     async def StreamMetricSpec(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Send the spec, which only changes with the trigger, and keep the stream open."""
         asked = self._triggers.read(request)
-        await context.write(answers.metric_spec(asked.spec))
+        await context.write(responses.metric_spec(asked.spec))
         await streams.Life(self._draining, self._stream_seconds).is_over()
 
     async def _evaluate(
-        self, asked: requests.Trigger, context: Context, *, patient: bool = False
+        self, asked: requests.Trigger, context: Context, *, wait_for_fresh: bool = False
     ) -> Decision:
         decided = await self._evaluations.evaluate(
-            *asked, context.time_remaining(), patient=patient
+            *asked, context.time_remaining(), wait_for_fresh=wait_for_fresh
         )
         self._observe(facts.CallDecided(decided))
         return decided
@@ -149,7 +149,7 @@ class Servicer:
     async def _attempt(self, asked: requests.Trigger, context: Context) -> Decision | None:
         """Evaluate without ending the stream: KEDA waits longer after each failed stream."""
         try:
-            return await self._evaluate(asked, context, patient=True)
+            return await self._evaluate(asked, context, wait_for_fresh=True)
         except Exception:
             log.exception("stream.evaluation_failed", scaled_object=str(asked.scaled_object))
             return None

@@ -40,7 +40,7 @@ class PodStatement:
     """What one fetch says of one pod."""
 
     owners: frozenset[Owner] = frozenset()
-    """Its controlling owner and the owner of that; `workload.NOBODY`: it is known to have none."""
+    """Its controlling owner, and the owner of that; `workload.NO_OWNER`: it has none."""
     created_at: float | None = None
     ready: bool | None = None
     """Ready now; None: unknown."""

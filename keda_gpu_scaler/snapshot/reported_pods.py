@@ -140,13 +140,13 @@ def update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
     restarted may show no GPU yet, or not know its pods yet.
     """
     at, uuids = scene.observation.at, {uuid_of(gpu.gpu) for gpu in pod.gpus}
-    patience = grace_seconds(pod.scrape_interval_seconds)
+    grace = grace_seconds(pod.scrape_interval_seconds)
     busy = bool(uuids & gpus.busy_without_pod)
     known = at if pod.released_since is None else pod.released_since
     since = known if uuids <= gpus.reported and not busy else None
     absent_from_good_scrape = any(_lacked(scene, pod, target) for target in pod.targets)
-    settled = absent_from_good_scrape and (since is not None or at - pod.last_seen >= patience)
-    released = since is not None and at - since >= patience
+    settled = absent_from_good_scrape and (since is not None or at - pod.last_seen >= grace)
+    released = since is not None and at - since >= grace
     ended = (settled or released) and not busy
     return replace(pod, released_since=since, ended=ended)
 

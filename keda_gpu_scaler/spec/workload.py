@@ -91,7 +91,7 @@ class ScaleTarget:
         return False
 
 
-NOBODY = Owner("", "")
+NO_OWNER = Owner("", "")
 """The owner of an object that is known to have none."""
 _KINDS = {
     Kind.DEPLOYMENT: "Deployment",

@@ -83,7 +83,7 @@ def _read(payload: object, request: Request) -> Notification:
 
 async def _taken(hook: Webhook, said: Notification) -> tuple[int, str]:
     """Take the usable alerts; return the status and the text of the answer."""
-    known = hook.alerts.hear(said.updates)
+    known = hook.alerts.receive(said.updates)
     await hook.broadcast(known)
     taken = {record.key for record in known}
     left = [update for update in said.updates if update.key not in taken]

@@ -77,7 +77,7 @@ async def test_who_listens_to_another_replica_is_called_at_once() -> None:
 
 async def test_a_replica_that_starts_knows_what_the_others_know_before_it_is_ready() -> None:
     old = Replica()
-    old.alerts.hear([FIRES])
+    old.alerts.receive([FIRES])
     new = Replica([old.url])
     async with running(old, new):
         assert new.alerts.firing(BERT) == "Busy"
@@ -88,7 +88,7 @@ async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
     one = Replica()
     other = Replica([one.url], exchange_seconds=0.02)
     async with running(one, other):
-        one.alerts.hear([FIRES])  # and nobody hands it on
+        one.alerts.receive([FIRES])  # and nobody hands it on
 
         async def knows() -> bool:
             return other.alerts.firing(BERT) == "Busy"
@@ -99,7 +99,7 @@ async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
 async def test_what_nobody_mentions_ends_by_itself_also_without_other_replicas() -> None:
     alone = Replica(exchange_seconds=0.02)
     async with running(alone):
-        alone.alerts.hear([FIRES])
+        alone.alerts.receive([FIRES])
         alone.clock.now += 3600
 
         async def forgotten() -> bool:

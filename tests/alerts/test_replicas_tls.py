@@ -33,7 +33,7 @@ def firing(leaf: trustme.LeafCert) -> Replica:
     """Return a replica that shows this certificate, and knows of an alert."""
     certificate = shown(leaf)
     replica = Replica(certificate=lambda: certificate)
-    replica.alerts.hear([FIRES])
+    replica.alerts.receive([FIRES])
     return replica
 
 
@@ -135,6 +135,6 @@ async def test_a_file_that_is_half_written_or_gone_changes_nothing(
             new.ca_file.unlink()
         else:
             new.ca_file.write_bytes(left)
-        old.alerts.hear([FIRES])
+        old.alerts.receive([FIRES])
         await until(knows, 30, "the other replica is still asked")
     assert new.reasons == []

@@ -24,7 +24,7 @@ class Bench:
         self, starts_at: float | None = None, alert: str = "a", whose: ScaledObject = BERT
     ) -> None:
         """Have a sender say that an alert fires."""
-        self.alerts.hear(
+        self.alerts.receive(
             [AlertUpdate(Key(whose, alert), f"Alert {alert}", fires=True, starts_at=starts_at)]
         )
 
@@ -38,7 +38,7 @@ class Bench:
         """Have a sender say that an alert is resolved."""
         name = f"Alert {alert}"
         key = Key(whose, alert)
-        self.alerts.hear(
+        self.alerts.receive(
             [AlertUpdate(key, name, fires=False, starts_at=starts_at, ends_at=ends_at)]
         )
 
@@ -245,9 +245,10 @@ def test_a_full_book_forgets_first_what_ended_first_and_never_what_fires() -> No
     bench.fires(alert="f")
     assert {record.key.alert for record in bench.alerts.records()} == set("aef")
     update = AlertUpdate(Key(BERT, "g"), "Alert g", fires=True)
-    assert bench.alerts.hear([update]) == []
+    assert bench.alerts.receive([update]) == []
     assert (
-        bench.alerts.hear([AlertUpdate(Key(BERT, "a"), "Alert a", fires=True)])[0].key.alert == "a"
+        bench.alerts.receive([AlertUpdate(Key(BERT, "a"), "Alert a", fires=True)])[0].key.alert
+        == "a"
     )
     assert len(bench.alerts.records()) == 3
 

@@ -88,7 +88,7 @@ def test_replicas_agree_on_the_truth_after_one_exchange(
         update = _update(number, began_at, clock.now, timed=timed)
         # Who has not heard what came before is told by the sender all the same.
         for _ in range(1 + step.twice):
-            known = replicas[step.replica].hear([update])
+            known = replicas[step.replica].receive([update])
             for other in set(range(REPLICAS)) - step.lost_for:
                 replicas[other].merge(known)
     _exchange(replicas, random)
@@ -129,10 +129,10 @@ def test_an_end_that_is_told_again_holds_whoever_hears_it(
     fires = AlertUpdate(KEY, "A", fires=True, starts_at=clock.now)
     ends = AlertUpdate(KEY, "A", fires=False, starts_at=clock.now, ends_at=clock.now + 1)
     last = {True: clock.now, False: clock.now}
-    replicas[0].hear([ends])
+    replicas[0].receive([ends])
     for seconds, replica, is_end in said:
         clock.now += seconds
-        replicas[replica].hear([ends if is_end else fires])
+        replicas[replica].receive([ends if is_end else fires])
         last[is_end] = clock.now
     _exchange(replicas, random)
 
@@ -154,16 +154,16 @@ def test_a_copy_that_was_on_its_way_revives_nothing_on_any_replica(late_seconds:
     clock = Clock(100_000.0)
     first, second = Alerts(LIFETIME, clock), Alerts(LIFETIME, clock)
     fires = AlertUpdate(KEY, "A", fires=True, starts_at=clock.now)
-    copy = first.hear([fires])
+    copy = first.receive([fires])
     clock.now += 60
     second.merge(
-        first.hear(
+        first.receive(
             [AlertUpdate(KEY, "A", fires=False, starts_at=fires.starts_at, ends_at=clock.now)]
         )
     )
     clock.now += late_seconds
     second.merge(copy)
-    second.hear([fires])
+    second.receive([fires])
     assert second.firing(BERT) is None
 
 
@@ -189,5 +189,5 @@ def test_with_the_sender_s_times_every_order_of_messages_tells_the_truth(
     random.shuffle(late)
     for update in late:
         clock.now += LATE_SECONDS / (2 * len(late))
-        replica.hear([update])
+        replica.receive([update])
     assert replica.firing(BERT) == ("A" if len(pauses) % 2 == 1 else None)

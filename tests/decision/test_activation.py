@@ -9,7 +9,7 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
-from keda_gpu_scaler.service import answers, streams
+from keda_gpu_scaler.service import responses, streams
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec.demand import Demand, OnEmpty
@@ -136,7 +136,7 @@ def _walked() -> Iterator[tuple[Row, Case]]:
 
 def _answered(decided: Decision, *, has_replicas: bool = False) -> str:
     try:
-        active = answers.activity(decided, has_replicas=has_replicas).result
+        active = responses.activity(decided, has_replicas=has_replicas).result
     except errors.UnknownLoadError:
         return "error"
     return "active" if active else "inactive"
@@ -144,7 +144,7 @@ def _answered(decided: Decision, *, has_replicas: bool = False) -> str:
 
 def _load(decided: Decision) -> str:
     try:
-        found = answers.metric_value("gpu-utilization", decided).metricValues
+        found = responses.metric_value("gpu-utilization", decided).metricValues
     except errors.UnknownLoadError:
         return "error"
     return str([one.metricValueFloat for one in found]) if found else "hold"
@@ -198,7 +198,7 @@ def test_the_table_of_the_demand_says_what_is_answered(row: list[str]) -> None:
 
 def _demanded(demand: Demand, policy: OnUnknown) -> str:
     try:
-        found = answers.demand_value("gpu-demand", demand, policy).metricValues
+        found = responses.demand_value("gpu-demand", demand, policy).metricValues
     except errors.UnknownLoadError:
         return "error"
     return {(): "hold", (7.0,): "the demand"}[tuple(one.metricValueFloat for one in found)]

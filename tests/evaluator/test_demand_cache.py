@@ -266,7 +266,7 @@ async def test_many_expressions_are_asked_less_often_until_they_are_forgotten() 
 
 async def test_more_expressions_than_a_source_takes_silence_none_of_those_there_are() -> None:
     bench = Bench()
-    texts = _texts(demand_cache.QUESTIONS_PER_SOURCE)
+    texts = _texts(demand_cache.QUERIES_PER_SOURCE)
     bench.source.numbers[texts[0]] = 1.0
     for text in texts:
         await bench.ask(demanding(text), patience=0)

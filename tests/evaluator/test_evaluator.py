@@ -81,7 +81,7 @@ async def test_who_is_patient_waits_for_the_newer_snapshot_on_its_way(bench: Ben
     await bench.ask()
     bench.source.world = World(tuple(replace(one, value=40.0) for one in PODS))
     bench.clock.seconds += STEP
-    assert (await bench.evaluator.evaluate(BERT, spec(), None, patient=True)).value == 200
+    assert (await bench.evaluator.evaluate(BERT, spec(), None, wait_for_fresh=True)).value == 200
 
 
 async def test_there_is_at_most_one_fetch_per_step(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
 from keda_gpu_scaler.snapshot.observation import Row, Target
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import read_evidence
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-from keda_gpu_scaler.spec.workload import NOBODY, Owner
+from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 from tests.query.test_promql_texts import HOSTILE
 from tests.support import kube_state as cluster
 from tests.support.kube_state import KubePod, Listed
@@ -92,7 +92,7 @@ async def test_a_ready_pod_of_a_deployment(server: PrometheusServer, now: float,
             "ReplicaSet",
             "bert-7b6667bd9",
             [cluster.link("ReplicaSet", "bert-7b6667bd9", ("", ""))],
-            {Owner("ReplicaSet", "bert-7b6667bd9"), NOBODY},
+            {Owner("ReplicaSet", "bert-7b6667bd9"), NO_OWNER},
         ),
         (
             "ReplicaSet",

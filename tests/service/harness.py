@@ -76,11 +76,11 @@ class Script:
         trigger_spec: TriggerSpec,
         timeout_seconds: float | None,
         *,
-        patient: bool = False,
+        wait_for_fresh: bool = False,
     ) -> Decision:
         """Write down what is asked, wait for the gate, and answer the next line."""
         self.asked.append((scaled_object, trigger_spec, timeout_seconds))
-        self.patience.append(patient)
+        self.patience.append(wait_for_fresh)
         async with self._news:
             self._news.notify_all()
         await self.gate.wait()

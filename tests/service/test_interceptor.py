@@ -230,12 +230,12 @@ class Stubborn(Script):
         trigger_spec: TriggerSpec,
         timeout_seconds: float | None,
         *,
-        patient: bool = False,
+        wait_for_fresh: bool = False,
     ) -> Decision:
         """Answer at once when the caller leaves."""
         try:
             return await super().evaluate(
-                scaled_object, trigger_spec, timeout_seconds, patient=patient
+                scaled_object, trigger_spec, timeout_seconds, wait_for_fresh=wait_for_fresh
             )
         except asyncio.CancelledError:
             return SIGNAL

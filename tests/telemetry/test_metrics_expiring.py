@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.retention import FORGET_SECONDS
-from keda_gpu_scaler.telemetry.metrics.expiring import Lately
+from keda_gpu_scaler.telemetry.metrics.expiring import Expiring
 from tests.support.clocks import Clock
 
 
 def test_the_newest_value_of_a_key_is_held() -> None:
-    lately: Lately[str, int] = Lately(10, Clock())
+    lately: Expiring[str, int] = Expiring(10, Clock())
     lately.put("a", 1)
     lately.put("a", 2)
     assert lately.get("a") == 2
@@ -18,7 +18,7 @@ def test_the_newest_value_of_a_key_is_held() -> None:
 
 
 def test_beyond_the_limit_the_key_not_mentioned_for_longest_goes() -> None:
-    lately: Lately[str, int] = Lately(2, Clock())
+    lately: Expiring[str, int] = Expiring(2, Clock())
     for key in ("a", "b", "a", "c"):
         lately.put(key, 0)
     assert dict(lately.items()).keys() == {"a", "c"}
@@ -27,7 +27,7 @@ def test_beyond_the_limit_the_key_not_mentioned_for_longest_goes() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 400)), max_size=50))
 def test_it_holds_exactly_what_was_mentioned_lately(steps: list[tuple[int, int]]) -> None:
     clock = Clock()
-    lately: Lately[int, int] = Lately(100, clock)
+    lately: Expiring[int, int] = Expiring(100, clock)
     mentioned: dict[int, float] = {}
     for key, passed in steps:
         clock.now += passed
@@ -41,7 +41,7 @@ def test_it_holds_exactly_what_was_mentioned_lately(steps: list[tuple[int, int]]
 
 def test_what_is_only_mentioned_keeps_its_value() -> None:
     clock = Clock()
-    lately: Lately[str, int] = Lately(10, clock)
+    lately: Expiring[str, int] = Expiring(10, clock)
     lately.put("a", 1)
     lately.mention("b")
     clock.now += FORGET_SECONDS

@@ -47,7 +47,7 @@ async def test_what_is_known_is_for_those_who_know_the_token() -> None:
 async def test_as_many_alerts_are_told_at_once_as_a_book_holds() -> None:
     one, other = Hook(limit=LIMIT), Hook(limit=LIMIT)
     keys = (Key(BERT, f"{number:016x}") for number in range(LIMIT))
-    one.alerts.hear(AlertUpdate(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
+    one.alerts.receive(AlertUpdate(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
     async with serving(other) as client:
         answer = await client.post("/alerts", json=written_entries(one.alerts.records()))
     assert answer.status_code == 204

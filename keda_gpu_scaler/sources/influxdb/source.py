@@ -74,7 +74,7 @@ class InfluxdbSource:
         self.step_seconds, self.is_per_namespace = round(settings.step_seconds, 3), False
         self._settings, self._schema, self._clock = settings, settings.layout, clock
         self._client = connection.create_client(settings)
-        self._questions = QueryClient(name, _Endpoint(settings, self._client), observe, clock)
+        self._queries = QueryClient(name, _Endpoint(settings, self._client), observe, clock)
         self._server_clock = ServerClock(clock)
 
     def within(self, namespace: str) -> "InfluxdbSource":  # noqa: ARG002 - it holds them all
@@ -97,7 +97,7 @@ class InfluxdbSource:
         if self._server_clock.is_synchronized:
             return
         text = influxql.policies(self._settings.database)
-        there = await self._questions.asked("clock", text, None, api.clock)
+        there = await self._queries.asked("clock", text, None, api.clock)
         self._server_clock.set(there)
 
     def now(self) -> float:
@@ -170,7 +170,7 @@ class InfluxdbSource:
             asked = influxql.selection(text)
         except ValueError as error:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
-        return await self._questions.asked("demand", asked, None, api.number)
+        return await self._queries.asked("demand", asked, None, api.number)
 
     def _meant(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
         """Return the query for this layout: without metric names there is utilization only."""
@@ -196,7 +196,7 @@ class InfluxdbSource:
 
     async def _series(self, kind: str, texts: Iterable[str], at: float) -> list[Series]:
         return [
-            one for text in texts for one in await self._questions.asked(kind, text, at, api.series)
+            one for text in texts for one in await self._queries.asked(kind, text, at, api.series)
         ]
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, PodKey, PodStatement
 from keda_gpu_scaler.spec import kinds, workload
-from keda_gpu_scaler.spec.workload import NOBODY, Owner, Selected
+from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 
 Json = Mapping[str, Any]
 
@@ -76,8 +76,8 @@ def controller(item: Json) -> Owner | None:
 
 
 def above(item: Json) -> Owner:
-    """Return the owner of an object that owns pods itself; `NOBODY`: there is none."""
-    return controller(item) or NOBODY
+    """Return the owner of an object that owns pods itself; `NO_OWNER`: there is none."""
+    return controller(item) or NO_OWNER
 
 
 def pod(item: Json) -> Pod:

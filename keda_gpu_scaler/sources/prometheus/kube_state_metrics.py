@@ -21,7 +21,7 @@ from keda_gpu_scaler.query.kube_state_metrics import (
 from keda_gpu_scaler.query.promql_texts import TextFor, snapshot_parts
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
 from keda_gpu_scaler.snapshot.observation import Row, Target
-from keda_gpu_scaler.spec.workload import NOBODY, Owner
+from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
 
 def read_evidence(rows: Iterable[Row]) -> Evidence:
@@ -82,7 +82,7 @@ def _controllers(rows: Iterable[Row]) -> dict[PodKey, Owner]:
     for row in rows:
         controls = row.labels.get(IS_CONTROLLER) == "true"
         if controls or _key(row) not in found:
-            found[_key(row)] = _owner(row.labels) if controls else NOBODY
+            found[_key(row)] = _owner(row.labels) if controls else NO_OWNER
     return found
 
 
@@ -132,7 +132,7 @@ class Texts(Protocol):
         """Return the texts."""
 
 
-class StateMetrics:
+class KubeStateMetrics:
     """The kube-state-metrics that one server scrapes, if any."""
 
     def __init__(
@@ -165,14 +165,14 @@ class StateMetrics:
         await self._look(at)
         if not self._jobs:
             return None
-        texts = self._texts(functools.partial(self._question, at), namespaces)
+        texts = self._texts(functools.partial(self._text, at), namespaces)
         rows = [row for text in texts for row in await self._ask("evidence", text, at)]
         said = await asyncio.to_thread(read_evidence, rows)
         self._covered, self._covered_at = said.covered, at
         # A kube-state-metrics that does not collect pods lists none, however long it has been up.
         return said if self._lists_pods and self._shows_targets else replace(said, stable_since={})
 
-    def _question(self, at: float, namespaces: Collection[str]) -> str:
+    def _text(self, at: float, namespaces: Collection[str]) -> str:
         return kube_state_text(namespaces, self._jobs, self._new_namespaces(namespaces, at))
 
     def _new_namespaces(self, namespaces: Collection[str], at: float) -> frozenset[str]:

@@ -40,9 +40,9 @@ def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, floa
     for row in rows:
         pod, age = profiles.pod_of(row.labels), row.points[-1][1]
         found[pod] = max(age, found.get(pod, age))
-    everybody = found.pop(None, 0.0)
-    shown = dict.fromkeys(pods, everybody) if everybody else {}
-    return shown | {pod: max(age, everybody) for pod, age in found.items() if pod is not None}
+    all_pods = found.pop(None, 0.0)
+    shown = dict.fromkeys(pods, all_pods) if all_pods else {}
+    return shown | {pod: max(age, all_pods) for pod, age in found.items() if pod is not None}
 
 
 def element_series(

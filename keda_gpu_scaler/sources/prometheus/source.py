@@ -32,7 +32,7 @@ from keda_gpu_scaler.sources.evaluation_times import ServerClock
 from keda_gpu_scaler.sources.prometheus import api
 from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint, RowQueryClient
 from keda_gpu_scaler.sources.prometheus.exporter_discovery import ExporterDiscovery
-from keda_gpu_scaler.sources.prometheus.kube_state_metrics import StateMetrics
+from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
 from keda_gpu_scaler.sources.prometheus.own_queries import OwnQueries
 from keda_gpu_scaler.sources.series import read_observation, sample_ages
 from keda_gpu_scaler.telemetry import facts
@@ -65,16 +65,16 @@ class PrometheusSource:
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
         self._endpoint = endpoint or Endpoint(settings, connection.create_client(settings))
         self._jobs: set[str] = set()
-        self._questions = RowQueryClient(name, self._endpoint, observe, clock)
-        self._state_metrics = StateMetrics(
-            self._questions.vector, clock, self._texts, shows_targets=self._shows_targets
+        self._queries = RowQueryClient(name, self._endpoint, observe, clock)
+        self._kube_state_metrics = KubeStateMetrics(
+            self._queries.vector, clock, self._texts, shows_targets=self._shows_targets
         )
         self._own = OwnQueries(
-            self._questions.matrix, self._questions.vector, settings.collection_seconds
+            self._queries.matrix, self._queries.vector, settings.collection_seconds
         )
         self._server_clock = ServerClock(clock)
         self._takes_long_queries = False
-        self._detection = ExporterDiscovery(name, observe, clock)
+        self._discovery = ExporterDiscovery(name, observe, clock)
 
     def within(self, namespace: str) -> "PrometheusSource":
         """Return the source for queries about this namespace; it shares the connections."""
@@ -104,7 +104,7 @@ class PrometheusSource:
         """
         if self._server_clock.is_synchronized:
             return
-        there = await self._questions.asked("clock", "time()", None, api.clock)
+        there = await self._queries.asked("clock", "time()", None, api.clock)
         self._server_clock.set(there.seconds)
         self._takes_long_queries = there.takes_long_queries
 
@@ -129,9 +129,9 @@ class PrometheusSource:
         if snapshot_query.query is not None:
             return await self._own.fetch(snapshot_query.query, wide, at, self.step_seconds)
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        text_for = _confined(ages_text, self._detection.widened(snapshot_query))
+        text_for = _confined(ages_text, self._discovery.widened(snapshot_query))
         texts = self._texts(text_for, snapshot_query.namespaces)
-        rows = [row for text in texts for row in await self._questions.vector("age", text, at)]
+        rows = [row for text in texts for row in await self._queries.vector("age", text, at)]
         alive = any(ALIVE_LABEL in row.labels for row in rows)
         return replace(
             observation, sample_ages=sample_ages(rows), absence_known=alive and self._shows_targets
@@ -154,7 +154,7 @@ class PrometheusSource:
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
             texts = self._texts(reported_gpus_text, batch)
-            rows = [row for text in texts for row in await self._questions.vector("gpus", text, at)]
+            rows = [row for text in texts for row in await self._queries.vector("gpus", text, at)]
             for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
                 found.setdefault(row.labels.get(STATE_LABEL, ""), set()).add(uuid)
@@ -162,33 +162,33 @@ class PrometheusSource:
 
     async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
         """Return kube-state-metrics' evidence about these namespaces, if this server scrapes it."""
-        return await self._state_metrics.evidence(namespaces, at)
+        return await self._kube_state_metrics.evidence(namespaces, at)
 
     async def number(self, text: str) -> float | None:
         """Return the one number that a PromQL expression gives at the server's present time.
 
         VictoriaMetrics answers for 30 s ago, as for every query without a time.
         """
-        return await self._questions.asked("demand", text, None, api.number)
+        return await self._queries.asked("demand", text, None, api.number)
 
     async def _observed(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
     ) -> Observation:
         """Return the observation; query again if there is a new exporter or a new scrape job."""
-        wide = self._detection.widened(snapshot_query)
+        wide = self._discovery.widened(snapshot_query)
         rows = await self._rows(kind, wide, at, step)
-        await self._detection.refresh(snapshot_query, functools.partial(self._exporters, at))
-        if self._detection.widened(snapshot_query) != wide:
-            rows = await self._rows(kind, self._detection.widened(snapshot_query), at, step)
+        await self._discovery.refresh(snapshot_query, functools.partial(self._exporters, at))
+        if self._discovery.widened(snapshot_query) != wide:
+            rows = await self._rows(kind, self._discovery.widened(snapshot_query), at, step)
         jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
         if not jobs <= self._jobs:
             self._jobs |= jobs
-            rows = await self._rows(kind, self._detection.widened(snapshot_query), at, step)
+            rows = await self._rows(kind, self._discovery.widened(snapshot_query), at, step)
         observation = await asyncio.to_thread(read_observation, rows, snapshot_query, at, step)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _exporters(self, at: float) -> list[Row]:
-        return await self._questions.vector("exporters", exporters_text(), at)
+        return await self._queries.vector("exporters", exporters_text(), at)
 
     async def _rows(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
@@ -199,7 +199,7 @@ class PrometheusSource:
         return [
             row
             for text in self._texts(text_for, snapshot_query.namespaces)
-            for row in await self._questions.matrix(kind, text, at)
+            for row in await self._queries.matrix(kind, text, at)
         ]
 
     def _texts(self, text_for: TextFor, names: Collection[str], /) -> Iterable[str]:

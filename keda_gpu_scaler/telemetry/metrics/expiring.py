@@ -28,7 +28,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Lately(Generic[K, V]):
+class Expiring(Generic[K, V]):
     """The newest value of each key that was put or mentioned recently; bounded in number."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import table
-from keda_gpu_scaler.telemetry.metrics.expiring import Lately, gauge
+from keda_gpu_scaler.telemetry.metrics.expiring import Expiring, gauge
 
 LIMIT = 1_000
 """Combinations of source, signal and profile: a handful, unless a source is per namespace."""
@@ -33,9 +33,9 @@ class Snapshots(Collector):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._shown: Lately[_Key, _Shown] = Lately(LIMIT, clock)
-        self._up: Lately[str, bool] = Lately(LIMIT, clock)
-        self._evidence: Lately[str, EvidenceSource] = Lately(LIMIT, clock)
+        self._shown: Expiring[_Key, _Shown] = Expiring(LIMIT, clock)
+        self._up: Expiring[str, bool] = Expiring(LIMIT, clock)
+        self._evidence: Expiring[str, EvidenceSource] = Expiring(LIMIT, clock)
         self._watches: dict[str, bool] = {}
 
     def taken(self, fact: facts.SnapshotTaken) -> None:

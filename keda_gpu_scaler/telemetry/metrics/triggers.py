@@ -16,7 +16,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import table
-from keda_gpu_scaler.telemetry.metrics.expiring import Lately, gauge
+from keda_gpu_scaler.telemetry.metrics.expiring import Expiring, gauge
 
 LIMIT = 10_000
 """Far above any cluster's number of triggers; it bounds the size of an answer to /metrics."""
@@ -35,8 +35,8 @@ class Triggers(Collector):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._decided: Lately[_Key, _Decided] = Lately(LIMIT, clock)
-        self._demands: Lately[_Key, Demand] = Lately(LIMIT, clock)
+        self._decided: Expiring[_Key, _Decided] = Expiring(LIMIT, clock)
+        self._demands: Expiring[_Key, Demand] = Expiring(LIMIT, clock)
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Show this decision from now on."""

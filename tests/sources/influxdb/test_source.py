@@ -278,7 +278,7 @@ async def test_a_pod_that_vanished_is_missing_and_never_ends_by_its_absence(
     await influxdb.write([gpu("bert-0", 90, ns), gpu("bert-1", 90, ns, end=-300)])
     async with connected(influxdb) as source:
         collector = SnapshotFetcher(source, EvidenceFetcher("default", source), 3600)
-        taken = await collector.take(snapshot_query(ns), NOW)
+        taken = await collector.fetch(snapshot_query(ns), NOW)
 
     gone = taken.namespaces[ns].pods["bert-1"]
     assert not gone.ended
@@ -296,7 +296,7 @@ async def test_a_pod_whose_gpu_works_for_another_one_has_ended(
     async with connected(influxdb) as source:
         collector = SnapshotFetcher(source, EvidenceFetcher("default", source), 3600)
         for at in range(-180, 1, 15):
-            taken = await collector.take(snapshot_query(ns), NOW + at)
+            taken = await collector.fetch(snapshot_query(ns), NOW + at)
 
     pods = taken.namespaces[ns].pods
     assert {name: pod.ended for name, pod in pods.items()} == {"bert-0": True, "bert-1": False}

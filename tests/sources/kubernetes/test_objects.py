@@ -99,7 +99,7 @@ def test_the_controller_is_one_of_the_owners() -> None:
     assert objects.controller(owned) == Owner("Deployment", "bert")
     assert objects.above(owned) == Owner("Deployment", "bert")
     assert objects.controller({"metadata": api_server.metadata("bert")}) is None
-    assert objects.above({"metadata": api_server.metadata("bert")}) == workload.NOBODY
+    assert objects.above({"metadata": api_server.metadata("bert")}) == workload.NO_OWNER
 
 
 @pytest.mark.parametrize(

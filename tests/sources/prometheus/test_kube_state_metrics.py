@@ -7,7 +7,7 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS, kube_state_text
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.prometheus.kube_state_metrics import StateMetrics
+from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
 from tests.support.clocks import Clock
 
 
@@ -34,7 +34,7 @@ class Server:
 
 async def test_it_is_looked_for_each_time_until_it_is_there() -> None:
     server, clock = Server(), Clock()
-    metrics = StateMetrics(server, clock)
+    metrics = KubeStateMetrics(server, clock)
     for _ in range(2):
         assert await metrics.evidence({"ml"}, 0.0) is None
         clock.now += 15
@@ -45,7 +45,7 @@ async def test_it_is_looked_for_each_time_until_it_is_there() -> None:
 
 async def test_once_found_it_is_asked_each_time_and_looked_for_rarely() -> None:
     server, clock = Server(["ksm"]), Clock()
-    metrics = StateMetrics(server, clock)
+    metrics = KubeStateMetrics(server, clock)
     for _ in range(21):
         assert await metrics.evidence({"ml"}, 0.0) is not None
         clock.now += 15
@@ -56,7 +56,7 @@ async def test_once_found_it_is_asked_each_time_and_looked_for_rarely() -> None:
 async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
     """Of a namespace that is new, that was not spoken of, or that nobody asked about for long."""
     server = Server(["ksm"])
-    metrics = StateMetrics(server, Clock())
+    metrics = KubeStateMetrics(server, Clock())
     asked = [({"ml"}, 0.0), ({"ml", "new"}, 15.0), ({"ml", "new"}, 300.0), ({"ml"}, 601.0)]
     for namespaces, at in asked:
         await metrics.evidence(namespaces, at)
@@ -70,7 +70,7 @@ async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
 
 async def test_an_answer_that_did_not_come_leaves_the_past_to_be_asked_about() -> None:
     server = Server(["ksm"], fails=True)
-    metrics = StateMetrics(server, Clock())
+    metrics = KubeStateMetrics(server, Clock())
     with pytest.raises(errors.SourceTimeoutError):
         await metrics.evidence({"ml"}, 0.0)
     server.fails = False
@@ -82,14 +82,14 @@ async def test_an_answer_that_did_not_come_leaves_the_past_to_be_asked_about() -
     ("shows", "stable_since"), [(PODS, True), ("kube_deployment_status_replicas", False)]
 )
 async def test_one_that_lists_no_pods_proves_no_absence(shows: str, *, stable_since: bool) -> None:
-    said = await StateMetrics(Server(["ksm"], shows), Clock()).evidence({"ml"}, 0.0)
+    said = await KubeStateMetrics(Server(["ksm"], shows), Clock()).evidence({"ml"}, 0.0)
     assert said is not None
     assert bool(said.stable_since) is stable_since
 
 
 async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
     server, clock = Server(["ksm"]), Clock()
-    metrics = StateMetrics(server, clock)
+    metrics = KubeStateMetrics(server, clock)
     await metrics.evidence({"ml"}, 0.0)
     server.jobs = ["other"]
     clock.now += 300
@@ -99,7 +99,7 @@ async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
 
 
 async def test_of_a_server_that_hides_targets_no_list_is_whole() -> None:
-    metrics = StateMetrics(Server(["ksm"]), Clock(), shows_targets=False)
+    metrics = KubeStateMetrics(Server(["ksm"]), Clock(), shows_targets=False)
     said = await metrics.evidence({"ml"}, 0.0)
     assert said is not None
     assert not said.stable_since

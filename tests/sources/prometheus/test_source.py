@@ -697,7 +697,7 @@ async def test_a_pods_load_is_what_promql_says(
     mean = f"avg_over_time(({each})[1m59s999ms:15s])"
     said = await server.query(f"{mean} and on (exported_pod) {one}", now)
     async with connected(server) as source:
-        snapshot = await SnapshotFetcher(source, EvidenceFetcher("default", source), 3600).take(
+        snapshot = await SnapshotFetcher(source, EvidenceFetcher("default", source), 3600).fetch(
             snapshot_query(ns), now
         )
 

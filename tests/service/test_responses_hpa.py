@@ -1,6 +1,6 @@
 """Who has replicas is told from the HPA's calls, which have a deadline, and for a minute only."""
 
-from keda_gpu_scaler.service.answers import ASKED_SECONDS, HpaCallers
+from keda_gpu_scaler.service.responses import ASKED_SECONDS, HpaCallers
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.support.clocks import Clock
 
