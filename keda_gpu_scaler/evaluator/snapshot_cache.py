@@ -22,8 +22,8 @@ from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.evaluator.source_state import SourceState
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
-from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 

@@ -15,7 +15,6 @@ from dataclasses import replace
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Cluster, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
@@ -28,6 +27,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     join,
 )
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.telemetry import facts
 
 ANSWER_SECONDS = 2.0

@@ -9,8 +9,8 @@ from cachetools import TTLCache
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.memory import Memory
-from keda_gpu_scaler.retention import remembering
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS, TRIGGERS
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
 
@@ -67,8 +67,8 @@ class TrackedTriggers:
         Args:
             clock: seconds that never go back.
         """
-        self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = remembering(
-            clock
+        self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = TTLCache(
+            TRIGGERS, FORGET_SECONDS, timer=clock
         )
 
     def track(self, scaled_object: ScaledObject, spec: TriggerSpec) -> TrackedTrigger:

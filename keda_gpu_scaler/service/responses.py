@@ -18,8 +18,8 @@ from cachetools import TTLCache
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.retention import TRIGGERS
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand, is_countable
+from keda_gpu_scaler.spec.retention import TRIGGERS
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 
 # The HPA itself ignores a deviation of 10 %; half of that needs no warning.

@@ -11,8 +11,8 @@ from structlog.typing import FilteringBoundLogger
 
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.query.explain import explained_promql
-from keda_gpu_scaler.retention import remembering
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS, TRIGGERS
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
 from keda_gpu_scaler.telemetry import facts
@@ -146,13 +146,14 @@ class LogObserver:
         # Bound, because structlog builds an unbound logger again for each line.
         self._logger: FilteringBoundLogger = structlog.get_logger().bind()
         self._tells_all = self._logger.is_enabled_for(logging.DEBUG)
-        self._decided: TTLCache[_Key, tuple[State, bool | None]] = remembering(clock)
-        self._ignored: TTLCache[_Key, tuple[str, ...]] = remembering(clock)
-        self._judged: TTLCache[ScaledObject, bool] = remembering(clock)
+        kept = TRIGGERS, FORGET_SECONDS
+        self._decided: TTLCache[_Key, tuple[State, bool | None]] = TTLCache(*kept, clock)
+        self._ignored: TTLCache[_Key, tuple[str, ...]] = TTLCache(*kept, clock)
+        self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
         self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
         self._bases: dict[str, EvidenceSource] = {}
-        self._failing: TTLCache[tuple[str, str, str], bool] = remembering(clock)
+        self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(*kept, clock)
 
     def __call__(self, fact: facts.Fact) -> None:
         """Write a line if the fact needs one."""

@@ -8,8 +8,8 @@ import pytest_asyncio
 
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Workload
 from tests.support import triggers

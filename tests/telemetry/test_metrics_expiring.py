@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.retention import FORGET_SECONDS
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.telemetry.metrics.expiring import Expiring
 from tests.support.clocks import Clock
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.retention import FORGET_SECONDS
 from keda_gpu_scaler.sources.kubernetes import labels
 from keda_gpu_scaler.sources.kubernetes.api import Api
 from keda_gpu_scaler.sources.kubernetes.objects import Scale
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.workload import Owner, Selected
 from keda_gpu_scaler.telemetry import facts
 

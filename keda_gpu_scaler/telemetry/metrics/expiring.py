@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
 
-from keda_gpu_scaler.retention import FORGET_SECONDS
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.telemetry.metrics.table import Metric
 
 
