@@ -63,7 +63,8 @@ class GpuDecisions:
             return GpuDecision(decided)
         shared, snapshot_query = self._shared(spec)
         await shared.refresh(snapshot_query, deadline)
-        return GpuDecision(decided, self._neighbour(spec, decided, shared, snapshot_query))
+        theirs = self._neighbour(spec, decided, shared, snapshot_query)
+        return GpuDecision(decided, theirs, source=shared.source_name)
 
     def keep_in_use(self, tracked: TrackedTrigger) -> None:
         """Remember that another signal said just now that the workload is active."""

@@ -35,10 +35,12 @@ class SingleFlight:
             task.result()
 
     async def wait(self, timeout_seconds: float) -> bool:
-        """Wait for the task, if there is one; tell whether none is under way now."""
-        if self._task is not None:
-            await asyncio.wait({self._task}, timeout=timeout_seconds)
-        return not self.is_under_way
+        """Wait for the task that is there now, if there is one; tell whether that has ended."""
+        task = self._task
+        if task is None:
+            return True
+        await asyncio.wait({task}, timeout=timeout_seconds)
+        return task.done()
 
     def cancel(self) -> None:
         """Let the task end early, if there is one."""

@@ -224,8 +224,6 @@ class SharedSnapshot:
         self._state.succeeded(self._key, taken)
 
 
-LOOK_SECONDS = 60.0
-"""How often unused snapshots are looked for."""
 WIDE_SECONDS = 900.0
 """Triggers that look back further share a separate snapshot, which is many times larger."""
 
@@ -263,7 +261,6 @@ class SnapshotCache:
         self._give_up_seconds, self._clock = give_up_seconds, clock
         self._shared_snapshots: dict[Key, SharedSnapshot] = {}
         self._shared_sources: dict[str, _SharedSource] = {}
-        self._looked_at = clock()
 
     async def start(self) -> None:
         """Start every source."""
@@ -287,9 +284,8 @@ class SnapshotCache:
         key = Key(
             self._source_key(spec), spec.shared_signal, spec.profile, is_long_range, spec.query
         )
-        if key not in self._shared_snapshots or self._clock() - self._looked_at >= LOOK_SECONDS:
-            self._let_go()
         if key not in self._shared_snapshots:
+            self._let_go()
             self._shared_snapshots[key] = self._made(key, spec)
         return self._shared_snapshots[key]
 
@@ -312,8 +308,11 @@ class SnapshotCache:
         return SharedSnapshot(key, source, state, fetcher, self._clock)
 
     def _let_go(self) -> None:
-        """Drop snapshots that are not asked for any more: namespaces and queries come and go."""
-        self._looked_at = self._clock()
+        """Drop snapshots that are not asked for any more: namespaces and queries come and go.
+
+        Only where a new one takes their place. A snapshot remembers which pods there were, and KEDA
+        may ask again after a pause.
+        """
         idle = [key for key, shared in self._shared_snapshots.items() if shared.is_idle]
         for key in idle:
             del self._shared_snapshots[key]

@@ -1,16 +1,16 @@
-"""The state of a source: whether it answers, and which of its signals fail.
+"""The state of a source: whether it answers, and which of its queries fail.
 
 Every shared snapshot of a source reports here how its fetches end. Only this module concludes and
-reports:
+states what follows:
 
+- A source is up with each fetch that succeeds.
 - A source that gives no answer is down at once. A busy server may time out on one large query while
-  it answers the others, so it is up again with the first answer, and goes down for the same query
-  only after others have failed as well.
-- A source that refuses a query does answer: that query fails, and the source is down only if all
-  others fail too. A failure while the source is up is reported for the signal.
-- When a snapshot is dropped, its failure is dropped too.
+  it answers the others: once it has answered one of these, that query fails, and not the source.
+- A source that refuses a query does answer: that query fails, and the source is down only if no
+  other query was answered recently.
+- A query that fails while the source is up is stated by its own name.
 
-A user's own query that fails says nothing about its source; it is reported by its own name.
+A user's own query that fails says nothing about its source.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,21 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
 from keda_gpu_scaler.telemetry import facts
 
+RECENT_SECONDS = 300.0
+"""KEDA asks every few minutes at least; an older answer says nothing about the source now."""
 _NO_ANSWER = (errors.SourceTimeoutError, errors.SourceUnreachableError)
 
 
 @dataclass(slots=True)
-class _Failure:
-    """A signal or own query with failing fetches."""
+class _Query:
+    """How the fetches of one shared snapshot end."""
 
-    began_at: float
-    reason: str
-    is_answered: bool
+    answered_at: float = float("-inf")
+    """The newest success."""
+    failing_since: int | None = None
+    """The number of the first report of a failure since then; None: the newest fetch succeeded."""
     is_stated: bool = False
+    """Its failure was stated."""
 
 
 class SourceState:
@@ -47,69 +51,63 @@ class SourceState:
         """
         self._name, self._observe, self._clock = name, observe, clock
         self._is_up: bool | None = None
-        self._answered_at = float("-inf")
-        self._failures: dict[Key, _Failure | None] = {}
-        """By shared snapshot; None: its newest fetch succeeded."""
+        self._reports = self._answered = 0
+        """How many fetches have ended, and the number of the newest one that succeeded."""
+        self._queries: dict[Key, _Query] = {}
 
     def succeeded(self, key: Key, taken: Snapshot) -> None:
-        """Record a successful fetch, and report its snapshot."""
-        failure, self._failures[key] = self._failures.get(key), None
-        self._answered_at = self._clock()
-        if failure is not None and failure.is_stated:
+        """Record a successful fetch, and state its snapshot."""
+        self._reports += 1
+        self._answered = self._reports
+        query = self._queries.setdefault(key, _Query())
+        query.answered_at, query.failing_since = self._clock(), None
+        if query.is_stated:
+            query.is_stated = False
             self._state(key, works=True, reason="it is answered again")
-        self._conclude()
+        if not self._is_up:
+            answers = "it answers" if self._is_up is None else "it answers again"
+            self._turn(is_up=True, reason=answers)
         self._observe(
             facts.SnapshotTaken(*key[:3], taken.at, taken.pod_count, taken.refused_samples)
         )
 
     def failed(self, key: Key, error: errors.SourceError) -> None:
-        """Record a failed fetch."""
-        failure = self._failures.get(key)
-        if failure is None:
-            failure = self._failures[key] = _Failure(self._clock(), "", is_answered=False)
-        failure.reason = f"source {self._name}: {error}"
-        failure.is_answered = not isinstance(error, _NO_ANSWER)
-        self._conclude()
+        """Record a fetch that brought no snapshot."""
+        self._reports += 1
+        query, reason = self._queries.setdefault(key, _Query()), f"source {self._name}: {error}"
+        if query.failing_since is None:
+            query.failing_since = self._reports
+        is_own = key.query is not None
+        is_silent = isinstance(error, _NO_ANSWER) and query.failing_since > self._answered
+        if not is_own and self._is_up is not False and (is_silent or not self._answers()):
+            self._turn(is_up=False, reason=reason)
+        if not query.is_stated and (is_own or self._is_up):
+            query.is_stated = True
+            self._state(key, works=False, reason=reason)
 
     def let_go(self, key: Key) -> None:
-        """Forget a snapshot that is not fetched any more."""
-        self._failures.pop(key, None)
-        self._conclude()
+        """Forget what is not fetched any more."""
+        self._queries.pop(key, None)
 
-    def _conclude(self) -> None:
-        telling = [
-            failure
-            for key, failure in self._failures.items()
-            if key.query is None or failure is None
-        ]
-        if telling:
-            self._turn(self._down_because(telling))
-        for key, failure in self._failures.items():
-            is_own = key.query is not None
-            if failure is not None and not failure.is_stated and (is_own or self._is_up):
-                failure.is_stated = True
-                self._state(key, works=False, reason=failure.reason)
+    def _answers(self) -> bool:
+        """Tell whether a query was answered recently that has not failed since."""
+        since = self._clock() - RECENT_SECONDS
+        return any(
+            query.failing_since is None and query.answered_at >= since
+            for query in self._queries.values()
+        )
 
-    def _down_because(self, telling: list[_Failure | None]) -> str | None:
-        """Return why the source is down; None: it is up."""
-        failures = [failure for failure in telling if failure is not None]
-        for failure in failures:
-            if not failure.is_answered and failure.began_at >= self._answered_at:
-                return failure.reason
-        return failures[-1].reason if len(failures) == len(telling) else None
-
-    def _turn(self, trouble: str | None) -> None:
-        before, self._is_up = self._is_up, trouble is None
-        if before is not self._is_up:
-            answers = "it answers" if before is None else "it answers again"
-            self._observe(facts.SourceChanged(self._name, self._is_up, trouble or answers))
+    def _turn(self, *, is_up: bool, reason: str) -> None:
+        self._is_up = is_up
+        self._observe(facts.SourceChanged(self._name, is_up, reason))
 
     def _state(self, key: Key, *, works: bool, reason: str) -> None:
         self._observe(facts.QueryChanged(self._name, _called(key), works, reason))
 
 
 def _called(key: Key) -> str:
-    """Return a shared snapshot's name for logs: the own query's name, or the signal."""
+    """Return the name of a shared snapshot: the own query's name, or the signal."""
     if key.query is not None:
         return key.query.name
-    return str(key.signal) if key.profile == profiles.AUTO else f"{key.signal} of {key.profile}"
+    profile = "" if key.profile == profiles.AUTO else f" of {key.profile}"
+    return f"{key.signal}{profile}{' over a long range' if key.is_long_range else ''}"

@@ -148,7 +148,7 @@ class HpaCallers:
     """The ScaledObjects that the HPA asked about recently."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Remember calls for `REMEMBER_SECONDS`.
+        """Remember calls for `ASKED_SECONDS`.
 
         Args:
             clock: seconds that never go back.

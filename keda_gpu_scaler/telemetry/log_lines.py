@@ -125,7 +125,7 @@ def _known(value: float | None) -> float | None:
 
 
 PARTS = frozenset({"scrape", "history", "own-history", "evidence", "jobs", "exporters"})
-"""Queries that can fail while their source is up; any other one takes the source down."""
+"""Queries that can fail without a snapshot failing; of any other one, the snapshot tells."""
 EXPORTERS_ONLY = (
     "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
     "kube-state-metrics as well, or with KEDA_GPU_SCALER_KUBERNETES=true"
@@ -152,7 +152,7 @@ class LogObserver:
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
         self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
-        self._bases: dict[str, EvidenceSource] = {}
+        self._bases: TTLCache[str, EvidenceSource] = TTLCache(*kept, clock)
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(*kept, clock)
 
     def __call__(self, fact: facts.Fact) -> None:

@@ -485,6 +485,20 @@ async def test_a_query_that_fails_is_a_fact_about_itself_and_not_about_its_sourc
     assert [change.reachable for change in bench.of(facts.SourceChanged)] == [True]
 
 
+async def test_a_pause_of_the_polls_forgets_no_pod(bench: Bench) -> None:
+    """KEDA was away for twelve minutes, and with it went an exporter, but not its pods."""
+    gone_at = bench.clock() + 460
+    bench.source.world = replace(bench.source.world, targets={NODE: until(gone_at)})
+    bench.source.without_history = True
+    for _ in range(30):
+        bench.clock.seconds += STEP
+        assert (await bench.ask()).state is State.MEASURED
+        await bench.landed()
+    bench.clock.seconds += 700
+    decided = await bench.later(4 * STEP)
+    assert (decided.state, decided.active) == (State.UNKNOWN, None)
+
+
 async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
     await bench.ask(_own("load"))
     await bench.ask(_own("power"))

@@ -23,6 +23,30 @@ async def test_who_stops_waiting_leaves_the_task_running_for_the_others() -> Non
     assert flight.is_free
 
 
+async def test_who_waits_is_told_of_the_task_it_waited_for_and_not_of_the_next() -> None:
+    flight, gate, next_gate = SingleFlight(), asyncio.Event(), asyncio.Event()
+    flight.launch(_until(gate), "first")
+
+    async def waits_and_launches() -> None:
+        await flight.wait(30)
+        flight.land()
+        flight.launch(_until(next_gate), "second")
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(waits_and_launches())
+        second = tasks.create_task(flight.wait(30))
+        await asyncio.sleep(0)
+        gate.set()
+    assert second.result()
+    assert flight.is_under_way
+    next_gate.set()
+    await flight.wait(30)
+
+
+async def _until(gate: asyncio.Event) -> None:
+    await gate.wait()
+
+
 async def test_a_fault_is_raised_once_to_who_comes_next() -> None:
     flight = SingleFlight()
 

@@ -1,4 +1,4 @@
-"""Which feed answers for a trigger: one for all, or one for each namespace."""
+"""Which shared snapshot answers for a trigger: one for all, or one for each namespace."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
@@ -40,7 +40,7 @@ class Bench:
         self.snapshot_cache = SnapshotCache({"default": self.source}, clock=self.clock)
 
     async def ask(self, one: TriggerSpec) -> None:
-        """Bring the feed of a trigger up to date."""
+        """Bring the snapshot of a trigger up to date."""
         await self.snapshot_cache.of(one, snapshot_query(one)).refresh(
             snapshot_query(one), self.clock() + 10
         )
@@ -55,20 +55,20 @@ async def bench() -> AsyncIterator[Bench]:
     assert bench.source.closed
 
 
-async def test_namespaces_share_a_feed(bench: Bench) -> None:
+async def test_namespaces_share_a_snapshot(bench: Bench) -> None:
     first = bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")))
     assert bench.snapshot_cache.of(spec("b"), snapshot_query(spec("b"))) is first
     assert first.source_name == "default"
 
 
-async def test_signals_and_far_looks_back_have_feeds_of_their_own(bench: Bench) -> None:
+async def test_signals_and_far_looks_back_have_snapshots_of_their_own(bench: Bench) -> None:
     power = spec(signal=Signal.POWER)
-    snapshot_cache = [
+    found = [
         bench.snapshot_cache.of(spec(), snapshot_query(spec())),
         bench.snapshot_cache.of(power, snapshot_query(power)),
         bench.snapshot_cache.of(spec(), snapshot_query(spec(), 3600.0)),
     ]
-    assert len({id(shared_snapshot) for shared_snapshot in snapshot_cache}) == 3
+    assert len({id(shared) for shared in found}) == 3
 
 
 async def test_of_a_source_that_is_asked_by_namespace_each_has_its_own(bench: Bench) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.source_state import SourceState
+from keda_gpu_scaler.evaluator.source_state import RECENT_SECONDS, SourceState
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
@@ -79,9 +79,9 @@ def test_an_outage_is_stated_at_its_first_sign_and_once(
     watched.fails(error, POWER, UTILIZATION, POWER)
     assert watched.said() == []
     watched.works(POWER)
-    assert watched.said() == ["up", "utilization fails"]
+    assert watched.said() == ["up"]  # utilization was not asked since
     watched.works(UTILIZATION, POWER)
-    assert watched.said() == ["utilization works"]
+    assert watched.said() == []
 
 
 def test_the_reason_names_the_source_and_what_happened(watched: Watched) -> None:
@@ -110,14 +110,47 @@ def test_a_source_that_refuses_all_it_is_asked_is_down(watched: Watched) -> None
     watched.fails(REFUSED, POWER)
     assert watched.said() == ["down"]
     watched.works(UTILIZATION)
-    assert watched.said() == ["utilization works", "up", "power fails"]
+    assert watched.said() == ["utilization works", "up"]
+    watched.fails(REFUSED, POWER)
+    assert watched.said() == ["power fails"]
 
 
-def test_a_source_is_up_again_when_what_failed_is_not_asked_any_more(watched: Watched) -> None:
+def test_an_answer_of_long_ago_says_nothing_of_now(watched: Watched) -> None:
+    watched.works(UTILIZATION, POWER)
+    watched.fails(REFUSED, UTILIZATION)
+    assert watched.said() == ["up", "utilization fails"]
+    watched.clock.seconds += RECENT_SECONDS  # the trigger on power is gone
+    watched.fails(REFUSED, UTILIZATION, UTILIZATION)
+    assert watched.said() == ["down"]
+    watched.works(UTILIZATION)
+    assert watched.said() == ["utilization works", "up"]
+
+
+def test_a_query_that_takes_too_long_takes_its_source_down_once_nothing_else_is_answered(
+    watched: Watched,
+) -> None:
     watched.works(UTILIZATION)
     watched.fails(LATE, POWER)
-    assert watched.said() == ["up", "down"]
+    watched.works(UTILIZATION)
+    watched.fails(LATE, POWER)
+    assert watched.said() == ["up", "down", "up", "power fails"]
+    watched.clock.seconds += RECENT_SECONDS
+    watched.fails(LATE, POWER)
+    assert watched.said() == ["down"]
+
+
+def test_what_is_let_go_of_changes_nothing_by_itself(watched: Watched) -> None:
+    watched.works(UTILIZATION)
+    watched.fails(REFUSED, POWER)
+    watched.said()
+    watched.state.let_go(UTILIZATION)
+    assert watched.said() == []
+    watched.fails(AWAY, POWER)
+    assert watched.said() == ["down"]
     watched.state.let_go(POWER)
+    watched.state.let_go(POWER)
+    assert watched.said() == []
+    watched.works(UTILIZATION)
     assert watched.said() == ["up"]
 
 
@@ -143,10 +176,16 @@ def test_a_users_query_that_fails_says_nothing_of_its_source(watched: Watched) -
     assert watched.said() == ["utilization fails"]
     watched.fails(AWAY, BY_HAND)
     watched.fails(AWAY, UTILIZATION)
-    assert watched.said() == ["down", f"{OWN.name} fails"]
+    assert watched.said() == [f"{OWN.name} fails", "down"]
 
 
 def test_a_signal_of_a_named_profile_is_called_by_both(watched: Watched) -> None:
     watched.works(UTILIZATION)
     watched.fails(REFUSED, POWER._replace(profile="amd"))
     assert watched.said() == ["up", "power of amd fails"]
+
+
+def test_a_snapshot_that_reaches_far_back_is_called_so(watched: Watched) -> None:
+    watched.works(UTILIZATION)
+    watched.fails(REFUSED, UTILIZATION._replace(is_long_range=True))
+    assert watched.said() == ["up", "utilization over a long range fails"]

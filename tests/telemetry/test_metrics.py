@@ -83,6 +83,16 @@ def test_a_source_is_up_or_down_as_was_stated_last(counted: Telemetry) -> None:
     assert value(counted, "source_up", source="default") == 1
 
 
+def test_a_source_that_gave_a_snapshot_is_up_also_after_it_was_forgotten(
+    counted: Telemetry, clock: Clock
+) -> None:
+    counted(taken())
+    clock.now += 1000
+    assert value(counted, "source_up", source="default") is None
+    counted(taken())
+    assert value(counted, "source_up", source="default") == 1
+
+
 def test_a_snapshot_shows_its_pods_and_what_it_left_out(counted: Telemetry) -> None:
     counted(taken(refused_samples=2))
     assert value(counted, "snapshot_pods", **SNAPSHOT) == 5
@@ -276,7 +286,7 @@ def test_a_users_own_query_is_shown_by_a_short_name_and_takes_no_source_down(
     labels = {"source": "default", "signal": "number", "profile": own.profile}
     assert value(counted, "snapshot_pods", **labels) == 5
     assert value(counted, "snapshot_age_seconds", **labels) == 2
-    assert value(counted, "source_up", source="default") is None
+    assert value(counted, "source_up", source="default") == 1
 
 
 def test_a_watch_of_the_kubernetes_api_is_up_or_not(counted: Telemetry) -> None:

@@ -32,7 +32,7 @@ class Expiring(Generic[K, V]):
     """The newest value of each key that was put or mentioned recently; bounded in number."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
-        """Bound the number of keys; `REMEMBER_SECONDS` bounds their age.
+        """Bound the number of keys; `FORGET_SECONDS` bounds their age.
 
         Args:
             limit: how many keys to hold; the one not mentioned for longest is dropped first.

@@ -44,6 +44,7 @@ class Snapshots(Collector):
         shown = self._shown.get(key) or _Shown()
         counted = replace(shown, pods=fact.pods, refused_samples=fact.refused_samples)
         self._shown.put(key, counted)
+        self._up.put(fact.source, True)  # noqa: FBT003 - a value, and no switch
 
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Take the snapshot's age from the fact: only the source knows its own clock."""
