@@ -225,7 +225,7 @@ class Alerts:
         self._ended.pop(record.key, None)
         if self._drop_firing(record):
             lifetime = durations.text(self.lifetime_seconds)
-            self._tell(record, f"nobody has said for {lifetime} that it fires", fires=False)
+            self._tell(record, f"no message has said for {lifetime} that it fires", fires=False)
 
     def _drop_firing(self, record: AlertRecord) -> bool:
         """Remove an alert from the firing ones; tell whether it was one of them."""

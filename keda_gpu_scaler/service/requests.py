@@ -79,7 +79,7 @@ class Triggers:
 def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:
     """Return the reference within a GetMetricsRequest, which may lack it."""
     if not request.HasField("scaledObjectRef"):
-        raise errors.RequestError("scaledObjectRef is missing: it says whose metric is wanted")
+        raise errors.RequestError("scaledObjectRef is missing: it names the ScaledObject")
     return request.scaledObjectRef
 
 

@@ -245,7 +245,7 @@ def _trouble(server: grpc.aio.Server, listener: Listener) -> str:
             )
     return (
         f"cannot listen on {address!r}: expected host:port with an address of this host "
-        "and a port that nobody uses"
+        "and a port that is free"
     )
 
 

@@ -71,8 +71,8 @@ class PortSettings(BaseModel):
     """PEM file with its key, unless the certificate's file holds it."""
 
     http_token: values.Token | None = None
-    """Token of whoever reads /metrics and every other page but /healthz, /readyz and those of the
-    webhook, which has its own; without one everybody may who reaches the port."""
+    """Token that every page needs but /healthz, /readyz and those of the webhook, which has its
+    own; without one, each client that reaches the port may read."""
     http_token_file: values.ReadableFile | None = None
     """File with the token; read again when it changes."""
 
@@ -175,7 +175,7 @@ class WebhookSettings(BaseModel):
     model_config = CONFIG
 
     token: values.Token | None = None
-    """Token of whoever sends alerts to /webhook; without one there is no webhook."""
+    """Token that senders of alerts show to /webhook; without one there is no webhook."""
     token_file: values.ReadableFile | None = None
     """File with the token; read again when it changes."""
     lifetime_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 18_000.0

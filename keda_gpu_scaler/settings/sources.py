@@ -163,7 +163,7 @@ class InfluxdbSettings(ApiSettings):
     url: values.Url
     """Base URL of the HTTP API, without /query."""
     step_seconds: values.PositiveSeconds = 15.0
-    """How often new points are asked for; use the interval of whoever writes them."""
+    """How often new points are asked for; use the interval at which they are written."""
     database: values.Name
     """The database with the samples of GPUs."""
     retention_policy: values.Name | None = None

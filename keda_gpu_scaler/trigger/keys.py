@@ -70,7 +70,7 @@ KEYS: Mapping[str, Key] = {
         meaning="the demand that one replica can serve: with it the demand also scales"
     ),
     "demandOnEmpty": Key(
-        meaning="what a demand that nobody knows means without pods: error, inactive or active",
+        meaning="what an unknown demand means without pods: error, inactive or active",
         default="error",
     ),
     "startTimeout": Key(

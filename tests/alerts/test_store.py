@@ -100,7 +100,7 @@ def test_an_alert_that_nobody_mentions_again_ends_with_its_lifetime(bench: Bench
     assert bench.told == [("Alert a", True), ("Alert a", False)]
     last = bench.facts[-1]
     assert isinstance(last, facts.AlertChanged)
-    assert last.reason == "nobody has said for 1h that it fires"
+    assert last.reason == "no message has said for 1h that it fires"
 
 
 def test_an_alert_that_is_repeated_goes_on_and_is_no_news(bench: Bench) -> None:

@@ -133,7 +133,7 @@ def number(text: str, policy: Policy, namespace: str) -> str:
 def _check_not_denied(policy: Policy) -> None:
     if policy is Policy.DENY:
         raise ValueError(
-            "none: own PromQL is denied here; whoever runs the scaler can allow it with "
+            "none: own PromQL is denied here; the operator can allow it with "
             "KEDA_GPU_SCALER_OWN_PROMQL"
         )
 

@@ -214,7 +214,7 @@ def test_a_function_that_reads_more_than_its_selectors_cannot_be_confined() -> N
 
 def test_own_promql_can_be_denied_and_the_refusal_says_who_can_change_it() -> None:
     words = refusal("load", Policy.DENY)
-    assert "whoever runs the scaler can allow it with KEDA_GPU_SCALER_OWN_PROMQL" in words
+    assert "the operator can allow it with KEDA_GPU_SCALER_OWN_PROMQL" in words
 
 
 @pytest.mark.parametrize(
