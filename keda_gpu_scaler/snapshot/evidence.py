@@ -13,6 +13,8 @@ from keda_gpu_scaler.spec.workload import Owner
 
 PodKey = tuple[str, str]
 """Namespace and name."""
+TIME_STEP_SECONDS = 1.0
+"""Kubernetes cuts fractions off its times (metav1.Time): it was up to a second later."""
 
 
 class EvidenceSource(StrEnum):
@@ -21,10 +23,6 @@ class EvidenceSource(StrEnum):
     KUBERNETES = "kubernetes"
     KUBE_STATE_METRICS = "kube-state-metrics"
     EXPORTERS = "exporters"
-
-
-TIME_STEP_SECONDS = 1.0
-"""Kubernetes cuts fractions off its times (metav1.Time): it was up to a second later."""
 
 
 class Readiness(Enum):

@@ -13,8 +13,8 @@ from dataclasses import replace
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.own_query import element_ages_text, element_targets_text, elements_text
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
-from keda_gpu_scaler.snapshot.reported_pods import PodKey
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.series import fill_gaps
 from keda_gpu_scaler.spec.spec import OwnQuery
