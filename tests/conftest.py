@@ -6,9 +6,9 @@ does one that lasts as long as something in the real world:
     @pytest.mark.needs("helm")
     @pytest.mark.soak
 
-`make test` leaves such tests out, except where all that they need is a Prometheus that the
+`make test` leaves such tests out, except where they require only a Prometheus that the
 environment names or that is on the PATH. `make test-servers` (`--servers`) runs them and no others,
-and builds first what the chosen ones need and what is not at hand.
+and first builds what the chosen ones require and is not available.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ _NEEDED = pytest.StashKey[frozenset[str]]()
 _LEFT_OUT = pytest.StashKey[str]()
 _LEFT_OUT_BY_WORKER = "left_out"
 _SOAK = "a minute of real time"
-"""What a soak needs: it is counted among the programs, and nothing builds it."""
+"""What a soak test requires: listed like a program, but never built."""
 pytest_plugins = ["pytester"]
-# How long an example takes says how busy the machine is: no profile has a deadline.
+# How long an example takes depends on how busy the machine is: no profile has a deadline.
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
 hypothesis.settings.load_profile(
@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of one kind, and say how many of the other there are and what they need."""
+    """Keep the tests of one kind; count the others and name the programs they require."""
     for item in items:
         item.stash[_NEEDED] = _needed(item)
     if config.getoption("--servers"):
@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _needed(item: pytest.Item) -> frozenset[str]:
-    """Return what a test needs beside Python: the names of programs, and time."""
+    """Return what a test requires besides Python: the names of programs, and time."""
     named = {name for marker in item.iter_markers("needs") for name in marker.args}
     if unknown := named - programs.PROGRAMS.keys():
         message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tests/support/programs.py"
@@ -80,7 +80,7 @@ def _needed(item: pytest.Item) -> frozenset[str]:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build what the chosen tests need; with pytest-xdist, one worker does for all."""
+    """Build what the chosen tests require; with pytest-xdist, one worker does so for all."""
     if session.config.option.collectonly:
         return
     needed = {name for item in session.items for name in item.stash.get(_NEEDED, ())}
@@ -127,7 +127,7 @@ async def server(
 
 @pytest.fixture(autouse=True)
 def _tidy(request: pytest.FixtureRequest) -> None:
-    """Ask of every asynchronous test that it ends what it started."""
+    """Require every asynchronous test to end the tasks that it started."""
     if inspect.iscoroutinefunction(getattr(request, "function", None)):
         request.getfixturevalue("_no_task_left")
 
@@ -137,6 +137,6 @@ async def _no_task_left() -> AsyncIterator[None]:
     """Fail a test that leaves an asyncio task behind: it would end in the middle of another."""
     before = asyncio.all_tasks()
     yield
-    await asyncio.sleep(0)  # tasks that were cancelled last get the one step they need to end
+    await asyncio.sleep(0)  # tasks that were cancelled last get one more step to end
     left = asyncio.all_tasks() - before
     assert not {task.get_name() for task in left - {asyncio.current_task()}}

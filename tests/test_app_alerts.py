@@ -18,7 +18,7 @@ from tests.support.processes import free_port
 from tests.test_app import LOCAL, NO_OWNER, channel, reference, running
 
 RARELY_SECONDS = 3600.0
-"""How often there can be something new, but for alerts."""
+"""How often there can be news other than alerts."""
 TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
 
 
@@ -48,7 +48,7 @@ async def asking(port: int) -> AsyncIterator[externalscaler_pb2_grpc.ExternalSca
 
 
 async def is_active(port: int) -> bool:
-    """Ask whether the object is active; nobody knows its load, which is to count as zero."""
+    """Ask whether the object is active; its load is unknown, which is to count as zero."""
     async with asking(port) as stub:
         return bool((await stub.IsActive(reference(onUnknown="zero"))).result)
 

@@ -1,1 +1,1 @@
-"""The book of alerts, its entries, and how replicas write them to each other."""
+"""The alert store, its records, and how replicas exchange them."""

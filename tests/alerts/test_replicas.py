@@ -1,4 +1,4 @@
-"""What one replica hears of alerts all of them know, and nobody waits for one that is gone."""
+"""Every replica learns of each alert, and none waits for a replica that is gone."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ FIRES = AlertUpdate(Key(BERT, "a"), "Busy", fires=True)
 
 
 def three() -> list[Replica]:
-    """Return replicas each of which is told of all three, itself included."""
+    """Return three replicas that know all three addresses, their own included."""
     replicas = [Replica() for _ in range(3)]
     for replica in replicas:
         replica.targets = [each.url for each in replicas]
@@ -30,7 +30,7 @@ def three() -> list[Replica]:
 
 
 def answering(answers: list[frozenset[str] | OSError]) -> resolver.LookUp:
-    """Return what looks a name up and is answered this, in turn."""
+    """Return a lookup function that gives these answers in turn."""
 
     async def look_up(_url: httpx.URL) -> frozenset[str]:
         answer = answers.pop(0)
@@ -88,7 +88,7 @@ async def test_what_a_replica_missed_it_learns_at_the_next_exchange() -> None:
     one = Replica()
     other = Replica([one.url], exchange_seconds=0.02)
     async with running(one, other):
-        one.alerts.receive([FIRES])  # and nobody hands it on
+        one.alerts.receive([FIRES])  # not sent to the other replica
 
         async def knows() -> bool:
             return other.alerts.firing(BERT) == "Busy"

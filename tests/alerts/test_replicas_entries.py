@@ -1,4 +1,4 @@
-"""Entries as replicas write them to each other."""
+"""Alert records as replicas send them to each other."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""Replicas that tell each other of alerts over HTTPS: whom they trust, and by which name."""
+"""Replicas that exchange alerts over HTTPS: which certificates they trust, and which name."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def firing(leaf: trustme.LeafCert) -> Replica:
 
 
 def named(replica: Replica, target: str = f"dns+https://{NAME}:8080") -> Replica:
-    """Return a replica without TLS, to which a name stands for the address of another one."""
+    """Return a replica without TLS that resolves a name to the address of another one."""
 
     async def look_up(_url: httpx.URL) -> frozenset[str]:
         return frozenset({replica.url})

@@ -1,4 +1,4 @@
-"""What fires, from what was said, in whatever order it came."""
+"""Which alerts fire, from messages in any order."""
 
 import pytest
 
@@ -13,7 +13,7 @@ LIFETIME = 3600.0
 
 
 class Bench:
-    """A book, its clock, and what it tells."""
+    """An alert store, its clock, and the changes it reports."""
 
     def __init__(self, limit: int = 100) -> None:
         self.clock = Clock(10_000.0)
@@ -49,12 +49,12 @@ class Bench:
 
     @property
     def reasons(self) -> list[str]:
-        """Why they changed."""
+        """Why alerts changed, in order."""
         return [fact.reason for fact in self.facts if isinstance(fact, facts.AlertChanged)]
 
     @property
     def told(self) -> list[tuple[str, bool]]:
-        """The changes that were told, in order."""
+        """The changes that were reported, in order."""
         return [
             (fact.alert, fact.fires) for fact in self.facts if isinstance(fact, facts.AlertChanged)
         ]
@@ -150,7 +150,7 @@ def test_the_end_of_an_earlier_time_does_not_end_a_later_one(bench: Bench) -> No
 
 
 def test_an_alert_that_only_timed_out_fires_again_with_its_old_beginning(bench: Bench) -> None:
-    """Alertmanager resolves what nobody sends; the Prometheus that comes back began long ago."""
+    """Alertmanager resolves an alert that is no longer sent; its startsAt stays when it returns."""
     bench.fires(9_000)
     bench.ends(9_000, 9_999)
     bench.clock.now += LATE_SECONDS + 1

@@ -1,4 +1,4 @@
-"""Whatever way messages take between replicas, all say the same in the end, and the truth."""
+"""However messages travel between replicas, all replicas agree in the end, on the truth."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,13 +17,13 @@ KEY = Key(BERT, "a")
 LIFETIME = 18_000.0
 REPLICAS = 3
 
-# Few different times: what is equal matters as much as what is less.
+# Few different times: equal times matter as much as earlier ones.
 times = st.integers(0, 40).map(float)
 
 
 @st.composite
 def records(draw: st.DrawFn) -> AlertRecord:
-    """Make an entry as any replica may have one."""
+    """Make a record as any replica may have one."""
     record = AlertRecord(KEY, draw(st.sampled_from(["A", "B"])))
     if draw(st.booleans()):
         record = merged(record, AlertRecord(KEY, "A", began_at=draw(times), heard_at=draw(times)))
@@ -44,12 +44,12 @@ def test_neither_order_nor_grouping_nor_repetition_of_merges_matters(
 
 @dataclass(frozen=True)
 class Step:
-    """The next message of the sender, and who hears of it when."""
+    """The next message of the sender, and which replicas receive it when."""
 
     seconds: float
     replica: int
     lost_for: frozenset[int]
-    """Replicas that it is not handed on to."""
+    """Replicas that the message is not passed on to."""
     twice: bool
 
 
@@ -67,7 +67,7 @@ steps = st.lists(
 
 
 def _update(number: int, began_at: float, now: float, *, timed: bool) -> AlertUpdate:
-    """Fire and be resolved in turns, with the sender's times or without."""
+    """Return a firing and a resolved update in turn, with the sender's times or without."""
     fires = number % 2 == 0
     starts_at, ends_at = (began_at, None if fires else now) if timed else (None, None)
     return AlertUpdate(KEY, "A", fires, starts_at, ends_at)
@@ -86,7 +86,7 @@ def test_replicas_agree_on_the_truth_after_one_exchange(
         clock.now += step.seconds
         began_at = clock.now if number % 2 == 0 else began_at
         update = _update(number, began_at, clock.now, timed=timed)
-        # Who has not heard what came before is told by the sender all the same.
+        # The sender also reaches a replica that missed the earlier messages.
         for _ in range(1 + step.twice):
             known = replicas[step.replica].receive([update])
             for other in set(range(REPLICAS)) - step.lost_for:
@@ -141,9 +141,9 @@ def test_an_end_that_is_told_again_holds_whoever_hears_it(
 
 
 def _exchange(replicas: list[Alerts], random: Random) -> None:
-    """Have everybody ask everybody, in any order."""
+    """Have all replicas ask all replicas, in any order."""
     pairs = [(asking, asked) for asking in replicas for asked in replicas]
-    for _ in range(2):  # the first who asked could not yet know what the last one learned
+    for _ in range(2):  # the first to ask could not yet learn what the last one learned
         random.shuffle(pairs)
         for asking, asked in pairs:
             asking.merge(asked.records())

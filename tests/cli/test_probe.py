@@ -1,4 +1,4 @@
-"""`keda-gpu-scaler probe`: what it asks, and what it says to people, over real connections."""
+"""`keda-gpu-scaler probe`: what it asks, and what it prints, over real connections."""
 
 import asyncio
 import contextlib
@@ -150,7 +150,7 @@ def test_wrong_arguments_are_refused(
 
 
 def _relay(listener: socket.socket, port: int, asked: list[bytes]) -> None:
-    """Be a proxy for one connection: whatever name it asks for is the server on this port."""
+    """Proxy one connection: every name it asks for leads to the server on this port."""
     caller, _ = listener.accept()
     with caller, socket.create_connection(("127.0.0.1", port)) as server:
         asked.append(caller.recv(65_536))
@@ -162,7 +162,7 @@ def _relay(listener: socket.socket, port: int, asked: list[bytes]) -> None:
 
 
 def _copy(one: socket.socket, other: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # an end that has gone already wants no more
+    with contextlib.suppress(OSError):  # one end has closed already
         while received := one.recv(65_536):
             other.sendall(received)
         other.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""`keda-gpu-scaler probe` with certificates: who is let in, and what is said of who is not."""
+"""`keda-gpu-scaler probe` with certificates: which are accepted, and the message when refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`keda-gpu-scaler simulate` as people run it: a process, a port, a signal."""
+"""`keda-gpu-scaler simulate` as a user runs it: a process, a port, a signal."""
 
 import asyncio
 import os

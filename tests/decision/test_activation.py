@@ -1,4 +1,4 @@
-"""Claims about what says that a workload is in use: the table in docs/states.md, walked."""
+"""Claims about which signals say that a workload is in use: the table in docs/states.md."""
 
 import itertools
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ LOADS = {
         _own(LOST, State.EMPTY, "zero"),
     ],
 }
-"""What the workload's own GPUs can say, by its name in the table."""
+"""The decisions from the workload's own GPUs, by their name in the table."""
 ALL = [load for loads in LOADS.values() for load in loads]
 LOADS["any but busy"] = [load for load in ALL if not load.activated]
 LOADS["known"] = [load for load in LOADS["any but busy"] if load.state is not State.UNKNOWN]
@@ -107,7 +107,7 @@ class Case:
     on_empty: str
 
     def decided(self) -> Decision:
-        """Return what is made of it."""
+        """Return the decision."""
         name = "deployment/router"
         decided = activation.before_demand(self.load, name, self.neighbour, self.alert)
         if self.demand is None:
@@ -205,7 +205,7 @@ def _demanded(demand: Demand, policy: OnUnknown) -> str:
 
 
 def test_what_is_not_known_never_stops_a_workload_and_never_is_a_signal() -> None:
-    """Several signals in a row that nobody knows: the first does not hide it from the second."""
+    """Several unknown signals in a row: the first does not hide the load from the second."""
     lost = _own(LOST)
     for load, on_empty in itertools.product(LOADS["any but busy"], OnEmpty):
         decided = Case(load, lost, None, DEMANDS["not known"], on_empty).decided()

@@ -19,7 +19,7 @@ from tests.support.triggers import spec
 HOUR = 3600.0
 LETTERS = "bcdfghjklmnp"
 SILENT = NOW - 90
-"""Longer silent than is waited for, and still within the activation window."""
+"""Silent for longer than the wait, and still within the activation window."""
 
 
 def _decide(
@@ -126,7 +126,7 @@ def test_partial_never_answers_a_number_that_a_scale_in_could_follow() -> None:
 def test_what_the_hpa_tolerates_of_the_others_alone_does_not_ask_for_more(
     value: float, answer: float | None
 ) -> None:
-    """385 is ten percent above the 350 of five replicas at 70, and the HPA lets that be."""
+    """385 is ten percent above the 350 of five replicas at 70, within the HPA's tolerance."""
     assert _decide(*_busy(4, value), bert("z", 90, last_seen=SILENT)).value == answer
 
 

@@ -1,4 +1,4 @@
-"""The table in docs/states.md, walked row by row: what it says is what is decided."""
+"""The table in docs/states.md, row by row: each decision is the documented one."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ POLICIES = ("hold", "error", "zero")
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Pods without a word of the cluster, and what differs from a healthy source."""
+    """Pods without a status from the cluster, and what differs from a healthy source."""
 
     pods: tuple[Pod, ...]
     listed: NamespaceEvidence = LISTED
@@ -146,7 +146,7 @@ def _decided(world: World, evidence_source: str, policy: str) -> Decision:
 
 
 def _told(pod: Pod) -> Pod:
-    """Return the pod with the word of the cluster that it was Ready for long, unless it has one."""
+    """Return the pod with a status that says Ready for a long time, unless it has one."""
     status: PodStatus = pod.status or said()
     return replace(pod, status=status)
 

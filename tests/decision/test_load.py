@@ -124,7 +124,7 @@ def test_an_instant_with_a_refused_sample_does_not_count() -> None:
 
 
 def test_an_instant_at_which_a_gpu_is_not_there_counts_without_it() -> None:
-    """As the average of the GPUs there are, which is what the PromQL for people says."""
+    """As the average of the GPUs that are there, like the explained PromQL."""
     whole = bert("b", 80)
     gone = GpuSamples("GPU-x", whole.gpus[0].times[-4:-2], (20.0, 20.0))
     assert _workload(spec(window="1m"), replace(whole, gpus=(*whole.gpus, gone))).total == 65
@@ -185,7 +185,7 @@ def test_the_sum_is_the_mean_load_times_the_replicas(values: list[float], count:
     assert 0 <= found.total <= 100 * count
 
 
-# Where it is known since when a pod is Ready
+# When it is known since when a pod is Ready
 
 
 READY_NOW = NOW - 105
@@ -219,7 +219,7 @@ def test_warmup_has_no_effect_where_readiness_is_known() -> None:
 
 
 def test_loads_are_added_up_over_the_time_all_of_them_were_ready() -> None:
-    """130 % of work: one pod carried 100 of it, until it had a second one to share it with."""
+    """130 % of work: one pod carried 100 of it, until a second one shared it."""
     old = bert("b", [100.0] * 4 + [65.0] * 5, status=said())
     new = bert("c", [65.0] * 5, status=said(ready=READY_NOW))
     assert _workload(spec(), old, new).total == 130

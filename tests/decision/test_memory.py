@@ -1,4 +1,4 @@
-"""Claims about what is trusted of the time before the load became unknown."""
+"""Claims about which earlier facts are trusted after the load became unknown."""
 
 import pytest
 

@@ -8,7 +8,7 @@ from tests.support.snapshots import NOW, bert, said, unseen
 from tests.support.triggers import spec
 
 OLD, NEW = said(), said(ready=NOW - 50)
-"""Of the new one, only the newest sample is about the time it was Ready."""
+"""Only the newest sample of the new pod is about the time it was Ready."""
 MEASURED, WARMING, STARTING = PodState.MEASURED, PodState.WARMING, PodState.STARTING
 FULL = bert("b", 100, status=OLD)
 

@@ -1,4 +1,4 @@
-"""Claims about asking for demand: together, within a budget, and waiting only where it pays."""
+"""Claims about asking for demand: shared, within a budget, and waiting only where it helps."""
 
 import asyncio
 import math
@@ -231,7 +231,7 @@ async def test_what_is_under_way_ends_with_them(bench: Bench) -> None:
 
 
 async def test_expressions_take_turns_within_the_budget_of_their_source() -> None:
-    """Each knows when its turn comes, and nobody waits for it in vain."""
+    """Each expression knows when its turn comes, and no caller waits in vain."""
     bench = Bench(Pace(queries_per_second=0.01))
     texts = _texts(30)
     for text in texts:

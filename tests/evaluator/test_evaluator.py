@@ -213,7 +213,7 @@ async def test_a_stale_memory_of_no_pods_is_not_trusted(bench: Bench) -> None:
 async def test_a_lone_trigger_at_zero_polled_every_30_seconds_stays_at_zero(
     bench: Bench, phase: float
 ) -> None:
-    """The source hangs; however the polls fall into the steps, nobody is woken by that."""
+    """The source hangs; however the polls fall into the steps, that activates no trigger."""
     bench.source.world = World(())
     bench.clock.seconds += phase
     for _ in range(3):
@@ -279,7 +279,7 @@ async def test_a_fault_of_ours_is_not_taken_for_a_fault_of_the_source(bench: Ben
 async def test_without_a_history_a_pod_may_be_overlooked(
     bench: Bench, trouble: errors.SourceError
 ) -> None:
-    """The exporter of the fifth pod is down, and nobody can say that there is a fifth pod."""
+    """The exporter of the fifth pod is down, and no source says that there is a fifth pod."""
     bench.source.history_trouble = trouble
     decided = await bench.ask()
     assert (decided.state, decided.value, decided.active) == (State.PARTIAL, None, True)
@@ -303,7 +303,7 @@ async def test_a_feed_nobody_asked_for_an_hour_asks_again_who_was_there(bench: B
 
 
 async def test_a_long_outage_is_over_when_the_source_is_back(bench: Bench) -> None:
-    """While it was away nobody could say who was there: that is asked again at once."""
+    """While it was down it was unknown which pods were there: that is asked again at once."""
     await bench.ask()
     bench.source.trouble = bench.source.history_trouble = REFUSED
     assert (await bench.later(330)).state is State.UNKNOWN
@@ -353,7 +353,7 @@ async def test_an_exporter_that_dies_never_leads_to_a_smaller_number(bench: Benc
 
 
 async def test_a_pod_that_a_filter_leaves_out_is_not_looked_for_by_its_gpu(bench: Bench) -> None:
-    """Its own series is what would be found: of a busy pod, where the filter asks for idle ones."""
+    """The search would find its own series: a busy pod, where the filter asks for idle ones."""
     bench.source.is_selective = True
     bench.source.reports = GpuReports(frozenset({"GPU-bert-7b6667bd9-ggggg"}), frozenset())
     bench.source.world = World(PODS)
@@ -388,7 +388,7 @@ async def test_the_step_is_the_source_s(bench: Bench) -> None:
 
 
 def _cluster(at: float, *names: str, empty: bool = False) -> Evidence:
-    """Return what the cluster says: these pods are Ready, and nobody else."""
+    """Return evidence of the cluster: these pods are Ready, and there are no others."""
     owned = PodStatement(
         owners=frozenset({Owner("Deployment", "bert")}), ready=True, created_at=at - 7200
     )
@@ -486,7 +486,7 @@ async def test_a_query_that_fails_is_a_fact_about_itself_and_not_about_its_sourc
 
 
 async def test_a_pause_of_the_polls_forgets_no_pod(bench: Bench) -> None:
-    """KEDA was away for twelve minutes, and with it went an exporter, but not its pods."""
+    """KEDA was away for twelve minutes, and so was an exporter, but not its pods."""
     gone_at = bench.clock() + 460
     bench.source.world = replace(bench.source.world, targets={NODE: until(gone_at)})
     bench.source.without_history = True
@@ -570,7 +570,7 @@ async def test_a_trigger_with_a_workload_does_not_ask_for_the_scale_target(aimed
 
 
 def _listed(at: float, **statements: PodStatement) -> Evidence:
-    """Return what the Kubernetes API says of pods: the first of these Deployments."""
+    """Return what the Kubernetes API says of the pods of the first of these Deployments."""
     api = Target("kubernetes", "api")
     return Evidence(
         {("ml", f"{name}-7b6667bd9-bbbbb"): said for name, said in statements.items()},
@@ -582,7 +582,7 @@ def _listed(at: float, **statements: PodStatement) -> Evidence:
 
 
 async def test_a_workload_whose_last_pod_is_ending_is_not_empty_yet(aimed: Bench) -> None:
-    """It is often about to be replaced: by a StatefulSet, or by a Deployment that recreates."""
+    """A StatefulSet, or a Deployment that recreates, is often about to replace the pod."""
     assert aimed.cluster is not None
     aimed.source.world = World(())
     ending = PodStatement(owners=frozenset({Owner("Deployment", "bert")}), ready=True, ended=True)

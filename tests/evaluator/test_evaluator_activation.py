@@ -1,4 +1,4 @@
-"""Claims about one trigger's way through the signals: in order, and each only when it matters."""
+"""Claims about how one trigger checks its signals: in order, and each only when it matters."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -112,7 +112,7 @@ async def test_a_demand_that_hangs_costs_no_measurement_and_no_more_than_the_cal
 
 
 async def test_an_unknown_load_is_held_while_something_says_active(bench: Bench) -> None:
-    """Whatever `onUnknown` says, and at once once it no longer does."""
+    """Whatever `onUnknown` says; the hold ends as soon as the signal does."""
     bench.source.trouble = REFUSED
     for policy in ("hold", "error", "zero"):
         trigger = demanding(WAITING, onUnknown=policy)
@@ -154,7 +154,7 @@ async def test_there_is_news_when_the_demand_can_be_asked_again(bench: Bench) ->
 
 
 async def test_a_demand_that_nobody_asks_for_is_not_looked_for_each_second(bench: Bench) -> None:
-    """A busy workload's is overdue for as long as it is busy."""
+    """The demand of a busy workload is overdue for as long as the workload is busy."""
     bench.source.world = World(PODS)
     looks, ends_at = 0, bench.clock.seconds + 60
     while bench.clock.seconds < ends_at:
@@ -292,7 +292,7 @@ async def test_a_workload_that_demand_on_empty_woke_is_not_taken_for_one_at_zero
 
 
 async def test_an_answer_that_comes_late_undoes_no_memory(bench: Bench) -> None:
-    """Two ask at once; the one who waits for the demand knows less in the end."""
+    """Two callers ask at once; the one that waits for the demand knows less in the end."""
     bench.source.number_gate = asyncio.Event()
     slow = asyncio.create_task(bench.ask(DEMAND))
     await bench.source.number_begun.wait()

@@ -28,7 +28,7 @@ def snapshot_query(one: TriggerSpec, span: float = 300.0) -> SnapshotQuery:
 
 @dataclass(slots=True)
 class Bench:
-    """Feeds of one source."""
+    """The shared snapshots of one source."""
 
     clock: Clock = field(default_factory=Clock)
     source: ScriptedSource = field(init=False)

@@ -1,4 +1,4 @@
-"""Claims about asking a source for evidence: once for everybody, and never in the way."""
+"""Claims about asking a source for evidence: once for all triggers, and never delaying them."""
 
 import asyncio
 
@@ -172,7 +172,7 @@ async def test_without_the_kubernetes_api_absence_proves_nothing_any_more(  # no
     said: Evidence | errors.SourceError | None,
     reason: str,
 ) -> None:
-    """That a pod was never Ready is believed for two minutes, that one is gone not at all."""
+    """A pod counts as never Ready for two more minutes; no pod counts as gone."""
     cluster.said = _listed(AT, ready=False)
     assert (await believer.pod_statuses({"ml"}, AT)).proves_gone(("ml", "other"), AT - 1)
     cluster.said = None

@@ -1,4 +1,4 @@
-"""Claims about whether a source is up: stated once at each change, and by one owner."""
+"""Claims about whether a source is up: stated once at each change, by one object."""
 
 from dataclasses import replace
 

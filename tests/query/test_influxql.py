@@ -1,4 +1,4 @@
-"""InfluxQL: nothing leaves its quotes, and of what users write only what reads is sent."""
+"""InfluxQL: no text breaks out of its quotes, and of users' queries only reads are sent."""
 
 import pytest
 from hypothesis import given

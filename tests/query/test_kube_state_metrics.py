@@ -28,7 +28,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def now() -> float:
-    """A time past what any server keeps from answers because it may still be incomplete."""
+    """A time old enough that no server withholds its samples as possibly incomplete."""
     return (time.time() - 60) // 300 * 300
 
 
@@ -178,7 +178,7 @@ async def test_pods_without_a_time_of_creation_are_listed(
 async def test_an_owner_without_replicas_says_so(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    """A ReplicaSet does so where nobody owns it: a Deployment leaves many behind it."""
+    """A ReplicaSet does so only without an owner: a Deployment leaves many empty ones behind."""
     counts = "kube_replicaset_status_replicas"
     sets = [
         Listed(metric="kube_statefulset_status_replicas", labels={"statefulset": "store"}, value=0),
@@ -210,7 +210,7 @@ async def test_the_owner_that_controls_a_pod_counts_and_no_other(
 async def test_of_a_pod_the_owner_s_owner_is_known_while_the_owner_has_replicas(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
-    """A Deployment leaves ten ReplicaSets behind; their names tell enough of their last pods."""
+    """A Deployment leaves ten ReplicaSets behind; their names are enough for their last pods."""
     labels = {"replicaset": "bert-7b6667bd9"}
     counts = "kube_replicaset_status_replicas"
     for count, owners in ((0, {Owner("ReplicaSet", "bert-7b6667bd9")}), (2, OWNERS)):
@@ -243,7 +243,7 @@ async def test_another_namespace_is_not_spoken_of(
 async def test_a_list_that_was_just_restarted_is_not_settled(
     server: PrometheusServer, now: float
 ) -> None:
-    """At the beginning of what is stored of it; a minute later nobody has listed for long."""
+    """Asked where its stored history begins; it has not listed for long enough."""
     early = await _said(server, now, "ml", KubePod(name="p"), ago=840)
     assert early.scrapes.keys() == {KSM}
     assert not early.is_whole
@@ -255,7 +255,7 @@ async def test_no_name_breaks_out_of_the_query(text: str) -> None:
 
 
 async def test_rows_that_fit_no_table_are_harmless() -> None:
-    """Somebody else's metrics of the same names: nothing may fail for them."""
+    """Another application's metrics with the same names must cause no failure."""
     rows = [
         Row({"stat": stat}, [(60.0, 1.0)])
         for stat in ("pod", "owner", "ready", "phase", "empty", "scraped", "settled", "")

@@ -1,4 +1,4 @@
-"""PromQL texts: whole, one for everybody, and closed to whatever is put into them."""
+"""PromQL texts: whole, one for all triggers, and no value put into them breaks out."""
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator

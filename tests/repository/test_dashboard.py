@@ -1,4 +1,4 @@
-"""The dashboard: what Grafana needs of it, and what its readers do."""
+"""The dashboard: what Grafana requires of it, and what its readers require."""
 
 import functools
 import json
@@ -13,7 +13,7 @@ from tests.repository.chart import charts
 
 DASHBOARD = charts.CHART / "files" / "dashboard.json"
 EXAMPLES = {"$namespace": "ml", "$scaled_object": "bert", "$__rate_interval": "5m"}
-"""What Grafana writes for the variables; of several choices it makes a regular expression."""
+"""What Grafana inserts for the variables; several choices become a regular expression."""
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -70,7 +70,7 @@ def test_panels_have_names_and_numbers_of_their_own_and_do_not_overlap() -> None
 
 
 def test_it_can_be_imported_anywhere() -> None:
-    """It names no data source, folder or dashboard of somebody else's Grafana."""
+    """It names no data source, folder or dashboard of a particular Grafana."""
     whole = dashboard()
     variables = [variable["name"] for variable in whole["templating"]["list"]]
     assert variables == ["datasource", "namespace", "scaled_object"]

@@ -1,4 +1,4 @@
-"""What is deployed allows what the scaler does, and nothing beyond it."""
+"""The deployed permissions allow what the scaler does, and nothing more."""
 
 import yaml
 

@@ -19,7 +19,7 @@ from tests.support.triggers import access
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 _OPTIONS = "grpc."
-"""How options of gRPC begin: dotted words, as the events of the log are."""
+"""Prefixes of gRPC options, which are dotted words like the events of the log."""
 
 
 def section(page: Path, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the guides translate other people's keys into are keys and values of this scaler."""
+"""The guides translate other scalers' keys into keys and values of this scaler."""
 
 import re
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ CHECKS = {
     "gpuAggregation": {"max", "average", "sum"}.__contains__,
     "aggregation": {"average", "sum"}.__contains__,
 }
-"""What a value of these keys has to pass."""
+"""The check that a value of each key has to pass."""
 
 
 def translations(guide: Path) -> Iterator[str]:
-    """Return the last cell of every row of the tables whose last column is what stands here."""
+    """Yield the last cell of every row of the tables with a last column headed "here"."""
     here = False
     for line in guide.read_text().splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]

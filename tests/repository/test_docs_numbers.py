@@ -24,7 +24,7 @@ def replicas(value: float, target: float, now: int, kind: MetricType) -> int:
 
 
 def summed(each: float, target: float, now: int) -> int:
-    """Return the same for the sum over pods that show this each."""
+    """Return the same for the sum over pods that each show this value."""
     return replicas(each * now, target, now, MetricType.AVERAGE_VALUE)
 
 
@@ -80,7 +80,7 @@ def test_above_90_full_replicas_are_within_the_tolerance(threshold: int) -> None
 
 
 def settled(requests: int, per_replica: float, shown: int) -> int:
-    """Return the replicas in the end, where each one with a request shows this much."""
+    """Return the final replicas, if each one with a request shows this value."""
     now, before = 1, 0
     while now != before:
         busy = requests if shown == 1 else min(requests, now)

@@ -1,4 +1,4 @@
-"""The page for the night: what it names exists, and what it shows is accepted."""
+"""The page on observability: what it names exists, and what it shows is accepted."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.repository.chart import charts, comments
 
 PAGE = test_alerts.RUNBOOKS
 OTHERS = {"Dashboards", "New", "Import", "Targets"}
-"""What people click in Grafana and in Prometheus."""
+"""Labels of the user interfaces of Grafana and Prometheus."""
 FOREIGN = {"ca.crt", "prometheus.operator.enabled"}
 """A key of a Secret, and a value of KEDA's own chart."""
 

@@ -19,7 +19,7 @@ FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 
 
 def words() -> list[str]:
-    """Return what `make docs` tells MkDocs to do."""
+    """Return the arguments that `make docs` gives MkDocs."""
     makefile = (ROOT / "Makefile").read_text()
     (told,) = re.findall(r"/mkdocs \$\(or \$\(ARGS\),(.*?)\)$", makefile, re.MULTILINE)
     return [sys.executable, "-m", "mkdocs", *told.split()]

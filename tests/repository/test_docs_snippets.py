@@ -17,7 +17,7 @@ from tests.support.triggers import access
 
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 ALLOWED = {"influxdb.md": Policy.ALLOW, "alert-webhook.md": Policy.ALLOW}
-"""Pages that tell their readers to let triggers read what they like."""
+"""Pages that tell operators to let triggers read all namespaces."""
 WAKES = frozenset({"demandQuery", "activationWorkload"})
 EXTERNAL = frozenset({"external", "external-push"})
 
@@ -53,7 +53,7 @@ FRAGMENTS = [
     for parts in [piece.document]
     if "triggers" in parts
 ]
-"""Triggers alone, where a page is about a few of their keys."""
+"""Snippets of triggers alone, on pages about a few of their keys."""
 
 
 def triggers(piece: Piece) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the page on alerts tells people to write is what the scaler takes."""
+"""The scaler accepts the configuration that the page on alerts shows."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pages to follow command by command, as far as no cluster is needed to judge them."""
+"""The step-by-step pages, as far as they can be checked without a cluster."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "examples" / "quickstart"
 PAGES = (*guides.TRANSLATED, "troubleshooting")
 BUILDS_AN_IMAGE = ("docker build", "kind load")
-"""What no test can run, for want of a container engine."""
+"""Commands that no test can run without a container engine."""
 
 every_page = pytest.mark.parametrize("name", PAGES)
 every_translation = pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The InfluxDB of the tests is one, and does what the tests build on."""
+"""The InfluxDB of the tests is a real one, and does what the tests build on."""
 
 import subprocess
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.needs("influxd"), on_influxdb]
 
 
 def test_it_is_an_influxdb_1() -> None:
-    """Or its tests would say nothing about it."""
+    """Otherwise its tests would prove nothing about it."""
     command = [programs.path("influxd"), "version"]
     shown = subprocess.run(command, capture_output=True, check=True, text=True)
     assert shown.stdout.startswith("InfluxDB v1.")

@@ -1,4 +1,4 @@
-"""What an index of packages is given: a source archive, the wheel that it builds, and its page."""
+"""What is uploaded to a package index: a source archive, the wheel built from it, its page."""
 
 import email
 import re
@@ -18,7 +18,7 @@ from tests.repository.test_versions import said
 
 LINK = re.compile(r"\]\(([^)]*)\)")
 OTHER_LINK = re.compile(r"^\[[^\]]+\]: |\b(?:href|src)=", re.MULTILINE)
-"""What Markdown has besides, and nothing here makes absolute."""
+"""Other forms of Markdown links, which the build does not make absolute."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What is compared of an output, and what is not."""
+"""Which parts of an output are compared, and which are not."""
 
 import pytest
 

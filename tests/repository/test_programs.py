@@ -1,4 +1,4 @@
-"""Which program a test runs, and which tests run where there are none."""
+"""Which program a test runs, and which tests run without any program."""
 
 import subprocess
 from pathlib import Path
@@ -99,7 +99,7 @@ def ran(suite: pytest.Pytester, *flags: str) -> list[str]:
 
 
 def test_what_needs_a_program_or_time_is_left_out_and_counted(suite: pytest.Pytester) -> None:
-    """By pytest-xdist too, whose workers do the collecting."""
+    """By pytest-xdist too, where the workers collect the tests."""
     for flags in ([], ["-n", "1"]):
         *_, told, end = ran(suite, *flags)
         assert told == (

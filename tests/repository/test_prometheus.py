@@ -96,7 +96,7 @@ SAYS = {
 
 @pytest.mark.parametrize("name", each())
 def test_a_server_is_the_one_that_it_is_called(name: str) -> None:
-    """Or its tests would say nothing about it."""
+    """Otherwise its tests would prove nothing about it."""
     asked, answer = SAYS[name]
     command = [programs.path(name), asked]
     shown = subprocess.run(command, capture_output=True, check=True, text=True)

@@ -1,4 +1,4 @@
-"""The recipes' queries give the numbers that their page claims, on series as real exporters show.
+"""The recipes' queries give the documented numbers, on series as real exporters show them.
 
 Names and labels are those of the production-stack's router, of ingress-nginx and of dcgm-exporter,
 with the labels that a Prometheus adds to them at a scrape without `honor_labels`.
@@ -69,13 +69,13 @@ class Scraped:
     name: str
     labels: Mapping[str, str]
     value: float
-    """The first sample's."""
+    """The value of the first sample."""
     per_minute: float = 0
     """What a counter gains."""
     since: int = -900
     """When it begins, in seconds relative to now."""
     restarts: int = 1
-    """When it begins again with one, likewise."""
+    """When it begins again with one, in seconds relative to now."""
 
     def series(self, now: float) -> Series:
         """Return it, ending at `now`."""
@@ -93,7 +93,7 @@ class Scraped:
 
 Part = Scraped | Gpu
 Case = tuple[Sequence[Part], float | None]
-"""What is stored, and what the query then gives."""
+"""What is stored, and the result of the query."""
 
 
 def router(
@@ -310,7 +310,7 @@ def test_an_overflow_pool_may_give_up_the_protection_of_busy_pods_with_a_warning
 def test_every_demand_query_is_on_the_page_and_every_query_there_is_accepted() -> None:
     shown = {_words(query) for query in queries()}
     asked = set()
-    recipes = [path for path in EXAMPLES if path.stem != "demand"]  # that one is nobody's router
+    recipes = [path for path in EXAMPLES if path.stem != "demand"]  # that one is of no real router
     for path in recipes:
         (one,) = ours(read(path))
         asked |= {_words(one["metadata"][key]) for key in ["demandQuery"] if key in one["metadata"]}

@@ -14,7 +14,7 @@ CLOCKS = {
 
 
 def run_at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what runs when a module is imported: of a function its defaults and decorators."""
+    """Yield the nodes that run at import: of a function, its defaults and decorators."""
     yield node
     parts = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -24,14 +24,14 @@ def run_at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def clocks_read_at_import(source: str) -> list[int]:
-    """Return the lines that do."""
+    """Return the lines that read a clock at import."""
     calls = [node for node in run_at_import(ast.parse(source)) if isinstance(node, ast.Call)]
     return [call.lineno for call in calls if ast.unparse(call.func).split(".")[-1] in CLOCKS]
 
 
 @pytest.mark.parametrize("folder", ["tests", "benchmarks"])
 def test_no_module_reads_a_clock_when_it_is_imported(folder: str) -> None:
-    """Its tests may run much later, and what they write would be long ago by then."""
+    """Its tests may run much later, and the times they write would be too old by then."""
     read = {
         str(path.relative_to(ROOT)): lines
         for path in (ROOT / folder).rglob("*.py")

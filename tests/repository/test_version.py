@@ -1,4 +1,4 @@
-"""The version stands in one place; what else names it is written from there, or refused."""
+"""The version is kept in one place; other files that name it are generated or checked."""
 
 import re
 import shutil
@@ -64,7 +64,7 @@ def make(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of the next version, whose chart and manifests are still of the one before."""
+    """A project of the next version, with chart and manifests still of the one before."""
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "tools").mkdir()
     shutil.copy(ROOT / "tools" / "version.sh", tmp_path / "tools")

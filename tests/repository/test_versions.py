@@ -1,4 +1,4 @@
-"""The page on versions says what tests run, and fails where it says something else."""
+"""The page on versions lists the versions that the tests run."""
 
 import re
 from pathlib import Path
@@ -70,7 +70,7 @@ LATER = {
     'enableTLS: "true"` in the metadata': "2.17",
     "autoscaling.keda.sh/paused-scale-in": "2.18",
 }
-"""What pages tell people to write that the oldest KEDA lacks, and the first version that has it.
+"""Features on the pages that the oldest KEDA lacks, and the first version that has them.
 
 From KEDA's own CHANGELOG, and from its sources of 2.16.1 and 2.17.0.
 """
@@ -112,7 +112,7 @@ BLOCK = re.compile(r"^( *)```(?:sh|console)\n(.*?)^\1```$", re.MULTILINE | re.DO
 
 
 def commands(page: Path) -> list[str]:
-    """Return what a page tells people to type, with the prompt where there is one."""
+    """Return the commands on a page, with the prompt where there is one."""
     return [
         line.strip() for _, text in BLOCK.findall(page.read_text()) for line in text.splitlines()
     ]

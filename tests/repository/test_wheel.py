@@ -1,7 +1,7 @@
-"""The wheel as an image has it: with what the runtime lock names, run by nobody, on a closed disk.
+"""The wheel as in the image: with the runtime lock's packages, and no right to write files.
 
 The packages are copied out of the environment that runs the tests, into which they were installed
-by the hashes of requirements.lock: that needs neither an index nor what is in a cache.
+by the hashes of requirements.lock: that requires neither an index nor a cache.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ def locked(name: str) -> dict[str, frozenset[str]]:
 
 @pytest.fixture(scope="module")
 def app() -> Iterator[Path]:
-    """A closed folder that anybody may read, with the wheel and what it needs."""
+    """A read-only folder, readable for all users, with the wheel and its dependencies."""
     with tempfile.TemporaryDirectory(prefix="wheel-") as directory:
         home = Path(directory)
         home.chmod(0o755)
@@ -72,7 +72,7 @@ def _copy(requirement: Requirement, packages: Path) -> None:
 
 def _copy_file(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source, target)  # with its time, which its byte code is for
+    shutil.copy2(source, target)  # with its mtime, which its byte code refers to
 
 
 def _byte_code(source: Path) -> Path:
@@ -84,14 +84,14 @@ def _run(*command: str) -> None:
 
 
 def nobody(*command: str) -> list[str]:
-    """Return the command with no right to write a byte into any file."""
+    """Return the command as one that may not write a byte into any file."""
     program = shutil.which("setpriv") if os.geteuid() == 0 else None
     user = (program, f"--reuid={NO_OWNER}", f"--regid={NO_OWNER}", "--clear-groups", "--")
     return ["prlimit", "--fsize=0", "--", *(user if program else ()), *command]
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """Return what a container has: no home, no PATH to anything else."""
+    """Return the environment of a container: no home, no PATH to other programs."""
     own = serve.environment(**settings)
     return {name: value for name, value in own.items() if name.startswith(serve.PREFIX)}
 
@@ -119,7 +119,7 @@ for command in sys.argv[1:]:
     except SystemExit as end:
         assert not end.code, command
 """
-"""What the program runs, for one command after the other: a process of its own takes a second."""
+"""Runs the commands one after the other: one process for each would take a second."""
 
 
 def test_what_an_image_installs_is_what_tests_run_on_to_the_hash() -> None:

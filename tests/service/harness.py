@@ -25,7 +25,7 @@ HANG_SECONDS = 30
 
 
 def decided(**values: Any) -> Decision:  # noqa: ANN401 - a Decision's fields
-    """Make a decision about a workload that is measured and active, unless told otherwise."""
+    """Make a decision about a workload, by default one that is measured and active."""
     known: dict[str, Any] = {
         "state": State.MEASURED,
         "reason": "mean utilization 45 % over 2 pods",
@@ -65,7 +65,7 @@ class Script:
         self.gate.set()
         self.asked: list[tuple[ScaledObject, TriggerSpec, float | None]] = []
         self.patience: list[bool] = []
-        """Whether who asked would wait for news, call by call."""
+        """Whether the caller would wait for news, call by call."""
         self.demanded = Demand(None, "nobody was asked")
         self.listeners: list[Callable[[], None]] = []
         self._news = asyncio.Condition()
@@ -100,13 +100,13 @@ class Script:
         return self.demanded
 
     def until_news_seconds(self, scaled_object: ScaledObject, trigger_spec: TriggerSpec) -> float:
-        """Tell how long a line of the script lasts."""
+        """Return how long a line of the script lasts."""
         assert (scaled_object, trigger_spec.source) == (OBJECT, "default")
         return self._seconds_per_step
 
     @contextmanager
     def listen(self, scaled_object: ScaledObject, call: Callable[[], None]) -> Iterator[None]:
-        """Keep who is to be called when there is news."""
+        """Keep the callback for news."""
         assert scaled_object == OBJECT
         self.listeners.append(call)
         try:

@@ -22,7 +22,7 @@ NAMES = ("gpu-utilization", "gpu-demand")
 
 
 class Bench(NamedTuple):
-    """A server whose evaluations are the real ones, on a source that says what a test wants."""
+    """A server with real evaluations, on a source that answers what a test wants."""
 
     served: Served
     source: ScriptedSource
@@ -170,7 +170,7 @@ async def test_a_failing_load_takes_nothing_from_the_demand(on_unknown: str) -> 
         assert await one.value("gpu-demand", onUnknown=on_unknown) == 45
         active = await one.served.stub.IsActive(reference(**DEMAND, onUnknown=on_unknown))
         assert active.result
-        # A workload in demand is not at zero: what its GPUs show is held, whatever was chosen.
+        # A workload in demand is not at zero: its load is held, whatever `onUnknown` says.
         assert await one.value("gpu-utilization", onUnknown=on_unknown) is None
 
 

@@ -222,7 +222,7 @@ async def test_a_caller_who_leaves_with_time_left_has_cancelled() -> None:
 
 
 class Stubborn(Script):
-    """Evaluations that finish although their caller is gone."""
+    """Evaluations that finish although their client is gone."""
 
     async def evaluate(
         self,
@@ -232,7 +232,7 @@ class Stubborn(Script):
         *,
         wait_for_fresh: bool = False,
     ) -> Decision:
-        """Answer at once when the caller leaves."""
+        """Answer at once when the client leaves."""
         try:
             return await super().evaluate(
                 scaled_object, trigger_spec, timeout_seconds, wait_for_fresh=wait_for_fresh

@@ -1,4 +1,4 @@
-"""Errors become status codes by whose fault they are, and messages stay presentable."""
+"""Each error has the status code of its cause, and messages stay short and readable."""
 
 import urllib.parse
 from collections.abc import Iterator

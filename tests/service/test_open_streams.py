@@ -16,7 +16,7 @@ from tests.support.triggers import BERT, spec
 from tests.support.worlds import STEP, World
 
 TEXT = "time()"
-"""It reads no series, so that it is sent as it is."""
+"""It reads no series, so it is sent unchanged."""
 LOOK_SECONDS = 0.5
 STREAMS = 300
 
@@ -74,7 +74,7 @@ async def _watched() -> AsyncIterator[Watched]:
     evaluator = Evaluator(
         {"default": source}, observe, alerts=alerts, pace=Pace(interval_seconds=LOOK_SECONDS)
     )
-    # Known before: what a busy machine makes of the first answer is another test's business.
+    # Known before: another test covers a first answer that comes late on a busy machine.
     await evaluator.evaluate(BERT, spec(demandQuery=TEXT), None)
     seen.clear()
     async with serving(evaluator, max_concurrent_rpcs=2000, hang_seconds=120) as served:

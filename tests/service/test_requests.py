@@ -1,4 +1,4 @@
-"""A request says whose trigger it is about, and the same trigger is parsed once."""
+"""A request says which ScaledObject its trigger belongs to; each trigger is parsed once."""
 
 from typing import Any
 
@@ -168,7 +168,7 @@ def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:
     with pytest.raises(errors.SpecError) as missing:
         theirs.read(unknown)
 
-    # One who may not use it is not told that it exists.
+    # A namespace that may not use a source does not learn that it exists.
     assert str(refused.value) == str(missing.value).replace("cold", "gold")
     assert "expected one of default;" in str(refused.value)
     asked.namespace = "web"

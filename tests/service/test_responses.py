@@ -1,4 +1,4 @@
-"""Spec and decision become messages from which no version of KEDA loses a number."""
+"""Spec and decision become messages that every version of KEDA reads without losing a number."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Who has replicas is told from the HPA's calls, which have a deadline, and for a minute only."""
+"""An HPA's call, known by its deadline, proves replicas of a ScaledObject for a minute."""
 
 from keda_gpu_scaler.service.responses import ASKED_SECONDS, HpaCallers
 from keda_gpu_scaler.spec.spec import ScaledObject

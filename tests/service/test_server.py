@@ -1,4 +1,4 @@
-"""The server binds one port alone, shows what it offers, and stops without cutting anybody off."""
+"""The server binds only one port, shows what it offers, and stops without cutting calls off."""
 
 import asyncio
 
@@ -39,7 +39,7 @@ def unstarted(address: str) -> service.GrpcServer:
 
 
 def secured(address: str, key: bytes, chain: bytes) -> server.GrpcServer:
-    """Return a server with TLS files that nobody has judged."""
+    """Return a server with TLS files that were not validated."""
     shown = grpc.ssl_server_credentials([(key, chain)])
     guard = CallInterceptor(server.SERVICE_NAME, observe=facts.ignore, max_concurrent=10)
     answers = servicer.Servicer(

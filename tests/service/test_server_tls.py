@@ -1,4 +1,4 @@
-"""TLS of the gRPC port, with real handshakes: who is let in, and what rotation leaves alone."""
+"""TLS of the gRPC port, with real handshakes: which clients are accepted, and rotation."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ KEDA = CLIENTS.issue_cert("keda-operator")
 
 @dataclass
 class Mounted:
-    """A directory with a server's certificate and the CA of its clients, and what was told."""
+    """A directory with a server's certificate and its clients' CA, and the facts stated."""
 
     directory: Path
     told: list[facts.Fact] = field(default_factory=list)
@@ -241,7 +241,7 @@ async def test_the_cas_of_clients_rotate_as_well(mounted: Mounted) -> None:
 
 
 def only(version: ssl.TLSVersion) -> ssl.SSLContext:
-    """Return a client that speaks one version of TLS, however old, and trusts everybody."""
+    """Return a client that speaks one version of TLS, however old, and trusts all servers."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     _limit(context, version)

@@ -1,4 +1,4 @@
-"""The five RPCs answer KEDA what was decided, and nothing that was not."""
+"""The five RPCs answer KEDA with what was decided, and with nothing else."""
 
 import asyncio
 from dataclasses import replace

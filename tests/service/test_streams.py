@@ -14,7 +14,7 @@ WAKING = replace(SIGNAL, state=State.ENDED, reporting_pods=0)
 
 
 def pushed(*decisions: Decision, step_seconds: float = 15) -> list[bool]:
-    """Feed decisions that lie one step apart; tell for each whether it was pushed."""
+    """Pass in decisions one step apart; return for each whether it was pushed."""
     pushes = streams.Pushes()
     return [
         pushes.is_due(decided, 1000 + number * step_seconds)

@@ -451,7 +451,7 @@ async def test_the_driver_wakes_beside_a_failing_scaler_and_never_scales_in(scen
 
 @pytest.mark.soak
 def test_end_to_end_the_demo_reaches_the_expected_replicas_and_zero_again() -> None:
-    # A proxy that nobody answers at: what the demo talks to is on this machine.
+    # A proxy address without a server: the demo connects only to this machine.
     behind_a_proxy = os.environ | {"HTTP_PROXY": NOWHERE, "http_proxy": NOWHERE}
     ended = subprocess.run(
         COMMAND,

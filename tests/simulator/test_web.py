@@ -22,7 +22,7 @@ POD_LABELS = {"container", "namespace", "pod"}
 
 
 class Clock:
-    """A time that stands still until somebody moves it."""
+    """A time that stands still until a test moves it."""
 
     def __init__(self) -> None:
         self.now = 0.0

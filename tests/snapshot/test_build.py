@@ -1,4 +1,4 @@
-"""Claims about what exporters show and what the cluster says, of one and the same pod."""
+"""Claims about combining what exporters show and what the cluster says of a pod."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_that_a_pod_which_reports_was_never_ready_is_not_known_once_nobody_speak
 
 
 def test_a_gpu_pod_that_was_ready_is_there_while_nobody_speaks_any_more() -> None:
-    """Nobody but the cluster has ever seen it: it may work, and is missing."""
+    """Only the cluster has ever listed it: it may work, and is missing."""
     found = _found(None, said(listed=NOW - 130), scraped=NOW - 130)
     assert found is not None
     assert not found.was_seen

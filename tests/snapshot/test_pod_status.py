@@ -1,4 +1,4 @@
-"""Claims about what all statements about a pod come to."""
+"""Claims about the pod status that follows from all statements about a pod."""
 
 from dataclasses import replace
 

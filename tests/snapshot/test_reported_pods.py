@@ -1,4 +1,4 @@
-"""Claims about which pods are believed to be there, by exporter health alone."""
+"""Claims about which pods count as present, by exporter health alone."""
 
 from dataclasses import replace
 

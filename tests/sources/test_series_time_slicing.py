@@ -17,13 +17,13 @@ GOOD = {NODE: dict.fromkeys(INSTANTS, 0.0), OTHER: dict.fromkeys(INSTANTS, 0.0)}
 
 
 def shown(turns: str, pod: str = "a", gpu: str = "GPU-a", target: Target = NODE) -> Series:
-    """Return a series that is there where `turns` has its pod's letter."""
+    """Return a series with a sample wherever `turns` has its pod's letter."""
     times = tuple(at for at, turn in zip(INSTANTS, turns, strict=True) if turn == pod)
     return Series("ml", pod, gpu, target, times, times, tuple(50.0 for _ in times), averaged=False)
 
 
 def present(turns: str, pod: str = "a") -> str:
-    """Return where a pod is, after everybody in `turns` was looked at."""
+    """Return the instants of a pod after the gaps of all pods in `turns` were filled."""
     everybody = [shown(turns, each) for each in sorted(set(turns) - {"."})]
     (one,) = [each for each in fill_gaps(everybody, GOOD) if each.pod == pod]
     return "".join(pod if at in one.present else "." for at in INSTANTS)

@@ -1,4 +1,4 @@
-"""Workloads against pods named by Kubernetes' own steps: none missed, no sibling's caught."""
+"""Workloads against pods named as Kubernetes does: none missed, and none of a sibling matched."""
 
 import re
 
@@ -16,7 +16,7 @@ KINDS = st.sampled_from(list(Kind))
 FOLLOWING = re.compile(
     r"(?:[0-9]{5}-deployment-?)?(?:[4-9bcdf]{1,10}|[0-9]+(?:-[0-9]+)?)?|[0-9]{5}"
 )
-"""What can stand between an owner's name and the random end of its pods' names."""
+"""Text that can be between an owner's name and the random end of its pods' names."""
 
 
 def test_a_bare_name_is_a_deployment() -> None:

@@ -1,4 +1,4 @@
-"""Claims about whose a pod is, by its owners."""
+"""Claims about which workload a pod belongs to, by its owners."""
 
 import pytest
 

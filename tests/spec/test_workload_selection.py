@@ -1,4 +1,4 @@
-"""Claims about the pods that only a scale target's own selector tells."""
+"""Claims about pods that only a scale target's own selector identifies."""
 
 import itertools
 from dataclasses import replace

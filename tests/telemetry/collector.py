@@ -11,15 +11,15 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_serv
 
 
 class SnapshotFetcher(trace_service_pb2_grpc.TraceServiceServicer):
-    """Answers every export, unless it was told to keep silent."""
+    """Answers every export, unless it was set to keep silent."""
 
     def __init__(self, *, answers: bool = True) -> None:
         self.requests: list[Any] = []
         self.port = 0
         self.asked = threading.Event()
-        """Set when somebody has sent something."""
+        """Set when a client has sent spans."""
         self.over = threading.Event()
-        """Set when the test ends; who keeps silent does so until then."""
+        """Set when the test ends; a silent collector waits for it."""
         self._answers = answers
 
     def Export(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, ARG002, N802 - OTLP's name and messages
@@ -43,7 +43,7 @@ class SnapshotFetcher(trace_service_pb2_grpc.TraceServiceServicer):
 
     @property
     def resource(self) -> dict[str, str]:
-        """Who sent the first spans."""
+        """The resource that sent the first spans."""
         return words(self.requests[0].resource_spans[0].resource)
 
 

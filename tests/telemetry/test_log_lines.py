@@ -1,4 +1,4 @@
-"""What becomes a line, and how it looks."""
+"""Which facts become log lines, and how the lines look."""
 
 import io
 import json
@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
     """A stream that says it is a terminal."""
 
     def isatty(self) -> bool:
-        """Tell so."""
+        """Say that it is one."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""What is written of alerts, of who sends them, and of other replicas."""
+"""The log lines about alerts, their senders, and other replicas."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Values that end when nobody mentions them."""
+"""Values that expire when they are not mentioned."""
 
 from hypothesis import given
 from hypothesis import strategies as st

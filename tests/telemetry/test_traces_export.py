@@ -1,4 +1,4 @@
-"""`serve` with traces on: what a real collector receives, and what a dead one does not hold up."""
+"""`serve` with traces on: what a real collector receives, and that a dead one delays nothing."""
 
 import http.server
 import json
@@ -26,7 +26,7 @@ REQUESTS = (metrics_request(), metrics_request())
 REQUESTS[1].scaledObjectRef.name = "other"
 PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
 NEVER = str(3_600_000)
-"""Milliseconds: so long no batch is due, and spans leave when the process ends."""
+"""Milliseconds: no batch is due earlier, so spans are sent when the process ends."""
 
 
 def environment(port: int, **settings: str) -> dict[str, str]:
@@ -93,7 +93,7 @@ def they_set_off(calls: dict[bytes, Any], collector: SnapshotFetcher) -> None:
 
 
 class Quoting(http.server.BaseHTTPRequestHandler):
-    """Answers as VictoriaMetrics does what it cannot parse: with the query itself."""
+    """Quotes a query that it cannot parse in its answer, as VictoriaMetrics does."""
 
     def do_POST(self) -> None:
         """Refuse, and quote."""

@@ -1,4 +1,4 @@
-"""Who may read the pages of the HTTP port, over real sockets."""
+"""Which clients may read the pages of the HTTP port, over real sockets."""
 
 import base64
 import itertools

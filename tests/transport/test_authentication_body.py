@@ -1,4 +1,4 @@
-"""Who may ask, and what he may send."""
+"""Which clients may send requests, and what their bodies may be."""
 
 import asyncio
 import base64
@@ -107,7 +107,7 @@ async def test_a_body_may_have_a_mebibyte() -> None:
 
 @asynccontextmanager
 async def sending(client: httpx.AsyncClient, header: str) -> AsyncIterator[Streams]:
-    """Begin a request whose body does not come to its end."""
+    """Begin a request with a body that does not end."""
     reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
     head = f"POST /webhook HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {TOKEN}\r\n{header}"
     writer.write(f"{head}\r\n\r\n".encode())

@@ -1,4 +1,4 @@
-"""What this process shows over TLS: files that rotate, are half written, or expire."""
+"""The certificate that this process shows: files that rotate, are half written, or expire."""
 
 import ssl
 import threading
@@ -40,7 +40,7 @@ FIRST, SECOND = AUTHORITY.issue_cert(HOST), AUTHORITY.issue_cert(HOST)
 
 
 class Followed:
-    """The files of a certificate, what was told of them, and a clock."""
+    """The files of a certificate, the facts stated about them, and a clock."""
 
     def __init__(self, directory: Path, issued: trustme.LeafCert = FIRST) -> None:
         self.told: list[facts.Fact] = []

@@ -29,7 +29,7 @@ from tests.support.processes import free_port, until
 
 SECRET = "s3cr3t-of-the-test"  # noqa: S105 - guards nothing
 BOUND_SECONDS = 30.0
-"""Far above the timeout of any client here: only what hangs for ever gets that far."""
+"""Far above the timeout of any client here: only a test that hangs reaches it."""
 ONE_MIB = 2**20
 
 
@@ -245,14 +245,14 @@ def offline(reply: Callable[[httpx.Request], httpx.Response]) -> Client:
 
 
 def _failures() -> Iterator[type[Exception]]:
-    """Every exception httpx has, but the one that only reading a cookie jar raises."""
+    """Every exception of httpx, except the one that only reading a cookie jar raises."""
     for _, found in inspect.getmembers(httpx, inspect.isclass):
         if issubclass(found, Exception) and found is not httpx.CookieConflict:
             yield found
 
 
 def _raised(failure: type[Exception]) -> Exception:
-    """Make an exception of this class, whatever its constructor wants."""
+    """Make an exception of this class, whatever arguments its constructor requires."""
     wanted = inspect.signature(failure.__init__).parameters
     values = {"message": f"the words of {failure.__name__}", "request": None, "response": None}
     return failure(**{name: value for name, value in values.items() if name in wanted})

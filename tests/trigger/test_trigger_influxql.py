@@ -1,4 +1,4 @@
-"""Triggers on an InfluxDB: what they may ask in InfluxQL, and that PromQL is none of it."""
+"""Triggers on an InfluxDB: what they may ask in InfluxQL, and that PromQL is refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The webhook: what is taken, what is refused, and how that is said."""
+"""The webhook: what is accepted, what is refused, and with which answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Users' own PromQL: what is none, what may be asked, and that a rewritten tree is the same."""
+"""Users' own PromQL: what is invalid, what is allowed, and that rewriting keeps the tree."""
 
 import contextlib
 import math
@@ -56,7 +56,7 @@ def own(text: str, policy: Policy = Policy.NAMESPACED) -> OwnQuery:
 
 
 def refusal(text: str, policy: Policy = Policy.NAMESPACED) -> str:
-    """Return what was expected instead of a text."""
+    """Return the message of the refusal: what was expected instead."""
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the words are what is looked at
         own(text, policy)
     return str(caught.value)
@@ -83,7 +83,7 @@ def selectors(root: Any) -> Iterator[list[set[str]]]:  # noqa: ANN401 - a node o
 
 
 def shape(node: Any) -> Any:  # noqa: ANN401, PLR0911 - one for each kind of node
-    """Return all there is in a tree but parentheses and what confines a selector."""
+    """Return a tree without its parentheses and the matchers that confine a selector."""
     match node:
         case parser.ParenExpr():
             return shape(node.expr)

@@ -1,4 +1,4 @@
-"""Helm and kubectl, what they make of the chart and the base, and the cases that are looked at."""
+"""Helm and kubectl, their output for the chart and the base, and the cases that are tested."""
 
 import os
 import re
@@ -16,7 +16,7 @@ BASE = ROOT / "deploy" / "kustomize"
 GOLDEN = Path(__file__).parent / "golden"
 RELEASE, NAMESPACE = "keda-gpu-scaler", "keda"
 KUBE_VERSION = "1.35.4"
-"""Of no cluster: nothing here asks one. The programs say the newest they know otherwise."""
+"""No cluster is asked. Without this version, the programs use the newest they know."""
 _VALUES = "-values.yaml"
 _SECONDS = 60
 
@@ -49,7 +49,7 @@ def rendered(case: str, *flags: str) -> str:
 
 
 def notes(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
-    """Return what Helm tells people after an install."""
+    """Return the notes that Helm prints after an install."""
     words = ("install", release, str(CHART), "--namespace", namespace, "--dry-run=client")
     return run("helm", *words, *flags).partition("\nNOTES:\n")[2]
 

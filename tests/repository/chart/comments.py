@@ -1,6 +1,6 @@
 """The chart's values, one by one, with their defaults and with what the comments above them say.
 
-Only the comment right above a value is about it. A map of values needs none of its own.
+Only the comment right above a value is about it. A map of values may have no comment.
 """
 
 import json

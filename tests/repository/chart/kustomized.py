@@ -1,7 +1,7 @@
 """The Kustomize base as it follows from the chart's defaults, comments included.
 
-What is Helm's goes: its labels, and the checksum that rolls pods out when the settings change.
-Kustomize has its own way for that, a ConfigMap whose name ends with a hash of what is in it.
+Helm's own parts are removed: its labels, and the checksum that rolls pods out on new settings.
+Kustomize has its own way for that: it appends a hash of the content to a ConfigMap's name.
 """
 
 import re

@@ -22,7 +22,7 @@ _FORMS: dict[str, Part] = {
     "namespaces": _LIST_OR_TEXT,
     "headers": {"type": ["string", "object"], "additionalProperties": {"type": "string"}},
 }
-"""What may be more than one word in the file; everything else is a scalar of YAML."""
+"""Settings that may be more than one word in the file; all others are YAML scalars."""
 
 
 def definitions() -> Part:
@@ -55,7 +55,7 @@ def _choices() -> Iterator[tuple[str, list[str]]]:
 
 
 def _by_kind() -> Iterator[Part]:
-    """One condition for each kind, so that a mistake is told of the kind that somebody named."""
+    """Yield one condition for each kind, so that a message is about the kind in the settings."""
     yield {
         "type": "object",
         "required": ["type"],

@@ -1,4 +1,4 @@
-"""A rendered release as what it is made of: objects by kind, the scaler's pod, its settings."""
+"""The parts of a rendered release: objects by kind, the scaler's pod, its settings."""
 
 import functools
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class Release:
         return [one for one in self.objects if one["kind"] == kind]
 
     def the(self, kind: str, suffix: str = "") -> Object:
-        """Return the only object of a kind whose name ends like this."""
+        """Return the only object of a kind with this ending of its name."""
         (found,) = (one for one in self.of(kind) if one["metadata"]["name"].endswith(suffix))
         return found
 
@@ -51,7 +51,7 @@ class Release:
 
 @functools.cache
 def release(case: str) -> Release:
-    """Return what a case renders; the same for whoever asks."""
+    """Return what a case renders; all callers share it."""
     return Release(tuple(charts.objects(charts.rendered(case))))
 
 

@@ -1,4 +1,4 @@
-"""What is generated is what the rest says now; `make chart` writes it anew."""
+"""Generated files are up to date with their sources; `make chart` writes them anew."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the chart says of itself to those who look for charts."""
+"""The chart's metadata, as chart indexes show it."""
 
 import tarfile
 from pathlib import Path

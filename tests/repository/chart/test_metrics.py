@@ -20,7 +20,7 @@ def value(kind: str) -> str:
 
 
 def made(*values: str, monitor: str = SERVICE_MONITOR) -> shapes.Release:
-    """Return a release with everything of `metrics` on, one of the monitors, and these values."""
+    """Return a release with all of `metrics` enabled, one of the monitors, and these values."""
     kinds = (value(monitor), "metrics.prometheusRule", "metrics.dashboard")
     on = [f"{kind}.enabled=true" for kind in kinds]
     flags = [word for each in (*on, *values) for word in ("--set", each)]

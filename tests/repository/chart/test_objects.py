@@ -1,4 +1,4 @@
-"""Values of which Kubernetes or cert-manager would refuse the objects are refused before that."""
+"""Values are refused early where Kubernetes or cert-manager would refuse their objects."""
 
 import pytest
 

@@ -240,7 +240,7 @@ def test_two_releases_of_one_name_share_nothing_of_the_whole_cluster_but_what_tr
 
 @EACH_CASE
 def test_names_are_known_to_be_of_one_namespace(case: str) -> None:
-    """What has no namespace of its own takes that of whoever applies the manifests."""
+    """Objects without a namespace of their own take the one given to kubectl apply."""
     found = shapes.release(case)
     everywhere = {"ClusterRole", "ClusterRoleBinding", "ClusterTriggerAuthentication"}
     everywhere |= {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}

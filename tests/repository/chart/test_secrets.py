@@ -1,4 +1,4 @@
-"""What other values decide is refused as a variable, and a secret wherever many would see it."""
+"""A setting that other values decide is refused as a variable, a secret where many can see it."""
 
 import json
 
@@ -16,7 +16,7 @@ def _set(*values: str) -> list[str]:
 
 @pytest.mark.parametrize("name", sorted(charts.decided()))
 def test_what_other_values_decide_is_no_variable_even_while_they_are_off(name: str) -> None:
-    """Else a variable would open a port without TLS, or in a place that no Service leads to."""
+    """Else a variable could open a port without TLS, or one that no Service leads to."""
     variable = f"KEDA_GPU_SCALER_{name.upper()}"
     refusal = charts.refusal(*_set(f"env[0].name={variable}", "env[0].value=x"))
     assert f"env has {variable}, which the chart sets itself: " in refusal
@@ -24,7 +24,7 @@ def test_what_other_values_decide_is_no_variable_even_while_they_are_off(name: s
 
 
 def test_whatever_the_chart_sets_is_decided_by_it() -> None:
-    """In the case with everything; what is no setting of the file is refused by its own name."""
+    """In the case with everything; a variable that is no setting is refused by its own name."""
     (deployment,) = (
         one for one in charts.objects(charts.rendered("everything")) if one["kind"] == "Deployment"
     )

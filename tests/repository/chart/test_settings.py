@@ -61,7 +61,7 @@ READ: Mapping[str, Mapping[str, Any]] = {
         "traces": True,
     },
 }
-"""What the scaler understands of each case, as far as it is no default."""
+"""The settings that the scaler reads in each case, without defaults."""
 
 
 @pytest.mark.parametrize("case", charts.cases())
@@ -71,7 +71,7 @@ def test_the_scaler_reads_a_release_s_settings(case: str, tmp_path: Path) -> Non
 
 
 def _part(expected: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out of what was read whatever is not expected."""
+    """Return the settings that were read, without those that are not expected."""
     return {
         key: _part(one, read[key]) if isinstance(one, Mapping) else read[key]
         for key, one in expected.items()

@@ -1,4 +1,4 @@
-"""InfluxDB's answers, as 1.6 gives them: read whole, or refused in its own words."""
+"""InfluxDB's answers, as 1.6 gives them: read whole, or refused with its own message."""
 
 import json
 

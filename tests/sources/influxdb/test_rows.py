@@ -1,4 +1,4 @@
-"""Points at any time → what there is at each instant."""
+"""Points at any time → the values at each instant."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The InfluxDB source on a real InfluxDB 1.6, fed as Telegraf feeds it.
+"""The InfluxDB source on a real InfluxDB 1.6, with points as Telegraf writes them.
 
 One server serves the whole module; every test has a namespace of its own.
 """
@@ -31,7 +31,7 @@ from tests.support.series import Series
 pytestmark = [pytest.mark.needs("influxd"), on_influxdb, pytest.mark.asyncio(loop_scope="module")]
 
 NOW = 1_795_260_000.0
-"""It keeps what is written of any time, and whoever asks says about which."""
+"""The server stores points of any time, and each query names its time."""
 INTERVAL_SECONDS = 15
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"

@@ -25,7 +25,7 @@ from tests.support.api_server import ApiServer
 from tests.support.scripted import Clock
 
 PATIENCE_SECONDS = 60
-"""Only what hangs for ever gets that far; some tests make hundreds of requests."""
+"""Only a test that hangs reaches this bound; some tests make hundreds of requests."""
 BERT = ScaledObject("ml", "bert-scaler")
 REPLICA_SET = Owner("ReplicaSet", "bert-5d4f8")
 DEPLOYMENT = Owner("Deployment", "bert")

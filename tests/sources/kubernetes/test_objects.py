@@ -71,7 +71,7 @@ def test_a_pod_without_a_node_or_an_owner_says_little() -> None:
 def test_a_pod_not_ready_any_more_was_ready_once(
     changed: str, started: str | None, *, once: bool
 ) -> None:
-    """It changed to not Ready long after it started: it cannot have been so from the start."""
+    """It changed to not Ready long after it started, so it was Ready before."""
     pod = _pod(status={"conditions": _conditions("False", changed), "startTime": started})
     said = objects.statement(pod)
     assert (said.ready, said.ready_at, said.was_ready) == (False, None, once)
@@ -148,7 +148,7 @@ FOUND = {"group": "example.com", "version": "v1", "kind": "Model", "resource": "
 
 
 def _found(reference: dict[str, str], **found: str) -> Workload | Scale | str:
-    """Return the target of a ScaledObject of which KEDA has found out what it scales."""
+    """Return the target of a ScaledObject with the scale target that KEDA resolved."""
     scaled = api_server.scaled_object("scaler", **{"name": "bert", **reference})
     return objects.target(scaled | {"status": {"scaleTargetGVKR": found}})
 

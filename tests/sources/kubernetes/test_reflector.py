@@ -1,4 +1,4 @@
-"""Claims about the objects of one resource, and those that lately went."""
+"""Claims about the objects of one resource, and those that were recently deleted."""
 
 import asyncio
 import functools

@@ -46,7 +46,7 @@ def _pod(name: str, **labels: str) -> api_server.Json:
 
 @pytest.fixture
 async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
-    """Two of three pods are a Model's, by its selector."""
+    """Two of three pods belong to a Model, by its selector."""
     api = ApiServer()
     api.objects[api_server.PODS] = [_pod("a", app="bert"), _pod("b", app="bert"), _pod("bert")]
     api.objects[api_server.SCALED_OBJECTS] = [_scaled("bert-scaler", "bert")]

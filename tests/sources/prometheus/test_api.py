@@ -1,4 +1,4 @@
-"""Answers of Prometheus and its relatives, as they were seen, and as they must not be believed."""
+"""Answers of Prometheus and its relatives: recorded ones, and ones that must be refused."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Thanos, Mimir and VictoriaMetrics' cluster: what they answer when not everything is well.
+"""Thanos, Mimir and VictoriaMetrics' cluster: their answers when a part of them fails.
 
 Recorded from their issue trackers and from the tests of their own sources, shortened where they
 list stores. Each goes over a real socket, and none may look like a smaller sum or like no pods.

@@ -254,7 +254,7 @@ async def test_a_tenant_s_load_is_measured(
 async def test_a_namespace_without_gpu_series_is_unknown_and_not_empty(
     server: PrometheusServer, proxy: LabelProxy, ns: str
 ) -> None:
-    """Other targets in it may be in good health for hours: that says nothing of exporters."""
+    """Other targets in it may be healthy for hours: that says nothing about exporters."""
     now = lately()
     application = gpus.history(now, [Up(job="web", begin=-7200)])
     await server.write(
@@ -292,7 +292,7 @@ async def test_a_deployment_that_says_it_has_no_replicas_is_empty(
 async def test_a_pod_that_is_not_listed_is_not_believed_gone(
     server: PrometheusServer, proxy: LabelProxy, ns: str
 ) -> None:
-    """Behind the proxy nobody sees how many kube-state-metrics there are, nor how they are.
+    """The proxy hides how many kube-state-metrics there are, and whether they are healthy.
 
     Not even where one of them is in the tenant's own namespace.
     """

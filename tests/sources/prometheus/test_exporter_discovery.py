@@ -1,4 +1,4 @@
-"""Which exporters are looked for: asked rarely, remembered, and never in the way of an answer."""
+"""Which exporters are looked for: asked rarely, remembered, and never delaying an answer."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ from keda_gpu_scaler.telemetry import facts
 
 
 class Server:
-    """Answers which exporters there are, at a time that stands still until somebody moves it."""
+    """Answers which exporters there are, at a time that stands still until a test moves it."""
 
     def __init__(self, *found: str) -> None:
         self.found: tuple[str, ...] = found
@@ -35,7 +35,7 @@ class Server:
         return [Row({"exporter": name}, [(self.now, 1.0)]) for name in self.found]
 
     async def seen(self, profile: str = "auto") -> frozenset[str]:
-        """Return what `profile` has to look for, after asking if it is time to."""
+        """Return the exporters to look for, after asking the server if that is due."""
         await self.detection.refresh(snapshot_query(profile), self.answer)
         return self.detection.widened(snapshot_query(profile)).found
 

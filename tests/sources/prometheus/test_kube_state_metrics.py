@@ -19,7 +19,7 @@ class Server:
     shows: str = PODS
     asked: list[tuple[str, str]] = field(default_factory=list)
     fails: bool = False
-    """It does not answer what it is asked about pods."""
+    """It does not answer the question about pods."""
 
     async def __call__(self, kind: str, text: str, at: float, /) -> list[Row]:
         """Answer."""
@@ -54,7 +54,7 @@ async def test_once_found_it_is_asked_each_time_and_looked_for_rarely() -> None:
 
 
 async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
-    """Of a namespace that is new, that was not spoken of, or that nobody asked about for long."""
+    """Of a namespace that is new, was not covered, or that no trigger asked about for long."""
     server = Server(["ksm"])
     metrics = KubeStateMetrics(server, Clock())
     asked = [({"ml"}, 0.0), ({"ml", "new"}, 15.0), ({"ml", "new"}, 300.0), ({"ml"}, 601.0)]

@@ -33,11 +33,11 @@ from tests.support.prometheus import PrometheusServer, VictoriaMetrics, each
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LONG_AGO_SECONDS = 6 * 3600
-"""Nothing but what a test of its own writes is there."""
+"""So long ago that only the samples of the test itself are there."""
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 TARGET = Target("dcgm-exporter", "10.0.0.1:9400")
 OF_PROMETHEUS = each(but=VictoriaMetrics.PROGRAM)
-"""Where gaps of any length mean the same; VictoriaMetrics guesses at a series' interval."""
+"""Servers on which gaps of any length mean the same; VictoriaMetrics guesses an interval."""
 _numbers = itertools.count()
 
 
@@ -50,7 +50,7 @@ async def now(server: PrometheusServer) -> float:
 
 
 def lately() -> float:
-    """Return a time past what any server keeps from answers because it may still be incomplete."""
+    """Return a time old enough that no server withholds its samples as possibly incomplete."""
     return (time.time() - 60) // 120 * 120
 
 

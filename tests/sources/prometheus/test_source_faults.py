@@ -1,4 +1,4 @@
-"""The Prometheus source when the server, or what stands in front of it, misbehaves."""
+"""The Prometheus source when the server, or a proxy in front of it, misbehaves."""
 
 import asyncio
 import contextlib
@@ -27,9 +27,9 @@ from tests.support.processes import free_port, until
 
 AT = 1_700_000_100.0
 BOUND_SECONDS = 30.0
-"""Only what hangs for ever gets that far."""
+"""Only a test that hangs reaches this bound."""
 LONG, SHORT = "20s", "200ms"
-"""How long an answer is waited for: the second where none comes, or one is asked for again."""
+"""Timeouts for an answer: the second is for tests without an answer, or with a retry."""
 NEED = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
 ANSWERS = {"matrix": web.api("matrix", []), "vector": web.api("vector", [])}
 REFUSED = {"status": "error", "errorType": "execution", "error": "query timed out in expression"}
@@ -125,7 +125,7 @@ FAULTS = [
 async def test_a_query_that_is_given_up_is_counted_as_one_without_an_answer(
     server: HttpServer,
 ) -> None:
-    """The server has it all the same, and works on it."""
+    """The server has received the query and works on it."""
     stated: list[Fact] = []
     async with connected(server.url, stated.append) as source:
         asking = asyncio.create_task(source.fetch(NEED, AT), name="fetch")

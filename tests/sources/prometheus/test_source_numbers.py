@@ -1,4 +1,4 @@
-"""The one number that a demandQuery gives, on real servers and through what confines it.
+"""The one number that a demandQuery gives, on real servers, confined to a namespace.
 
 One server of each kind serves the whole module; every test has a namespace of its own.
 """
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 QUEUED = "queued_requests"
 GATEWAY = "gateway_requests_in_progress"
 INSTANT_LOOKBACK_SECONDS = 300
-"""How old the sample behind an answer can be; it is the same on every server."""
+"""The maximum age of the sample behind an answer, the same on every server."""
 _numbers = itertools.count()
 
 
@@ -229,7 +229,7 @@ async def test_a_demand_is_of_the_own_namespace_whichever_label_names_it(
         assert await asked(source, f"sum({QUEUED})", ns) is None
         named = f'sum({QUEUED}{{exported_namespace!=""}})'
         assert await asked(source, named, ns) == 5
-        # Whose operator allows everything sees everything.
+        # With the policy that allows everything, other namespaces count too.
         everything = f'sum({QUEUED}{{exported_namespace=~"{ns}|other"}})'
         assert await source.number(promql.number(everything, Policy.ALLOW, ns)) == 575
 
@@ -278,7 +278,7 @@ async def test_a_proxy_between_tenants_is_told_whose_demand_it_is(
             await source.number(text)
 
 
-# Answers that are none
+# Answers without a number
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The text of exporters: what is read of it, and what makes it unusable."""
+"""The text of exporters: which lines are read, and what makes it unusable."""
 
 import math
 

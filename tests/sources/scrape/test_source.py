@@ -29,9 +29,9 @@ from tests.support.processes import free_port
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 BOUND_SECONDS = 60.0
-"""Only what hangs for ever gets that far."""
+"""Only a test that hangs reaches this bound."""
 LONG_SECONDS, SHORT_SECONDS = 20.0, 0.2
-"""How long an answer is waited for: the second where none comes, or one is asked for again."""
+"""Timeouts for an answer: the second is for tests without an answer, or with a retry."""
 
 
 def text(*pods: str, value: float = 50) -> str:
@@ -169,7 +169,7 @@ async def test_a_name_stands_for_every_address(one: HttpServer) -> None:
     async with scraping(f"dns+http://localhost:{one.port}/metrics") as source:
         found = await observed(source)
 
-    # Where localhost is ::1 too, nobody listens there: one exporter of two.
+    # Where localhost is also ::1, no server listens there: one exporter of two.
     assert [one.pod for one in found.series] == ["bert-0"]
     assert Target("gpus", f"{one.url}/metrics") in found.good_scrapes
 
@@ -378,7 +378,7 @@ async def test_closing_ends_the_rounds_and_leaves_no_task(
         await processes.until(lambda: _was_asked(one), BOUND_SECONDS, "it scrapes")
     asked = len(one.requests)
 
-    # The fixture that looks for tasks left behind has the last word here.
+    # The fixture that looks for tasks left behind checks the rest.
     assert asked == 1
 
 
