@@ -1,6 +1,6 @@
 """What the scaler costs, next to what it replaces: `make bench`, or `python -m benchmarks`.
 
-How long it takes to wake a workload needs KEDA: `make bench-wake`, or `python -m benchmarks.wake`.
+The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m benchmarks.wake`.
 
     world       the made-up workloads, their GPUs in a Prometheus, and the right answers
     processes   servers as processes of their own, started and stopped by their handles
@@ -20,5 +20,5 @@ How long it takes to wake a workload needs KEDA: `make bench-wake`, or `python -
     tables      the tables
 
 A benchmark that gets one wrong answer fails: it has then measured something else. Results are
-ratios, because the machine they come from is nobody's in particular.
+ratios, because the figures of one machine say nothing about another.
 """

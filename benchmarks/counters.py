@@ -10,15 +10,15 @@ _CPU_SECONDS = "process_cpu_seconds_total"
 
 
 class Counters(NamedTuple):
-    """Counts since its start."""
+    """Counts since the server started."""
 
     queries: int
-    """Instant queries asked, with whatever outcome. Reading the page is none."""
+    """Instant queries asked, with any outcome. Reading the page is not one."""
     cpu_seconds: float
 
 
 def parse(page: str) -> Counters:
-    """Return the counters on a metrics page; a query nobody asked yet counts 0."""
+    """Return the counters on a metrics page; a query that was never asked counts 0."""
     samples = [one for family in text_string_to_metric_families(page) for one in family.samples]
     asked = [
         one.value

@@ -1,7 +1,7 @@
 """Made-up demand: nothing until a moment, then one request. Pure.
 
-It is stored in advance, so that the moment is known exactly and nobody has to write, or to scrape,
-while something is measured.
+It is stored in advance, so that the moment is known exactly and nothing is written or scraped
+during the measurement.
 """
 
 from benchmarks import world
@@ -20,7 +20,7 @@ def rising(workload: str, begin: float, rises_at: float, end: float) -> Series:
     """Return the demand for a workload: 0 from `begin`, and 1 from `rises_at` until `end`.
 
     Args:
-        workload: whose demand it is.
+        workload: the workload that the demand is for.
         begin: the first sample, in seconds since the epoch.
         rises_at: the first sample of 1.
         end: no sample is later.

@@ -33,7 +33,7 @@ NEED = SnapshotQuery(Signal.UTILIZATION, "auto", NAMESPACES, span_seconds=255, w
 """What a trigger with the defaults asks for."""
 PAST_SECONDS = 300.0
 OLD_REPLICA_SETS = 10
-"""So many of them each Deployment leaves behind: its default revisionHistoryLimit."""
+"""Old ReplicaSets that each Deployment keeps: its default revisionHistoryLimit."""
 PODS_PER_DEPLOYMENT = 10
 GPUS_PER_NODE = 8
 ANSWER_SECONDS = 60.0
@@ -46,7 +46,7 @@ class Spent:
     """What one answer took."""
 
     seconds: float
-    """Until it was read and understood."""
+    """Until it was read and parsed."""
     prometheus_cpu_seconds: float
 
 
@@ -78,7 +78,7 @@ class Asked:
 
     @property
     def usual(self) -> Spent:
-        """The medians of what the question took when the past was known."""
+        """The medians of what the question took when the past was already known."""
         spent = [one.evidence for one in self.rounds]
         cpu = median(one.prometheus_cpu_seconds for one in spent)
         return Spent(median(one.seconds for one in spent), cpu)
@@ -155,7 +155,7 @@ async def _spent(prometheus: PrometheusServer, asking: Awaitable[Answer]) -> tup
 
 
 def check(pods: int, found: Observation, said: Evidence | None) -> None:
-    """Raise ServerError unless everybody is there, Ready, and owned by whom it is owned."""
+    """Raise ServerError unless every pod is there, Ready, and shown with its real owner."""
     listed = {} if said is None else said.pods
     right = [
         one

@@ -1,6 +1,6 @@
 """The outside client that measures: how it is called, and what its report says.
 
-A report with anything but OK in it is an error: then the answers were not the ones wanted.
+A report with any status but OK is an error: the answers were not the expected ones.
 """
 
 import asyncio

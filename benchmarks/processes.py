@@ -1,6 +1,6 @@
 """Servers as processes of their own: started, waited for and stopped by their handles.
 
-A server says in one JSON line of its log where it listens; nothing here waits for time to pass.
+A server logs where it listens in one JSON line; nothing here waits for a fixed time.
 """
 
 import asyncio
@@ -135,7 +135,7 @@ def listening_port(line: bytes) -> int | None:
 
 
 async def _drained(output: asyncio.StreamReader) -> None:
-    """Read on: a server whose log nobody reads stops at a full pipe."""
+    """Read on: a server stops at a full pipe when its log is not read."""
     async for _line in output:
         pass
 

@@ -2,7 +2,7 @@
 
 The scaler is polled as KEDA and the HPA do. Beside it, what KEDA's own prometheus trigger would
 send: one query each time, for the same numbers. It is calculated, and for the largest number of
-triggers also sent, because one query for everybody is a larger one.
+triggers also sent, because one query for all triggers is a larger one.
 """
 
 import asyncio

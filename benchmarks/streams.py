@@ -26,9 +26,9 @@ from tests.support.prometheus import PrometheusServer
 SHARED = "everything"
 """What half of all streams ask about: the demand for it, with the same words."""
 OWN_PERCENT = 1
-"""So many workloads have a demandQuery of their own."""
+"""The number of workloads with a demandQuery of their own."""
 SETTLE_SECONDS = 30.0
-"""Two steps: whatever is asked for the first time is asked before."""
+"""Two steps: first-time queries are sent before the measurement."""
 ANSWER_SECONDS = 60.0
 """Bounds a benchmark whose scaler never says that there is demand."""
 
@@ -38,17 +38,17 @@ class Watched(NamedTuple):
 
     reference: pb.ScaledObjectRef
     demanded: str
-    """Whose demand it asks about, with no pods yet; empty: its GPUs are busy, and it asks none."""
+    """The workload without pods that demandQuery is for; empty: busy GPUs, no demandQuery."""
 
 
 @dataclass(slots=True)
 class Stream:
-    """One open stream, and when it said that its workload is active."""
+    """One open stream, and when it reported its workload as active."""
 
     watched: Watched
     said: list[float] = field(default_factory=list)
     trouble: str = ""
-    """Why it is of no use; nothing while it is open."""
+    """Why it failed; nothing while it is open."""
 
     async def read(self, stub: Any) -> None:  # noqa: ANN401 - generated code has no types
         """Write down what is pushed, until the stream ends."""
@@ -124,7 +124,7 @@ async def measure(
 
 
 def watched(streams: int) -> list[Watched]:
-    """Return whom the streams are about."""
+    """Return the ScaledObjects of the streams."""
     shared = [SHARED] * (streams // 2)
     own = [f"asleep-{number}" for number in range(max(1, streams * OWN_PERCENT // 100))]
     asleep = [_asleep(number, whose) for number, whose in enumerate([*shared, *own])]
@@ -140,7 +140,7 @@ def check_open(opened: Sequence[Stream]) -> None:
 
 
 def check(opened: Sequence[Stream], rises_at: float) -> None:
-    """Raise ServerError unless the busy said so once, and the others only when there was demand."""
+    """Raise ServerError unless busy ones reported once, and the others only after demand."""
     check_open(opened)
     for stream in opened:
         said, name = stream.said, stream.watched.reference.name

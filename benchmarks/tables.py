@@ -64,7 +64,7 @@ def of_processors(costs: Sequence[Cost], own_trigger: Cost) -> Table:
 
 
 def of_sizes(costs: Sequence[Cost]) -> Table:
-    """Return what one scaler needs."""
+    """Return the resources that one scaler uses."""
     table = Table(
         *(
             "triggers",

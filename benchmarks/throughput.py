@@ -3,7 +3,7 @@
 The scaler is asked in two ways. About 100 triggers, as many as a cluster with GPUs may have: at the
 rate that is measured here each is asked again within a second, and gets the decision of the same
 poll. And about so many that none is asked twice in a turn, with more than a step between two turns:
-then each answer is decided anew, from another snapshot, as it is for KEDA, which asks less often.
+there each answer is decided anew, from another snapshot, as it is for KEDA, which asks less often.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """How long it takes to wake a workload, next to KEDA's own prometheus trigger: `make bench-wake`.
 
 By the real KEDA, API server and Prometheus of `make e2e`, KEDA's triggers and the scaler with their
-defaults. The demand is in the Prometheus before it appears: what is measured is who asks when, and
-no scrape. A watch of the API server sees when the first replica is wanted.
+defaults. The demand is in the Prometheus before it appears: what is measured is when each trigger
+asks, and no scrape. A watch of the API server sees when the first replica is wanted.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ app = typer.Typer(pretty_exceptions_enable=False)
 READY_SECONDS = 45.0
 """Until KEDA has seen every ScaledObject, polled it, and opened its stream."""
 WAKE_SECONDS = 3 * schedule.POLL_SECONDS
-"""Bounds a benchmark in which somebody never wakes."""
+"""Bounds a benchmark in which a workload never wakes."""
 KEDA_SECONDS = 300
 """KEDA's default cooldown, and Kubernetes' default for how long a scale-in waits."""
 
@@ -129,7 +129,7 @@ async def _watching(client: lightkube.AsyncClient, awake: dict[str, float]) -> A
 
 
 async def _fill(prometheus: PrometheusServer, appeared: Sequence[float]) -> None:
-    """Store the demand of all rounds, and the GPUs of somebody else: exporters are there."""
+    """Store the demand of all rounds, and GPUs of another workload: exporters are there."""
     now, end = time.time(), appeared[-1] + WAKE_SECONDS
     await world.fill(prometheus, 1, end - now)
     await prometheus.write(
@@ -139,7 +139,7 @@ async def _fill(prometheus: PrometheusServer, appeared: Sequence[float]) -> None
 
 
 async def _all_awake(awake: Mapping[str, float], count: int) -> None:
-    """Wait for them, but not for ever: whoever is missing is found missing."""
+    """Wait for them, up to a limit: a workload that did not wake is reported later."""
 
     async def all_awake() -> bool:
         return len(awake) == count

@@ -1,4 +1,4 @@
-"""When demand appears, for whom, and how long each trigger took to wake its workload. Pure.
+"""When demand appears, for which workload, and how long each trigger took to wake it. Pure.
 
 In each round the demand for several workloads at zero appears at the same moment, one for each kind
 of trigger. The moments are spread over the time, one at random in each equal part of it, so that no
@@ -16,7 +16,7 @@ from benchmarks import demand
 from benchmarks.processes import ServerError
 
 ACTIVATION_ONLY = "1000000"
-"""As a target per replica: one replica is enough for whatever is asked for here."""
+"""As a target per replica: one replica is enough for the demand here."""
 
 
 class Kind(StrEnum):

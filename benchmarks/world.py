@@ -52,7 +52,7 @@ class Trigger:
         return [f"{self.workload}-{suffix}" for suffix in _POD_SUFFIXES]
 
     def reference(self) -> pb.ScaledObjectRef:
-        """Return what KEDA sends to say whose trigger it is."""
+        """Return what KEDA sends to identify the trigger's ScaledObject."""
         metadata = {
             "scalerAddress": "keda-gpu-scaler.keda.svc:6000",
             "workload": self.workload,
@@ -74,8 +74,8 @@ def triggers(workloads: int, copies: int = 1) -> list[Trigger]:
 async def fill(prometheus: PrometheusServer, workloads: int, ahead_seconds: float) -> None:
     """Store the GPUs of all workloads, and the health of the nodes they are on.
 
-    Samples reach into the future, so that nothing has to be written while something is measured;
-    queries are about instants and see none of it too early.
+    Samples reach into the future, so that nothing is written during the measurement;
+    queries are about instants and never see a later sample.
     """
     begin = -(PAST_SECONDS + ahead_seconds)
     await prometheus.write(history(time.time() + ahead_seconds, _parts(workloads, begin)))

@@ -12,7 +12,7 @@ from tests.e2e.product import Scaler
 
 TOKEN = "of-the-webhook"  # noqa: S105 - of a scaler on loopback that lives for minutes
 REQUESTS = "requests"
-"""What is offered under this name raises alerts; no workload has it."""
+"""Load offered under this name raises alerts; no workload has the name."""
 
 
 async def open_webhook(lab: Lab, **settings: str) -> None:
@@ -21,7 +21,7 @@ async def open_webhook(lab: Lab, **settings: str) -> None:
 
 
 def url(scaler: Scaler) -> str:
-    """Return where a scaler is told of alerts."""
+    """Return the address to which a scaler's alerts are sent."""
     return f"http://{scaler.http_address}/webhook"
 
 
@@ -36,13 +36,13 @@ def about(workload: str) -> dict[str, str]:
 
 
 async def judge(lab: Lab, told: Alertmanager, *rules: Rule) -> None:
-    """Have Prometheus judge by these rules and no others, and send the alerts."""
+    """Have Prometheus evaluate only these rules, and send the alerts."""
     lab.prometheus.sections = told.sections(rules)
     await lab.prometheus.reload(lab.prometheus.scrape_configs)
 
 
 async def is_active(lab: Lab, scaler: Scaler, workload: str, trigger: Manifest) -> bool | None:
-    """Ask a scaler by itself what KEDA asks any that has the trigger's address; None: an error."""
+    """Ask one scaler directly what KEDA asks at the trigger's address; None: an error."""
     reference = pb.ScaledObjectRef(
         namespace=lab.name, name=workload, scalerMetadata=trigger["metadata"]
     )

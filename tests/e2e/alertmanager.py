@@ -29,7 +29,7 @@ def rule(name: str, expression: str, **labels: str) -> Rule:
 
 @dataclass(slots=True)
 class Alertmanager:
-    """One Alertmanager that tells nobody, until it is told whom, and can be asked."""
+    """One Alertmanager that notifies no receiver until it is given one, and can be queried."""
 
     directory: Path
     port: int = field(default_factory=free_port)
@@ -63,13 +63,13 @@ class Alertmanager:
         self._program.stop()
 
     async def notify(self, url: str, token: str | None, *, repeat: str = _SELDOM) -> None:
-        """Tell a webhook of alerts from now on, as soon as may be, and again so often."""
+        """Notify a webhook of alerts from now on, as soon as possible, and repeat this often."""
         self._file.write_text(json.dumps(_to_webhook(url, token, repeat)))
         async with httpx.AsyncClient(trust_env=False) as client:
             (await client.post(f"{self.url}/-/reload")).raise_for_status()
 
     def sections(self, rules: Iterable[Rule]) -> dict[str, Any]:
-        """Return what makes a Prometheus judge by these rules and send their alerts here."""
+        """Return what makes a Prometheus evaluate these rules and send their alerts here."""
         file = self.directory / "rules.yml"
         file.write_text(json.dumps({"groups": [{"name": "alerts", "rules": list(rules)}]}))
         target = {"static_configs": [{"targets": [f"127.0.0.1:{self.port}"]}]}
@@ -82,7 +82,7 @@ class Alertmanager:
         return [alert["labels"] for alert in response.raise_for_status().json()]
 
     async def failures(self) -> float:
-        """Return how many messages to webhooks have failed, by its own count."""
+        """Return how many messages to webhooks have failed, by Alertmanager's own count."""
         return await Counts(f"{self.url}/metrics").total(
             "alertmanager_notifications_failed_total", integration="webhook"
         )
@@ -98,7 +98,7 @@ def _to_webhook(url: str, token: str | None, repeat: str) -> dict[str, Any]:
         hook["http_config"] = {"authorization": {"credentials": token}}
     route = {
         "receiver": "webhook",
-        # As the documentation has it: alerts about one workload wait for none about another.
+        # As documented: alerts about one workload wait for none about another.
         "group_by": ["namespace", "scaled_object"],
         "group_wait": f"{GROUP_WAIT_SECONDS}s",
         "group_interval": _GROUP_INTERVAL,

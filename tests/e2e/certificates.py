@@ -1,4 +1,4 @@
-"""Who trusts whom in the cluster: one authority for servers, one for the front proxy.
+"""The cluster's certificates: one authority for servers, one for the front proxy.
 
 KEDA's operator and its metrics adapter prove themselves to each other with one certificate.
 """
@@ -33,12 +33,12 @@ class Certificates:
 
     @property
     def proxy_authority(self) -> Path:
-        """What aggregated API servers trust the API server by."""
+        """The authority by which aggregated API servers trust the API server."""
         return self.directory / "proxy-ca.crt"
 
     @property
     def proxy_certificate(self) -> Path:
-        """What the API server shows to them."""
+        """The certificate that the API server shows to them."""
         return self.directory / "proxy.crt"
 
     @property

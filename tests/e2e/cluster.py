@@ -6,8 +6,8 @@
     cluster.stop()
 
 It knows nothing of GPUs, of Prometheus or of the scaler. Nodes are objects that KWOK keeps alive,
-pods have no containers; with `runs_pods` there are nodes as well whose pods are processes where
-they are of our image, and a network that leads to Services by their names, for KEDA too. Every
+pods have no containers; with `runs_pods` there are also nodes on which pods of our image are
+processes, and a network that leads to Services by their names, for KEDA too. Every
 process writes to a log of its own in the cluster's directory.
 """
 
@@ -130,7 +130,7 @@ class Cluster:
             time.sleep(_LOOK_EVERY_SECONDS)
 
     def _api_is_ready(self) -> bool:
-        """Tell whether it says so: before that the other programs wait, and give up after 10 s."""
+        """Tell whether it is ready: until then the other programs wait, and give up after 10 s."""
         url = f"https://127.0.0.1:{self._plane.ports.api}/readyz"
         trust = ssl.create_default_context(cafile=self._plane.certificates.authority)
         with contextlib.suppress(httpx2.TransportError):
@@ -153,7 +153,7 @@ class Cluster:
                 client.apply(manifest, force=True)
 
     def _answers(self, question: Callable[[lightkube.Client], object]) -> bool:
-        """Tell whether the API server can answer this by now."""
+        """Tell whether the API server can answer this yet."""
         with self._bootstrap() as client, contextlib.suppress(httpx2.HTTPError):
             question(client)
             return True
@@ -169,7 +169,7 @@ class Cluster:
         return lightkube.KubeConfig.from_file(self.kubeconfig)
 
     def _write_access(self) -> None:
-        """Write who may enter, for the API server, and how, for its clients."""
+        """Write the accepted tokens for the API server, and the kubeconfig for its clients."""
         tokens = self.directory / "tokens.csv"
         tokens.write_text(f'{_TOKEN},e2e,e2e,"system:masters"\n')
         server = {

@@ -2,7 +2,7 @@
 
 The process that pytest was started as runs the cluster. With pytest-xdist its workers are other
 processes: they learn where the cluster is, and never start or stop it. Beside what the cluster
-consists of, a scenario's fixtures tell which programs it needs: only these are built.
+consists of, a scenario's fixtures determine the programs it uses: only these are built.
 """
 
 import itertools
@@ -39,12 +39,12 @@ _FIXTURES: Mapping[str, Iterable[str]] = {
     "old_keda": keda.OLD_PARTS,
     "shell": ("helm", "kubectl", "grpcurl"),
 }
-"""What else some fixtures need."""
+"""Further programs that some fixtures use."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each scenario with the programs it needs: those of the cluster, and of its fixtures."""
+    """Mark each scenario with the programs it uses: those of the cluster, and of its fixtures."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             fixtures = _FIXTURES.keys() & set(getattr(item, "fixturenames", ()))
@@ -91,7 +91,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
-    """Say where the logs of the cluster are when they are needed."""
+    """Print where the logs of the cluster are when a scenario failed."""
     cluster = config.stash.get(_CLUSTER, None)
     if cluster is not None and exitstatus != pytest.ExitCode.OK:
         terminalreporter.write_line(f"the cluster's logs are in {cluster.directory}")
@@ -111,7 +111,7 @@ def keda_counts(request: pytest.FixtureRequest) -> Counts:
 
 @pytest.fixture
 def lab_name(request: pytest.FixtureRequest, worker_id: str) -> str:
-    """Return a name that is a namespace's and no other lab's."""
+    """Return a valid namespace name that no other lab has."""
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
     return f"{words[:30].strip('-')}-{worker_id}-{next(_serial)}"
 
@@ -142,7 +142,7 @@ def helm() -> str:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A second cluster, whose pods of our image run: for what is installed as users install it.
 
-    Each worker that needs it has one; tests that share one belong to the same xdist_group, and
+    Each worker that uses it has one; tests that share one belong to the same xdist_group, and
     leave nothing behind.
     """
     cluster = Cluster.create(tmp_path_factory.mktemp("live"), keda.current(), runs_pods=True)
@@ -169,7 +169,7 @@ async def recorder() -> AsyncIterator[Recorder]:
 
 @pytest_asyncio.fixture
 async def alertmanager(tmp_path: Path) -> AsyncIterator[Alertmanager]:
-    """A running Alertmanager without alerts, which tells nobody."""
+    """A running Alertmanager without alerts and without receivers."""
     started = Alertmanager(tmp_path)
     try:
         await started.start()

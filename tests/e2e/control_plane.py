@@ -52,7 +52,7 @@ class ControlPlane:
         return self.directory / "kubeconfig"
 
     def etcd(self) -> list[str]:
-        """Keep the cluster's state; nobody needs it to survive a power cut."""
+        """Keep the cluster's state; it does not have to survive a power cut."""
         client = f"http://127.0.0.1:{self.ports.etcd}"
         peer = f"http://127.0.0.1:{self.ports.etcd_peer}"
         return [
@@ -75,7 +75,7 @@ class ControlPlane:
             f"--etcd-servers=http://127.0.0.1:{self.ports.etcd}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.ports.api}",
-            # Loopback may not be an endpoint of the Service `kubernetes`, which nobody here needs.
+            # Loopback may not be an endpoint of the Service `kubernetes`, which is unused here.
             "--advertise-address=192.0.2.1",
             "--endpoint-reconciler-type=none",
             "--service-cluster-ip-range=10.96.0.0/24",
@@ -100,7 +100,7 @@ class ControlPlane:
         ]
 
     def controller_manager(self) -> list[str]:
-        """Run the controllers a workload and its HPA need, and the HPA often."""
+        """Run the controllers of workloads and HPAs, and the HPA often."""
         return [
             programs.path("kube-controller-manager"),
             f"--controllers={','.join(CONTROLLERS)}",
@@ -118,7 +118,7 @@ class ControlPlane:
         return [programs.path("kube-scheduler"), *self._alone()]
 
     def _alone(self) -> list[str]:
-        """Have no second of its kind to elect, nobody to serve, and the API server to itself."""
+        """Run without leader election and serving, and with a high limit on API requests."""
         return [
             f"--kubeconfig={self.kubeconfig}",
             "--kube-api-qps=200",

@@ -15,7 +15,7 @@ class Counts:
     url: str
 
     async def total(self, *metrics: str, **labels: str) -> float:
-        """Return the sum of these metrics over whatever the labels leave open."""
+        """Return the sum of these metrics over all series with these labels."""
         async with httpx.AsyncClient(trust_env=False) as client:
             page = (await client.get(self.url)).raise_for_status().text
         return sum(

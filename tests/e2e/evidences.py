@@ -1,6 +1,6 @@
 """A scenario in several labs: with kube-state-metrics, and with exporters alone.
 
-What the Kubernetes API knows beyond them has scenarios of its own.
+The Kubernetes API as evidence has scenarios of its own.
 """
 
 import itertools
@@ -14,7 +14,7 @@ _EACH = EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS
 of_all_pods = pytest.mark.parametrize(
     "lab", [EvidenceSource.KUBE_STATE_METRICS], indirect=True, ids=str
 )
-"""Runs a scenario with the evidence that knows of a pod that no exporter has ever shown."""
+"""Runs a scenario with the evidence that covers pods that no exporter has ever shown."""
 
 
 def each(*, core: EvidenceSource | None = None) -> pytest.MarkDecorator:

@@ -1,4 +1,4 @@
-"""How a lab comes and goes: everything is started in order, and ended in the reverse one."""
+"""How a lab is set up and cleared away: started in order, ended in reverse order."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -35,7 +35,7 @@ async def open_lab(
         name: the namespace's, and what its nodes' names begin with.
         kubeconfig: how to reach the cluster.
         directory: where logs and stored samples go.
-        evidence: the strongest there is of which pods there are, and how they are.
+        evidence: the strongest source of which pods exist, and of their state.
     """
     configuration = lightkube.KubeConfig.from_file(kubeconfig)
     client = lightkube.AsyncClient(configuration, field_manager="e2e", trust_env=False)
@@ -84,7 +84,7 @@ async def open_lab(
 async def _ground(
     client: lightkube.AsyncClient, name: str, nodes: Iterable[str]
 ) -> AsyncIterator[None]:
-    """Create the namespace and its nodes, and ask for their end without waiting for it."""
+    """Create the namespace and its nodes; request their deletion without waiting for it."""
     created = [manifests.namespace(name)]
     created += [manifests.node(node, name, GPUS_PER_NODE) for node in nodes]
     for manifest in created:
@@ -98,7 +98,7 @@ async def _ground(
 
 
 async def _nodes(client: lightkube.AsyncClient, lab: str) -> list[str]:
-    """Return the nodes that a lab has by now: a scenario may have taken some away."""
+    """Return the nodes that a lab still has: a scenario may have taken some away."""
     left = [each async for each in client.list(Node, labels={manifests.NODE_LABEL: lab})]
     return [each.metadata.name for each in left if each.metadata and each.metadata.name]
 
@@ -117,7 +117,7 @@ def _scrape_configs(exporters: Mapping[str, Relay], simulator_port: int) -> list
 
 
 def _kube_state_scrape_config(port: int) -> dict[str, Any]:
-    """Scrape the fake of kube-state-metrics; its labels are those of the objects it tells of."""
+    """Scrape the fake of kube-state-metrics; its labels are those of the objects it describes."""
     return {
         "job_name": "kube-state-metrics",
         "honor_labels": True,

@@ -1,4 +1,4 @@
-"""The chart's admission policy on an API server, and what that says against an object."""
+"""The chart's admission policy on an API server, and why that refuses an object."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ class Gate(NamedTuple):
         }
 
     async def refusal(self, document: dict[str, Any]) -> str | None:
-        """Return what the API server says against an object; None when it would take it."""
+        """Return why the API server refuses an object; None when it would accept it."""
         try:
             await self.client.create(codecs.from_dict(document), dry_run=True)
         except ApiError as error:
@@ -78,7 +78,7 @@ def _policy(namespace: str, values: dict[str, str]) -> list[charts.Object]:
 
 
 async def _until_it_refuses(gate: Gate) -> None:
-    """Wait until the API server has read the policy, which it does some time after it took it."""
+    """Wait until the API server applies the policy, some time after it has accepted it."""
 
     async def refuses() -> bool:
         return "keda-gpu-scaler: " in str(await gate.refusal(gate.scaled_object({})))

@@ -1,4 +1,4 @@
-"""KEDA's three programs, their command lines, and what they need to find in the cluster."""
+"""KEDA's three programs, their command lines, and the cluster objects they rely on."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support import programs
 
 NAMESPACE = "keda"
 OLD_PARTS = tuple(f"keda-2.16/keda-{part}" for part in ("operator", "adapter", "crds.yaml"))
-"""What there is of the last version that reads only whole numbers."""
+"""The programs of the last version that reads only whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class Keda:
     certificates: Certificates
     kubeconfig: Path
     proxy: str | None = None
-    """The URL of what leads to Services by their names, where pods run."""
+    """The URL of the proxy that reaches Services by name, where pods run."""
 
     @property
     def metrics_url(self) -> str:
-        """Where the operator shows what it counts."""
+        """Where the operator's metrics are."""
         return f"http://127.0.0.1:{self.ports.operator_metrics}/metrics"
 
     def environment(self) -> dict[str, str]:
@@ -77,7 +77,7 @@ class Keda:
             "KEDA_CLUSTER_OBJECT_NAMESPACE": NAMESPACE,
             "WATCH_NAMESPACE": "",
         }
-        # gRPC hands a proxy the name as it is; nothing on loopback is asked through one.
+        # gRPC passes a name to a proxy unresolved; loopback is never reached through one.
         proxies = ("HTTPS_PROXY", "HTTP_PROXY") if self.proxy else ()
         return deployment | dict.fromkeys(proxies, self.proxy or "")
 
@@ -115,7 +115,7 @@ class Keda:
         ]
 
     def webhooks(self) -> list[str] | None:
-        """Judge ScaledObjects before the API server takes them."""
+        """Validate ScaledObjects before the API server accepts them."""
         if self.release.webhooks is None:
             return None
         return [
@@ -176,7 +176,7 @@ class Keda:
                         "url": url,
                         "caBundle": self.certificates.authority_base64(),
                     },
-                    # KEDA ships `Ignore`; a test of what the webhook says has to hear it.
+                    # KEDA ships `Ignore`; tests of the webhook have to see its refusals.
                     "failurePolicy": "Fail",
                     "sideEffects": "None",
                     "rules": [

@@ -16,9 +16,9 @@ def errors(lab: Lab) -> list[dict[str, Any]]:
 
 
 def failures(lab: Lab) -> list[dict[str, Any]]:
-    """Return every error but calls that were cut by the end of a scaler's server.
+    """Return every error except calls that were cut when a scaler's server stopped.
 
-    gRPC cuts a call that it has taken and not handed over yet when its server stops. KEDA repeats
+    A stopping gRPC server cuts calls that it has accepted and not dispatched yet. KEDA repeats
     it at once, counts no error, and logs the first one all the same.
     """
     return [each for each in errors(lab) if _CUT not in str(each.get("error"))]

@@ -45,7 +45,7 @@ _ITSELF: series.Sample = (
     },
     1,
 )
-"""No real one runs in a cluster without a pod: one that lists none is known not to collect them."""
+"""A real one never runs in a cluster without pods: one that lists none does not collect them."""
 
 
 @dataclass(slots=True, eq=False)

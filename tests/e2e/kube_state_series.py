@@ -1,6 +1,6 @@
 """What kube-state-metrics says about pods and their owners: its names and labels, its rules.
 
-Only the series that tell pods from each other and ready ones from others. Pure. Sources: the
+Only the series that identify pods and tell which are ready. Pure. Sources: the
 metrics' pages in the documentation of kube-state-metrics 2.
 """
 
@@ -40,7 +40,7 @@ def of_pod(pod: Pod) -> Iterator[Sample]:
 
 
 def of_replica_set(replica_set: ReplicaSet) -> Iterator[Sample]:
-    """Yield who owns one ReplicaSet."""
+    """Yield the owner of one ReplicaSet."""
     metadata = replica_set.metadata or ObjectMeta()
     yield from _owners("kube_replicaset_owner", _this("replicaset", metadata), metadata)
 
@@ -86,7 +86,7 @@ def _owners(name: str, this: Labels, metadata: ObjectMeta) -> Iterator[Sample]:
 
 
 def _readiness(this: Labels, condition: PodCondition) -> Iterator[Sample]:
-    """Yield nothing for a pod without the condition, as one is that was never scheduled."""
+    """Yield nothing for a pod without the condition, such as one that was never scheduled."""
     if condition.type != "Ready":
         return
     for status in ("true", "false", "unknown"):

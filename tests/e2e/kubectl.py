@@ -3,8 +3,8 @@
     python -m tests.e2e.kubectl DIRECTORY port-forward -n keda svc/keda-gpu-scaler-http 8080:8080
     python -m tests.e2e.kubectl DIRECTORY exec -n keda deploy/keda-gpu-scaler -- keda-gpu-scaler …
 
-Both words need a container runtime on the pod's node. Everything else is the real kubectl's: the
-shell of the tests sends it these two only (`tests.e2e.shell`). The output is like the real one's.
+Both commands use a container runtime on the pod's node. The real kubectl does everything else: the
+shell of the tests sends only these two here (`tests.e2e.shell`). The output is like the real one's.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def _parsed(action: str, words: list[str]) -> argparse.Namespace:
 
 
 def _found(client: lightkube.Client, target: str) -> tuple[Manifest | None, Manifest]:
-    """Return the pod that a command is about, and the Service it was found by, if it was."""
+    """Return the pod that a command is about, and the Service it was found by, if any."""
     kind, _, name = target.rpartition("/")
     if kind in _SERVICES:
         service = client.get(Service, name).to_dict()
@@ -107,7 +107,7 @@ async def _forward(service: Manifest | None, pod: Manifest, given: argparse.Name
 
 
 def _target(service: Manifest | None, pod: Manifest, port: int) -> int:
-    """Return the pod's port that a Service's one stands for."""
+    """Return the pod's port behind a port of a Service."""
     for each in service["spec"]["ports"] if service else []:
         if each["port"] == port:
             return _number(pod, each.get("targetPort", port))
@@ -124,7 +124,7 @@ def _number(pod: Manifest, port: int | str) -> int:
 
 
 def _place(pod: Manifest, port: int) -> tuple[str, int]:
-    """Return where the process is that plays a pod."""
+    """Return the address of the process that plays a pod."""
     if elsewhere := pod["metadata"].get("annotations", {}).get(ADDRESS):
         host, _, number = elsewhere.rpartition(":")
         return host, int(number)

@@ -31,9 +31,9 @@ from tests.support.processes import until
 from tests.support.prometheus import PrometheusServer
 
 PATIENCE_SECONDS = 180.0
-"""How long anything is waited for. It is no claim: what comes in time comes in seconds on an idle
-machine, and a busy one takes what it takes. Where a time is the claim, a scenario proves it by an
-order: by what has happened before, or by what cannot happen until long after this."""
+"""The limit of every wait. It is no claim: events take seconds on an idle machine, and longer on a
+busy one. Where a time is the claim, a scenario proves it by an order of events: by what has
+happened before, or by what cannot happen until long after this limit."""
 POLLING_SECONDS = 1
 COOLDOWN_SECONDS = 6
 STABILIZATION_SECONDS = 4
@@ -54,7 +54,7 @@ class Lab:
     simulator: Simulator
     prometheus: PrometheusServer
     exporters: Mapping[str, Relay]
-    """The door of each node's exporter, as Prometheus scrapes it."""
+    """The relay in front of each node's exporter, which Prometheus scrapes."""
     door: Relay
     """Between the scaler and Prometheus."""
     scaler: Scaler
@@ -161,18 +161,18 @@ class Lab:
         await self.wait(said, f"{workload} is {state}")
 
     def replicas(self, workload: str) -> int | None:
-        """Return how many replicas are wanted now."""
+        """Return how many replicas are desired now."""
         seen = self.timeline.last(workload, "replicas")
         assert seen is None or isinstance(seen, int)
         return seen
 
     def path(self, workload: str, since_seconds: float = 0) -> list[int]:
-        """Return every number of replicas that was ever wanted, in order."""
+        """Return every number of desired replicas so far, in order."""
         seen = self.timeline.path(workload, "replicas", since_seconds)
         return [each for each in seen if isinstance(each, int)]
 
     async def lookbacks(self, workload: str, replicas: int) -> None:
-        """Wait until a workload is wanted and Ready with this many replicas."""
+        """Wait until a workload has this many replicas desired and Ready."""
 
         async def reached() -> bool:
             ready = self.timeline.last(workload, "ready")
@@ -181,7 +181,7 @@ class Lab:
         await self.wait(reached, f"{workload} has {replicas} replicas")
 
     async def shows(self, workload: str, aspect: str, beginning: str) -> None:
-        """Wait until something that is watched of a workload begins like this."""
+        """Wait until a watched value of a workload begins like this."""
 
         async def shown() -> bool:
             return str(self.timeline.last(workload, aspect)).startswith(beginning)

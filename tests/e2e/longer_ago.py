@@ -1,4 +1,4 @@
-"""A workload that has been running for a while already: nobody waits for that to come about."""
+"""A workload that has already run for a while: its past is stored instead of waited for."""
 
 import datetime as dt
 import time
@@ -15,7 +15,7 @@ _GPU = '{{__name__=~"DCGM_FI_.*",namespace="{namespace}"}}'
 
 
 async def ready_since(lab: Lab, seconds: float) -> None:
-    """Have every pod of a lab Ready for this long, with its GPUs as they are now all the time."""
+    """Make every pod of a lab Ready for this long, its GPUs at their present values throughout."""
     began = time.time() - seconds
     await lab.wait(lambda: _all_are_shown(lab), "every pod shows its GPUs")
     await lab.prometheus.write([await _earlier(lab, each, began) for each in await _shown(lab)])
@@ -24,7 +24,7 @@ async def ready_since(lab: Lab, seconds: float) -> None:
 
 
 async def _all_are_shown(lab: Lab) -> bool:
-    """Tell whether no pod waits for its first scrape: what is not shown has no past."""
+    """Tell whether every pod has been scraped: without a series there is no past to store."""
     pods = {pod.metadata.name async for pod in lab.client.list(Pod, namespace=lab.name)}  # type: ignore[union-attr] # a listed object has it
     return bool(pods) and pods <= {each.get("pod") for each in await _shown(lab)}
 

@@ -20,7 +20,7 @@ def node(name: str, lab: str, gpus: int) -> Manifest:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {NODE_LABEL: lab, "kubernetes.io/hostname": name}},
-        # As GPU nodes usually are: what asks for no GPU goes elsewhere.
+        # As GPU nodes usually are: pods without a GPU request go elsewhere.
         "spec": {"taints": [{"key": GPU, "effect": "NoSchedule"}]},
         "status": {"allocatable": capacity, "capacity": capacity},
     }
@@ -71,7 +71,7 @@ def _template(namespace: str, app: str, gpus: int, annotations: Mapping[str, str
         "metadata": {"labels": {"app": app}, "annotations": dict(annotations)},
         "spec": {
             "nodeSelector": {NODE_LABEL: namespace},
-            # Without a grace period the API server removes a pod at once: nobody sees it drain.
+            # Without a grace period the API server removes a pod at once, and it never drains.
             "terminationGracePeriodSeconds": 600 if "e2e/drain" in annotations else 0,
             "containers": [container],
         },

@@ -1,4 +1,4 @@
-"""A lab's Prometheus where people have theirs: behind a Service of the namespace `monitoring`."""
+"""A lab's Prometheus where it usually runs: behind a Service of the namespace `monitoring`."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ GATEWAY_METRIC = "gateway_requests_in_progress"
 
 @contextlib.asynccontextmanager
 async def monitoring(lab: Lab) -> AsyncIterator[None]:
-    """Let Prometheus be found by its usual name, and scrape a gateway; until the block ends."""
+    """Make Prometheus reachable by its usual name, and scrape a gateway; until the block ends."""
     await lab.prometheus.reload([*lab.prometheus.scrape_configs, gateway(lab)])
     for manifest in (manifests.namespace(NAMESPACE), _service(), _pod(lab.door.address)):
         await lab.apply(manifest)
@@ -30,7 +30,7 @@ async def monitoring(lab: Lab) -> AsyncIterator[None]:
 
 
 def gateway(lab: Lab) -> dict[str, Any]:
-    """Return how a gateway is scraped that has as many requests as load is offered."""
+    """Return the scrape configuration of a gateway with as many requests as offered load."""
     renamed = [
         {"source_labels": ["workload"], "target_label": "service"},
         {"target_label": "__name__", "replacement": GATEWAY_METRIC},

@@ -18,12 +18,12 @@ import dns.rdatatype
 import dns.rrset
 
 _LIFE_SECONDS = 0
-"""Nobody may remember an answer."""
+"""Answers may not be cached."""
 
 
 @dataclass(slots=True)
 class NameServer(asyncio.DatagramProtocol):
-    """Answers the IPv4 addresses of its name, and that nothing else exists."""
+    """Answers with the IPv4 addresses of its name; any other name does not exist."""
 
     name: str
     addresses: set[str]
@@ -45,7 +45,7 @@ class NameServer(asyncio.DatagramProtocol):
         return f"dns://127.0.0.1:{asked_at}/{self.name}:{port}"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where answers go out."""
+        """Keep the transport for the answers."""
         self._transport = transport
 
     def datagram_received(self, data: bytes, addr: Any) -> None:  # noqa: ANN401 - a socket's address

@@ -2,11 +2,11 @@
 
     python -m tests.e2e.network --kubeconfig … --port …
 
-A program that is told of it by HTTP_PROXY and HTTPS_PROXY reaches `name.namespace.svc:port` as a
+A program given it by HTTP_PROXY and HTTPS_PROXY reaches `name.namespace.svc:port` as a
 pod would, unchanged: by `CONNECT` for gRPC and TLS, and as an ordinary proxy for plain HTTP. The
 addresses are those of the EndpointSlices, ready ones only, each in its turn, and the next one where
-nobody listens any more, as gRPC does with the addresses of a name. Those of pods are played by
-loopback addresses (`tests.e2e.kubelet.addresses`). It is TCP: nobody's certificate is touched, and
+nothing listens any more, as gRPC does with the addresses of a name. Those of pods are played by
+loopback addresses (`tests.e2e.kubelet.addresses`). It is TCP: no certificate is touched, and
 a server's name is the Service's own.
 
 A pod that another process plays says where that is in its annotation `e2e/address`.
@@ -43,7 +43,7 @@ class UnreachableError(Exception):
 
 @dataclass(slots=True)
 class Network:
-    """What the API server knows of Services, asked anew for each connection."""
+    """The Services in the API server, read anew for each connection."""
 
     client: lightkube.AsyncClient
     _turns: Iterator[int] = field(default_factory=itertools.count)
@@ -52,7 +52,7 @@ class Network:
         """Return where on loopback a connection to a host of the cluster may go, the best first.
 
         Raises:
-            UnreachableError: there is no such Service, or nobody behind it is ready.
+            UnreachableError: there is no such Service, or no ready pod behind it.
         """
         if addresses.is_of_a_pod(host):
             return [(addresses.loopback(host), port)]
@@ -103,7 +103,7 @@ class Network:
         ]
 
     async def _played(self, endpoint: Manifest, namespace: str, port: int) -> Place:
-        """Return where the process is that plays an endpoint's pod."""
+        """Return the address of the process that plays an endpoint's pod."""
         if target := endpoint.get("targetRef"):
             pod = await self.client.get(Pod, target["name"], namespace=namespace)
             annotations = (pod.metadata and pod.metadata.annotations) or {}
@@ -115,7 +115,7 @@ class Network:
 
 @dataclass(slots=True)
 class Proxy:
-    """The door that programs use."""
+    """The proxy that programs use."""
 
     network: Network
 
@@ -148,7 +148,7 @@ class Proxy:
 async def _connected(
     places: Sequence[Place],
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first place where somebody listens."""
+    """Connect to the first address that accepts."""
     *others, last = places
     for place in others:
         with contextlib.suppress(OSError):
@@ -157,7 +157,7 @@ async def _connected(
 
 
 def _wanted(method: str, target: str) -> Place:
-    """Return whom a request is for."""
+    """Return the destination of a request."""
     url = urlsplit(f"//{target}" if method == "CONNECT" else target)
     if url.hostname is None:
         message = f"{target} names no host"
@@ -166,7 +166,7 @@ def _wanted(method: str, target: str) -> Place:
 
 
 def _to_origin(head: bytes, target: str) -> bytes:
-    """Return the head of a request as the server itself is asked, once on this connection."""
+    """Return the head of a request in the form for the server itself, for one connection."""
     url = urlsplit(target)
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     first, *headers = head.removesuffix(b"\r\n\r\n").split(b"\r\n")

@@ -26,7 +26,7 @@ class Scaler:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further KEDA_GPU_SCALER_… settings, without that beginning."""
     kubeconfig: Path | None = None
-    """How it finds the API server, where its settings make it ask one."""
+    """The kubeconfig of the API server, where its settings use one."""
     http_port: int = field(default_factory=free_port)
     _program: Program = field(init=False)
 
@@ -37,7 +37,7 @@ class Scaler:
 
     @property
     def address(self) -> str:
-        """What a trigger's `scalerAddress` says."""
+        """The value of a trigger's `scalerAddress`."""
         return f"{self.host}:{self.port}"
 
     @property
@@ -60,7 +60,7 @@ class Scaler:
         self._program.kill()
 
     async def restart(self, **settings: str) -> None:
-        """End it without a word and start it anew, with these settings changed."""
+        """Kill it and start it again, with these settings changed."""
         self.kill()
         self.settings = {**self.settings, **settings}
         self._program.environment = self._environment()
@@ -69,7 +69,7 @@ class Scaler:
     def events(self, name: str) -> list[dict[str, Any]]:
         """Return what it logged under one event's name, oldest first."""
         written, _, _ = self._program.output().rpartition("\n")  # the last line may be half written
-        # Most lines are about something else, and tests look again and again.
+        # Most lines are about something else, and tests read them repeatedly.
         lines = (each for each in written.splitlines() if each[:1] == "{" and f'"{name}"' in each)
         return [found for found in map(json.loads, lines) if found.get("event") == name]
 
@@ -82,7 +82,7 @@ class Scaler:
         return self._program.tail()
 
     async def counted(self, metric: str, **labels: str) -> float:
-        """Return the sum of one of its own metrics over whatever these labels leave open."""
+        """Return the sum of one of its own metrics over all series with these labels."""
         return await Counts(f"http://{self.http_address}/metrics").total(metric, **labels)
 
     def _environment(self) -> dict[str, str]:

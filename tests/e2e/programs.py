@@ -1,6 +1,6 @@
 """Programs that run beside a test: found, started with a log of their own, ended by their handle.
 
-A program leads a process group, so that ending it ends whatever it started. It also ends by itself
+A program leads a process group, so that ending it ends all that it started. It also ends by itself
 after a bounded time: a test run that was killed leaves nothing behind for ever.
 """
 
@@ -64,7 +64,7 @@ class Program:
             )
 
     async def start_serving(self, url: str, within_seconds: float) -> None:
-        """Start it, and wait until this address of its own answers well."""
+        """Start it, and wait until this address of its own answers with success."""
         self.start()
         async with httpx.AsyncClient(trust_env=False) as client:
             answers = functools.partial(self._answers, client, url)
@@ -81,7 +81,7 @@ class Program:
             self.kill()
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill it."""
         if self.running and self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._wait()

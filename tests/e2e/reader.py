@@ -20,19 +20,19 @@ Scene = Callable[[], Awaitable[object]]
 
 @dataclass(slots=True)
 class Reader:
-    """Somebody in front of a page and two terminals."""
+    """A person with a page and two terminals."""
 
     shell: Shell
     terminal: Terminal
     scenes: Mapping[str, Scene] = field(default_factory=dict)
-    """What the page says that happens meanwhile, by its words."""
+    """The events that the page describes between commands, by its words."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What things are called here, and what the page calls them."""
+    """Names here, and their names on the page."""
     typed: list[str] = field(default_factory=list)
-    """Everything so far, with what it printed: the failure message of a page."""
+    """All commands so far with their output: the failure message of a page."""
 
     async def follow(self, path: Path) -> None:
-        """Do all that a page says, in its order."""
+        """Follow all steps of a page, in its order."""
         for step in guides.steps(path):
             for scene in step.scenes:
                 await self.scenes[scene]()
@@ -71,7 +71,7 @@ async def reader(
     shell: Shell,
     scenes: Mapping[str, Scene] | None = None,
 ) -> AsyncIterator[Reader]:
-    """Sit down in front of a cluster."""
+    """Open the terminals on a cluster."""
     async with terminal(shell) as opened:
         yield Reader(shell, opened, scenes or {})
 

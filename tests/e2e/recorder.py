@@ -1,4 +1,4 @@
-"""A scaler that answers what the test says, and writes down what KEDA asks of it.
+"""A scaler that answers what the test says, and records what KEDA asks.
 
 It is made from KEDA's own contract and shares nothing with the product but the generated code.
 """
@@ -57,7 +57,7 @@ class Stream:
         self._orders.put_nowait(code)
 
     async def orders(self) -> AsyncIterator[bool | grpc.StatusCode]:
-        """Give what is to be sent, in order, for ever."""
+        """Yield what is to be sent, in order, for ever."""
         while True:
             yield await self._orders.get()
 
@@ -74,7 +74,7 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
     )
     active: bool = True
     active_for_hpa: bool | None = None
-    """The answer to calls with a deadline, where it is another one."""
+    """The answer to calls with a deadline, where it differs."""
     calls: list[Call] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     address: str = ""

@@ -1,6 +1,6 @@
-"""A TCP door in front of a server, which a test can shut or jam: how things fail on a network.
+"""A TCP relay in front of a server, which a test can shut or jam to simulate network failures.
 
-It forwards bytes and understands none. Open: as if it were not there. Shut: connections are
+It forwards bytes without parsing them. Open: as if it were not there. Shut: connections are
 refused, as when the process behind is gone. Jammed: connections are taken and nothing ever comes.
 """
 
@@ -27,7 +27,7 @@ class Door(Enum):
 
 @dataclass(slots=True)
 class Relay:
-    """One door on 127.0.0.1, in front of another port there."""
+    """One relay on 127.0.0.1, in front of another port there."""
 
     target: int
     port: int = field(default_factory=free_port)
@@ -42,7 +42,7 @@ class Relay:
 
     @contextlib.asynccontextmanager
     async def standing(self) -> AsyncIterator["Relay"]:
-        """Stand there for as long as the test needs it."""
+        """Relay until the block ends."""
         await self.turn(Door.OPEN)
         try:
             yield self
@@ -50,7 +50,7 @@ class Relay:
             await self._close()
 
     async def turn(self, door: Door) -> None:
-        """Change the door, and cut every connection that went through it before."""
+        """Change the state, and cut every existing connection."""
         await self._close()
         self.door = door
         if door is not Door.SHUT:
@@ -90,7 +90,7 @@ class Relay:
 
 
 async def _stop_accepting(server: asyncio.Server) -> None:
-    """Let connections that were just accepted become pipes: a closing server forgets them open."""
+    """Let connections that were just accepted become pipes: a closing server leaves them open."""
     for listener in server.sockets:
         asyncio.get_running_loop().remove_reader(listener)
     for _ in range(_TURNS_UNTIL_PIPED):

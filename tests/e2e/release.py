@@ -30,14 +30,14 @@ TOKEN_SECRET, TOKEN = "scaler-token", "longer-than-anybody-would-guess"
 _CHART = "deploy/helm/keda-gpu-scaler"
 _ON_IT = f"{NAME} --namespace {NAMESPACE}"
 PODS = f"--namespace {NAMESPACE} --selector app.kubernetes.io/name={NAME}"
-"""What kubectl calls the release's pods."""
+"""The release's pods in kubectl's syntax."""
 _SHORT = {
     "prometheus_step": "1s",
     "prometheus_collection": "2s",
     "demand_interval": "1s",
     "connection_max_age": "5s",
 }
-"""As the scalers beside the cluster; and KEDA connects anew within seconds."""
+"""As for the scalers beside the cluster; and KEDA reconnects within seconds."""
 _MAY_CHANGE = {"events", "events.events.k8s.io", "leases.coordination.k8s.io"}
 """What the control plane writes by itself."""
 CLIENT_AUTHENTICATION = {"kind": "ClusterTriggerAuthentication", "name": NAME}
@@ -57,19 +57,19 @@ class Release:
         return await self._helm("install", self._values(values))
 
     async def upgrade(self, values: Mapping[str, Any]) -> None:
-        """Change these values, and no others, and wait until every pod is another one."""
+        """Change only these values, and wait until every pod is replaced."""
         before = " ".join((await self.show("get pods -o name")).split())
         await self._helm("upgrade --reuse-values", values)
         gone = f"kubectl wait --namespace {NAMESPACE} --for=delete {before} --timeout=60s"
         await self.shell.expect(gone)
 
     async def uninstall(self) -> None:
-        """Take it away if it is there, and wait until its pods are gone as well."""
+        """Uninstall it if it is installed, and wait until its pods are gone as well."""
         await self.shell.expect(f"helm uninstall {_ON_IT} --ignore-not-found --wait")
         await self.shell.expect(f"kubectl wait {PODS} --for=delete pod --timeout=60s")
 
     async def show(self, what: str) -> str:
-        """Return what kubectl says of the release's pods, such as their `logs`."""
+        """Return kubectl's output about the release's pods, such as their `logs`."""
         return await self.shell.expect(f"kubectl {what} {PODS}")
 
     async def metrics(self) -> list[str]:

@@ -1,6 +1,6 @@
 """What the router in front of the workloads shows: it exists where no pod does.
 
-A name that is no workload's stands for any other sign of work: a queue, a cron job, a gateway.
+A name without a workload stands for any other sign of work: a queue, a cron job, a gateway.
 """
 
 

@@ -32,11 +32,11 @@ from tests.support import programs
 from tests.support.processes import bounded
 
 _LIFE_SECONDS = 600
-"""Of what is kept running in the background, if nobody ends it."""
+"""The longest life of a background command that is not ended before."""
 _TOOLS = ("helm", "grpcurl")
 _SHOWS_SOMETHING_SECONDS = 30.0
 _LINE_BYTES = 2**16
-"""What asyncio reads as a line unless it is told otherwise."""
+"""The default limit of a line in asyncio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Shell:
 
         Args:
             command: what to run; it ends with its first line that fails.
-            within_seconds: it is killed then, and its status is 124.
+            within_seconds: it is killed after this time, and its status is 124.
             typed: what it reads from its standard input.
         """
         process = await self.bash("-c", f"set -e\n{command}", within_seconds=within_seconds)
@@ -78,7 +78,7 @@ class Shell:
         """Run it, and return its output.
 
         Raises:
-            AssertionError: it did not end well; the message has its output.
+            AssertionError: it failed; the message has its output.
         """
         done = await self.run(command, within_seconds, typed)
         assert done.status == 0, str(done)
@@ -147,7 +147,7 @@ async def open_shell(cluster: Cluster, home: Path, directory: Path = ROOT) -> As
 
 
 def _write_kubectl(path: Path, pods: Pods) -> None:
-    """Write a kubectl that leaves to us what needs a container runtime."""
+    """Write a kubectl that leaves to us what only a container runtime could do."""
     path.write_text(
         "#!/bin/bash\n"
         'for word in "$@"; do\n'

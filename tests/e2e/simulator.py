@@ -1,6 +1,6 @@
 """The GPUs of one namespace's pods, as `keda-gpu-scaler simulate --kubernetes` shows them.
 
-In the process of the test: to start another Python for it would cost more than all it does in a
+It runs in the test's process: to start another Python would cost more than all its work in a
 scenario. The command itself runs in the quick start without a GPU.
 """
 
@@ -38,7 +38,7 @@ async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simu
     """Show what a lab has from now until the block ends."""
     shown, listed, stop = mirror.Mirror(), asyncio.Event(), asyncio.Event()
     scope = kubernetes.Scope(lab, {NODE_LABEL: lab})
-    # What is said of lists that fail is for the command's terminal: a scenario sees the GPUs.
+    # Messages about failed lists are for the command's terminal: a scenario sees the GPUs.
     follower = kubernetes.Follower(shown, scope, say=lambda _: None, config=config)
     listener = web.bind("127.0.0.1", 0)
     application = web.application(web.Api(shown, exposition.Style(), time.monotonic))

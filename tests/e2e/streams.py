@@ -15,7 +15,7 @@ def push(lab: Lab, workload: str, **metadata: str) -> Manifest:
 
 
 async def ended(lab: Lab, code: str, at_least: int, *, by: Scaler | None = None) -> None:
-    """Wait until so many streams have ended with a status, by the scaler's own count."""
+    """Wait until this many streams have ended with a status, by the scaler's own count."""
     scaler = by or lab.scaler
 
     async def counted() -> bool:

@@ -18,9 +18,9 @@ _LIFE_SECONDS = 900
 _LINE_BYTES = 1024 * 1024
 """Logs have long lines."""
 _TIMED_OUT, _CLOSED = 124, 129
-"""As `timeout` and a shell that lost its terminal end."""
+"""Exit statuses of `timeout` and of a shell that lost its terminal."""
 _PREPARED = "set -E\ntrap 'failed=$?' ERR\n"
-"""Whatever fails is remembered, in functions as well."""
+"""Any failure is remembered, in functions as well."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """The chart's admission policy: a ScaledObject that is wrong is refused when it is applied.
 
 The API server itself evaluates the policy. What the scaler accepts has to pass: a policy that
-refuses too much would keep people from scaling at all.
+refuses too much would prevent any scaling.
 """
 
 import json
@@ -66,7 +66,7 @@ async def test_the_first_of_thousands_of_mistakes_are_told(gate: Gate) -> None:
 
 
 async def test_a_metric_type_that_does_not_fit_is_refused(gate: Gate) -> None:
-    """KEDA does not tell the scaler of it: nobody else can."""
+    """KEDA does not send it to the scaler: only the policy can refuse it."""
     average = {**SOUND, "aggregation": "average"}
     runs_away = await gate.refusal(gate.scaled_object(SOUND, metricType="Value"))
     assert runs_away is not None

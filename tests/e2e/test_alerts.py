@@ -27,7 +27,7 @@ def _rules() -> Iterator[Rule]:
 
 
 async def _watch_the_scaler(lab: Lab, alertmanager: Alertmanager) -> None:
-    """Let the lab's Prometheus scrape the scaler and judge it by the chart's rules."""
+    """Let the lab's Prometheus scrape the scaler and evaluate the chart's rules."""
     lab.prometheus.sections = alertmanager.sections(_rules())
     scaler = {"job_name": "scaler", "static_configs": [{"targets": [lab.scaler.http_address]}]}
     await lab.prometheus.reload([*lab.prometheus.scrape_configs, scaler])
@@ -35,7 +35,7 @@ async def _watch_the_scaler(lab: Lab, alertmanager: Alertmanager) -> None:
 
 
 async def _fires(lab: Lab, alertmanager: Alertmanager, *names: str) -> None:
-    """Wait until exactly these alerts are with Alertmanager."""
+    """Wait until Alertmanager has exactly these alerts."""
 
     async def exactly() -> bool:
         fired = await alertmanager.alerts()

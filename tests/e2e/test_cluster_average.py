@@ -38,7 +38,7 @@ async def test_the_cluster_above_45_percent_wakes_a_pool_by_an_alert_and_sizes_o
     for name in POOLS:
         await waking.wakes(lab, name)
         await waking.poll_often(lab, name)
-    # 75 / 30 is 2.5. An alert has no size: one it was, and one it stays.
+    # 75 / 30 is 2.5. An alert has no size: one replica stays one.
     await lab.lookbacks("asked", 3)
     assert lab.path("alerted") == [0, 1], lab.story()
 

@@ -1,7 +1,7 @@
 """What KEDA sends to a scaler and makes of its answers: the facts that the product is built on.
 
-No scaler of ours is asked here. Where the product's own words or constants say what KEDA does,
-they are held against what KEDA did.
+No scaler of ours is asked here. Where the product's own texts or constants say what KEDA does,
+they are compared with what KEDA did.
 """
 
 import re

@@ -43,7 +43,7 @@ async def test_a_stream_that_ended_well_is_opened_again_after_2_s_and_a_failed_o
     well, failed, failed_again, well_again = (
         after.at_seconds - before.at_seconds for before, after in pairwise(opened)
     )
-    # Nothing comes early. How late it comes is the machine's.
+    # Nothing comes early. How late it comes depends on the machine.
     assert (well >= 2, failed >= 4, failed_again >= 8, well_again >= 2) == (True,) * 4, lab.story()
     assert well_again < failed_again, lab.story()
     assert {call.seconds_left for call in opened} == {None}
@@ -70,7 +70,7 @@ async def test_true_wakes_and_is_a_write_each_time_and_false_is_nothing(
     await lab.lookbacks("bert", 1)
 
     stream.push(active=False)
-    # Longer than the cooldown: whatever counted as idle would be at zero by then.
+    # Longer than the cooldown: a workload that counted as idle would be at zero by then.
     await lab.stays("bert", 1, for_seconds=8)
     before = await streams.last_activity(lab, "bert")
     stream.push(active=True)

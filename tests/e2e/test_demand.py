@@ -8,16 +8,16 @@ from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, the_hpa_has_a_number
 MOST = 12
 LOADING_SECONDS = 6
 AT_ONCE = {"scaleUp": {"policies": [{"type": "Pods", "value": MOST, "periodSeconds": 15}]}}
-"""The HPA may create all replicas in one step: what is compared is how soon it knows of them."""
+"""The HPA may create all replicas in one step: compared is how soon it knows of the load."""
 BROKEN = {
-    # Prometheus does not match many with many, and finds out when it has many of them.
+    # Prometheus refuses to match many with many, and only notices once there are many.
     "refused": "up * on () up",
     "nothing": "no_such_metric",
     "several": "up",
 }
 SCALED = {"demandQuery": BROKEN["nothing"], "demandThreshold": "70"}
 LONGER_THAN_IDLE = LONGER_THAN_THE_COOLDOWN + COOLDOWN_SECONDS
-"""A workload whose demand is known to be nothing is at zero by then."""
+"""A workload with a known demand of nothing is at zero by then."""
 
 
 async def test_demand_has_all_twelve_ready_before_utilization_has_asked_for_half_of_them(

@@ -30,20 +30,20 @@ _FOREIGN = {
         for kind in ("podmonitors", "prometheusrules", "servicemonitors")
     ),
 }
-"""What others define and the chart has an object of. All of it would keep an API server busy for
+"""Other projects' resources that the chart uses. All of theirs would keep an API server busy for
 half a minute."""
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 _TAKEN = "serverside-applied (server dry run)"
 EXAMPLES = charts.ROOT / "examples"
 DEPLOY = charts.ROOT / "deploy"
 VALUES = "values.yaml"
-"""What Helm reads and no API server does."""
+"""Files that Helm reads and no API server does."""
 Objects = Mapping[str, Iterable[charts.Object]]
 """Objects by the name of what they come from."""
 
 
 def kubectl(kubeconfig: Path, *words: str, manifests: str = "") -> str:
-    """Run kubectl to its end, and return what it says; fail with its complaint if it has one."""
+    """Run kubectl to its end, and return its output; fail with its errors if it has any."""
     finished = subprocess.run(
         [programs.path("kubectl"), f"--kubeconfig={kubeconfig}", *words],
         input=manifests,
@@ -57,7 +57,7 @@ def kubectl(kubeconfig: Path, *words: str, manifests: str = "") -> str:
 
 
 def dry_run(kubeconfig: Path, directory: Path, objects: Objects) -> str:
-    """Return what the API server says to objects without storing them: it takes every one."""
+    """Return the API server's answer to objects without storing them: it accepts every one."""
     for source, found in objects.items():
         listed = {"apiVersion": "v1", "kind": "List", "items": list(found)}
         assert listed["items"], source
@@ -70,7 +70,7 @@ def dry_run(kubeconfig: Path, directory: Path, objects: Objects) -> str:
 
 @pytest.fixture(scope="session")
 def defined(kubeconfig: Path) -> Path:
-    """The cluster, once it knows the resources of others' operators."""
+    """The cluster, once it knows the resources of other operators."""
     for file, names in _FOREIGN.items():
         definitions = Path(programs.path(file)).read_text().split("\n---\n")
         wanted = [one for one in definitions if any(f"\n  name: {name}\n" in one for name in names)]
@@ -133,7 +133,7 @@ def test_a_pod_that_is_not_restricted_is_refused_there(
 def test_every_other_file_and_every_scaled_object_in_a_page_is_taken(
     defined: Path, restricted: str, tmp_path: Path
 ) -> None:
-    """What is of KEDA's HTTP add-on, whose resources are not here, is left out."""
+    """Objects of KEDA's HTTP add-on, which is not installed here, are left out."""
     files = *EXAMPLES.rglob("*.yaml"), *DEPLOY.glob("*.yaml")
     found = {
         str(path.relative_to(charts.ROOT)): [

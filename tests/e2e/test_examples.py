@@ -1,7 +1,7 @@
-"""The real API server and KEDA's webhook take every example, and it becomes the HPA it promises.
+"""The real API server and KEDA's webhook accept every example, and it becomes the HPA it promises.
 
-The files are used as they are. What differs here is where things are: the namespace, the name that
-is each one's own in it, and the addresses of the scaler and of Prometheus. KEDA's HTTP add-on is
+The files are used as they are. Only locations differ: the namespace, a unique name for each
+in it, and the addresses of the scaler and of Prometheus. KEDA's HTTP add-on is
 not here: neither the kind of its routes, nor its scaler, so that its trigger has no metric.
 """
 
@@ -24,9 +24,9 @@ from tests.repository.test_examples import ADDRESS, EXAMPLES, is_ours, objects, 
 Target = tuple[str, str, Decimal]
 """A metric's name, the type of its target, and the target."""
 PROMETHEUS = "http://prometheus.monitoring.svc:9090"
-"""Where the examples reach Prometheus, if KEDA's own trigger asks it."""
+"""The Prometheus address in the examples that use KEDA's own trigger."""
 SECRETS = {"rabbitmq": {"management-url": "http://worker:password@127.0.0.1:9/"}}
-"""What the examples ask their readers to have. Nobody listens there."""
+"""What the examples ask their readers to have. Nothing listens there."""
 
 
 def placed(lab: Lab, document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _metrics(trigger: dict[str, Any]) -> list[tuple[str, str]]:
         case "rabbitmq":
             return [(f"rabbitmq-{metadata['queueName']}", metadata["value"])]
         case "cron":
-            # Its metric counts replicas, and is called after its hours.
+            # Its metric counts replicas, and is named after its hours.
             return [("cron-Europe-Berlin-457xx1-5-018xx1-5", "1")]
         case _:
             return []
@@ -151,7 +151,7 @@ SPOILT: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "already managed": _another_object_of_the_workload,
     "field not declared in schema": _a_misspelt_field,
 }
-"""By what the webhook, and in the end the schema, says then."""
+"""By the message of the webhook, or finally of the schema."""
 
 
 @pytest.mark.core

@@ -1,4 +1,4 @@
-"""What is idle goes to zero in time and stays there; what is in use now and then does not go."""
+"""Idle workloads go to zero in time and stay there; those used now and then do not go."""
 
 from tests.e2e import router, streams
 from tests.e2e.lab import COOLDOWN_SECONDS, Lab

@@ -50,7 +50,7 @@ EVERYTHING = MTLS | {
     "admissionPolicy": {"enabled": True},
     "metrics": {"dashboard": {"enabled": True}},
 }
-"""All that needs no other operator; some of it is in no namespace."""
+"""All that requires no other operator; some of it is in no namespace."""
 RESTRICTED = "pod-security.kubernetes.io/enforce"
 LONGER_THAN_A_CONNECTION = 8
 TEST = f"helm test {NAME} --namespace {NAMESPACE} --timeout 60s"
@@ -63,7 +63,7 @@ EXPIRY = "keda_gpu_scaler_certificate_expiry_timestamp_seconds"
 async def release(
     live: Cluster, shell: Shell, lab_name: str, tmp_path: Path
 ) -> AsyncIterator[Release]:
-    """A lab whose own scaler is stopped, and the means to install the chart, which is none yet."""
+    """A lab with its own scaler stopped, and the means to install the chart, not yet installed."""
     label = f"kubectl label namespace {NAMESPACE}"
     await shell.expect(f"{label} {RESTRICTED}=restricted")
     async with open_lab(lab_name, live.kubeconfig, tmp_path) as lab:
@@ -76,14 +76,14 @@ async def release(
 
 
 async def _errors(live: Cluster, lab: Lab) -> float:
-    """Return how many errors KEDA has counted in a lab, and logged of what it did not repeat."""
+    """Return how many errors KEDA has counted in a lab, and logged for calls it did not repeat."""
     counts = Counts(live.keda.metrics_url)
     counted = [await counts.errors(lab.name, name) for name in ("bert", "gpt")]
     return sum(counted) + len(keda_log.failures(lab))
 
 
 async def _wake(release: Release) -> None:
-    """Wake two workloads by their demand: one for as many replicas as its load needs, one idle."""
+    """Wake two workloads by their demand: one for as many replicas as its load takes, one idle."""
     lab = release.lab
     wanted = {"bert": {"demandThreshold": REQUESTS_EACH}, "gpt": {}}
     for name, metadata in wanted.items():

@@ -1,4 +1,4 @@
-"""A wrong trigger: the person who reads KEDA's log learns what to write, and nothing else happens.
+"""A wrong trigger: KEDA's log tells the operator what to write, and nothing else happens.
 
 KEDA shows the error of a call in its log. Its conditions and Events say only that something is
 wrong with the triggers: KEDA asks for the metric's name first, and gets no further.

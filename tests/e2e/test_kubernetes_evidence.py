@@ -1,7 +1,7 @@
 """The Kubernetes API as evidence, asked with the permissions that deploy/ gives and no others.
 
-There is no kube-state-metrics unless a scenario says so. The way to the API server is a door that
-scenarios shut: nothing falls while it is shut, and afterwards the load decides again.
+There is no kube-state-metrics unless a scenario says so. A relay in front of the API server can be
+shut: no replica count falls while it is shut, and afterwards the load decides again.
 """
 
 import json
@@ -44,7 +44,7 @@ CLIMBED = 3
 
 @dataclass(slots=True)
 class Watched:
-    """A lab whose scaler asks the API server, through a door."""
+    """A lab with a scaler that asks the API server, through a relay."""
 
     lab: Lab
     door: Relay
@@ -59,7 +59,7 @@ class Watched:
         return trigger
 
     async def rests_on(self, evidence: str) -> None:
-        """Wait until the newest decision rests on this."""
+        """Wait until the newest decision uses this evidence."""
 
         async def does() -> bool:
             made = self.lab.decisions("bert")
@@ -70,7 +70,7 @@ class Watched:
 
 @pytest_asyncio.fixture
 async def watched(lab: Lab) -> AsyncIterator[Watched]:
-    """A lab without kube-state-metrics, whose scaler asks the API server."""
+    """A lab without kube-state-metrics, with a scaler that asks the API server."""
     with_it = list(lab.prometheus.scrape_configs)
     await lab.prometheus.reload([one for one in with_it if one["job_name"] != KUBE_STATE_METRICS])
     configuration = json.loads(lab.kubeconfig.read_text())
@@ -127,7 +127,7 @@ async def test_from_zero_and_back_without_a_workload_in_the_trigger(watched: Wat
 
 
 async def test_a_target_of_another_kind_is_measured_by_its_own_selector(watched: Watched) -> None:
-    """A ReplicationController stands for whatever can be scaled: no rule tells its pods."""
+    """A ReplicationController stands for any scalable kind: no name rule identifies its pods."""
     lab = watched.lab
     await lab.deploy("other", replicas=1, load=100)
     await lab.deploy("bert", kind="ReplicationController")

@@ -1,7 +1,7 @@
-"""Pods that are deleted and take their time, and pods that have completed and are still named.
+"""Pods that are deleted and terminate slowly, and completed pods that exporters still name.
 
-By exporters alone nobody knows that a pod is on its way out, or done: for as long as it is shown,
-it counts as what its GPU shows. These scenarios say what follows from that.
+By exporters alone a pod that terminates or has completed is not known as such: while it is shown,
+it counts as what its GPU shows. These scenarios show what follows from that.
 """
 
 import pytest
@@ -28,11 +28,11 @@ FOUR_WORK_AND_TWO_DRAIN = (
 
 
 async def scale_in_with_slow_drain(lab: Lab) -> None:
-    """Take two of six replicas away that go on with what they began, beside the whole load."""
+    """Take two of six replicas away, which finish their work beside the whole load."""
     await lab.simulator.change("bert", draining_percent=50)
     await lab.deploy("bert", replicas=6, load=240, drain=f"{DRAIN_SECONDS}s")
     await lab.lookbacks("bert", 6)
-    # As by default, a scale-in waits until the window shows what those carry that stay.
+    # As by default, a scale-in waits until the window shows the load of the remaining pods.
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=6, stabilization_seconds=10)
     await the_hpa_has_a_number(lab)
     await lab.patch("bert", minReplicaCount=0)
@@ -62,7 +62,7 @@ async def test_pods_that_drain_unknown_to_anybody_count_as_what_they_show(lab: L
 
 
 async def evict_one(lab: Lab) -> None:
-    """Have one pod fail as the kubelet does it for want of memory: its object stays."""
+    """Have one pod fail as the kubelet does when memory runs out: its object stays."""
     [pod, *_] = [each async for each in lab.client.list(Pod, namespace=lab.name)]
     assert pod.metadata is not None
     assert pod.metadata.name is not None
@@ -90,7 +90,7 @@ async def run_with_one_completed(lab: Lab, percent: float) -> None:
 
 
 async def follow_the_load_to_zero(lab: Lab) -> None:
-    """Nothing goes, and nothing is kept, for the sake of the pod that is done."""
+    """The completed pod causes no scale-in, and keeps no replica."""
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     await lab.offer("bert", 120)
     await lab.lookbacks("bert", 2)

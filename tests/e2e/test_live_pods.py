@@ -1,4 +1,4 @@
-"""What runs pods in these tests does as Kubernetes does, where neither chart nor page shows it.
+"""What runs pods in these tests behaves as Kubernetes, where neither chart nor page shows it.
 
 A pod that waits for its ConfigMap, a Service with another port than its pods, logs to the very end,
 and a name that is gone.

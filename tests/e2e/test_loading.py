@@ -1,6 +1,6 @@
-"""Models that take long to load, idle or at 100 %: nobody takes that for work, or for idleness.
+"""Models that load for long, idle or at 100 %: loading counts neither as work nor as idleness.
 
-Where it is known how pods are, a pod says itself when it is Ready. By exporters alone `warmup`
+Where pod statuses are known, a pod itself reports when it is Ready. By exporters alone `warmup`
 stands in for that, and has to be longer than the loading: the same triggers serve for both.
 """
 
@@ -46,7 +46,7 @@ async def test_replicas_that_load_at_100_percent_ask_for_no_more_of_them(lab: La
 
 
 async def wake_and_forget(lab: Lab) -> None:
-    """Have a load that wakes a workload and goes away: from then on only its own pod keeps it."""
+    """Offer a load that wakes a workload and ends: from then on only its own pod keeps it."""
     await lab.offer("bert", 30)
 
     async def woken() -> bool:

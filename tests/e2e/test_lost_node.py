@@ -1,6 +1,6 @@
-"""A node is lost with its exporter: its pods are listed for long, and nobody sees what they do.
+"""A node is lost with its exporter: its pods are listed for long, and their load is unknown.
 
-No replica goes because of that. Once the pods were given up and their replacements report, the
+No replica goes because of that. Once the pods are deleted and their replacements report, the
 workload is like any other, and goes to zero when it is idle.
 """
 
@@ -24,11 +24,11 @@ from tests.e2e.under_load import (
 )
 
 GIVE_UP = {"GIVE_UP": "60s"}
-"""Instead of an hour: by exporters alone nothing else tells that the pods have gone."""
+"""Instead of an hour: by exporters alone nothing else shows that the pods have gone."""
 
 
 async def _lose(lab: Lab, node: str) -> list[str]:
-    """Lose a node as a cut cable does, and return its pods: what is sent there meets no answer."""
+    """Lose a node as with a cut cable, and return its pods: requests to it get no answer."""
     lab.timeline.note(f"{node} is lost")
     await lab.exporters[node].turn(Door.JAMMED)
     cordon = {"spec": {"unschedulable": True}}

@@ -40,7 +40,7 @@ async def autoscalers(lab: Lab) -> dict[str, HorizontalPodAutoscaler]:
 
 
 async def identity(lab: Lab, name: str) -> str | None:
-    """Return what tells an HPA from another one of its name."""
+    """Return what distinguishes an HPA from another one of its name."""
     metadata = (await autoscalers(lab))[name].metadata
     assert metadata is not None
     return metadata.uid
@@ -63,7 +63,7 @@ async def has_metric(lab: Lab, hpa: str, name: str) -> None:
 
 
 async def apply_own_hpa(lab: Lab) -> None:
-    """Create the HPA that people come with."""
+    """Create the HPA that exists before the migration."""
     hpa = only("prometheus-adapter.md", "HorizontalPodAutoscaler")
     hpa["metadata"]["namespace"] = lab.name
     hpa["spec"]["scaleTargetRef"]["name"] = "bert"

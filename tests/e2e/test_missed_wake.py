@@ -1,4 +1,4 @@
-"""A demand begins while the scaler, KEDA or the API server is away, and wakes all the same.
+"""A demand begins while the scaler, KEDA or the API server is away, and still wakes its workload.
 
 KEDA polls when it starts and then every 300 s: where it does not start, only a stream can wake.
 """

@@ -1,7 +1,7 @@
-"""Exporters go away, in each way that they can, or are scraped twice, and all is well again.
+"""Exporters go away, in each way that they can, or are scraped twice, and come back.
 
-What is missing is never taken for idle: no replica goes because its load, or another one's, is not
-seen. Afterwards the load decides again, down to zero.
+Missing data is never taken for idle: no replica goes because its load, or another one's, is
+unknown. Afterwards the load decides again, down to zero.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ DOORS = {"refuse": Door.SHUT, "hang": Door.JAMMED}
 
 
 async def _lose(lab: Lab, way: str, nodes: Collection[str]) -> None:
-    """Lose the exporters of some nodes: they refuse, they hang, or nobody knows of them.
+    """Lose the exporters of some nodes: they refuse, they hang, or are not discovered.
 
     Where their whole job goes, nothing marks their series as ended: Prometheus shows their last
     values, and an `up` of 1, for five minutes more.
@@ -118,7 +118,7 @@ def _second_service_monitor(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _second_prometheus(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The same series once more, as one API over a pair of Prometheus shows them."""
+    """The same series twice, as one API over a pair of Prometheus servers shows them."""
     same_job = {"target_label": "job", "replacement": config["job_name"]}
     replica = {"target_label": "prometheus_replica", "replacement": "b"}
     return {**config, "job_name": "second-prometheus", "relabel_configs": [same_job, replica]}

@@ -1,6 +1,6 @@
 """Prometheus goes away under load, in each way that it can, and comes back.
 
-Whatever happens, replicas that serve are not taken away: nobody knows that they are not needed.
+Replicas that serve are never taken away meanwhile: it is unknown whether they are idle.
 """
 
 from collections.abc import AsyncIterator
@@ -102,7 +102,7 @@ async def test_a_restart_of_prometheus_is_not_an_event(lab: Lab, keda_counts: Co
 async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_the_pods(
     lab: Lab, scaler: str
 ) -> None:
-    # The exporters come last: until then nothing stored tells that there ever were GPUs.
+    # The exporters come last: until then nothing stored shows that there ever were GPUs.
     await run_under_load(lab, **SHORT_MAX_AGE)
     for exporter in lab.exporters.values():
         await exporter.turn(Door.SHUT)
@@ -149,7 +149,7 @@ async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
     await lab.lookbacks("bert", REPLICAS)
     before, replaced, *after = lab.path("bert", began)
     assert (before, replaced, after[-1]) == (REPLICAS, 6, REPLICAS), lab.story()
-    # What Prometheus stored before it stopped is looked at once more: the way back may have steps.
+    # What Prometheus stored before it stopped is read again: the recovery may have steps.
     assert after == sorted(after, reverse=True), lab.story()
     assert lab.path("gpt") == [REPLICAS], lab.story()
 

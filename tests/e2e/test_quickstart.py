@@ -20,12 +20,12 @@ from tests.support.processes import until
 pytestmark = [pytest.mark.xdist_group("pages"), pytest.mark.usefixtures("uninstalled")]
 LONG_AGO_SECONDS = 300
 REQUESTS = 40
-"""As the page says."""
+"""From the page."""
 
 
 @pytest_asyncio.fixture
 async def uninstalled(shell: Shell) -> AsyncIterator[None]:
-    """Take away what a page that failed has left installed, for the next one's sake."""
+    """Uninstall what a page that failed has left, before the next one."""
     yield
     await shell.run("helm uninstall keda-gpu-scaler -n keda --ignore-not-found --wait")
     await shell.run("kubectl delete --ignore-not-found -f examples/quickstart/simulator.yaml")
@@ -40,7 +40,7 @@ async def test_the_quick_start_without_a_gpu_works_as_it_is_printed(shell: Shell
 
 
 async def _nothing_is_left(shell: Shell, before: set[str]) -> None:
-    """Wait for the end of what ends, and fail with what does not."""
+    """Wait until terminating objects are gone, and fail with those that stay."""
     left: set[str] = set()
 
     async def gone() -> bool:

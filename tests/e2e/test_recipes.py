@@ -1,4 +1,4 @@
-"""The numbers of the recipes people start from: their promises, and where they stop.
+"""The numbers of common recipes: what they promise, and where they stop.
 
 The recipes count `pods * utilization / target`, rounded up: 23 % at a target of 20 % is two pods.
 The common one asks KEDA's prometheus trigger for the average and keeps KEDA's default metric type,
@@ -58,6 +58,6 @@ async def test_the_sum_reaches_twelve_where_the_common_average_recipe_stays_at_t
 
 
 def _common_recipe(lab: Lab, name: str) -> Manifest:
-    """Return what most people write first."""
+    """Return the common first trigger."""
     selector = f'namespace="{lab.name}",pod=~"{name}-[a-z0-9]+-[a-z0-9]+"'
     return lab.keda_prometheus(f"avg(DCGM_FI_DEV_GPU_UTIL{{{selector}}})", threshold="70")

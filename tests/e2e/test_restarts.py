@@ -78,7 +78,7 @@ async def _complaint(lab: Lab, workload: str) -> str:
 
 
 async def test_a_fresh_scaler_that_cannot_know_anything_yet_takes_nothing_away(lab: Lab) -> None:
-    # Several, because KEDA errs by chance: a poll that follows a failed one counts as "inactive, no
+    # Several, as KEDA fails by chance: a poll that follows a failed one counts as "inactive, no
     # error" when the HPA's request meets it, and no cooldown protects what was never active. The
     # HPA asks between polls, as it does by default.
     names = [f"bert-{index}" for index in range(8)]

@@ -1,6 +1,6 @@
 """Pods that come and go while the load stays: the number of replicas does not move with them.
 
-Where it is known how pods are, one that loads, crashes or waits for a GPU counts for nothing. By
+Where pod statuses are known, a pod that loads, crashes or waits for a GPU counts for nothing. By
 exporters alone `warmup` stands in for that: pods younger than it change nothing, whatever their
 GPUs show. One that is older and never becomes Ready counts as what its GPU shows: the scenarios
 bound the damage.
@@ -25,7 +25,7 @@ WARMUP = "12s"
 DRAIN = "2s"
 """Long enough for a scrape to see old and new pods side by side."""
 START_TIMEOUT = "45s"
-"""So long, at most, a pod is believed in that went before any exporter showed it."""
+"""The longest that a pod counts which went before any exporter showed it."""
 LONGER_THAN_THE_WARMUP = 14
 """And than the window after it."""
 READY = 'sum(kube_pod_status_ready{condition="true"})'
@@ -36,7 +36,7 @@ NOWHERE = {"nodeSelector": {"e2e/nowhere": "true"}}
 
 
 async def open_four(lab: Lab, *, loading_percent: float, surge: int) -> None:
-    """Have four replicas that carry 230 %, and an HPA that believes every number at once."""
+    """Run four replicas under 230 %, and an HPA that acts on every number at once."""
     await lab.deploy(
         "bert",
         replicas=4,

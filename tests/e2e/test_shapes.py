@@ -36,7 +36,7 @@ async def test_the_memory_a_model_fills_keeps_it_up_only_above_its_activation_th
     thresholds = {"freed": "80", "kept": "50"}
     for name in thresholds:
         await lab.deploy(name, replicas=1)
-    # Load nobody has seen yet is an error, and KEDA can take errors for idle: both are seen first.
+    # Load without a sample is an error, and KEDA can take errors for idle: both are measured first.
     await lab.prometheus.wait_for('count(DCGM_FI_DEV_FB_USED{pod!=""} offset 3s) == 2')
     for name, activation_threshold in thresholds.items():
         # A pod fills 60 % of its GPU's memory, busy or not.

@@ -1,4 +1,4 @@
-"""TLS between the real KEDA and the scaler: who is heard, who is not, and what is said then."""
+"""TLS between the real KEDA and the scaler: who is accepted, who is refused, and the messages."""
 
 import contextlib
 import re
@@ -21,7 +21,7 @@ STREAM_FAILED = "error running internalRun"
 
 
 class Refusal(NamedTuple):
-    """A row of the documentation: what is wrong, and what both sides say then."""
+    """A row of the documentation: what is wrong, and what both sides log."""
 
     wrong: str
     keda: str
@@ -59,7 +59,7 @@ async def keep(lab: Lab, workload: str, parameters: Mapping[str, str]) -> None:
 
 
 def trusting(lab: Lab, workload: str, **metadata: str) -> Manifest:
-    """Return a trigger with what is kept for a workload."""
+    """Return a trigger with the parameters stored for a workload."""
     return lab.gpu(workload, **metadata) | {"authenticationRef": {"name": workload}}
 
 
@@ -75,7 +75,7 @@ async def beside(lab: Lab, settings: Mapping[str, str]) -> AsyncIterator[Scaler]
 
 
 class Attempt(NamedTuple):
-    """A trigger that comes to nothing: what KEDA is told, and whom it asks."""
+    """A trigger that fails: the keys KEDA is given, and the scaler it asks."""
 
     parameters: Mapping[str, str]
     address: str

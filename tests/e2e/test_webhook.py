@@ -71,7 +71,7 @@ async def test_a_message_without_the_token_or_about_nobody_is_refused_and_wakes_
     assert await _messages(lab, 200) == 0, lab.story()
     for secret in alerting.TOKEN, WRONG_TOKEN:
         assert secret not in lab.scaler.output()
-    # Nothing else was in the way.
+    # There was no other obstacle.
     await alertmanager.notify(alerting.url(lab.scaler), alerting.TOKEN)
     await lab.lookbacks("bert", 1)
 

@@ -1,4 +1,4 @@
-"""Alerts with two replicas of the scaler behind one name: they are told of them by each other."""
+"""Alerts with two replicas of the scaler behind one name: each passes its alerts to the other."""
 
 import contextlib
 import dataclasses
@@ -16,14 +16,14 @@ from tests.e2e.product import Scaler
 LIFETIME_SECONDS = 60
 """The shortest that the scaler takes."""
 LONGER_THAN_TWO_STARTS = 60
-"""A cooldown: while both replicas start, nobody says that the workload is wanted."""
+"""A cooldown: while both replicas start, none reports the workload as active."""
 
 
 @contextlib.asynccontextmanager
 async def _two_replicas(lab: Lab) -> AsyncIterator[tuple[Scaler, Scaler, Manifest]]:
     """Run a second replica, at the same ports of another address; return a trigger that asks both.
 
-    They know each other, and themselves, as a headless Service's name would have it.
+    They know each other, and themselves, as with a headless Service's name.
     """
     first, host = lab.scaler, "127.0.0.2"
     peers = f"dns+http://localhost:{first.http_port},http://{host}:{first.http_port}"

@@ -4,7 +4,7 @@
     12.3 s  bert: hpa 230/70, ScalingActive True
     14.0 s  -- Prometheus stopped
 
-It only writes down what it is told, once per change.
+It only records what it is given, once per change.
 """
 
 import time

@@ -15,14 +15,14 @@ CLIENT = "keda-operator"
 
 
 class Authorities(NamedTuple):
-    """Who signs for scalers, and who for those who call them."""
+    """The authority for scalers, and the one for their clients."""
 
     scalers: trustme.CA
     clients: trustme.CA
 
     @property
     def keda(self) -> dict[str, str]:
-        """What KEDA is told if all is well, with a certificate of its own."""
+        """KEDA's parameters if all is well, with a certificate of its own."""
         return self.parameters(self.clients.issue_cert(CLIENT))
 
     @classmethod
@@ -44,7 +44,7 @@ class Authorities(NamedTuple):
     def parameters(
         self, leaf: trustme.LeafCert | None = None, trusted: trustme.CA | None = None
     ) -> dict[str, str]:
-        """Return what KEDA is told, with a client's certificate or without."""
+        """Return KEDA's parameters, with a client's certificate or without."""
         told = {"caCert": (trusted or self.scalers).cert_pem.bytes().decode()}
         if leaf is None:
             return told

@@ -1,6 +1,6 @@
-"""A cluster in which everything that the page on troubleshooting tells of is the case.
+"""A cluster with every problem that the page on troubleshooting describes.
 
-All of it is begun at once, so that a reader waits for each of it once only.
+All are started at once, so that a reader waits for each only once.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Troubles:
 
     @property
     def scenes(self) -> Mapping[str, Scene]:
-        """What the page says that is the case, by its words."""
+        """The problems of the page, by its words."""
         return {
             "its pod starts slowly": self._starts_slowly,
             "it is averaged": self._is_averaged,
@@ -46,7 +46,7 @@ class Troubles:
         }
 
     async def begin(self) -> None:
-        """Bring about whatever needs time."""
+        """Start the problems that take time to develop."""
         await asyncio.gather(*(begin() for begin in self._beginnings()))
 
     def _beginnings(self) -> list[Callable[[], Awaitable[None]]]:

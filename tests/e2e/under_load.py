@@ -1,4 +1,4 @@
-"""The same beginning for every loss of data: four replicas under the load that needs four."""
+"""The common start of every loss of data: four replicas under a load for four."""
 
 import operator
 from collections import Counter
@@ -13,7 +13,7 @@ REPLICAS = 4
 MORE_LOAD = 480
 """480 % over 70 % per replica: 6.9, so 7."""
 LESS_LOAD = 120
-"""Two replicas would do, and what a part of the pods shows of it asks for fewer still."""
+"""Two replicas would do, and the part that some of the pods show asks for fewer still."""
 LONGER_THAN_THE_COOLDOWN = 2 * COOLDOWN_SECONDS
 SHORT_MAX_AGE = {"maxAge": "10s"}
 """Instead of 3 minutes, so that a loss of seconds outlives the last good samples."""

@@ -1,4 +1,4 @@
-"""Triggers with one mistake each, and how it is told to whoever applies them."""
+"""Triggers with one mistake each, and the message that names it."""
 
 SOUND = {"workload": "bert", "threshold": "70"}
 """One without a mistake."""
@@ -71,4 +71,4 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
         "demandQuery: not given; expected it beside the other keys of a demand",
     ),
 }
-"""Metadata, and what is said against them."""
+"""Metadata, and the message that refuses them."""

@@ -1,4 +1,4 @@
-"""An API server on a real port, as far as lists, watches and scales go, that does as it is told."""
+"""An API server on a real port, as far as lists, watches and scales go, scripted by tests."""
 
 import asyncio
 import contextlib
@@ -109,11 +109,11 @@ class ApiServer:
         return [each for each in self.asked if each.path == path and each.is_watch is watches]
 
     def watched(self, path: str) -> bool:
-        """Tell whether somebody watches one resource now."""
+        """Tell whether a client watches one resource now."""
         return bool(self._watches[path])
 
     def tell(self, path: str, kind: str, item: Json) -> None:
-        """Send a line to everybody who watches."""
+        """Send a line to every watch."""
         for watch in self._watches[path]:
             # Not all in ASCII: as the API server writes it, which escapes no more than it must.
             line = json.dumps({"type": kind, "object": item}, ensure_ascii=False)

@@ -88,7 +88,7 @@ class _Job:
                 yield self._timed(shown[0].metric, labelled, [one.value for one in shown])
 
     def _spoilt(self, pod: Pod, gpu: int, shown: Iterator[Series]) -> Iterator[Series]:
-        """Put the numbers that nobody can believe where the exporter that counts shows them."""
+        """Put the implausible numbers where the exporter that counts shows them."""
         refusal = pod.refusal
         if refusal is None or self.copy not in self._node.preferred:
             yield from shown

@@ -1,6 +1,6 @@
 """Clusters of GPU workloads that Hypothesis makes up, with the number that is right for each.
 
-A cluster knows whose every pod is and what every GPU carries at every sample, and says itself what
+A cluster knows every pod's owner and every GPU's load at every sample, and says itself what
 a trigger has to answer: without the product, and without a Prometheus.
 """
 
@@ -17,7 +17,7 @@ from tests.support.pages import PAGES, Load, Page
 
 STEP_SECONDS = 15
 HOLES = 8
-"""One sample of so many is one that nobody can believe, where there are such samples."""
+"""One sample of this many is implausible, where there are such samples."""
 
 Owner = tuple[str, str]
 
@@ -39,7 +39,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Which samples of a pod nobody can believe."""
+    """Which samples of a pod are implausible."""
 
     value: float
     sample: int

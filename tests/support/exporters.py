@@ -197,7 +197,7 @@ def namespace(name: str) -> str:
 
 
 def snapshot_query(name: str, profile: str, signal: Signal) -> SnapshotQuery:
-    """Return the need for the pods of one page."""
+    """Return the snapshot query for the pods of one page."""
     return SnapshotQuery(signal, profile, frozenset({namespace(name)}), 60, 30)
 
 

@@ -69,7 +69,7 @@ def _ranges(draw: st.DrawFn, nested: _Nested) -> str:
     if draw(st.booleans()):
         return f"{draw(selectors())}[{draw(_DURATIONS)}]{draw(_SHIFTS)}"
     inner = draw(nested)
-    # Steps multiply, and those that are named by nobody are many: of them, the innermost alone.
+    # Steps multiply, and the default is many steps: only the innermost may use it.
     step = draw(st.sampled_from(["30s", "1m"] if ":" in inner else ["", "30s", "1m"]))
     return f"({inner})[{draw(_DURATIONS)}:{step}]{draw(_SHIFTS)}"
 

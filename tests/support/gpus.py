@@ -1,4 +1,4 @@
-"""GPU series as dcgm-exporter and Prometheus store them, for a Prometheus that tests feed."""
+"""GPU series as dcgm-exporter and Prometheus store them, for a Prometheus that tests write to."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

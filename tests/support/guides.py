@@ -25,7 +25,7 @@ SCENE = "scene"
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A comment of a page for whoever runs it: `kind`, or `kind: words`."""
+    """A comment of a page for the program that runs it: `kind`, or `kind: words`."""
 
     kind: str
     words: str = ""

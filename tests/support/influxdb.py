@@ -49,7 +49,7 @@ class InfluxdbServer(Server):
     READY: ClassVar[str] = "/ping"
 
     asks_who: bool = False
-    """Nobody may do anything without a name; the administrator exists."""
+    """Every request must authenticate; the administrator exists."""
     max_rows: int = 0
     """Answers are cut after so many rows; 0: they are whole."""
 
@@ -73,7 +73,7 @@ class InfluxdbServer(Server):
         return result
 
     async def get(self, path: str, parameters: Mapping[str, str]) -> str:
-        """Return what the server answers to anybody."""
+        """Return the server's answer to a GET request."""
         return (await self._client.get(f"{self.url}{path}", params=parameters)).text
 
     async def write(

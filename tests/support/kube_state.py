@@ -1,4 +1,4 @@
-"""Pods and owners as kube-state-metrics shows them, for a Prometheus that tests feed."""
+"""Pods and owners as kube-state-metrics shows them, for a Prometheus that tests write to."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -82,7 +82,7 @@ class KubePod:
 
 
 def link(kind: str, name: str, owner: tuple[str, str], namespace: str = "ml") -> Listed:
-    """Return what says who owns a ReplicaSet or a Job; an owner without a kind is nobody."""
+    """Return the series with the owner of a ReplicaSet or a Job; no kind: no owner."""
     metric, label = {
         "ReplicaSet": ("kube_replicaset_owner", "replicaset"),
         "Job": ("kube_job_owner", "job_name"),

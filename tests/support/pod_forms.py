@@ -1,6 +1,6 @@
 """Whether a pod's name can be a workload's: Kubernetes' forms once more, as texts with blanks.
 
-Ground truth where only names tell whose a pod is. Nothing is shared with the product's regular
+Ground truth where only names identify a pod's owner. Nothing is shared with the product's regular
 expressions: a form is cut like any text, and compared with a name character by character.
 """
 

@@ -1,4 +1,4 @@
-"""What tests need around processes of their own: a port, an end of life, and a bounded wait."""
+"""Helpers for processes of the tests' own: a port, an end of life, and a bounded wait."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _ports = itertools.cycle([*_PORTS[_FIRST:], *_PORTS[:_FIRST]])
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that was free a moment ago, and that nobody else is given soon."""
+    """Return a port of 127.0.0.1 that was free a moment ago, and is not given again soon."""
     for port in _ports:
         with contextlib.suppress(OSError), socket.socket() as listener:
             listener.bind(("127.0.0.1", port))

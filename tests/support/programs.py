@@ -67,7 +67,7 @@ class Program:
         return found if found and re.search(self.fits, _said(found, self.version)) else None
 
     def at_hand(self) -> str | None:
-        """Return the one that needs no build."""
+        """Return the one that is there without a build."""
         return self.named() or self.installed()
 
 

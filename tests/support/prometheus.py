@@ -104,7 +104,7 @@ class PrometheusServer(Server):
             assert response.is_success, response.text
 
     def _configure(self) -> None:
-        # JSON is YAML, and needs no library to write.
+        # JSON is YAML, and takes no library to write.
         (self.directory / "prometheus.yml").write_text(json.dumps(self._configuration()))
 
     def _configuration(self) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def chosen() -> list[str]:
 
 
 def each(*, but: str = "") -> list[pytest.ParameterSet]:
-    """Return those but one as parameters, each of which makes a test need its program."""
+    """Return those but one as parameters, each of which marks a test with its program."""
     return [pytest.param(name, marks=pytest.mark.needs(name)) for name in chosen() if name != but]
 
 

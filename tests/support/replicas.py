@@ -1,4 +1,4 @@
-"""Replicas of the scaler's webhook: each a real server, a book, and a line to the others."""
+"""Replicas of the scaler's webhook: each a real server, an alert store and a client of others."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -37,7 +37,7 @@ class Replica:
     certificate: Callable[[], Certificate] | None = None
 
     def __post_init__(self) -> None:
-        """Open the book."""
+        """Open the alert store."""
         self.facts: list[facts.Fact] = []
         self.alerts = Alerts(LIFETIME, self.clock, self.facts.append)
 

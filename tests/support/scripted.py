@@ -176,7 +176,7 @@ class ScriptedCluster:
 
 @dataclass(slots=True)
 class ScriptedAlerts:
-    """A book of alerts that a test writes."""
+    """An alert store that a test writes."""
 
     alert: str | None = None
     """What fires, for every ScaledObject."""
@@ -189,7 +189,7 @@ class ScriptedAlerts:
 
     @contextmanager
     def listen(self, scaled_object: ScaledObject, call: Callable[[], None]) -> Iterator[None]:
-        """Note who wants to be called."""
+        """Call this at each change, until the block ends."""
         assert scaled_object.namespace
         self.calls.append(call)
         try:
@@ -198,7 +198,7 @@ class ScriptedAlerts:
             self.calls.remove(call)
 
     def change(self, alert: str | None) -> None:
-        """Begin or end the alert, and call whoever listens."""
+        """Begin or end the alert, and call the listeners."""
         self.alert = alert
         for call in tuple(self.calls):
             call()

@@ -19,11 +19,11 @@ NAMES = ("prometheus", "prometheus-2", "victoria-metrics", "influxdb")
 READY_WITHIN_SECONDS = 20.0
 STOPPED_WITHIN_SECONDS = 10.0
 LIFE_SECONDS = 600.0
-"""No test needs it longer; a test run that was killed leaves no server behind for ever."""
+"""No test uses it longer; a test run that was killed leaves no server behind for ever."""
 
 
 def chosen() -> list[str]:
-    """Return the servers that SERVERS names; all, unless somebody leaves some out on purpose."""
+    """Return the servers that SERVERS names; all if it is not set."""
     names = os.environ.get("SERVERS", " ".join(NAMES)).split()
     if unknown := set(names) - set(NAMES):
         message = f"SERVERS may hold {', '.join(NAMES)}, and not {', '.join(sorted(unknown))}"

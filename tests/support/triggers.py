@@ -17,7 +17,7 @@ def spec(**metadata: str) -> TriggerSpec:
 
 
 def access(*sources: str, **terms: Any) -> Access:  # noqa: ANN401 - fields of Access
-    """Return that everybody may use these sources, or else the usual one."""
+    """Return access of all namespaces to these sources, or else the usual one."""
     return Access(dict.fromkeys(sources or ("default",), EVERY_NAMESPACE), **terms)
 
 

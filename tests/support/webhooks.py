@@ -1,4 +1,4 @@
-"""A webhook on a real server, with its book, and what became of what was sent."""
+"""A webhook on a real server, with its alert store, and the outcome of each message."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -30,7 +30,7 @@ class Hook:
     seen: list[facts.Fact] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Open the book."""
+        """Open the alert store."""
         self.alerts = Alerts(LIFETIME, self.clock, self.seen.append, limit=self.limit)
 
     def secret(self) -> str:

@@ -15,7 +15,7 @@ What differs, because there are neither containers nor a network of pods:
 - A pod's address is made up. Its process listens on the loopback address that belongs to it
   (`addresses`), which replaces `0.0.0.0` and `[::]` wherever the pod says them.
 - Its files are in a directory of its own, whose path replaces the `mountPath` wherever the pod, or
-  a text in one of its ConfigMaps, says it.
+  a text in one of its ConfigMaps, contains it.
 - Instead of files at fixed paths, KUBECONFIG names the API server and the ServiceAccount's token.
 - Programs find Services through the proxy variables of the environment (`tests.e2e.network`).
 - Users, limits, the read-only root and NetworkPolicies are not enforced.

@@ -13,9 +13,9 @@ from tests.e2e.kubelet import probes
 from tests.e2e.kubelet.files import Manifest
 
 _LONGEST_PAUSE_SECONDS = 10
-"""Between two starts of what ends again and again: Kubernetes' is 5 minutes, after many starts."""
+"""Between two starts of a container that keeps ending: 5 minutes in Kubernetes, in the end."""
 _UNTIL_READY_SECONDS = 0.5
-"""Between two questions to what was not ready yet, whatever the probe's period is."""
+"""Between two probes of a container that is not ready yet, whatever the probe's period is."""
 _PROBE_PERIOD_SECONDS = 10
 _PROBE_FAILURES = 3
 _AFTER_A_SIGNAL = 128
@@ -46,7 +46,7 @@ class Container:
     log: Callable[[int], Path]
     """Where the output goes, after how many restarts."""
     changed: Callable[[], None]
-    """Told whenever something of the following is different."""
+    """Called whenever one of the following changes."""
     ready: bool = False
     restarts: int = 0
     state: Manifest = field(default_factory=lambda: waiting("ContainerCreating"))
@@ -61,7 +61,7 @@ class Container:
         return code
 
     async def run(self) -> None:
-        """Run it until it has ended for good."""
+        """Run it until it has ended and will not be restarted."""
         while True:
             await self._once()
             if self._stopping.is_set() or not self._runs_again():
@@ -75,7 +75,7 @@ class Container:
                 return
 
     async def stop(self, grace_seconds: float) -> None:
-        """Let it go as its pod is deleted: its preStop pause, SIGTERM, and the end of its grace."""
+        """Stop it as its pod is deleted: preStop pause, SIGTERM, and end of its grace period."""
         sleep = self.spec.get("lifecycle", {}).get("preStop", {}).get("sleep", {})
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_seconds):
@@ -144,7 +144,7 @@ class Container:
         await asyncio.gather(self._watch_readiness(target), self._watch_liveness(target))
 
     async def _is_up(self, probe: Manifest, target: probes.Target) -> None:
-        """Wait for its first good answer; without one it is ended after the time it is given."""
+        """Wait for its first success; without one it is ended after the time the probe allows."""
         allowed = probe.get("initialDelaySeconds", 0) + _period(probe) * _failures_allowed(probe)
         for _ in range(int(allowed / _UNTIL_READY_SECONDS)):
             if await probes.succeeds(probe, target):

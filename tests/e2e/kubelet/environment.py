@@ -45,7 +45,7 @@ async def of_container(
 
 
 async def _links(client: lightkube.AsyncClient, pod: Manifest) -> dict[str, str]:
-    """Return what tells a container of the Services of its namespace, as Docker once did."""
+    """Return the variables for the Services of a container's namespace, as Docker once set them."""
     services = client.list(Service, namespace=pod["metadata"]["namespace"])
     found = [service.to_dict() async for service in services]
     return {name: text for service in found for name, text in _link(service)}
@@ -84,7 +84,7 @@ async def _all_of(
 async def _value(
     client: lightkube.AsyncClient, pod: Manifest, container: Manifest, variable: Manifest
 ) -> str | None:
-    """Return the value of one variable; None if it has none and need not have one."""
+    """Return the value of one variable; None if it has none and is optional."""
     match variable.get("valueFrom"):
         case None:
             return str(variable.get("value", ""))

@@ -1,7 +1,7 @@
 """The volumes of a pod: what should be in them, and how it gets there.
 
 Files change as the kubelet changes them: a new directory is written, and one symbolic link turned
-to it, so that nobody reads a certificate with the key of another.
+to it, so that no process reads a certificate with the key of another.
 """
 
 import base64
@@ -21,7 +21,7 @@ _NOT_FOUND = 404
 
 
 class NotReadyYetError(Exception):
-    """What a pod needs does not exist yet; the reason is what a kubelet reports."""
+    """An object a pod refers to does not exist yet; the reason is what a kubelet reports."""
 
     def __init__(self, reason: str, message: str) -> None:
         """Keep the reason in one word, and in words."""
@@ -73,7 +73,7 @@ async def contents(
 
 
 def project(directory: Path, wanted: Mapping[str, bytes]) -> None:
-    """Make these the files of a volume, all at once, if they are not."""
+    """Make these the files of a volume, all at once, if they differ."""
     link = directory / _DATA
     if link.exists() and _read(link.resolve()) == dict(wanted):
         return

@@ -46,7 +46,7 @@ class Life:
         return self.pod["metadata"]["namespace"], self.pod["metadata"]["name"]
 
     def delete(self, grace_seconds: float) -> None:
-        """Hear that the pod is to go."""
+        """Note that the pod is being deleted."""
         self._grace_seconds = grace_seconds
         self._deleted.set()
 
@@ -86,7 +86,7 @@ class Life:
                 running_path(self.house.directory, *self.name, spec["name"]).unlink(missing_ok=True)
 
     async def _prepared(self, setup: Setup) -> Sequence[Command | None] | None:
-        """Return what each container runs, once all it needs exists; None if the pod goes first."""
+        """Return what each container runs, once all it uses exists; None if deleted before."""
         while not self._deleted.is_set():
             try:
                 await setup.write_files()

@@ -37,7 +37,7 @@ class Logs:
         await uvicorn.Server(config).serve()
 
     async def _answer(self, request: Request) -> Response:
-        """Show one container's output, as far as asked: the whole, its end, and what comes yet."""
+        """Show one container's output as requested: all, its end, or what follows."""
         path = request.path_params
         where = path["namespace"], path["pod"], path["container"]
         asked = request.query_params

@@ -55,7 +55,7 @@ def status(log_port: int) -> Manifest:
 
 @dataclass(slots=True)
 class Nodes:
-    """All pods that live here, by their uid."""
+    """All pods that run here, by their uid."""
 
     house: House
     names: Collection[str]
@@ -71,7 +71,7 @@ class Nodes:
             await self.house.client.patch(Node.Status, name, change, patch_type=PatchType.MERGE)
 
     async def follow(self) -> None:
-        """Give every pod that is placed here its life, for ever."""
+        """Run every pod that is placed here, until the process ends."""
         while True:
             try:
                 async for kind, pod in self.house.client.watch(Pod, namespace="*"):

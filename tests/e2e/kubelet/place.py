@@ -18,13 +18,13 @@ class Place:
     """What is really at each `mountPath`."""
 
     def here(self, text: str) -> str:
-        """Return a text of the pod with what is meant here."""
+        """Return a text of the pod with local addresses and paths."""
         for path in sorted(self.mounts, key=len, reverse=True):
             text = re.sub(rf"(?<![\w.-]){re.escape(path)}(?![\w.-])", str(self.mounts[path]), text)
         return _EVERY_ADDRESS.sub(self.host, text)
 
     def content_here(self, content: bytes) -> bytes:
-        """Return a file's content with what is meant here; one that is no text stays as it is."""
+        """Return a file's content with local addresses and paths; binary content is unchanged."""
         try:
             return self.here(content.decode()).encode()
         except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The questions that a pod's probes ask its process: by HTTP, gRPC, TCP, or a command."""
+"""The probes of a pod's process: by HTTP, gRPC, TCP, or a command."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ _NO_PROXY = [("grpc.enable_http_proxy", 0)]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The container that is asked."""
+    """The container that is probed."""
 
     host: str
     """The loopback address of its pod."""
@@ -33,7 +33,7 @@ class Target:
 
 
 async def succeeds(probe: Manifest, target: Target) -> bool:
-    """Ask once; a question that takes longer than the probe allows has failed."""
+    """Probe once; one that takes longer than its timeout has failed."""
     with contextlib.suppress(OSError, TimeoutError, httpx.HTTPError, grpc.RpcError):
         async with asyncio.timeout(probe.get("timeoutSeconds", 1)):
             return await _answers(probe, target)
@@ -57,7 +57,7 @@ async def _answers(probe: Manifest, target: Target) -> bool:
 
 
 async def _http(request: Manifest, target: Target) -> bool:
-    """Ask as the kubelet does, which trusts every certificate."""
+    """Probe as the kubelet does, which trusts every certificate."""
     scheme = request.get("scheme", "HTTP").lower()
     url = f"{scheme}://{target.host}:{target.port(request['port'])}{request.get('path', '/')}"
     headers = {each["name"]: each["value"] for each in request.get("httpHeaders", [])}

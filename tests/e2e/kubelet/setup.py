@@ -1,4 +1,4 @@
-"""What a pod's containers need before they start: files, an environment, a command."""
+"""What a pod's containers are given before they start: files, an environment, a command."""
 
 import json
 import re
@@ -171,7 +171,7 @@ def _words(container: Manifest) -> Sequence[str]:
 
 
 def _has_token(spec: Mapping[str, Any], account: Manifest | None) -> bool:
-    """Tell whether a pod is given a token: the pod decides, else its ServiceAccount, else yes."""
+    """Tell whether a pod is given a token: its own field, else its ServiceAccount's, else yes."""
     if account is None:
         return False
     own = spec.get("automountServiceAccountToken")

@@ -22,7 +22,7 @@ BEGIN = 100_020.0
 P = ParamSpec("P")
 T = TypeVar("T")
 _KUBERNETES = pytest.param(EvidenceSource.KUBERNETES, marks=pytest.mark.soak)
-"""As exact as kube-state-metrics, and as many hours more."""
+"""As exact as kube-state-metrics, and as many hours again."""
 each = pytest.mark.parametrize(
     "evidence", [_KUBERNETES, EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS]
 )
@@ -32,7 +32,7 @@ told = pytest.mark.parametrize("evidence", [_KUBERNETES, EvidenceSource.KUBE_STA
 
 
 class AtOnce(ThreadPoolExecutor):
-    """Does in the caller's thread what is meant for another: there is a lot of it, and little."""
+    """Runs in the caller's thread what is meant for another: many calls, each small."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         """Do it, and return what came of it."""
@@ -58,7 +58,7 @@ class Loop:
     loading: float = 100.0
     grace_seconds: float = 30.0
     queues: bool = False
-    """Work that nobody has time for is done later."""
+    """Work beyond the replicas' capacity is done later."""
     averaged: bool = False
     """The exporters show averages; otherwise what they see at one moment."""
     group: int = 0
@@ -117,7 +117,7 @@ class Loop:
         for _ in range(int(seconds // STEP)):
             if self.clock % COLLECT == 0:
                 self._collect(int(self.clock))
-            # Asked a little later than the instant it is about.
+            # Queried a little later than the instant it is about.
             self.clock += 2
             self._count()
             decided = await self._evaluator.evaluate(BERT, self.trigger, None)

@@ -19,7 +19,7 @@ AT_ONCE = float("-inf")
 
 @dataclass(slots=True)
 class Monitoring:
-    """Looks at the pods of one Deployment or LeaderWorkerSet in the namespace ml."""
+    """Reads the pods of one Deployment or LeaderWorkerSet in the namespace ml."""
 
     pods: list[SimPod]
     owner: Owner

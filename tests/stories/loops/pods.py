@@ -7,7 +7,7 @@ from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.workload import Owner
 
 COLLECT = 30
-"""dcgm-exporter looks at its GPUs so often, and shows the same numbers in between."""
+"""dcgm-exporter reads its GPUs this often, and shows the same numbers in between."""
 NEVER = float("inf")
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")

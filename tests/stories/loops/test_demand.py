@@ -1,4 +1,4 @@
-"""Claims about what demand adds: it wakes, it climbs at once, and failing it takes nothing away."""
+"""Claims about what demand adds: it wakes, scales up at once, and when it fails no replica goes."""
 
 import random
 
@@ -12,7 +12,7 @@ from tests.support.triggers import demanding
 
 WAKES = demanding("sum(waiting)")
 SCALES = demanding("sum(waiting)", demandThreshold="10", warmup="6m")
-"""Longer than these models load, at 100 %: by exporters alone, nobody knows when they are Ready."""
+"""Longer than these models load, at 100 %: by exporters alone, readiness is unknown."""
 WAITED_SECONDS = {30.0: 455, 120.0: 905, 300.0: 1805}
 """How long the same climb takes by utilization alone, by start-up time (test_climbing.py)."""
 
@@ -163,7 +163,7 @@ async def test_a_model_that_loads_longer_than_the_cooldown_survives_a_demand_tha
 async def test_bursts_that_an_exporter_overlooks_keep_their_replica_by_their_demand(
     evidence: EvidenceSource,
 ) -> None:
-    """It looks every 30 s at a single moment: most of its samples are 0."""
+    """It reads a single moment every 30 s: most of its samples are 0."""
     chance = random.Random(0)
     loop = Loop(
         lambda _: 100.0 if chance.random() < 0.1 else 0.0,

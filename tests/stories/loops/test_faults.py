@@ -1,4 +1,4 @@
-"""Claims about what goes missing: nothing is taken away for it, and nothing kept up for ever."""
+"""Claims about missing data: it takes no replica away, and keeps none for ever."""
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each
@@ -57,7 +57,7 @@ async def test_a_lost_node_holds_and_does_not_keep_an_idle_workload_for_ever(
     lost.unlisted = loop.clock
     await loop.run(300)
     loop.delete(lost)
-    lost.gone = NEVER  # nobody there can say that it ended
+    lost.gone = NEVER  # nothing on that node can report its end
     await loop.run(600)
     assert set(loop.sizes) == {2}
     loop.offered = lambda _: 0.0

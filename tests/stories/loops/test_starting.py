@@ -1,4 +1,4 @@
-"""Claims about pods that start: what they show is nobody's work, and nobody kills them for it."""
+"""Claims about pods that start: what they show is not work, and does not make KEDA remove them."""
 
 import pytest
 

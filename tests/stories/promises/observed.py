@@ -1,4 +1,4 @@
-"""A scaler that is looked at: one with TLS, peers and a webhook, and triggers of every fate."""
+"""A scaler to observe: one with TLS, peers and a webhook, and triggers of every outcome."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ TRIGGERS = {
     "unknown": {"workload": "bert", "source": "lost", "onUnknown": "error"},
     "refused": {"workload": "bert", "threshold": "none"},
 }
-"""One that is measured, one whose load nobody knows, one that is wrong."""
+"""One that is measured, one with an unknown load, one that is wrong."""
 METRICS = ("gpu-utilization", "gpu-demand")
 
 
@@ -70,7 +70,7 @@ class Scaler:
                     await self.stub.GetMetrics(wanted)
 
     async def notify(self) -> None:
-        """Send one message that is taken, and one that is not."""
+        """Send one message that is accepted, and one that is refused."""
         async with httpx.AsyncClient(trust_env=False) as client:
             for token in (TOKEN, "another"):
                 known = {"authorization": f"Bearer {token}"}

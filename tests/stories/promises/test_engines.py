@@ -1,4 +1,4 @@
-"""Language models by the requests at their engines, as the page about wrong signals has it."""
+"""Language models by the requests at their engines, as on the page about wrong signals."""
 
 from tests.repository.test_docs import ROOT
 from tests.repository.test_docs_snippets import pieces, triggers

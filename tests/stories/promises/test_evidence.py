@@ -23,7 +23,7 @@ async def _stored(
 
 
 def _asked_with_the_snapshot(stack: Stack) -> bool:
-    """A snapshot may need two questions: the first answer shows which jobs there are."""
+    """A snapshot may take two queries: the first answer shows which jobs there are."""
     return 1 <= stack.queries("evidence") <= stack.queries("snapshot")
 
 
@@ -64,7 +64,7 @@ async def test_a_pod_that_has_ended_does_not_count_while_it_is_still_shown(
 async def test_an_owner_without_replicas_is_zero_and_inactive(
     prometheus: PrometheusServer,
 ) -> None:
-    """The exporter and its node went together with the last pod: nobody there can say it ended."""
+    """The exporter and its node went together with the last pod: nothing reports its end."""
     lost: list[Gpu | Up] = [
         Up(instance="10.0.0.9:9400", gone=-300),
         Gpu(PODS[0], 90, instance="10.0.0.9:9400", end=-300),

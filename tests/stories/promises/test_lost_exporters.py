@@ -1,4 +1,4 @@
-"""Exporters that die or leave discovery under a running scaler: nothing a scale-in could follow."""
+"""Exporters that die or leave discovery under a running scaler: no answer causes a scale-in."""
 
 from contextlib import AsyncExitStack
 

@@ -1,4 +1,4 @@
-"""One query for everybody: a thousand triggers cost Prometheus what one does."""
+"""One query for all triggers: a thousand triggers cost Prometheus what one does."""
 
 import asyncio
 import math
@@ -49,7 +49,7 @@ async def _round(stack: Stack, begin: float) -> None:
 
 
 async def _settled(stack: Stack, prometheus: PrometheusServer, before: float) -> float:
-    """Return how often Prometheus was asked, once each of that is accounted for by its kind.
+    """Return how often Prometheus was asked, once each query is accounted for by its kind.
 
     A fetch may be on its way when the last poll is over: Prometheus counts it before its answer is
     here. One that was given up on a busy machine may never have reached it.
@@ -75,7 +75,7 @@ async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
     async with running(prometheus.url, step=f"{STEP_SECONDS:g}s") as stack:
         before, loop = await prometheus.requests(), asyncio.get_running_loop()
         begin = loop.time()
-        # The first question is by far the largest, and nobody waits for it longer than KEDA would.
+        # The first query is by far the largest, and no trigger waits for it longer than KEDA would.
         await until(lambda: _answers(stack), 60, "there is a first snapshot")
         for _ in range(ROUNDS):
             await _round(stack, loop.time())

@@ -1,4 +1,4 @@
-"""A user's own PromQL on a real Prometheus: the right pods and numbers, nobody else's data."""
+"""A user's own PromQL on a real Prometheus: right pods and numbers, no other namespace's data."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""Pods that share one GPU: each counts, whoever of them an exporter happens to show."""
+"""Pods that share one GPU: each counts, whichever of them an exporter happens to show."""
 
 import itertools
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ SCRAPES = 60
 
 
 def _taking_turns(now: float, order: list[str]) -> Iterator[Series]:
-    """Yield the series of one GPU whose pod is another one at each scrape, marked as such."""
+    """Yield the series of one GPU, with another pod at each scrape, marked as such."""
     times = [now - INTERVAL_SECONDS * back for back in reversed(range(SCRAPES))]
     turns = list(zip(times, itertools.cycle(order)))
     for pod in PODS:
