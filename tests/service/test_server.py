@@ -61,13 +61,13 @@ async def test_tls_files_that_grpc_refuses_are_not_said_to_be_a_wrong_address() 
 async def test_a_taken_port_is_one_with_tls_as_well() -> None:
     chain, key = certificates.under_a_weak_ca()
     async with serving(Script(QUIET)) as served:
-        with pytest.raises(errors.SettingsError, match=f"127.0.0.1:{served.port}.*nobody uses"):
+        with pytest.raises(errors.SettingsError, match=f"127.0.0.1:{served.port}.*that is free"):
             await secured(f"127.0.0.1:{served.port}", key, chain).start()
 
 
 async def test_a_second_server_on_the_same_port_is_a_wrong_setting() -> None:
     async with serving(Script(QUIET)) as served:
-        with pytest.raises(errors.SettingsError, match=f"127.0.0.1:{served.port}.*nobody uses"):
+        with pytest.raises(errors.SettingsError, match=f"127.0.0.1:{served.port}.*that is free"):
             await unstarted(f"127.0.0.1:{served.port}").start()
 
 
