@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from keda_gpu_scaler.snapshot.targets import PATIENCE_SECONDS, grace_seconds
+from keda_gpu_scaler.snapshot.targets import LEAST_GRACE_SECONDS, grace_seconds
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 
@@ -54,7 +54,7 @@ def _covered(pod: Pod, since: float, at: float) -> bool:
     ready_since = pod.status.ready_since if pod.status is not None else None
     start = max([since, *(time for time in (pod.first_seen, ready_since) if time is not None)])
     grace = grace_seconds(pod.scrape_interval_seconds)
-    current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - PATIENCE_SECONDS]
+    current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - LEAST_GRACE_SECONDS]
     # A window shorter than the patience fits into a gap: it would count as covered without samples.
     return bool(current) and all(
         any(time > since for time in gpu.times)

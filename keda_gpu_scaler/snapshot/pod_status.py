@@ -19,7 +19,7 @@ from keda_gpu_scaler.snapshot.evidence import (
     PodStatus,
     Readiness,
 )
-from keda_gpu_scaler.snapshot.targets import PATIENCE_SECONDS, grace_seconds
+from keda_gpu_scaler.snapshot.targets import LEAST_GRACE_SECONDS, grace_seconds
 from keda_gpu_scaler.spec.workload import Owner
 
 HOUR_SECONDS = 3600.0
@@ -126,7 +126,7 @@ def advance_pod_statuses(
     """
     watch = _watched(pod_statuses.watch, evidence, at)
     # Without `up` the scrape time is unknown: at most one scrape ago.
-    listed_at = min(evidence.scrapes.values(), default=at - PATIENCE_SECONDS)
+    listed_at = min(evidence.scrapes.values(), default=at - LEAST_GRACE_SECONDS)
     pods = {
         key: status
         for key, status in pod_statuses.pods.items()

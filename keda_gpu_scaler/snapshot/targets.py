@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from keda_gpu_scaler.snapshot.observation import Observation, Target
 
-PATIENCE_SECONDS = 60
+LEAST_GRACE_SECONDS = 60
 """Silence shorter than this, or than two scrapes, is ignored."""
 
 UpIntervals = Mapping[float, float]
@@ -18,7 +18,7 @@ UpIntervals = Mapping[float, float]
 
 def grace_seconds(scrape_interval_seconds: float) -> float:
     """Return how long silence, a gap, or the time after a gap lasts before it is acted on."""
-    return max(PATIENCE_SECONDS, 2 * scrape_interval_seconds)
+    return max(LEAST_GRACE_SECONDS, 2 * scrape_interval_seconds)
 
 
 @dataclass(frozen=True, slots=True)

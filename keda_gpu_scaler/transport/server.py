@@ -115,7 +115,7 @@ class _Protocol(H11Protocol):
     def __init__(self, bounds: Bounds, *given: Any, **named: Any) -> None:  # noqa: ANN401 - uvicorn's own
         super().__init__(*given, **named)
         self._bounds = bounds
-        self._patience: asyncio.TimerHandle | None = None
+        self._timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Wait for the first request."""
@@ -137,12 +137,12 @@ class _Protocol(H11Protocol):
     def _wait(self, seconds: float) -> None:
         self._forget()
         # Abort, although unread data is lost: to wait until the client reads could take forever.
-        self._patience = self.loop.call_later(seconds, self.transport.abort)
+        self._timeout = self.loop.call_later(seconds, self.transport.abort)
 
     def _forget(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
 
 
 class HttpServer:
