@@ -79,8 +79,8 @@ def of_sizes(costs: Sequence[Cost]) -> Table:
         if cost.memory is None or cost.start_cpu_seconds is None:
             raise ValueError(f"the scaler was not measured for {cost.triggers} triggers")
         sizes = (cost.memory.resident_bytes, cost.memory.peak_bytes)
-        snapshot_queries = (f"{cost.scaler_percent:.1f}", *(f"{size / _MIB:.0f}" for size in sizes))
-        table.add_row(f"{cost.triggers}", *snapshot_queries, f"{cost.start_cpu_seconds:.1f}")
+        needs = (f"{cost.scaler_percent:.1f}", *(f"{size / _MIB:.0f}" for size in sizes))
+        table.add_row(f"{cost.triggers}", *needs, f"{cost.start_cpu_seconds:.1f}")
     return table
 
 

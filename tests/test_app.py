@@ -29,14 +29,14 @@ from tests.support.api_server import ApiServer
 HANG_SECONDS = 30
 """Bounds a test that hangs; far above anything a test takes."""
 LOCAL = Address("127.0.0.1", 0)
-NO_OWNER = "http://127.0.0.1:1/metrics"
+DEAD_TARGET = "http://127.0.0.1:1/metrics"
 SAMPLES = """\
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",namespace="ml",pod="bert-5d4f7c6b8-x2x4z"} 90
 """
 
 
 def settings(
-    target: str = NO_OWNER,
+    target: str = DEAD_TARGET,
     grpc_address: Address = LOCAL,
     http_address: Address = LOCAL,
     *,
@@ -235,7 +235,7 @@ async def test_a_port_that_is_taken_is_named_by_its_setting(
         taken = Address("127.0.0.1", holder.getsockname()[1])
         addresses = (taken, LOCAL) if grpc_is_taken else (LOCAL, taken)
         with pytest.raises(errors.SettingsError, match=f"{setting}: cannot listen on"):
-            await app.run(settings(NO_OWNER, *addresses), asyncio.Event())
+            await app.run(settings(DEAD_TARGET, *addresses), asyncio.Event())
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ async def test_a_part_that_ends_by_surprise_ends_the_process(name: str, part: st
     ("source", "words"),
     [
         (PrometheusSettings(url="http://127.0.0.1:1"), "own PromQL is denied here"),
-        (ScrapeSettings(targets=(NO_OWNER,)), "default asks exporters directly"),
+        (ScrapeSettings(targets=(DEAD_TARGET,)), "default asks exporters directly"),
     ],
 )
 async def test_what_the_settings_say_of_own_promql_holds(

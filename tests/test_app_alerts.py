@@ -15,7 +15,7 @@ from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings, WebhookS
 from tests.cli.test_serve import serving
 from tests.support.alert_messages import alert, group, of_dashboard
 from tests.support.processes import free_port
-from tests.test_app import LOCAL, NO_OWNER, channel, reference, running
+from tests.test_app import DEAD_TARGET, LOCAL, channel, reference, running
 
 RARELY_SECONDS = 3600.0
 """How often there can be news other than alerts."""
@@ -23,7 +23,9 @@ TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
 
 
 def settings(port: int = 0, *peers: int) -> Settings:
-    source = ScrapeSettings(targets=(NO_OWNER,), interval_seconds=RARELY_SECONDS, timeout_seconds=1)
+    source = ScrapeSettings(
+        targets=(DEAD_TARGET,), interval_seconds=RARELY_SECONDS, timeout_seconds=1
+    )
     webhook = WebhookSettings(
         token=SecretStr(TOKEN), peers=tuple(f"http://127.0.0.1:{each}" for each in peers)
     )

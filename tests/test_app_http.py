@@ -11,7 +11,7 @@ from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from tests.support import certificates
 from tests.support.pki import Pki
 from tests.support.prometheus import PrometheusServer
-from tests.test_app import LOCAL, NO_OWNER, lines, running
+from tests.test_app import DEAD_TARGET, LOCAL, lines, running
 
 __all__ = ["lines"]
 
@@ -32,7 +32,7 @@ def settings(pki: Pki) -> Settings:
         http_cert_file=cert,
         http_key_file=key,
         http_token_file=pki.file("token", TOKEN.encode()),
-        sources={"default": ScrapeSettings(targets=(NO_OWNER,))},
+        sources={"default": ScrapeSettings(targets=(DEAD_TARGET,))},
     )
 
 

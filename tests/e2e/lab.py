@@ -171,7 +171,7 @@ class Lab:
         seen = self.timeline.path(workload, "replicas", since_seconds)
         return [each for each in seen if isinstance(each, int)]
 
-    async def lookbacks(self, workload: str, replicas: int) -> None:
+    async def reaches(self, workload: str, replicas: int) -> None:
         """Wait until a workload has this many replicas desired and Ready."""
 
         async def reached() -> bool:

@@ -24,7 +24,7 @@ async def test_the_cluster_above_45_percent_wakes_a_pool_by_an_alert_and_sizes_o
     await alerting.open_webhook(lab, OWN_PROMQL="allow")
     await alertmanager.notify(alerting.url(lab.scaler), alerting.TOKEN)
     await lab.deploy("rest", replicas=REPLICAS, gpus=GPUS_EACH, load=30 * PER_AVERAGE)
-    await lab.lookbacks("rest", REPLICAS)
+    await lab.reaches("rest", REPLICAS)
     asked = demand(lab, "cluster-average") | {"threshold": LEVEL, "demandThreshold": "30"}
     await lab.deploy("alerted")
     await waking.asleep(lab, "alerted", streams.push(lab, "alerted", threshold=LEVEL))
@@ -39,16 +39,16 @@ async def test_the_cluster_above_45_percent_wakes_a_pool_by_an_alert_and_sizes_o
         await waking.wakes(lab, name)
         await waking.poll_often(lab, name)
     # 75 / 30 is 2.5. An alert has no size: one replica stays one.
-    await lab.lookbacks("asked", 3)
+    await lab.reaches("asked", 3)
     assert lab.path("alerted") == [0, 1], lab.story()
 
     await lab.offer("rest", 50 * PER_AVERAGE)
-    await lab.lookbacks("asked", 2)
+    await lab.reaches("asked", 2)
     assert lab.path("alerted") == [0, 1], lab.story()
 
     await lab.offer("rest", 30 * PER_AVERAGE)
     for name in POOLS:
-        await lab.lookbacks(name, 0)
+        await lab.reaches(name, 0)
     assert lab.path("alerted") == [0, 1, 0], lab.story()
     steps = lab.path("asked")
     top = steps.index(3)

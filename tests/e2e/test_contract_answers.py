@@ -92,18 +92,18 @@ async def test_an_empty_list_holds_the_replicas_and_is_no_error_and_activity_cou
         # One error more than this, and there are 7 replicas.
         fallback={"failureThreshold": 1, "replicas": 7},
     )
-    await lab.lookbacks("bert", 3)
+    await lab.reaches("bert", 3)
 
     recorder.values = []
     lab.timeline.note("the list is empty")
     await lab.stays("bert", 3, for_seconds=10)
     assert "False FailedGetExternalMetric" in lab.timeline.path("bert", "hpa ScalingActive")
     recorder.values = [_value(40, 40)]
-    await lab.lookbacks("bert", 4)
+    await lab.reaches("bert", 4)
 
     recorder.values, recorder.active = [], False
     lab.timeline.note("the list is empty, and nothing is active")
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
     assert 7 not in lab.path("bert"), lab.story()
     assert keda_log.errors(lab) == [], lab.story()
 
@@ -117,4 +117,4 @@ async def test_activity_counts_in_polls_only(lab: Lab, recorder: Recorder) -> No
     # Longer than the cooldown.
     await lab.stays("bert", 1, for_seconds=10)
     recorder.active, recorder.active_for_hpa = False, True
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)

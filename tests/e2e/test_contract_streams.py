@@ -67,7 +67,7 @@ async def test_true_wakes_and_is_a_write_each_time_and_false_is_nothing(
     stream = await _stream(lab, recorder, 1)
     await lab.stays("bert", 0, for_seconds=2)
     stream.push(active=True)
-    await lab.lookbacks("bert", 1)
+    await lab.reaches("bert", 1)
 
     stream.push(active=False)
     # Longer than the cooldown: a workload that counted as idle would be at zero by then.

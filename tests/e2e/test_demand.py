@@ -35,7 +35,7 @@ async def test_demand_has_all_twelve_ready_before_utilization_has_asked_for_half
     for name in asked:
         await lab.offer(name, 70 * MOST)
     for name in asked:
-        await lab.lookbacks(name, MOST)
+        await lab.reaches(name, MOST)
 
     assert lab.path("by-demand") == [1, MOST], lab.story()
     ready = lab.timeline.when("by-demand", "ready", MOST)
@@ -69,7 +69,7 @@ async def _all_reach(lab: Lab, replicas: int, *, load: float) -> None:
     for name in BROKEN:
         await lab.offer(name, load)
     for name in BROKEN:
-        await lab.lookbacks(name, replicas)
+        await lab.reaches(name, replicas)
 
 
 async def test_a_broken_demand_that_scales_as_well_gives_nothing_away_until_it_is_known(
@@ -78,7 +78,7 @@ async def test_a_broken_demand_that_scales_as_well_gives_nothing_away_until_it_i
     await lab.deploy("bert", replicas=1, load=120)
     await lab.autoscale("bert", lab.gpu("bert", **SCALED), min_replicas=0)
     # The load alone decides upwards. Downwards the HPA wants to know every metric.
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)
     errors = await keda_counts.errors(lab.name, "bert")
     await lab.offer("bert", 0)
     await lab.stays("bert", 2, for_seconds=LONGER_THAN_IDLE)
@@ -87,7 +87,7 @@ async def test_a_broken_demand_that_scales_as_well_gives_nothing_away_until_it_i
     known = SCALED | {"demandQuery": router.offered(lab.name, "bert")}
     lab.timeline.note("the demand is repaired")
     await lab.autoscale("bert", lab.gpu("bert", **known), min_replicas=0)
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
 
 
 async def test_a_demand_nobody_knows_means_at_zero_what_the_trigger_says(
@@ -99,7 +99,7 @@ async def test_a_demand_nobody_knows_means_at_zero_what_the_trigger_says(
         # The router does not show it before it was offered something for the first time.
         demand = {"demandQuery": router.offered(lab.name, f"for-{name}"), "demandOnEmpty": name}
         await lab.autoscale(name, lab.gpu(name, **demand), min_replicas=0)
-    await lab.lookbacks("active", 1)
+    await lab.reaches("active", 1)
     errors = [await keda_counts.errors(lab.name, name) for name in names]
     await lab.stays("active", 1, for_seconds=LONGER_THAN_IDLE)
     assert (lab.path("error"), lab.path("inactive")) == ([0], [0]), lab.story()
@@ -109,9 +109,9 @@ async def test_a_demand_nobody_knows_means_at_zero_what_the_trigger_says(
     for name in names:
         await lab.offer(f"for-{name}", 5)
     for name in names:
-        await lab.lookbacks(name, 1)
+        await lab.reaches(name, 1)
     for name in names:
         await lab.offer(f"for-{name}", 0)
     for name in names:
-        await lab.lookbacks(name, 0)
+        await lab.reaches(name, 0)
     assert [lab.path(name)[-2:] for name in names] == [[1, 0]] * len(names), lab.story()

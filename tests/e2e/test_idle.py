@@ -71,4 +71,4 @@ async def test_bursts_keep_a_workload_up_and_one_without_them_is_at_zero_in_time
     assert 0 < float(shown["value"][1]) < 0.5, lab.story()
     assert lab.path("idle", began) == [1, 0], lab.story()
     assert lab.path("bursty", began) == [1], lab.story()
-    await lab.lookbacks("bursty", 0)
+    await lab.reaches("bursty", 0)

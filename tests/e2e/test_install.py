@@ -95,8 +95,8 @@ async def _wake(release: Release) -> None:
     await lab.offer("gpt-requests", 1)
     await lab.offer("bert-requests", REPLICAS * int(REQUESTS_EACH))
     await lab.offer("bert", LOAD)
-    await lab.lookbacks("bert", REPLICAS)
-    await lab.lookbacks("gpt", 1)
+    await lab.reaches("bert", REPLICAS)
+    await lab.reaches("gpt", 1)
 
 
 async def _certificate_changes(release: Release) -> None:
@@ -153,8 +153,8 @@ async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
 
     for name in ("bert", "bert-requests", "gpt-requests"):
         await lab.offer(name, 0)
-    await lab.lookbacks("bert", 0)
-    await lab.lookbacks("gpt", 0)
+    await lab.reaches("bert", 0)
+    await lab.reaches("gpt", 0)
 
 
 @pytest.mark.core
@@ -201,12 +201,12 @@ async def test_by_its_own_role_it_finds_the_workload_and_examples_apply_unchange
 
     await lab.stays("gpt", 0, for_seconds=2)
     await lab.offer("requests", 1)
-    await lab.lookbacks("gpt", 1)
+    await lab.reaches("gpt", 1)
     await lab.offer("gpt", 60)
     await lab.shows("gpt", "hpa metric 0", "60")
     await lab.offer("gpt", 0)
     await lab.offer("requests", 0)
-    await lab.lookbacks("gpt", 0)
+    await lab.reaches("gpt", 0)
     assert '"evidence": "kubernetes"' in await release.show("logs --tail=-1")
 
     await lab.shows("bert", "keda Ready", "True ScaledObjectReady")

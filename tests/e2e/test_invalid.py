@@ -39,12 +39,12 @@ async def test_a_wrong_trigger_is_explained_in_kedas_log_and_works_once_it_is_co
     await lab.patch("bert", triggers=[lab.gpu("bert")])
     await lab.shows("bert", "keda Ready", "True")
     # 180 % over 70 % per replica: 2.6, so 3.
-    await lab.lookbacks("bert", 3)
+    await lab.reaches("bert", 3)
 
 
 async def test_a_trigger_that_becomes_wrong_takes_no_pod_away(lab: Lab) -> None:
     await lab.deploy("bert", replicas=3, load=180)
-    await lab.lookbacks("bert", 3)
+    await lab.reaches("bert", 3)
     # KEDA 2.20 can take an error for idleness; its cooldowns alone protect pods from that.
     cooldowns = {"cooldown_seconds": 120, "initialCooldownPeriod": 120}
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=0, **cooldowns)
@@ -57,5 +57,5 @@ async def test_a_trigger_that_becomes_wrong_takes_no_pod_away(lab: Lab) -> None:
 
     await lab.patch("bert", triggers=[lab.gpu("bert")])
     await lab.offer("bert", 60)
-    await lab.lookbacks("bert", 1)
+    await lab.reaches("bert", 1)
     assert 0 not in lab.path("bert"), lab.story()

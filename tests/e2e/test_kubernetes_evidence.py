@@ -114,12 +114,12 @@ async def test_from_zero_and_back_without_a_workload_in_the_trigger(watched: Wat
 
     await lab.offer("bert", 40)
     await lab.becomes("bert", "starting")
-    await lab.lookbacks("bert", 1)
+    await lab.reaches("bert", 1)
     await lab.becomes("bert", "measured")
     await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
 
     await lab.offer("bert", 0)
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
     await lab.becomes("bert", "empty")
     assert lab.path("bert") == [0, 1, 0], lab.story()
     assert {made["evidence"] for made in lab.decisions("bert")} <= {"kubernetes", None}
@@ -137,7 +137,7 @@ async def test_a_target_of_another_kind_is_measured_by_its_own_selector(watched:
     await lab.stays("bert", 0, for_seconds=3)
 
     await lab.offer("bert", LOAD)
-    await lab.lookbacks("bert", CLIMBED)
+    await lab.reaches("bert", CLIMBED)
     await lab.becomes("bert", "measured")
 
     lab.timeline.note("the API server cannot be reached: nobody else knows whose pods these are")
@@ -151,7 +151,7 @@ async def test_a_target_of_another_kind_is_measured_by_its_own_selector(watched:
     await watched.door.turn(Door.OPEN)
     await lab.becomes("bert", "measured")
     await lab.offer("bert", 0)
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
     await lab.becomes("bert", "empty")
     known = [made for made in lab.decisions("bert") if made["evidence"] is not None]
     assert {made["workload"] for made in known} == {"replicationcontrollers/bert"}
@@ -200,7 +200,7 @@ async def test_without_the_api_server_exporters_are_believed_and_nothing_falls(
     await watched.door.turn(Door.OPEN)
     await watched.rests_on("kubernetes")
     await lab.offer("bert", 0)
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
 
 
 async def test_without_the_api_server_kube_state_metrics_is_next(watched: Watched) -> None:

@@ -31,12 +31,12 @@ async def scale_in_with_slow_drain(lab: Lab) -> None:
     """Take two of six replicas away, which finish their work beside the whole load."""
     await lab.simulator.change("bert", draining_percent=50)
     await lab.deploy("bert", replicas=6, load=240, drain=f"{DRAIN_SECONDS}s")
-    await lab.lookbacks("bert", 6)
+    await lab.reaches("bert", 6)
     # As by default, a scale-in waits until the window shows the load of the remaining pods.
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=6, stabilization_seconds=10)
     await the_hpa_has_a_number(lab)
     await lab.patch("bert", minReplicaCount=0)
-    await lab.lookbacks("bert", 4)
+    await lab.reaches("bert", 4)
     await lab.prometheus.wait_for(FOUR_WORK_AND_TWO_DRAIN)
 
 
@@ -52,8 +52,8 @@ async def test_pods_that_drain_slowly_bring_no_replica_back(lab: Lab) -> None:
 async def test_pods_that_drain_unknown_to_anybody_count_as_what_they_show(lab: Lab) -> None:
     await scale_in_with_slow_drain(lab)
     # 240 % and twice 50 % over 70 %: 4.9, so 5.
-    await lab.lookbacks("bert", 5)
-    await lab.lookbacks("bert", 4)
+    await lab.reaches("bert", 5)
+    await lab.reaches("bert", 4)
     await lab.stays("bert", 4, for_seconds=DRAIN_SECONDS + 5)
     assert lab.path("bert") == [6, 4, 5, 4], lab.story()
     # A pod that was idle has nothing to finish.
@@ -93,7 +93,7 @@ async def follow_the_load_to_zero(lab: Lab) -> None:
     """The completed pod causes no scale-in, and keeps no replica."""
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     await lab.offer("bert", 120)
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)
     await lab.stays("bert", 2, for_seconds=LONGER_THAN_THE_COOLDOWN)
     await goes_to_zero(lab)
     assert lab.path("bert") == sorted(lab.path("bert"), reverse=True), lab.story()

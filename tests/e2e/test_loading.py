@@ -22,7 +22,7 @@ async def test_a_model_that_is_woken_and_loads_at_100_percent_stays_alone(lab: L
     triggers = lab.gpu("bert", warmup=WARMUP), lab.router("bert")
     await lab.autoscale("bert", *triggers, min_replicas=0)
     await lab.offer("bert", 30)
-    await lab.lookbacks("bert", 1)
+    await lab.reaches("bert", 1)
     await lab.prometheus.wait_for(f"{AT_FULL_LOAD} >= 1")
     await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_WARMUP)
 
@@ -37,7 +37,7 @@ async def test_replicas_that_load_at_100_percent_ask_for_no_more_of_them(lab: La
     )
     # 100 %, which is all that one can show, asks for 2; 160 over 70 is 2.3, so 3.
     await lab.autoscale("bert", lab.gpu("bert", warmup=WARMUP), min_replicas=0)
-    await lab.lookbacks("bert", 3)
+    await lab.reaches("bert", 3)
     await lab.prometheus.wait_for(f"{AT_FULL_LOAD} >= 3")
     await lab.stays("bert", 3, for_seconds=LONGER_THAN_THE_WARMUP)
 
@@ -67,9 +67,9 @@ async def test_a_start_longer_than_the_cooldown_is_not_killed(lab: Lab) -> None:
     await waking.wakes(lab, "bert")
     await lab.offer("bert", 0)
     await waking.poll_often(lab, "bert")
-    await lab.lookbacks("bert", 1)
+    await lab.reaches("bert", 1)
 
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
     assert lab.path("bert") == [0, 1, 0], lab.story()
 
 
@@ -83,6 +83,6 @@ async def test_a_pod_that_is_not_ready_in_time_is_given_back(lab: Lab) -> None:
     woken = lab.timeline.now_seconds
     await lab.stays("bert", 1, for_seconds=too_long)
 
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
     assert lab.path("bert", woken) == [1, 0], lab.story()
     assert lab.timeline.path("bert", "ready") == [0], lab.story()

@@ -74,7 +74,7 @@ async def apply_own_hpa(lab: Lab) -> None:
 async def test_an_hpa_of_ones_own_is_handed_over_and_no_replica_moves(lab: Lab) -> None:
     # 20 % on each of four, and 20 for a target: nothing to do.
     await lab.deploy("bert", replicas=REPLICAS, load=20 * REPLICAS)
-    await lab.lookbacks("bert", REPLICAS)
+    await lab.reaches("bert", REPLICAS)
     await apply_own_hpa(lab)
     before = await identity(lab, "gpu-hpa")
     handed = placed(lab, only("index.md", "ScaledObject"))
@@ -89,7 +89,7 @@ async def test_an_hpa_of_ones_own_is_handed_over_and_no_replica_moves(lab: Lab) 
     await has_metric(lab, "gpu-hpa", "s0-gpu-utilization")
     await lab.stays("bert", REPLICAS, for_seconds=10)
     await lab.offer("bert", 120)
-    await lab.lookbacks("bert", 6)
+    await lab.reaches("bert", 6)
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
     assert await identity(lab, "gpu-hpa") == before
 
@@ -108,7 +108,7 @@ async def test_a_trigger_is_exchanged_in_place_and_the_workload_gets_what_it_lac
     lab: Lab,
 ) -> None:
     await lab.deploy("bert", replicas=2, load=350)
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)
     recipe = lab.keda_prometheus(
         f'avg(DCGM_FI_DEV_GPU_UTIL{{namespace="{lab.name}",pod=~"bert-.*"}})', threshold="70"
     )
@@ -119,7 +119,7 @@ async def test_a_trigger_is_exchanged_in_place_and_the_workload_gets_what_it_lac
 
     lab.timeline.note("exchanged")
     await lab.patch("bert", triggers=[lab.gpu("bert")])
-    await lab.lookbacks("bert", 5)
+    await lab.reaches("bert", 5)
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
     await has_metric(lab, "keda-hpa-bert", "s0-gpu-utilization")
     assert await identity(lab, "keda-hpa-bert") == before

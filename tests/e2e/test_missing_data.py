@@ -66,7 +66,7 @@ async def _hold_and_go_on(lab: Lab, way: str, nodes: Collection[str], state: str
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert lab.path("bert") == [REPLICAS], lab.story()
     await _bring_back(lab, everything)
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)
     assert {made["active"] for made in lab.decisions("bert")[known:]} == {True}, lab.story()
     await goes_to_zero(lab)
 
@@ -96,7 +96,7 @@ async def test_pods_that_no_exporter_has_ever_shown_hold_every_replica(lab: Lab)
     silent = lab.exporters[f"{lab.name}-0"]
     await silent.turn(Door.SHUT)
     await lab.deploy("bert", replicas=REPLICAS, load=LOAD)
-    await lab.lookbacks("bert", REPLICAS)
+    await lab.reaches("bert", REPLICAS)
     await lab.autoscale("bert", lab.gpu("bert", **SHORT_MAX_AGE), min_replicas=0)
     # It may still be starting to report: that it is missing is said after more than a minute.
     await lab.becomes("bert", "starting")
@@ -104,7 +104,7 @@ async def test_pods_that_no_exporter_has_ever_shown_hold_every_replica(lab: Lab)
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert lab.path("bert") == [REPLICAS], lab.story()
     await silent.turn(Door.OPEN)
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)
     await goes_to_zero(lab)
 
 
@@ -141,4 +141,4 @@ async def test_gpus_that_are_scraped_several_times_count_once(lab: Lab) -> None:
     assert values <= {LOAD, None}, lab.story()
 
     await lab.offer("bert", LESS_LOAD)
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)

@@ -25,7 +25,7 @@ async def test_an_empty_node_pool_is_filled_by_demand_and_emptied_again(lab: Lab
     await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
     assert lab.timeline.path("bert", "ready") == [0], lab.story()
     await node_pool.fill(lab, exporters)
-    await lab.lookbacks("bert", 1)
+    await lab.reaches("bert", 1)
     await lab.becomes("bert", "measured")
     await goes_to_zero(lab)
 

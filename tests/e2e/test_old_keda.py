@@ -24,7 +24,7 @@ async def test_keda_that_reads_whole_numbers_only_follows_the_load(
         for name, (_, load, _) in cases.items():
             await lab.offer(name, load)
         for name, (_, _, replicas) in cases.items():
-            await lab.lookbacks(name, replicas)
+            await lab.reaches(name, replicas)
         # On a busy machine a sample is late: five pods of six are then above their threshold of
         # 1.5, which is an answer, and 10 over the 2 of this KEDA are 5.
         allowed = {"coarse": (5, 6)}
@@ -32,7 +32,7 @@ async def test_keda_that_reads_whole_numbers_only_follows_the_load(
             await lab.stays(name, *allowed.get(name, (replicas,)), for_seconds=4)
             await lab.offer(name, 0)
         for name in cases:
-            await lab.lookbacks(name, 1)
+            await lab.reaches(name, 1)
 
         rounded = lab.scaler.events("trigger.target_rounded")
         assert [event["scaled_object"] for event in rounded] == ["coarse"], lab.story()

@@ -123,7 +123,7 @@ async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_
     lab.timeline.note("the exporters can be reached")
     for exporter in lab.exporters.values():
         await exporter.turn(Door.OPEN)
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)
     assert lab.path("bert") == [REPLICAS, 2], lab.story()
     await goes_to_zero(lab)
 
@@ -141,12 +141,12 @@ async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
     errors, began = await keda_counts.errors(lab.name, "bert"), lab.timeline.now_seconds
     lab.timeline.note("Prometheus stopped")
     await lab.prometheus.stop()
-    await lab.lookbacks("bert", 6)
+    await lab.reaches("bert", 6)
     await lab.stays("bert", 6, for_seconds=8)
     assert await keda_counts.errors(lab.name, "bert") > errors, lab.story()
     lab.timeline.note("Prometheus started")
     await lab.prometheus.start()
-    await lab.lookbacks("bert", REPLICAS)
+    await lab.reaches("bert", REPLICAS)
     before, replaced, *after = lab.path("bert", began)
     assert (before, replaced, after[-1]) == (REPLICAS, 6, REPLICAS), lab.story()
     # What Prometheus stored before it stopped is read again: the recovery may have steps.

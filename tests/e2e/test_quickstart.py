@@ -61,7 +61,7 @@ async def test_the_quick_start_with_dcgm_exporter_works_as_it_is_printed(
     async with open_lab("inference", live.kubeconfig, tmp_path) as lab, monitoring(lab):
         lab.scaler.stop()
         await lab.deploy("bert", replicas=1)
-        await lab.lookbacks("bert", 1)
+        await lab.reaches("bert", 1)
         await ready_since(lab, LONG_AGO_SECONDS)
         scenes = {
             "40 requests are in progress": lambda: lab.offer("bert", REQUESTS),

@@ -20,15 +20,15 @@ async def test_one_pod_at_23_percent_of_20_becomes_two_and_is_one_again_afterwar
     for name, percent in offered.items():
         await lab.deploy(name, replicas=1, load=percent)
         await lab.autoscale(name, lab.gpu(name, threshold="20"), max_replicas=10)
-    await lab.lookbacks("at-23", 2)
-    await lab.lookbacks("at-22", 2)
+    await lab.reaches("at-23", 2)
+    await lab.reaches("at-22", 2)
     # Two pods at 11.5 % are far below the target, and still what 23 % asks for.
     await lab.stays("at-23", 2, for_seconds=10)
 
     await lab.offer("at-23", 0)
     await lab.offer("at-22", 0)
-    await lab.lookbacks("at-23", 1)
-    await lab.lookbacks("at-22", 1)
+    await lab.reaches("at-23", 1)
+    await lab.reaches("at-22", 1)
     assert lab.path("at-23") == lab.path("at-22") == [1, 2, 1], lab.story()
     # 22 and not a thousandth more is the last load the HPA's 10 % of tolerance leaves alone.
     assert lab.timeline.last("at-the-edge", "hpa metric 0") == "22", lab.story()
@@ -39,7 +39,7 @@ async def test_the_sum_reaches_twelve_where_the_common_average_recipe_stays_at_t
     lab: Lab,
 ) -> None:
     await lab.deploy("average-of-five", replicas=5, load=800)
-    await lab.lookbacks("average-of-five", 5)
+    await lab.reaches("average-of-five", 5)
     for name in ("sum", "average"):
         await lab.deploy(name, replicas=1, load=800)
     await lab.autoscale("sum", lab.gpu("sum", threshold="70"), max_replicas=12)
@@ -48,7 +48,7 @@ async def test_the_sum_reaches_twelve_where_the_common_average_recipe_stays_at_t
         # Long enough to forgive the recipe the second in which a new pod shows 0 %.
         await lab.autoscale(name, recipe, max_replicas=12, stabilization_seconds=10)
 
-    await lab.lookbacks("sum", 12)
+    await lab.reaches("sum", 12)
     await lab.stays("sum", 12, for_seconds=10)
     climb = lab.path("sum")
     assert climb == sorted(climb), lab.story()

@@ -21,7 +21,7 @@ def demand(lab: Lab, example: str) -> dict[str, str]:
 async def test_the_second_pool_carries_what_the_first_cannot_and_then_stops(lab: Lab) -> None:
     await lab.deploy("llama-reserved", replicas=2, load=150)
     await lab.deploy("llama-spot")
-    await lab.lookbacks("llama-reserved", 2)
+    await lab.reaches("llama-reserved", 2)
     trigger = streams.push(lab, "llama-spot", **demand(lab, "overflow"))
     await lab.autoscale("llama-spot", trigger, min_replicas=0)
     # Two GPUs at 75 %: the first pool is busy, and not full.
@@ -29,7 +29,7 @@ async def test_the_second_pool_carries_what_the_first_cannot_and_then_stops(lab:
 
     await lab.offer("llama-reserved", 260)
     # 200 % show, and 160 are the first pool's own: 40 over 80 is one replica.
-    await lab.lookbacks("llama-spot", 1)
+    await lab.reaches("llama-spot", 1)
 
     lab.timeline.note("the router spreads what there is, and less of it comes")
     await lab.offer("llama-reserved", 140)
@@ -38,7 +38,7 @@ async def test_the_second_pool_carries_what_the_first_cannot_and_then_stops(lab:
     await lab.stays("llama-spot", 1, for_seconds=12)
 
     await lab.offer("llama-spot", 0)
-    await lab.lookbacks("llama-spot", 0)
+    await lab.reaches("llama-spot", 0)
     assert lab.path("llama-spot") == [0, 1, 0], lab.story()
 
 
@@ -58,7 +58,7 @@ async def test_an_alert_of_prometheus_wakes_a_workload_without_a_webhook(
 
     await lab.offer("bert", 150)
     # Two at 75 % are within the HPA's tolerance: the alert wakes, and the GPUs say how many.
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)
 
     await lab.offer("bert", 0)
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)

@@ -46,7 +46,7 @@ async def open_four(lab: Lab, *, loading_percent: float, surge: int) -> None:
         drain=DRAIN,
         strategy={"rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}},
     )
-    await lab.lookbacks("bert", 4)
+    await lab.reaches("bert", 4)
     trigger = lab.gpu("bert", warmup=WARMUP, startTimeout=START_TIMEOUT)
     await lab.autoscale("bert", trigger, min_replicas=0, stabilization_seconds=0)
     await the_hpa_has_a_number(lab)
@@ -136,7 +136,7 @@ async def test_a_version_that_never_starts_adds_no_more_than_its_pod_shows(  # n
     await open_four(lab, loading_percent=loading_percent, surge=1)
     began = lab.timeline.now_seconds
     await roll_out(lab, annotations, **spec)
-    await lab.lookbacks("bert", replicas)
+    await lab.reaches("bert", replicas)
     await lab.stays("bert", replicas, for_seconds=16)
     assert trouble([pod async for pod in lab.client.list(Pod, namespace=lab.name)]), lab.story()
     assert counts(lab, "pods")[-1] - counts(lab, "ready")[-1] == 1, lab.story()
@@ -144,7 +144,7 @@ async def test_a_version_that_never_starts_adds_no_more_than_its_pod_shows(  # n
     undone = {field: dict.fromkeys(value) for field, value in spec.items()}
     await roll_out(lab, dict.fromkeys(annotations), **undone)
     await rolled_out(lab, began)
-    await lab.lookbacks("bert", 4)
+    await lab.reaches("bert", 4)
     assert set(lab.path("bert", began)) == {4, replicas}, lab.story()
     await goes_to_zero(lab)
 
@@ -158,7 +158,7 @@ async def number(lab: Lab, promql: str) -> float:
 async def test_replicas_that_find_no_gpu_are_given_back(lab: Lab) -> None:
     # Three nodes of eight GPUs: the fourth pod waits for ever.
     await lab.deploy("bert", replicas=3, gpus=8, load=2400)
-    await lab.lookbacks("bert", 3)
+    await lab.reaches("bert", 3)
     began = lab.timeline.now_seconds
     await lab.autoscale("bert", lab.gpu("bert"), min_replicas=0)
 
@@ -172,7 +172,7 @@ async def test_replicas_that_find_no_gpu_are_given_back(lab: Lab) -> None:
     assert await number(lab, READY) == 3, lab.story()
 
     await lab.offer("bert", 1250)
-    await lab.lookbacks("bert", 3)
+    await lab.reaches("bert", 3)
     await lab.stays("bert", 3, for_seconds=8)
     assert set(lab.path("bert", began)) <= {3, 4, 5}, lab.story()
     seconds = int(lab.timeline.now_seconds - began)

@@ -19,7 +19,7 @@ async def test_an_average_by_value_and_cached_metrics_end_where_the_sum_ends(lab
     cached = lab.gpu("cached") | {"useCachedMetrics": True}
     await lab.autoscale("cached", cached, polling_seconds=3 * POLLING_SECONDS)
 
-    await lab.lookbacks("cached", 3)
+    await lab.reaches("cached", 3)
     await _settles(lab, "by-value", 3)
     await _settles(lab, "cached", 3)
     assert lab.path("cached") == [1, 2, 3], lab.story()
@@ -27,7 +27,7 @@ async def test_an_average_by_value_and_cached_metrics_end_where_the_sum_ends(lab
     for name in names:
         await lab.offer(name, 0)
     for name in names:
-        await lab.lookbacks(name, 1)
+        await lab.reaches(name, 1)
 
 
 async def test_the_memory_a_model_fills_keeps_it_up_only_above_its_activation_threshold(
@@ -43,11 +43,11 @@ async def test_the_memory_a_model_fills_keeps_it_up_only_above_its_activation_th
         memory = {"threshold": "90", "activationThreshold": activation_threshold}
         triggers = lab.gpu(name), lab.gpu(name, signal="memory", **memory), lab.router(name)
         await lab.autoscale(name, *triggers, min_replicas=0)
-    await lab.lookbacks("freed", 0)
+    await lab.reaches("freed", 0)
 
     await lab.offer("freed", 180)
     # Three by utilization. By memory, 3 * 60 / 90, two would do: the HPA takes the larger.
-    await lab.lookbacks("freed", 3)
+    await lab.reaches("freed", 3)
     await lab.stays("freed", 3, for_seconds=8)
     assert "60" in lab.timeline.path("freed", "hpa metric 1"), lab.story()
     assert lab.path("kept") == [1], lab.story()
@@ -58,13 +58,13 @@ async def test_a_stateful_set_counts_pods_and_knows_a_name_that_comes_back(lab: 
     # 3.8 GPUs' worth of load on pods of two GPUs is 190 % of a pod, and 190 / 70 is 2.7.
     await lab.deploy("llama", kind="StatefulSet", replicas=1, gpus=2, load=380)
     await lab.autoscale("llama", lab.gpu("statefulset/llama"))
-    await lab.lookbacks("llama", 3)
+    await lab.reaches("llama", 3)
     await lab.stays("llama", 3, for_seconds=8)
 
     await lab.offer("llama", 0)
-    await lab.lookbacks("llama", 1)
+    await lab.reaches("llama", 1)
     await lab.offer("llama", 380)
-    await lab.lookbacks("llama", 3)
+    await lab.reaches("llama", 3)
     assert lab.path("llama")[:3] == [1, 2, 3], lab.story()
     assert lab.path("llama")[-3:] == [1, 2, 3], lab.story()
 
@@ -79,14 +79,14 @@ async def test_neighbours_follow_each_its_own_load_whatever_they_are_called(lab:
         short = {"horizontalPodAutoscalerConfig": {"name": f"hpa-{name[:50]}"}}
         await lab.autoscale(name, lab.gpu(name), advanced=short)
     for name, replicas in wanted.items():
-        await lab.lookbacks(name, replicas)
+        await lab.reaches(name, replicas)
     await lab.stays("bert-canary", 5, for_seconds=8)
     assert lab.path("bert") == [1], lab.story()
 
     await lab.offer("bert-canary", 0)
     await lab.offer("bert", 100)
-    await lab.lookbacks("bert-canary", 1)
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert-canary", 1)
+    await lab.reaches("bert", 2)
     await lab.stays("bert-canary", 1, for_seconds=8)
     assert lab.path("bert-7b") == [1, 2], lab.story()
     assert lab.path(SIXTY_CHARACTERS) == [1, 2, 3], lab.story()

@@ -127,7 +127,7 @@ async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab:
         for workload, attempt in refused.items():
             await run(lab, workload, attempt)
         # 180 % over 70 % per replica: 2.6, so 3.
-        await lab.lookbacks("bert", 3)
+        await lab.reaches("bert", 3)
 
         async def all_is_said() -> bool:
             return all(
@@ -161,7 +161,7 @@ async def test_the_scalers_certificate_rotates_under_keda_and_one_that_expired_h
 
     await lab.wait(shown, "KEDA has connected anew")
     await lab.offer("bert", 120)
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)
     assert errors(lab, "bert") == known, lab.story()
 
     lab.timeline.note("the scaler's certificate has expired")
@@ -175,7 +175,7 @@ async def test_the_scalers_certificate_rotates_under_keda_and_one_that_expired_h
     # Longer than the HPA's stabilization.
     await lab.stays("bert", 2, for_seconds=8)
     trust.settings(mounted)
-    await lab.lookbacks("bert", 1)
+    await lab.reaches("bert", 1)
 
 
 async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: Lab) -> None:
@@ -203,7 +203,7 @@ async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: 
     for workload in ("bert", "push"):
         await lab.offer(workload, 120)
     for workload in ("bert", "push"):
-        await lab.lookbacks(workload, 2)
+        await lab.reaches(workload, 2)
     known = polled(lab)
     await lab.stays("bert", 2, for_seconds=6)
     assert polled(lab) == known, lab.story()

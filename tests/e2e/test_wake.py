@@ -29,7 +29,7 @@ async def test_a_demand_wakes_a_workload_keeps_it_up_and_lets_it_go(lab: Lab) ->
     await waking.poll_often(lab, "bert")
     await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
     await lab.offer("requests", 0)
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
     assert lab.path("bert") == [0, 1, 0], lab.story()
 
 
@@ -45,7 +45,7 @@ async def test_the_gpus_of_another_workload_wake_one_keep_it_up_and_let_it_go(la
     await waking.poll_often(lab, "bert")
     await lab.stays("bert", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
     await lab.offer("encoder", 0)
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
     assert lab.path("bert") == [0, 1, 0], lab.story()
 
 
@@ -57,4 +57,4 @@ async def test_a_trigger_of_kedas_beside_ours_wakes_at_its_poll(lab: Lab) -> Non
     await lab.offer("bert", 120)
     await waking.wakes(lab, "bert")
     # From then on the GPUs decide: 120 % over 70 % per replica is 1.7.
-    await lab.lookbacks("bert", 2)
+    await lab.reaches("bert", 2)

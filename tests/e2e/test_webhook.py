@@ -35,7 +35,7 @@ async def test_an_alert_wakes_keeps_up_what_is_idle_and_lets_it_go_when_it_is_re
 
     await lab.offer(alerting.REQUESTS, 5)
     await waking.wakes(lab, "pushed")
-    await lab.lookbacks("polled", 1)
+    await lab.reaches("polled", 1)
     await waking.poll_often(lab, "pushed")
     for name in PAIR:
         await lab.becomes(name, "measured")
@@ -43,7 +43,7 @@ async def test_an_alert_wakes_keeps_up_what_is_idle_and_lets_it_go_when_it_is_re
 
     await lab.offer(alerting.REQUESTS, 0)
     for name in PAIR:
-        await lab.lookbacks(name, 0)
+        await lab.reaches(name, 0)
         assert lab.path(name) == [0, 1, 0], lab.story()
 
 
@@ -73,7 +73,7 @@ async def test_a_message_without_the_token_or_about_nobody_is_refused_and_wakes_
         assert secret not in lab.scaler.output()
     # There was no other obstacle.
     await alertmanager.notify(alerting.url(lab.scaler), alerting.TOKEN)
-    await lab.lookbacks("bert", 1)
+    await lab.reaches("bert", 1)
 
 
 async def _refused(lab: Lab, alertmanager: Alertmanager, token: str | None, status: int) -> None:
@@ -107,7 +107,7 @@ async def test_grafana_of_today_and_of_old_wakes_and_lets_go(lab: Lab) -> None:
     await lab.stays("unified", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
     await _grafana(lab, fires=False)
     for name in GRAFANAS:
-        await lab.lookbacks(name, 0)
+        await lab.reaches(name, 0)
         assert lab.path(name) == [0, 1, 0], lab.story()
 
 

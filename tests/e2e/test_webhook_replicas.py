@@ -51,7 +51,7 @@ async def test_replicas_say_the_same_of_an_alert_learn_it_anew_and_forget_it_tog
         await waking.wakes(lab, "pushed")
         await say(active=True)
         await _keda_hears_of_it_from(lab, both)
-        await lab.lookbacks("bert", 1)
+        await lab.reaches("bert", 1)
 
         lab.timeline.note("the replica that was told is killed, and comes back")
         told.kill()

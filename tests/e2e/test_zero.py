@@ -14,11 +14,11 @@ async def test_a_workload_wakes_follows_its_load_and_goes_back_to_zero(lab: Lab)
 
     await lab.offer("bert", 250)
     # 250 % over 70 % per replica: 3.6, so 4; with 3 each would show 83 %, beyond the tolerance.
-    await lab.lookbacks("bert", 4)
+    await lab.reaches("bert", 4)
     await lab.stays("bert", 4, for_seconds=12)
 
     await lab.offer("bert", 0)
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
     climb = lab.path("bert")
     top = climb.index(4)
     assert climb[: top + 1] == sorted(climb[: top + 1]), lab.story()

@@ -108,7 +108,7 @@ class Troubles:
     async def _swings(self) -> None:
         for load, replicas in ((TALL, 2), (LOW, 1), (TALL, 2)):
             await self.lab.offer("bert-e", load)
-            await self.lab.lookbacks("bert-e", replicas)
+            await self.lab.reaches("bert-e", replicas)
         await self._about("bert-e")
 
     async def _prometheus_is_down(self) -> None:
@@ -122,9 +122,9 @@ class Troubles:
         await self._said(_SOURCE, "source.up")
 
     async def _is_scaled_in(self) -> None:
-        await self.lab.lookbacks("bert-i", 3)
+        await self.lab.reaches("bert-i", 3)
         await self.lab.offer("bert-i", 60)
-        await self.lab.lookbacks("bert-i", 1)
+        await self.lab.reaches("bert-i", 1)
         await self._about("bert-i")
 
 

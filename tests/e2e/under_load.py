@@ -31,7 +31,7 @@ async def run_under_load(lab: Lab, **metadata: str) -> None:
 async def deploy_under_load(lab: Lab) -> None:
     """Run the replicas until they have been seen for longer than a pod takes to warm up."""
     await lab.deploy("bert", replicas=REPLICAS, load=LOAD)
-    await lab.lookbacks("bert", REPLICAS)
+    await lab.reaches("bert", REPLICAS)
     seen = f'count(DCGM_FI_DEV_GPU_UTIL{{pod=~"bert-.*"}} offset {SEEN_FOR}) == {REPLICAS}'
     await lab.prometheus.wait_for(seen)
 
@@ -43,7 +43,7 @@ async def the_hpa_has_a_number(lab: Lab, workload: str = "bert") -> None:
 
 async def follows_more_load(lab: Lab) -> None:
     """Wait until the replicas follow `MORE_LOAD`, and never were fewer on the way."""
-    await lab.lookbacks("bert", 7)
+    await lab.reaches("bert", 7)
     assert lab.path("bert") == sorted(lab.path("bert")), lab.story()
 
 
@@ -54,7 +54,7 @@ async def goes_to_zero(lab: Lab) -> None:
     """
     began = lab.timeline.now_seconds
     await lab.offer("bert", 0)
-    await lab.lookbacks("bert", 0)
+    await lab.reaches("bert", 0)
     assert lab.path("bert", began) == sorted(lab.path("bert", began), reverse=True), lab.story()
 
 

@@ -91,10 +91,10 @@ def test_what_an_older_keda_lacks_has_the_first_version_beside_it(feature: str) 
 
 
 def test_the_table_of_what_older_versions_lack_has_all_of_it() -> None:
-    absent_from_good_scrape = (
+    lacked = (
         PAGE.read_text().partition("## What older versions of KEDA lack")[2].partition("\n## ")[0]
     )
-    rows = dict(re.findall(r"^\| (.+?) \| (2\.\d+) \|", absent_from_good_scrape, re.MULTILINE))
+    rows = dict(re.findall(r"^\| (.+?) \| (2\.\d+) \|", lacked, re.MULTILINE))
     for feature, first in LATER.items():
         (word,) = [one for one in ("behavior", "enableTLS", "paused-scale-in") if one in feature]
         assert [rows[row] for row in rows if word in row] == [first]

@@ -27,7 +27,7 @@ from tests.repository.test_docs import ROOT
 from tests.repository.test_metadata import built
 
 UV = os.environ.get("UV") or str(ROOT / ".cache" / "uv" / "bin" / "uv")
-NO_OWNER = 65532
+NONROOT = 65532
 """As in the Dockerfile."""
 
 
@@ -86,7 +86,7 @@ def _run(*command: str) -> None:
 def nobody(*command: str) -> list[str]:
     """Return the command as one that may not write a byte into any file."""
     program = shutil.which("setpriv") if os.geteuid() == 0 else None
-    user = (program, f"--reuid={NO_OWNER}", f"--regid={NO_OWNER}", "--clear-groups", "--")
+    user = (program, f"--reuid={NONROOT}", f"--regid={NONROOT}", "--clear-groups", "--")
     return ["prlimit", "--fsize=0", "--", *(user if program else ()), *command]
 
 

@@ -122,12 +122,12 @@ def test_a_silent_pod_that_is_not_listed_any_more_has_ended() -> None:
 
 
 def test_the_word_of_the_cluster_stands_where_it_is_newer_than_the_last_sighting() -> None:
-    absent_from_good_scrape = pod(NAME, 90, last_seen=NOW - 30, ended=True)
-    assert not _ended(absent_from_good_scrape, said(listed=NOW - 10))
-    assert _ended(absent_from_good_scrape, said(listed=NOW - 30), scraped=NOW - 30)
-    assert _ended(absent_from_good_scrape, said(listed=NOW - 40), scraped=NOW - 40)
-    assert _ended(absent_from_good_scrape, said(listed=NOW - 20), scraped=NOW - 10)
-    assert _ended(absent_from_good_scrape, None)
+    lacked = pod(NAME, 90, last_seen=NOW - 30, ended=True)
+    assert not _ended(lacked, said(listed=NOW - 10))
+    assert _ended(lacked, said(listed=NOW - 30), scraped=NOW - 30)
+    assert _ended(lacked, said(listed=NOW - 40), scraped=NOW - 40)
+    assert _ended(lacked, said(listed=NOW - 20), scraped=NOW - 10)
+    assert _ended(lacked, None)
 
 
 def test_each_namespace_knows_which_owners_have_no_replicas() -> None:

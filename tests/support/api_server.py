@@ -24,7 +24,7 @@ PATHS = (PODS, REPLICA_SETS, JOBS, SCALED_OBJECTS)
 TOKEN = "only-for-tests"  # noqa: S105 - it opens nothing but the server below
 
 
-class Trigger(NamedTuple):
+class Asked(NamedTuple):
     """One request."""
 
     path: str
@@ -80,7 +80,7 @@ class ApiServer:
     """What the scale subresource of a path says, or what is answered in its place."""
     held: set[str] = field(default_factory=set)
     """Lists of these paths are not answered."""
-    asked: list[Trigger] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
     page_objects: int = 2
     """How many objects of a list are in one answer."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -104,7 +104,7 @@ class ApiServer:
         path.write_text(json.dumps(parts | {"users": [{"name": "u", "user": user}]}))
         return str(path)
 
-    def of(self, path: str, *, watches: bool) -> list[Trigger]:
+    def of(self, path: str, *, watches: bool) -> list[Asked]:
         """Return what was asked about one resource."""
         return [each for each in self.asked if each.path == path and each.is_watch is watches]
 
@@ -126,7 +126,7 @@ class ApiServer:
 
     async def _answer(self, request: Request) -> Response:
         path, query = request.url.path, dict(request.query_params)
-        asked = Trigger(path, query, request.headers["accept"])
+        asked = Asked(path, query, request.headers["accept"])
         self.asked.append(asked)
         assert request.headers["authorization"] == f"Bearer {TOKEN}"
         if path in self.held:
@@ -140,7 +140,7 @@ class ApiServer:
 
     async def _scale(self, request: Request) -> Response:
         path = request.url.path
-        self.asked.append(Trigger(path, dict(request.query_params), request.headers["accept"]))
+        self.asked.append(Asked(path, dict(request.query_params), request.headers["accept"]))
         if path in self.held:
             await self.ended.wait()
         selector = self.selectors.get(path, JSONResponse({"message": "not found"}, 404))

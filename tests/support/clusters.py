@@ -175,7 +175,7 @@ _WHOLE: Mapping[str, Callable[[list[float]], float]] = {"average": fmean, "max":
 
 
 @dataclass(frozen=True, slots=True)
-class DemandQuery:
+class Question:
     """One trigger's keys."""
 
     workload: Workload
@@ -192,7 +192,7 @@ class Cluster:
     signal: Signal
     nodes: tuple[Node, ...]
     pods: tuple[Pod, ...]
-    questions: tuple[DemandQuery, ...]
+    questions: tuple[Question, ...]
     has_state_metrics: bool
     number: int = field(default=0, compare=False)
 
@@ -230,7 +230,7 @@ class Cluster:
         shown = self.nodes[pod.node].preferred
         return self.signal is Signal.UTILIZATION and all(one.format.averaged for one in shown)
 
-    def value(self, question: DemandQuery, at: float) -> float:
+    def value(self, question: Question, at: float) -> float:
         """Return what the trigger has to answer at an instant."""
         replicas: dict[str, list[float]] = defaultdict(list)
         for pod in self.pods_of(question.workload):
@@ -238,7 +238,7 @@ class Cluster:
         loads = [fmean(one) for one in replicas.values()]
         return sum(loads) if question.aggregation == "sum" else fmean(loads)
 
-    def _load(self, pod: Pod, question: DemandQuery, at: float) -> float:
+    def _load(self, pod: Pod, question: Question, at: float) -> float:
         window = question.window or (60 if self.is_averaged(pod) else 120)
         instants = (at - back for back in range(0, window, STEP_SECONDS))
         shown = [values for values in (self._gpus(pod, instant) for instant in instants) if values]

@@ -12,11 +12,11 @@ from tests.support import naming
 from tests.support.clusters import (
     Cluster,
     Copy,
-    DemandQuery,
     Gpu,
     Node,
     Owner,
     Pod,
+    Question,
     Refusal,
     Workload,
     controllers,
@@ -161,14 +161,14 @@ def _pods(
 
 
 @st.composite
-def _questions(draw: st.DrawFn, cluster: Cluster, workload: Workload) -> DemandQuery:
+def _questions(draw: st.DrawFn, cluster: Cluster, workload: Workload) -> Question:
     pods = cluster.pods_of(workload)
     windows: list[int | None] = [90, 120]
     if len({cluster.is_averaged(pod) for pod in pods}) == 1:
         windows.append(None)
     if not any(pod.refusal for pod in pods):
         windows += [15, 30, 60]
-    return DemandQuery(
+    return Question(
         workload,
         draw(st.sampled_from(["sum", "average"])),
         draw(st.sampled_from(["average", "max", "sum"])),

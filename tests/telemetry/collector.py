@@ -10,7 +10,7 @@ import grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
 
-class SnapshotFetcher(trace_service_pb2_grpc.TraceServiceServicer):
+class Collector(trace_service_pb2_grpc.TraceServiceServicer):
     """Answers every export, unless it was set to keep silent."""
 
     def __init__(self, *, answers: bool = True) -> None:
@@ -48,9 +48,9 @@ class SnapshotFetcher(trace_service_pb2_grpc.TraceServiceServicer):
 
 
 @contextmanager
-def collecting(*, answers: bool = True) -> Iterator[SnapshotFetcher]:
+def collecting(*, answers: bool = True) -> Iterator[Collector]:
     """Run a collector on a free port."""
-    collector = SnapshotFetcher(answers=answers)
+    collector = Collector(answers=answers)
     server = grpc.server(ThreadPoolExecutor(max_workers=4))
     add: Any = trace_service_pb2_grpc.add_TraceServiceServicer_to_server
     add(collector, server)

@@ -18,7 +18,7 @@ from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests.cli import test_serve as serve
 from tests.service.harness import metrics_request
 from tests.support.prometheus import PrometheusServer
-from tests.telemetry.collector import SnapshotFetcher, collecting, words
+from tests.telemetry.collector import Collector, collecting, words
 
 PARENT = "00f067aa0ba902b7"
 TRACES = {"bert-scaler": "4bf92f3577b34da6a3ce929d0e0e4736", "other": "b" * 32}
@@ -81,7 +81,7 @@ async def test_a_collector_receives_each_call_and_the_queries_it_set_off(
     they_set_off({span.span_id: span for span in calls.values()}, collector)
 
 
-def they_set_off(calls: dict[bytes, Any], collector: SnapshotFetcher) -> None:
+def they_set_off(calls: dict[bytes, Any], collector: Collector) -> None:
     """Check that each query is within the call that it was sent for."""
     queries = [span for span in collector.spans if span.name.startswith("query ")]
     assert {"query clock", "query snapshot"} <= {span.name for span in queries}

@@ -69,7 +69,7 @@ async def test_an_exporter_that_lost_its_map_of_pods_does_not_end_them(
         assert "did not end" in str(failed.value.details())
 
 
-async def _shared_snapshot(
+async def _feed(
     prometheus: PrometheusServer, value: float = 90, since: float | None = None
 ) -> float:
     """Store a sample of every pod and of its target for each second; return the last one's time."""
@@ -106,7 +106,7 @@ async def _refused(stack: Stack) -> bool:
 async def test_a_prometheus_that_is_gone_is_said_at_once_and_comes_back(
     prometheus: PrometheusServer,
 ) -> None:
-    fed = await _shared_snapshot(prometheus)
+    fed = await _feed(prometheus)
     async with running(prometheus.url) as stack:
         assert await stack.poll(**SHORT) == Poll(70, 450, active=True)
         await prometheus.stop()
@@ -123,14 +123,14 @@ async def test_a_prometheus_that_is_gone_is_said_at_once_and_comes_back(
 
         async def right_again() -> bool:
             nonlocal fed
-            fed = await _shared_snapshot(prometheus, 80, since=fed)
+            fed = await _feed(prometheus, 80, since=fed)
             return await stack.value(**SHORT) == 400
 
         await until(right_again, 20, "the new value is answered")
 
 
 async def test_a_restart_of_prometheus_is_no_event(prometheus: PrometheusServer) -> None:
-    await _shared_snapshot(prometheus)
+    await _feed(prometheus)
     async with running(prometheus.url) as stack:
         assert await stack.value() == 450
         restart = asyncio.create_task(prometheus.restart(), name="restart")

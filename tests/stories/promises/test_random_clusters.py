@@ -22,7 +22,7 @@ from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from tests.support import kube_state
 from tests.support.cluster_history import history
-from tests.support.clusters import Cluster, DemandQuery
+from tests.support.clusters import Cluster, Question
 from tests.support.processes import until
 from tests.support.prometheus import PrometheusServer
 from tests.support.random_clusters import clusters
@@ -85,7 +85,7 @@ class Answers:
         return decision
 
 
-def spec_of(cluster: Cluster, question: DemandQuery, scaled_object: ScaledObject) -> TriggerSpec:
+def spec_of(cluster: Cluster, question: Question, scaled_object: ScaledObject) -> TriggerSpec:
     keys = {
         "workload": str(question.workload),
         "signal": str(cluster.signal),
@@ -100,7 +100,7 @@ def spec_of(cluster: Cluster, question: DemandQuery, scaled_object: ScaledObject
 
 
 async def asked(
-    server: PrometheusServer, cluster: Cluster, question: DemandQuery, spec: TriggerSpec, at: float
+    server: PrometheusServer, cluster: Cluster, question: Question, spec: TriggerSpec, at: float
 ) -> float | None:
     """Return the answer to the PromQL of one trigger."""
     pods = cluster.pods_of(question.workload)
