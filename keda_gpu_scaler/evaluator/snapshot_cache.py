@@ -6,8 +6,8 @@ and never once the source is known to be down. So a thousand triggers cost one q
 none while no trigger is evaluated.
 
 A source that is queried by namespace has its own snapshots for each namespace; every user's own
-query has its own snapshot too. A snapshot is kept until ten minutes after the last trigger asked
-for it.
+query has its own snapshot too. A snapshot that no trigger asked for in ten minutes is dropped when
+a new one is needed.
 """
 
 import asyncio

@@ -8,6 +8,7 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Origin, OwnQuery
 
 ORIGIN_LABEL = "origin"
+"""Keeps apart what the selectors of a query say of one pod."""
 
 
 def elements_text(own: OwnQuery, span_seconds: float, step_seconds: float) -> str:

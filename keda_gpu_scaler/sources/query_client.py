@@ -91,15 +91,19 @@ class QueryClient:
         Raises:
             errors.SourceError: there is no whole answer.
         """
-        began, trouble = self._clock(), None
+        began = self._clock()
+
+        def state(trouble: str | None) -> None:
+            self._observe(facts.Queried(self._name, kind, self._clock() - began, trouble))
+
         try:
             answer = await self._endpoint.ask(text, at)
-            return await asyncio.to_thread(parse, answer)
+            result = await asyncio.to_thread(parse, answer)
         except errors.SourceError as error:
-            trouble = str(error)
+            state(str(error))
             raise
         except asyncio.CancelledError:
-            trouble = facts.GIVEN_UP
+            state(facts.GIVEN_UP)
             raise
-        finally:
-            self._observe(facts.Queried(self._name, kind, self._clock() - began, trouble))
+        state(None)
+        return result

@@ -152,7 +152,7 @@ class LogObserver:
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
         self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
-        self._bases: TTLCache[str, EvidenceSource] = TTLCache(*kept, clock)
+        self._bases: dict[str, EvidenceSource] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(*kept, clock)
 
     def __call__(self, fact: facts.Fact) -> None:

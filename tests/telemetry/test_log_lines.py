@@ -250,6 +250,15 @@ def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) 
     ]
 
 
+def test_evidence_that_gets_weaker_after_long_is_a_warning_as_well(lines: LogCapture) -> None:
+    clock = Clock()
+    observe = LogObserver(clock)
+    observe(facts.EvidenceChanged("default", EvidenceSource.KUBERNETES, "it answers"))
+    clock.now += 3600
+    observe(facts.EvidenceChanged("default", EvidenceSource.KUBE_STATE_METRICS, "HTTP 403"))
+    assert [line["log_level"] for line in lines.entries] == ["info", "warning"]
+
+
 def test_weaker_evidence_is_a_warning_and_stronger_is_not(lines: LogCapture) -> None:
     observe = LogObserver()
     for evidence_source in (

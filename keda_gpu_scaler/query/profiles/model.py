@@ -116,8 +116,9 @@ class MetricSource(NamedTuple):
 
 
 GPU_RESOURCES = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
-
-
+"""The beginnings of the names of extended resources that are GPUs, or parts of them."""
+SHARE_LIMIT = 110
+"""In percent. A limit on memory can be overshot a little; beyond that it is not this GPU's."""
 MIB = 1024 * 1024
 _MEMORY_LIMIT_MIB = 4 * MIB
 WATTS_LIMIT = 10_000
@@ -169,6 +170,3 @@ def both(plain: Labels, measures: Mapping[Signal, Measure]) -> tuple[LabelConven
     names = (EXPORTED.namespace, EXPORTED.pod)
     exported = replace(plain, namespace=names[0], pod=names[1], absent=(), may_name_exporter=False)
     return LabelConvention(exported, measures), LabelConvention(plain, measures)
-
-
-SHARE_LIMIT = 110

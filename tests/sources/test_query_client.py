@@ -1,0 +1,47 @@
+"""Queries to one server: which facts they become."""
+
+import pytest
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.sources.query_client import QueryClient
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport.client import Answer
+from tests.support.clocks import Clock
+
+ANSWER = Answer(200, "application/json", b"{}")
+
+
+class Endpoint:
+    """Answers every query with the same."""
+
+    async def ask(self, _text: str, _at: float | None, /) -> Answer:
+        """Return it."""
+        return ANSWER
+
+
+@pytest.mark.parametrize(
+    ("raised", "stated"),
+    [
+        (None, [None]),
+        (errors.SourceMalformedError("no JSON"), ["no JSON"]),
+        # A fault of ours is neither an answer of the server nor an error of it.
+        (KeyError("a fault"), []),
+    ],
+)
+async def test_a_query_is_one_fact_with_the_servers_error_if_there_is_one(
+    raised: Exception | None, stated: list[str | None]
+) -> None:
+    seen: list[facts.Fact] = []
+
+    def parse(answer: Answer) -> Answer:
+        if raised is not None:
+            raise raised
+        return answer
+
+    client = QueryClient("default", Endpoint(), seen.append, Clock())
+    if raised is None:
+        assert await client.asked("snapshot", "up", 1.0, parse) is ANSWER
+    else:
+        with pytest.raises(type(raised)):
+            await client.asked("snapshot", "up", 1.0, parse)
+    assert seen == [facts.Queried("default", "snapshot", 0.0, error) for error in stated]
