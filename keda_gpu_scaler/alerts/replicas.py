@@ -36,7 +36,7 @@ FARTHEST_SECONDS = 253_402_300_800.0
 _TIMES = ("began_at", "heard_at", "ended_at", "told_at")
 
 
-def written_entries(records: Iterable[AlertRecord]) -> dict[str, list[dict[str, object]]]:
+def written_records(records: Iterable[AlertRecord]) -> dict[str, list[dict[str, object]]]:
     """Return records as a replica sends them."""
     return {"alerts": [_written(record) for record in records]}
 
@@ -48,7 +48,7 @@ def _written(record: AlertRecord) -> dict[str, object]:
     return whose | {field: None if at == NEVER else at for field, at in times.items()}
 
 
-def read_entries(payload: object) -> list[AlertRecord]:
+def read_records(payload: object) -> list[AlertRecord]:
     """Return the records that another replica sent.
 
     Raises:
@@ -136,7 +136,7 @@ class ReplicaClient:
         Raises:
             errors.SourceError: sending failed.
         """
-        body = orjson.dumps(written_entries(records))
+        body = orjson.dumps(written_records(records))
         headers = {"content-type": "application/json"}
         _require_ok(await self._client.post(peer + PATH, body, headers, name))
 
@@ -153,7 +153,7 @@ class ReplicaClient:
         answer = await self._client.get(peer + PATH, name)
         _require_ok(answer)
         try:
-            return read_entries(orjson.loads(answer.body))
+            return read_records(orjson.loads(answer.body))
         except (orjson.JSONDecodeError, errors.RequestError) as error:
             raise errors.SourceMalformedError(f"an answer of another kind: {error}") from error
 
@@ -207,7 +207,7 @@ class Peers:
         self._targets, self._alerts, self._observe = targets, alerts, observe
         self._exchange_seconds = exchange_seconds
         self._resolver = resolver.Resolver(look_up)
-        self._line = ReplicaClient(token, REQUEST_SECONDS, ca_file)
+        self._client = ReplicaClient(token, REQUEST_SECONDS, ca_file)
         self._troubles: dict[str, str | None] = {}
         self._untold: list[AlertRecord] = []
         self._telling = asyncio.Lock()
@@ -231,7 +231,7 @@ class Peers:
             self._upkeep.cancel()
             await self.ended()
         await self._resolver.close()
-        await self._line.close()
+        await self._client.close()
 
     async def broadcast(self, records: Sequence[AlertRecord]) -> None:
         """Tell all replicas what is known of these alerts; an unreachable one asks for it later.
@@ -243,7 +243,7 @@ class Peers:
         async with self._telling:
             told, self._untold = self._untold, []
             if told:
-                await self._all_replicas(lambda peer, name: self._line.tell(peer, name, told))
+                await self._all_replicas(lambda peer, name: self._client.tell(peer, name, told))
 
     async def _keep(self) -> None:
         while True:
@@ -253,9 +253,9 @@ class Peers:
 
     async def _exchange(self) -> None:
         async def ask(peer: str, name: str | None) -> None:
-            self._alerts.merge(await self._line.ask(peer, name))
+            self._alerts.merge(await self._client.ask(peer, name))
 
-        self._line.trust_anew()
+        self._client.trust_anew()
         await self._all_replicas(ask)
 
     async def _all_replicas(self, call: _Call) -> None:

@@ -139,7 +139,7 @@ class Alerts:
         """
         self.lifetime_seconds, self.limit = lifetime_seconds, limit
         self._clock, self._observe = clock, observe
-        self._entries: dict[Key, AlertRecord] = {}
+        self._records: dict[Key, AlertRecord] = {}
         self._firing: dict[ScaledObject, dict[Key, AlertRecord]] = {}
         self._ended: dict[Key, None] = {}
         """A set that keeps its order: the alert that ended first is forgotten first."""
@@ -171,9 +171,9 @@ class Alerts:
         """
         self.expire()
         now = self._clock()
-        said = [noted(update, self._entries.get(update.key), now) for update in updates]
+        said = [noted(update, self._records.get(update.key), now) for update in updates]
         learnt = [record for record in said if self._learn(record, now, "a message")]
-        return [self._entries[record.key] for record in learnt]
+        return [self._records[record.key] for record in learnt]
 
     def merge(self, records: Iterable[AlertRecord]) -> None:
         """Take what another replica knows; ignore records from the future."""
@@ -185,31 +185,31 @@ class Alerts:
 
     def records(self) -> list[AlertRecord]:
         """Return all records, for other replicas."""
-        return list(self._entries.values())
+        return list(self._records.values())
 
     def expire(self) -> None:
         """Forget alerts that were not mentioned for their lifetime; call it from time to time."""
         since = self._clock() - self.lifetime_seconds
-        for record in [each for each in self._entries.values() if each.newest_at <= since]:
+        for record in [each for each in self._records.values() if each.newest_at <= since]:
             self._forget(record)
 
     def _learn(self, record: AlertRecord, now: float, speaker: str) -> bool:
         """Merge a record with what is known; tell whether it is in the store now."""
-        known = self._entries.get(record.key)
+        known = self._records.get(record.key)
         if record.newest_at <= now - self.lifetime_seconds or not (known or self._has_room()):
             return False
         self._put(record if known is None else merged(known, record), speaker)
         return True
 
     def _has_room(self) -> bool:
-        if len(self._entries) >= self.limit and self._ended:
-            self._forget(self._entries[next(iter(self._ended))])
-        return len(self._entries) < self.limit
+        if len(self._records) >= self.limit and self._ended:
+            self._forget(self._records[next(iter(self._ended))])
+        return len(self._records) < self.limit
 
     def _put(self, record: AlertRecord, speaker: str) -> None:
         firing = self._firing.get(record.key.scaled_object, {})
         fired = record.key in firing
-        self._entries[record.key] = record
+        self._records[record.key] = record
         if record.fires:
             self._firing.setdefault(record.key.scaled_object, firing)[record.key] = record
             self._ended.pop(record.key, None)
@@ -221,7 +221,7 @@ class Alerts:
             self._tell(record, f"{speaker} says that {state}", fires=record.fires)
 
     def _forget(self, record: AlertRecord) -> None:
-        del self._entries[record.key]
+        del self._records[record.key]
         self._ended.pop(record.key, None)
         if self._drop_firing(record):
             lifetime = durations.text(self.lifetime_seconds)

@@ -111,9 +111,10 @@ class Evaluator:
             timeout_seconds: what is left of the caller's deadline; None: the caller set none.
             wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
         """
-        deadline = self._clock() + _timeout_seconds(timeout_seconds)
+        allowed_seconds = _allowed_seconds(timeout_seconds)
+        deadline = self._clock() + allowed_seconds
         try:
-            spec = await self._aimed(scaled_object, spec, timeout_seconds)
+            spec = await self._aimed(scaled_object, spec, allowed_seconds)
         except errors.SourceError as error:
             tracked = self._triggers.track(scaled_object, spec)
             gpu = await self._gpu_decisions.unaimed(spec, str(error), deadline)
@@ -136,16 +137,16 @@ class Evaluator:
         """
         if spec.demand is None:
             raise ValueError("a trigger without demandQuery was asked for its demand")
-        deadline = self._clock() + _timeout_seconds(timeout_seconds)
+        deadline = self._clock() + _allowed_seconds(timeout_seconds)
         return await self._demands.ask(scaled_object, spec, spec.demand, deadline)
 
     async def _aimed(
-        self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
+        self, scaled_object: ScaledObject, spec: TriggerSpec, allowed_seconds: float
     ) -> TriggerSpec:
         """Return the trigger with the pods of the scale target, if it names none itself."""
         if self._cluster is None or not isinstance(spec.pods, ScaleTarget):
             return spec
-        pods = await self._cluster.target(scaled_object, _timeout_seconds(timeout_seconds))
+        pods = await self._cluster.target(scaled_object, allowed_seconds)
         return replace(spec, pods=pods, workload=str(pods))
 
     def _is_of_this_poll(self, scaled_object: ScaledObject, answer: Answer) -> bool:
@@ -173,7 +174,7 @@ class Evaluator:
         return decided
 
 
-def _timeout_seconds(timeout_seconds: float | None) -> float:
+def _allowed_seconds(timeout_seconds: float | None) -> float:
     if timeout_seconds is None:
         return ANSWER_SECONDS
     return max(0.0, min(ANSWER_SECONDS, timeout_seconds - MARGIN_SECONDS))

@@ -122,10 +122,8 @@ class SharedSnapshot:
             self._flight.land()
             if self._flight.is_free and self._is_due(snapshot_query):
                 self._launch()
-            if self._is_down() or (
-                self._is_current(snapshot_query)
-                and not (wait_for_fresh and not self._flight.is_free)
-            ):
+            is_awaited = wait_for_fresh and not self._flight.is_free
+            if self._is_down() or (self._is_current(snapshot_query) and not is_awaited):
                 return
             if not await self._waited(deadline):
                 return
@@ -210,18 +208,12 @@ class SharedSnapshot:
             self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)
             self._span_seconds = snapshot_query.span_seconds
         except errors.SourceError as error:
-            self._failed(error)
+            since = self._tried if self.failure is None else self.failure.since
+            self.failure = Failure(f"source {self._key.source}: {error}", since)
+            self._state.failed(self._key, error)
         else:
-            self._succeeded(self.snapshot)
-
-    def _failed(self, error: errors.SourceError) -> None:
-        since = self._tried if self.failure is None else self.failure.since
-        self.failure = Failure(f"source {self._key.source}: {error}", since)
-        self._state.failed(self._key, error)
-
-    def _succeeded(self, taken: Snapshot) -> None:
-        self.failure = None
-        self._state.succeeded(self._key, taken)
+            self.failure = None
+            self._state.succeeded(self._key, self.snapshot)
 
 
 WIDE_SECONDS = 900.0

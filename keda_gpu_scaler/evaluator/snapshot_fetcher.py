@@ -174,18 +174,13 @@ class SnapshotFetcher:
         before = self._watched if self._is_seamless(snapshot_query, at) else {}
         watched = {name: before.get(name, at) for name in snapshot_query.namespaces}
         new_namespaces = self._new_namespaces(watched, at)
-        past = (
-            await self._past(replace(snapshot_query, namespaces=new_namespaces), at)
-            if new_namespaces
-            else None
-        )
-        if past is not None:
-            reported_pods = join(reported_pods, past)
-            watched |= dict.fromkeys(new_namespaces, float("-inf"))
-        self._reported_pods, self._watched = (
-            await self._advanced(reported_pods, observation),
-            watched,
-        )
+        if new_namespaces:
+            past = await self._past(replace(snapshot_query, namespaces=new_namespaces), at)
+            if past is not None:
+                reported_pods = join(reported_pods, past)
+                watched |= dict.fromkeys(new_namespaces, float("-inf"))
+        self._reported_pods = await self._advanced(reported_pods, observation)
+        self._watched = watched
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
         return await asyncio.to_thread(
             build_snapshot,
@@ -232,9 +227,9 @@ class SnapshotFetcher:
         """
         try:
             history = await self._source.history(snapshot_query, at)
-            return (
-                ReportedPods() if history is None else await self._advanced(ReportedPods(), history)
-            )
+            if history is None:
+                return ReportedPods()
+            return await self._advanced(ReportedPods(), history)
         except errors.SourceError:
             self._past_refused_at = at
             return None

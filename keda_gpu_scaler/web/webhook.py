@@ -18,7 +18,7 @@ from starlette.routing import Route
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.alerts.notifications import Notification, read_notification, scaled_object
-from keda_gpu_scaler.alerts.replicas import LONGEST_BYTES, read_entries, written_entries
+from keda_gpu_scaler.alerts.replicas import LONGEST_BYTES, read_records, written_records
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import authentication
 
@@ -114,13 +114,13 @@ def replica_routes(hook: Webhook | None) -> list[Route]:
 
     async def tell(request: Request) -> Response:
         found = _admitted(hook, request).alerts.records()
-        return Response(orjson.dumps(written_entries(found)), media_type="application/json")
+        return Response(orjson.dumps(written_records(found)), media_type="application/json")
 
     async def learn(request: Request) -> Response:
         admitted = _admitted(hook, request)
         payload = await authentication.payload(request, admitted.body_seconds, LONGEST_BYTES)
         try:
-            admitted.alerts.merge(read_entries(payload))
+            admitted.alerts.merge(read_records(payload))
         except errors.RequestError as error:
             raise HTTPException(400, str(error)) from error
         return Response(status_code=204)

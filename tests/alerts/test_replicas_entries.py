@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import AlertRecord
-from keda_gpu_scaler.alerts.replicas import FARTHEST_SECONDS, read_entries, written_entries
+from keda_gpu_scaler.alerts.replicas import FARTHEST_SECONDS, read_records, written_records
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.spec.spec import ScaledObject
 
@@ -27,17 +27,17 @@ seconds = st.floats(-FARTHEST_SECONDS, FARTHEST_SECONDS)
 
 def test_an_entry_is_written_as_names_texts_and_seconds() -> None:
     record = AlertRecord(KEY, "Busy", began_at=1.5, heard_at=2.0)
-    assert written_entries([record]) == {"alerts": [WRITTEN]}
+    assert written_records([record]) == {"alerts": [WRITTEN]}
 
 
 @given(st.tuples(seconds, seconds, seconds, seconds))
 def test_what_is_written_is_read_as_the_same(times: tuple[float, float, float, float]) -> None:
     record = AlertRecord(KEY, "Busy", *times)
-    assert read_entries(orjson.loads(orjson.dumps(written_entries([record])))) == [record]
+    assert read_records(orjson.loads(orjson.dumps(written_records([record])))) == [record]
 
 
 def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
-    (record,) = read_entries({"alerts": [WRITTEN | {"colour": "red"}], "version": 2})
+    (record,) = read_records({"alerts": [WRITTEN | {"colour": "red"}], "version": 2})
     assert record == AlertRecord(KEY, "Busy", began_at=1.5, heard_at=2.0)
 
 
@@ -62,4 +62,4 @@ def test_a_field_that_only_a_newer_version_knows_is_passed_over() -> None:
 )
 def test_anything_else_is_refused(payload: object, words: str) -> None:
     with pytest.raises(errors.RequestError, match=words):
-        read_entries(payload)
+        read_records(payload)

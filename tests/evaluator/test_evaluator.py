@@ -1,7 +1,7 @@
 """Claims about one trigger's way to a decision: sharing, waiting, failing, remembering."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,6 +10,7 @@ import pytest_asyncio
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.spec.kinds import Kind
@@ -450,6 +451,10 @@ async def test_an_unknown_load_says_what_is_known_by_whom(bench: Bench) -> None:
     )
 
 
+def _own_names(snapshot_queries: Sequence[SnapshotQuery]) -> list[str]:
+    return [one.query.name for one in snapshot_queries if one.query is not None]
+
+
 def _own(text: str, **metadata: str) -> TriggerSpec:
     return spec(query=text, activationThreshold="5", **metadata)
 
@@ -458,11 +463,7 @@ async def test_one_text_is_one_snapshot_whatever_its_numbers_are_called(bench: B
     await bench.ask(_own("load"))
     await bench.ask(_own(" load ", signal="utilization"))
     await bench.ask(_own("power"))
-    asked = [
-        snapshot_query.query.name
-        for snapshot_query in bench.source.fetched
-        if snapshot_query.query is not None
-    ]
+    asked = _own_names(bench.source.fetched)
     assert asked == [_own("load").profile, _own("power").profile]
 
 
@@ -505,11 +506,7 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
     bench.clock.seconds += 601
     await bench.ask(_own("heat"))
     await bench.ask(_own("load"))
-    remembered = [
-        snapshot_query.query.name
-        for snapshot_query in bench.source.remembered
-        if snapshot_query.query
-    ]
+    remembered = _own_names(bench.source.remembered)
     assert remembered.count(_own("load").profile) == 2
 
 
@@ -518,11 +515,7 @@ async def test_what_is_asked_is_kept(bench: Bench) -> None:
     bench.clock.seconds += 60
     await bench.ask(_own("power"))
     await bench.ask(_own("load"))
-    remembered = [
-        snapshot_query.query.name
-        for snapshot_query in bench.source.remembered
-        if snapshot_query.query
-    ]
+    remembered = _own_names(bench.source.remembered)
     assert remembered.count(_own("load").profile) == 1
 
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from keda_gpu_scaler.simulator import web
+from tests.support import kubernetes
 
 Json = dict[str, Any]
 PODS = "/api/v1/pods"
@@ -171,16 +171,11 @@ class ApiServer:
 
 @contextlib.asynccontextmanager
 async def serving(api: ApiServer) -> AsyncIterator[ApiServer]:
-    """Serve on a free port, or on the one the server had before."""
-    stop = asyncio.Event()
-    listener = web.bind("127.0.0.1", api.port)
-    api.port = listener.getsockname()[1]
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(web.serve(api.application(), listener, stop), name="api-server")
+    """Serve on a free port, or on the one the server had before, until its watches have ended."""
+    async with kubernetes.serving(api):
         try:
             yield api
         finally:
             for path in PATHS:
                 api.end(path)
             api.ended.set()
-            stop.set()

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TypeVar
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -105,8 +106,20 @@ def _namespace(item: dict[str, object]) -> object:
     return _metadata(item)["namespace"]
 
 
+class Served(Protocol):
+    """An API server that is not listening yet."""
+
+    port: int
+
+    def application(self) -> Starlette:
+        """Return what answers."""
+
+
+ServedT = TypeVar("ServedT", bound=Served)
+
+
 @contextlib.asynccontextmanager
-async def serving(api: ApiServer) -> AsyncIterator[ApiServer]:
+async def serving(api: ServedT) -> AsyncIterator[ServedT]:
     """Serve on a free port, or on the one the server had before."""
     stop = asyncio.Event()
     listener = web.bind("127.0.0.1", api.port)

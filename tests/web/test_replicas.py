@@ -3,7 +3,7 @@
 import pytest
 
 from keda_gpu_scaler.alerts import LIMIT, AlertUpdate
-from keda_gpu_scaler.alerts.replicas import read_entries, written_entries
+from keda_gpu_scaler.alerts.replicas import read_records, written_records
 from keda_gpu_scaler.alerts.store import Key
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.webhooks import Hook, serving
@@ -14,7 +14,7 @@ async def test_one_tells_what_it_knows_and_another_learns_it() -> None:
     async with serving(one) as client:
         await client.post("/webhook", json=group(alert()))
         known = (await client.get("/alerts")).json()
-    assert read_entries(known) == one.alerts.records()
+    assert read_records(known) == one.alerts.records()
     async with serving(other) as client:
         answer = await client.post("/alerts", json=known)
     assert (answer.status_code, answer.content) == (204, b"")
@@ -49,6 +49,6 @@ async def test_as_many_alerts_are_told_at_once_as_a_book_holds() -> None:
     keys = (Key(BERT, f"{number:016x}") for number in range(LIMIT))
     one.alerts.receive(AlertUpdate(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
     async with serving(other) as client:
-        answer = await client.post("/alerts", json=written_entries(one.alerts.records()))
+        answer = await client.post("/alerts", json=written_records(one.alerts.records()))
     assert answer.status_code == 204
     assert other.alerts.records() == one.alerts.records()

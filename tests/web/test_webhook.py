@@ -145,7 +145,7 @@ async def test_who_is_told_of_an_alert_need_not_wait_for_the_other_replicas() ->
     heard: list[str | None] = []
 
     class Slow(Hook):
-        async def broadcast(self, _entries: object) -> None:
+        async def broadcast(self, _records: object) -> None:
             heard.append("handed on")
 
     hook = Slow()
