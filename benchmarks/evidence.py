@@ -141,7 +141,9 @@ async def _round(
     prometheus: PrometheusServer, source: PrometheusSource, at: float, pods: int
 ) -> Round:
     found, snapshot = await _spent(prometheus, source.fetch(NEED, at))
-    said, evidence = await _spent(prometheus, source.evidence(NAMESPACES, at))
+    said, evidence = await _spent(
+        prometheus, source.kube_state_metrics.evidence(NAMESPACES, at, at)
+    )
     check(pods, found, said)
     return Round(snapshot, evidence)
 

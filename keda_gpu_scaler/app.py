@@ -1,8 +1,8 @@
 """The life of the process: start in order, stop in reverse order.
 
-    observers, certificates → evaluator and its sources → HTTP → alerts of other replicas → gRPC
+    observers, certificates → sources → evaluator → HTTP → alerts of other replicas → gRPC
                           → ready … wait for the event …
-    not ready → gRPC drains → HTTP → other replicas → evaluator and its sources → the last spans
+    not ready → gRPC drains → HTTP → other replicas → evaluator → sources → the last spans
 
 This module connects the parts; each gets what it needs as arguments. The caller handles signals: it
 sets an event. If a part ends before it was asked to, the process ends too.
@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 from starlette.applications import Starlette
@@ -21,12 +21,14 @@ from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.evaluator import evaluator
-from keda_gpu_scaler.evaluator.ports import Cluster
 from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.settings import Settings, TlsFiles
 from keda_gpu_scaler.telemetry import facts, metrics
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from keda_gpu_scaler.transport.certificates import Server
+
+if TYPE_CHECKING:
+    from keda_gpu_scaler.sources.kubernetes import Following
 
 
 class Part(Protocol):
@@ -155,26 +157,31 @@ def _start_traces(stack: AsyncExitStack, settings: Settings) -> Sequence[facts.O
 async def _start_evaluator(
     stack: AsyncExitStack, settings: Settings, observe: facts.Observer, alerts: Alerts
 ) -> evaluator.Evaluator:
+    cluster = _start_cluster(stack, observe) if settings.kubernetes else None
+    providers = () if cluster is None else (cluster,)
     named = {
-        name: sources.create(name, source, observe) for name, source in settings.sources.items()
+        name: await stack.enter_async_context(sources.opened(name, source, observe, *providers))
+        for name, source in settings.sources.items()
     }
     evaluations = evaluator.Evaluator(
         named,
         observe,
-        cluster=_cluster(observe) if settings.kubernetes else None,
+        targets=cluster,
         alerts=alerts,
         pace=settings.demand_pace,
         give_up_seconds=settings.give_up_seconds,
     )
     stack.push_async_callback(evaluations.close)
-    await evaluations.start()
     return evaluations
 
 
-def _cluster(observe: facts.Observer) -> Cluster:
+def _start_cluster(stack: AsyncExitStack, observe: facts.Observer) -> "Following":
     from keda_gpu_scaler.sources import kubernetes  # noqa: PLC0415 - it loads much that others need not
 
-    return kubernetes.create(observe)
+    cluster = kubernetes.create(observe)
+    cluster.start()
+    stack.push_async_callback(cluster.close)
+    return cluster
 
 
 async def _start_http(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Source
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Numbers, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, DemandSpec, Pace
@@ -34,7 +34,7 @@ class DemandQuery:
     def __init__(
         self,
         source_name: str,
-        source: Source,
+        numbers: Numbers,
         text: str,
         observe: facts.Observer,
         clock: Callable[[], float],
@@ -43,12 +43,12 @@ class DemandQuery:
 
         Args:
             source_name: the source, as facts name it.
-            source: the source to query.
+            numbers: answers the expression.
             text: the expression.
             observe: is called when it fails and when it works again.
             clock: seconds that never go back.
         """
-        self._source_name, self._source, self._text = source_name, source, text
+        self._source_name, self._numbers, self._text = source_name, numbers, text
         self._observe, self._clock = observe, clock
         self._value: float | None = None
         self._answered_at = self._asked_at = self._wanted_at = float("-inf")
@@ -112,7 +112,7 @@ class DemandQuery:
     async def _ask(self, turn_seconds: float) -> None:
         await asyncio.sleep(turn_seconds)
         try:
-            value = await self._source.number(self._text)
+            value = await self._numbers.number(self._text)
         except errors.SourceError as error:
             self._is_prompt = False
             self._found_trouble(f"source {self._source_name}: {error}")
@@ -153,14 +153,9 @@ class _Key(NamedTuple):
     """What triggers must have in common to share a query."""
 
     source: str
-    namespace: str
-    """Empty where the source is not queried by namespace."""
+    source_key: str
+    """The source as facts name it."""
     text: str
-
-    @property
-    def source_key(self) -> str:
-        """The source as facts name it: with the namespace, if it is queried by namespace."""
-        return f"{self.source}/{self.namespace}" if self.namespace else self.source
 
 
 class DemandCache:
@@ -174,10 +169,10 @@ class DemandCache:
         pace: Pace = USUAL_PACE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the sources to query; `close` does not close them.
+        """Take the sources to query.
 
         Args:
-            sources: the sources, by the name that triggers use; the caller closes them.
+            sources: the sources, by the name that triggers use.
             observe: is called with each answer, and when an expression fails or works again.
             pace: how often to query.
             clock: seconds that never go back.
@@ -243,17 +238,17 @@ class DemandCache:
         return demand_query.demand(max(spec.max_age_seconds, 2 * interval_seconds))
 
     def _key(self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec) -> _Key:
-        alone = self._sources[spec.source].is_per_namespace
-        return _Key(spec.source, scaled_object.namespace if alone else "", wanted.text)
+        source_key = self._sources[spec.source].key(spec.source, scaled_object.namespace)
+        return _Key(spec.source, source_key, wanted.text)
 
     def _demand_query(self, key: _Key, namespace: str) -> DemandQuery | None:
         """Return the query for a key, new if needed; None: its source has too many already."""
         if key not in self._demand_queries:
             if self._sharing[key.source] >= QUERIES_PER_SOURCE:
                 return None
-            source = self._sources[key.source].within(namespace)
+            numbers = self._sources[key.source].within(namespace).numbers
             self._demand_queries[key] = DemandQuery(
-                key.source_key, source, key.text, self._observe, self._clock
+                key.source_key, numbers, key.text, self._observe, self._clock
             )
             self._sharing[key.source] += 1
         return self._demand_queries[key]

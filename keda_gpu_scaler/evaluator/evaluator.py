@@ -14,7 +14,7 @@ from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.gpu_decisions import GpuDecisions
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, Cluster, NoAlerts, Source
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, NoAlerts, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import (
     Answer,
@@ -43,42 +43,34 @@ class Evaluator:
         sources: Mapping[str, Source],
         observe: facts.Observer = facts.ignore,
         *,
-        cluster: Cluster | None = None,
+        targets: ScaleTargets | None = None,
         alerts: Alerting | None = None,
         pace: Pace = USUAL_PACE,
         give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the sources and the cluster over; `close` closes them.
+        """Take what the decisions are made of; the caller closes it after the evaluator.
 
         Args:
             sources: the sources, by the name that triggers use.
             observe: is called with every decision, snapshot and change of a source.
-            cluster: the Kubernetes API, if it is used.
+            targets: the scale targets of ScaledObjects, if the Kubernetes API is used.
             alerts: the store of alerts, if there is one.
             pace: how often demand is queried.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             clock: seconds that never go back.
         """
-        self._cluster, self._observe, self._clock = cluster, observe, clock
+        self._targets, self._observe, self._clock = targets, observe, clock
         self._alerts = alerts or NoAlerts()
         self._snapshot_cache = SnapshotCache(
-            sources, observe, cluster=cluster, give_up_seconds=give_up_seconds, clock=clock
+            sources, observe, give_up_seconds=give_up_seconds, clock=clock
         )
         self._gpu_decisions = GpuDecisions(self._snapshot_cache, give_up_seconds)
         self._demands = DemandCache(sources, observe, pace=pace, clock=clock)
         self._triggers = TrackedTriggers(clock)
 
-    async def start(self) -> None:
-        """Start every source, and start to follow the cluster."""
-        await self._snapshot_cache.start()
-        if self._cluster is not None:
-            await self._cluster.start()
-
     async def close(self) -> None:
-        """Cancel running queries and fetches, and close every source and the cluster."""
-        if self._cluster is not None:
-            await self._cluster.close()
+        """Cancel running queries and fetches."""
         await self._demands.close()
         await self._snapshot_cache.close()
 
@@ -144,9 +136,9 @@ class Evaluator:
         self, scaled_object: ScaledObject, spec: TriggerSpec, allowed_seconds: float
     ) -> TriggerSpec:
         """Return the trigger with the pods of the scale target, if it names none itself."""
-        if self._cluster is None or not isinstance(spec.pods, ScaleTarget):
+        if self._targets is None or not isinstance(spec.pods, ScaleTarget):
             return spec
-        pods = await self._cluster.target(scaled_object, allowed_seconds)
+        pods = await self._targets.target(scaled_object, allowed_seconds)
         return replace(spec, pods=pods, workload=str(pods))
 
     def _is_of_this_poll(self, scaled_object: ScaledObject, answer: Answer) -> bool:

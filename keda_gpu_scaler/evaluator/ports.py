@@ -1,14 +1,15 @@
-"""The evaluator's ports: samples, evidence, one number, alerts.
+"""The evaluator's ports, one for each need: samples, evidence, one number, scale targets, alerts.
 
-A source answers completely or raises `errors.SourceError`. Each method ends within the source's own
-timeout. The Kubernetes API, where the operator enables it, answers from its watches, without a
-request; it does not answer what may be out of date.
+Each of them answers completely or raises `errors.SourceError`, within its own timeout. What
+stands behind a port is opened before the evaluator is made, and closed after it.
 """
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
@@ -41,14 +42,26 @@ class NoAlerts:
         return contextlib.nullcontext()
 
 
-class Cluster(Protocol):
-    """What one Kubernetes API server says of its pods, and of the targets of ScaledObjects."""
+class ScaleTargets(Protocol):
+    """Knows which pods a ScaledObject scales."""
 
-    async def start(self) -> None:
-        """Start to follow it; called once, before anything else."""
+    async def target(self, scaled_object: ScaledObject, grace_seconds: float) -> PodSelector:
+        """Return the pods of a ScaledObject's target; wait for it at most `grace_seconds`.
 
-    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
-        """Return what is known of the pods of these namespaces.
+        Raises:
+            errors.SourceError: it is not known; the message says why.
+        """
+
+
+class EvidenceProvider(Protocol):
+    """Says which pods a cluster has: the Kubernetes API, or kube-state-metrics in a source."""
+
+    @property
+    def name(self) -> str:
+        """The provider, in the words of a log line."""
+
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
+        """Return what is known of the pods of these namespaces; None: it was never set up here.
 
         Args:
             namespaces: the namespaces to report.
@@ -59,15 +72,27 @@ class Cluster(Protocol):
             errors.SourceError: what is known may be out of date; the message says why.
         """
 
-    async def target(self, scaled_object: ScaledObject, grace_seconds: float) -> PodSelector:
-        """Return the pods of a ScaledObject's target; wait for it at most `grace_seconds`.
 
-        Raises:
-            errors.SourceError: it is not known; the message says why.
+class Numbers(Protocol):
+    """Answers a `demandQuery`."""
+
+    async def number(self, text: str) -> float | None:
+        """Return the one number that an expression gives now; None if the result is empty.
+
+        Any other result than one countable number (`demand.is_countable`), such as two numbers or
+        NaN, is an error.
+
+        Args:
+            text: in the source's own language.
         """
 
-    async def close(self) -> None:
-        """Close connections and end tasks."""
+
+class NoNumbers:
+    """A source that understands no expressions."""
+
+    async def number(self, _text: str) -> float | None:
+        """Raise: no valid trigger of such a source has a demandQuery."""
+        raise errors.SourceRefusedError("it understands no demandQuery")
 
 
 SETTLED_LAG_SECONDS = 2.0
@@ -77,23 +102,12 @@ SLOW_SECONDS = 2.5
 """No call waits longer for an answer; it may still come later."""
 
 
-class Source(Protocol):
-    """A source of GPU samples, with its own clock."""
+class Samples(Protocol):
+    """The samples of GPUs, on their own clock."""
 
-    step_seconds: float
-    """The distance between instants; no new information comes faster."""
-
-    is_per_namespace: bool
-    """Whether it can only be queried about one namespace at a time; `within` selects it."""
-
-    def within(self, namespace: str) -> "Source":
-        """Return the source for this namespace: itself, unless it is per namespace.
-
-        The returned source is closed together with this one.
-        """
-
-    async def start(self) -> None:
-        """Start its background tasks; called once, before anything else."""
+    @property
+    def step_seconds(self) -> float:
+        """The distance between instants; no new information comes faster."""
 
     async def synchronize(self) -> None:
         """Learn the source's clock, if it is not known well enough."""
@@ -113,18 +127,22 @@ class Source(Protocol):
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return where the GPUs with these UUIDs are at the instant `at`."""
 
-    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
-        """Return what the cluster says of the pods there; None: the source has no such evidence."""
 
-    async def number(self, text: str) -> float | None:
-        """Return the one number that an expression gives now; None if the result is empty.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that triggers name, by what it can be asked for."""
 
-        Any other result than one countable number (`demand.is_countable`), such as two numbers or
-        NaN, is an error.
+    samples: Samples
+    evidence_providers: tuple[EvidenceProvider, ...] = ()
+    """The strongest first; the next one is asked where one does not answer."""
+    numbers: Numbers = field(default_factory=NoNumbers)
+    of_namespace: "Callable[[str], Source] | None" = None
+    """The part about one namespace, where no query can be about several; None: all at once."""
 
-        Args:
-            text: in the source's own language.
-        """
+    def within(self, namespace: str) -> "Source":
+        """Return the source for queries about this namespace."""
+        return self if self.of_namespace is None else self.of_namespace(namespace)
 
-    async def close(self) -> None:
-        """Close connections and end tasks."""
+    def key(self, name: str, namespace: str) -> str:
+        """Return the name for facts: with the namespace, where that has a source of its own."""
+        return name if self.of_namespace is None else f"{name}/{namespace}"

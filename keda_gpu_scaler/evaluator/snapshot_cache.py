@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Cluster, Source
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Samples, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.evaluator.source_state import SourceState
@@ -84,7 +84,7 @@ class SharedSnapshot:
     def __init__(
         self,
         key: Key,
-        source: Source,
+        samples: Samples,
         state: SourceState,
         snapshot_fetcher: SnapshotFetcher,
         clock: Callable[[], float] = time.monotonic,
@@ -93,14 +93,14 @@ class SharedSnapshot:
 
         Args:
             key: identifies what is shared.
-            source: the source of the samples, for its clock and its step.
+            samples: the samples of its source, for their clock and their step.
             state: is told how each fetch ends.
             snapshot_fetcher: fetches the snapshots.
             clock: seconds that never go back.
         """
         self.snapshot: Snapshot | None = None
         self.failure: Failure | None = None
-        self._key, self._source, self._state = key, source, state
+        self._key, self._samples, self._state = key, samples, state
         self._snapshot_fetcher, self._clock = snapshot_fetcher, clock
         self._wanted = SnapshotQueries(clock)
         self._span_seconds = 0.0
@@ -149,7 +149,7 @@ class SharedSnapshot:
 
     def now(self) -> float:
         """The time on the source's clock."""
-        return self._source.now()
+        return self._samples.now()
 
     def covers(self, snapshot_query: SnapshotQuery) -> bool:
         """Tell whether the snapshot holds everything that `snapshot_query` is about."""
@@ -164,8 +164,8 @@ class SharedSnapshot:
     def _is_current(self, snapshot_query: SnapshotQuery) -> bool:
         if self.snapshot is None or not self.covers(snapshot_query):
             return False
-        behind = self._source.instant() - self.snapshot.at
-        return behind <= USABLE_STEPS * self._source.step_seconds
+        behind = self._samples.instant() - self.snapshot.at
+        return behind <= USABLE_STEPS * self._samples.step_seconds
 
     def _is_down(self) -> bool:
         return self.failure is not None or self._is_slow()
@@ -174,7 +174,7 @@ class SharedSnapshot:
         return self._flight.is_under_way and self._clock() - self._launched_at >= SLOW_SECONDS
 
     def _is_due(self, snapshot_query: SnapshotQuery) -> bool:
-        if self._source.instant() > self._tried:
+        if self._samples.instant() > self._tried:
             return True
         return (
             self.failure is None
@@ -200,10 +200,10 @@ class SharedSnapshot:
         self._flight.launch(self._fetch(), name=f"fetch {self._key.source} {self._key.signal}")
 
     async def _fetch(self) -> None:
-        self._tried = self._source.instant()
+        self._tried = self._samples.instant()
         try:
-            await self._source.synchronize()
-            self._tried = self._source.instant()
+            await self._samples.synchronize()
+            self._tried = self._samples.instant()
             snapshot_query = self._wanted.together()
             self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)
             self._span_seconds = snapshot_query.span_seconds
@@ -236,55 +236,40 @@ class SnapshotCache:
         sources: Mapping[str, Source],
         observe: facts.Observer = facts.ignore,
         *,
-        cluster: Cluster | None = None,
         give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the sources over; `close` closes them.
+        """Take the sources to fetch from.
 
         Args:
             sources: the sources, by the name that triggers use.
             observe: is called with every snapshot and change of a source.
-            cluster: the Kubernetes API, if it is used.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             clock: seconds that never go back.
         """
-        self._sources, self._cluster, self._observe = sources, cluster, observe
+        self._sources, self._observe = sources, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
         self._shared_snapshots: dict[Key, SharedSnapshot] = {}
         self._shared_sources: dict[str, _SharedSource] = {}
 
-    async def start(self) -> None:
-        """Start every source."""
-        for source in self._sources.values():
-            await source.start()
-
     async def close(self) -> None:
-        """Cancel running fetches and close every source."""
+        """Cancel running fetches."""
         for shared in self._shared_snapshots.values():
             await shared.close()
-        for source in self._sources.values():
-            await source.close()
 
     def step_seconds(self, source: str) -> float:
         """Return how often a source can have new samples."""
-        return self._sources[source].step_seconds
+        return self._sources[source].samples.step_seconds
 
     def of(self, spec: TriggerSpec, snapshot_query: SnapshotQuery) -> SharedSnapshot:
         """Return the shared snapshot for a trigger."""
         is_long_range = snapshot_query.span_seconds > WIDE_SECONDS
-        key = Key(
-            self._source_key(spec), spec.shared_signal, spec.profile, is_long_range, spec.query
-        )
+        source_key = self._sources[spec.source].key(spec.source, spec.pods.namespace)
+        key = Key(source_key, spec.shared_signal, spec.profile, is_long_range, spec.query)
         if key not in self._shared_snapshots:
             self._let_go()
             self._shared_snapshots[key] = self._made(key, spec)
         return self._shared_snapshots[key]
-
-    def _source_key(self, spec: TriggerSpec) -> str:
-        """Name the source, with the namespace if the source is queried by namespace."""
-        alone = self._sources[spec.source].is_per_namespace
-        return f"{spec.source}/{spec.pods.namespace}" if alone else spec.source
 
     def _made(self, key: Key, spec: TriggerSpec) -> SharedSnapshot:
         shared = self._shared_sources.get(key.source)
@@ -293,11 +278,11 @@ class SnapshotCache:
             shared = self._shared_sources[key.source] = _SharedSource(
                 source,
                 SourceState(key.source, self._observe, self._clock),
-                EvidenceFetcher(key.source, source, self._observe, self._cluster),
+                EvidenceFetcher(key.source, source, self._observe),
             )
-        source, state, evidence_fetcher = shared
-        fetcher = SnapshotFetcher(source, evidence_fetcher, self._give_up_seconds)
-        return SharedSnapshot(key, source, state, fetcher, self._clock)
+        samples = shared.source.samples
+        fetcher = SnapshotFetcher(samples, shared.evidence_fetcher, self._give_up_seconds)
+        return SharedSnapshot(key, samples, shared.state, fetcher, self._clock)
 
     def _let_go(self) -> None:
         """Drop snapshots that are not asked for any more: namespaces and queries come and go.

@@ -3,9 +3,9 @@
 The queries build on each other: the present samples, then the last hour (only for namespaces that
 are new, or were not watched), then where the GPUs of disappeared pods are.
 
-The cluster is asked about its pods at the same time: once per instant, for all signals of a source;
-first the Kubernetes API, if it is used, then the source. If neither answers, that is no error: then
-only the exporters' evidence is used. Each change of the evidence source is reported.
+The evidence about the cluster's pods is fetched at the same time: once per instant, for all signals
+of a source, from the first provider that answers. If none does, that is no error: then only the
+exporters' evidence is used. Each change of the evidence source is reported.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import Cluster, Source
+from keda_gpu_scaler.evaluator.ports import Samples, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
@@ -37,23 +37,16 @@ ANSWER_SECONDS = 2.0
 class EvidenceFetcher:
     """Fetches what the cluster behind one source says; shared by the source's signals."""
 
-    def __init__(
-        self,
-        name: str,
-        source: Source,
-        observe: facts.Observer = facts.ignore,
-        cluster: Cluster | None = None,
-    ) -> None:
-        """Take the source and, if it is used, the cluster to ask for evidence.
+    def __init__(self, name: str, source: Source, observe: facts.Observer = facts.ignore) -> None:
+        """Take the source to fetch evidence for.
 
         Args:
             name: the source's name.
-            source: the source with the valid clock; it may also give evidence.
+            source: its clock is the valid one, and it has the providers of evidence.
             observe: is called when the evidence source changes.
-            cluster: the Kubernetes API, if it is used; its evidence has priority.
         """
-        self._name, self._source, self._observe = name, source, observe
-        self._cluster = cluster
+        self._name, self._observe = name, observe
+        self._clock, self._providers = source.samples.now, source.evidence_providers
         self._pod_statuses = PodStatuses()
         self._wanted: dict[str, float] = {}
         self._asked: tuple[float, frozenset[str]] = (float("-inf"), frozenset())
@@ -103,19 +96,18 @@ class EvidenceFetcher:
         self, wanted: frozenset[str], at: float, troubles: list[str]
     ) -> Evidence | None:
         """Return the strongest available evidence; add the errors of others to `troubles`."""
-        if self._cluster is not None:
+        for provider in self._providers:
             try:
-                return await self._cluster.evidence(wanted, at, self._source.now())
+                said = await provider.evidence(wanted, at, self._clock())
             except errors.SourceError as error:
-                troubles.append(f"the Kubernetes API: {error}")
-        try:
-            said = await self._source.evidence(wanted, at)
-        except errors.SourceError as error:
-            troubles.append(str(error))
-            return None
-        if said is None:
-            troubles.append("the source has no kube-state-metrics")
-        return said
+                troubles.append(f"{provider.name}: {error}")
+            else:
+                if said is not None:
+                    return said
+                troubles.append(f"the source has no {provider.name}")
+        if not self._providers:
+            troubles.append("the source has no evidence of pods")
+        return None
 
     def _state(self, at: float, troubles: list[str]) -> None:
         """Report the evidence source, if it has changed."""
@@ -147,16 +139,16 @@ class SnapshotFetcher:
     """Fetches the snapshots of one shared snapshot, one at a time."""
 
     def __init__(
-        self, source: Source, evidence_fetcher: EvidenceFetcher, forget_seconds: float
+        self, samples: Samples, evidence_fetcher: EvidenceFetcher, forget_seconds: float
     ) -> None:
-        """Take the source of samples and the fetcher of evidence.
+        """Take the samples of a source and the fetcher of its evidence.
 
         Args:
-            source: the source of the samples.
+            samples: the samples of a source.
             evidence_fetcher: fetches what the cluster says; shared by the source's signals.
             forget_seconds: how long pods that ended are remembered.
         """
-        self._source, self._evidence_fetcher = source, evidence_fetcher
+        self._samples, self._evidence_fetcher = samples, evidence_fetcher
         self._forget_seconds = forget_seconds
         self._reported_pods = ReportedPods()
         self._watched: dict[str, float] = {}
@@ -200,7 +192,7 @@ class SnapshotFetcher:
             name=f"evidence at {at:g}",
         )
         try:
-            return await self._source.fetch(snapshot_query, at), await asking
+            return await self._samples.fetch(snapshot_query, at), await asking
         finally:
             asking.cancel()
             await asyncio.wait({asking})
@@ -226,7 +218,7 @@ class SnapshotFetcher:
         reported is then believed absent only after an hour of watching.
         """
         try:
-            history = await self._source.history(snapshot_query, at)
+            history = await self._samples.history(snapshot_query, at)
             if history is None:
                 return ReportedPods()
             return await self._advanced(ReportedPods(), history)
@@ -240,7 +232,7 @@ class SnapshotFetcher:
         # A GPU reported without a pod means something only if the source would show the pod too.
         selective = observation.is_selective
         lost = frozenset[str]() if selective else absent_gpus(reported_pods, observation)
-        reports = await self._source.locate(lost, observation.at) if lost else GpuReports()
+        reports = await self._samples.locate(lost, observation.at) if lost else GpuReports()
         return await asyncio.to_thread(
             advance_reported_pods, reported_pods, observation, reports, self._forget_seconds
         )

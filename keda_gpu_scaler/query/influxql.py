@@ -12,12 +12,13 @@ neither is allowed anywhere, not even in quotes.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels
+from keda_gpu_scaler.query.splitting import SplittableQuery
 
 METRIC = "{metric}"
 """Placeholder for the name of an exporter's metric."""
@@ -148,37 +149,61 @@ def policies(database: str) -> str:
     return f"SHOW RETENTION POLICIES ON {quoted_name(database)}"
 
 
-def points(schema: Schema, metrics: Collection[str], names: Iterable[str], span: Span) -> str:
-    """Return the query for every point of the pods of these namespaces."""
-    fields = ", ".join(map(quoted_name, schema.fields(metrics)))
-    where = _of_pods(schema, names)
-    return f"SELECT {fields} {_from(schema, metrics)} {_where(span, where)} GROUP BY *"
+@dataclass(frozen=True, slots=True)
+class Points(SplittableQuery):
+    """Every point of the pods of some namespaces."""
+
+    schema: Schema
+    metrics: frozenset[str]
+    span: Span
+
+    @property
+    def text(self) -> str:
+        """The InfluxQL."""
+        fields = ", ".join(map(quoted_name, self.schema.fields(self.metrics)))
+        where = _where(self.span, _of_pods(self.schema, self.names))
+        return f"SELECT {fields} {_from(self.schema, self.metrics)} {where} GROUP BY *"
 
 
-def newest(
-    schema: Schema, metrics: Collection[str], names: Iterable[str], span: Span, each_ms: int
-) -> str:
-    """Return the query for the newest point of each series in each of many equal intervals.
+@dataclass(frozen=True, slots=True)
+class NewestPoints(SplittableQuery):
+    """The newest point of each series in each of many equal intervals.
 
     A point gets the time at which its interval begins.
     """
-    fields = ", ".join(
-        f"last({name}) AS {name}" for name in map(quoted_name, schema.fields(metrics))
-    )
-    where = _where(span, _of_pods(schema, names))
-    return (
-        f"SELECT {fields} {_from(schema, metrics)} {where} GROUP BY time({each_ms}ms), * fill(none)"
-    )
+
+    schema: Schema
+    metrics: frozenset[str]
+    span: Span
+    each_ms: int
+
+    @property
+    def text(self) -> str:
+        """The InfluxQL."""
+        names = map(quoted_name, self.schema.fields(self.metrics))
+        fields = ", ".join(f"last({name}) AS {name}" for name in names)
+        where = _where(self.span, _of_pods(self.schema, self.names))
+        intervals = f"GROUP BY time({self.each_ms}ms), * fill(none)"
+        return f"SELECT {fields} {_from(self.schema, self.metrics)} {where} {intervals}"
 
 
-def gpus(schema: Schema, metrics: Collection[str], uuids: Iterable[str], span: Span) -> str:
-    """Return the query for every point of these GPUs, with any pod or none."""
-    fields = ", ".join(map(quoted_name, schema.fields(metrics)))
-    where = _one_of(schema.gpu_tag, uuids)
-    return f"SELECT {fields} {_from(schema, metrics)} {_where(span, where)} GROUP BY *"
+@dataclass(frozen=True, slots=True)
+class GpuPoints(SplittableQuery):
+    """Every point of the GPUs with these UUIDs, with any pod or none."""
+
+    schema: Schema
+    metrics: frozenset[str]
+    span: Span
+
+    @property
+    def text(self) -> str:
+        """The InfluxQL."""
+        fields = ", ".join(map(quoted_name, self.schema.fields(self.metrics)))
+        where = _where(self.span, _one_of(self.schema.gpu_tag, self.names))
+        return f"SELECT {fields} {_from(self.schema, self.metrics)} {where} GROUP BY *"
 
 
-def _from(schema: Schema, metrics: Collection[str]) -> str:
+def _from(schema: Schema, metrics: Iterable[str]) -> str:
     return f"FROM {', '.join(map(quoted_name, schema.measurements(metrics)))}"
 
 

@@ -11,9 +11,11 @@ row for each pod come last, as each `or` reads all rows before it again.
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
 from keda_gpu_scaler.query.promql_texts import alternatives, marked
+from keda_gpu_scaler.query.splitting import SplittableQuery
 
 STAT = "stat"
 PODS = "kube_pod_owner"
@@ -46,22 +48,25 @@ IS_CONTROLLER = "owner_is_controller"
 _READY = 'condition="true"'
 
 
-def kube_state_text(
-    namespaces: Collection[str], jobs: Collection[str], new_namespaces: Collection[str] = ()
-) -> str:
-    """Return the query for everything about the pods of these namespaces.
+@dataclass(frozen=True, slots=True)
+class KubeStatePromql(SplittableQuery):
+    """Everything about the pods of some namespaces."""
 
-    Args:
-        namespaces: the ones to ask about.
-        jobs: the scrape jobs of kube-state-metrics.
-        new_namespaces: those of them that have no known recent past; it is asked for as well.
-    """
-    branches = [
-        *_health(jobs),
-        *(_past(new_namespaces) if new_namespaces else ()),
-        *_present(namespaces),
-    ]
-    return " or ".join(marked(expression, STAT, stat) for stat, expression in branches)
+    jobs: frozenset[str]
+    """The scrape jobs of kube-state-metrics."""
+    new_namespaces: frozenset[str] = frozenset()
+    """Those that have no known recent past; it is asked for as well."""
+
+    @property
+    def text(self) -> str:
+        """The PromQL."""
+        new_namespaces = self.new_namespaces & self.names
+        branches = [
+            *_health(self.jobs),
+            *(_past(new_namespaces) if new_namespaces else ()),
+            *_present(self.names),
+        ]
+        return " or ".join(marked(expression, STAT, stat) for stat, expression in branches)
 
 
 def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:

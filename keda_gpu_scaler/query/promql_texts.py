@@ -4,27 +4,32 @@ Pure text. Every value enters a text through `quoted` or `alternatives`, also wh
 queries were tried on real servers for their cost and for the problems named here.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import re2
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource
-from keda_gpu_scaler.query.promql import quoted
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal
 
 ALIVE_LABEL = "alive"
-"""Marks the row of `ages_text` which says that the source was scraping two minutes ago."""
+"""Marks the row of an `AgesQuery` which says that the source was scraping two minutes ago."""
 METRIC_LABEL = "metric"
 """Keeps apart rows that are equal without their names; `or` would drop one of them."""
-TextFor = Callable[[Collection[str]], str]
-"""Makes the text of a query about some names: of namespaces, or of GPUs."""
 LONGEST_BYTES = 16_384
 """VictoriaMetrics refuses longer texts, unless its `-search.maxQueryLen` allows them."""
 STALE_SECONDS = 60
 """Younger samples count as fresh at any scrape interval; only older ones are returned."""
+
+
+def quoted(text: str) -> str:
+    """Return `text` as a PromQL string literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def alternatives(texts: Iterable[str]) -> str:
@@ -37,59 +42,73 @@ def marked(expression: str, label: str, text: str) -> str:
     return f'label_replace({expression}, "{label}", "{text}", "", "")'
 
 
-def snapshot_parts(
-    text_for: TextFor, names: Collection[str], longest_bytes: int = LONGEST_BYTES
-) -> Iterator[str]:
-    """Yield one text for all names, or several texts for parts of them if it would be too long.
+@dataclass(frozen=True, slots=True)
+class SnapshotPromql(SplittableQuery):
+    """Every GPU series of some namespaces, and the health of its targets, one point per step."""
 
-    Args:
-        text_for: makes the query text for some of the names.
-        names: what the query is about.
-        longest_bytes: the longest text that is sent, unless it has a single name.
+    metric_sources: tuple[MetricSource, ...]
+    span_seconds: float
+    jobs: frozenset[str]
+    """The scrape jobs of the exporters, as far as they are known."""
+    step_seconds: float
+
+    @property
+    def text(self) -> str:
+        """The PromQL."""
+        branches = list(_gpu_branches(self.metric_sources, alternatives(self.names)))
+        if self.jobs:
+            branches.append(good_scrapes_text(self.jobs))
+        span, step = durations.text(self.span_seconds), durations.text(self.step_seconds)
+        return f"({' or '.join(branches)})[{span}:{step}]"
+
+
+@dataclass(frozen=True, slots=True)
+class AgesPromql(SplittableQuery):
+    """The ages of stale pods in some namespaces, and whether the source was alive before.
+
+    A pod is as fresh as its freshest sample. `group(up offset 2m)` is empty in the first two
+    minutes after a cold start: absent series may not have been scraped yet.
     """
-    text = text_for(names)
-    if len(names) > 1 and len(text.encode()) > longest_bytes:
-        ordered = sorted(names)
-        middle = len(ordered) // 2
-        yield from snapshot_parts(text_for, ordered[:middle], longest_bytes)
-        yield from snapshot_parts(text_for, ordered[middle:], longest_bytes)
-    else:
-        yield text
+
+    metric_sources: tuple[MetricSource, ...]
+
+    @property
+    def text(self) -> str:
+        """The PromQL."""
+        here = alternatives(self.names)
+        newest = [
+            marked(_newest(metric, labels, here), METRIC_LABEL, metric.name)
+            for labels, measure, _ in self.metric_sources
+            for metric in measure.metrics
+        ]
+        names = ((labels.namespace, labels.pod) for labels, *_ in self.metric_sources)
+        pod = ", ".join(dict.fromkeys(name for pair in names for name in pair))
+        stale = f"time() - max by ({pod}) ({' or '.join(newest)}) > {STALE_SECONDS}"
+        return f"({stale}) or {marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
 
 
-def snapshot_text(snapshot_query: SnapshotQuery, jobs: Iterable[str], step_seconds: float) -> str:
-    """Return the query for every GPU series of the namespaces and for the health of its targets.
+def snapshot_promql(
+    snapshot_query: SnapshotQuery, jobs: Iterable[str], step_seconds: float
+) -> SnapshotPromql:
+    """Return the query for everything that `snapshot_query` covers.
 
     Args:
         snapshot_query: what to cover.
         jobs: the scrape jobs of the exporters, as far as they are known.
         step_seconds: the time between two instants.
     """
-    branches = list(_gpu_branches(snapshot_query))
-    names = sorted(jobs)
-    if names:
-        branches.append(good_scrapes_text(names))
-    span, step = durations.text(snapshot_query.span_seconds), durations.text(step_seconds)
-    return f"({' or '.join(branches)})[{span}:{step}]"
-
-
-def ages_text(snapshot_query: SnapshotQuery) -> str:
-    """Return the query for the ages of stale pods, and for whether the source was alive before.
-
-    A pod is as fresh as its freshest sample. `group(up offset 2m)` is empty in the first two
-    minutes after a cold start: absent series may not have been scraped yet.
-    """
-    metric_sources = _ways(snapshot_query)
-    newest = [
-        marked(_newest(metric, labels, snapshot_query), METRIC_LABEL, metric.name)
-        for labels, measure, _ in metric_sources
-        for metric in measure.metrics
-    ]
-    pod = ", ".join(
-        dict.fromkeys(name for one, *_ in metric_sources for name in (one.namespace, one.pod))
+    return SnapshotPromql(
+        snapshot_query.namespaces,
+        _metric_sources(snapshot_query),
+        snapshot_query.span_seconds,
+        frozenset(jobs),
+        step_seconds,
     )
-    stale = f"time() - max by ({pod}) ({' or '.join(newest)}) > {STALE_SECONDS}"
-    return f"({stale}) or {marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
+
+
+def ages_promql(snapshot_query: SnapshotQuery) -> AgesPromql:
+    """Return the query for the ages of the pods that `snapshot_query` covers."""
+    return AgesPromql(snapshot_query.namespaces, _metric_sources(snapshot_query))
 
 
 def good_scrapes_text(jobs: Iterable[str]) -> str:
@@ -101,32 +120,33 @@ def good_scrapes_text(jobs: Iterable[str]) -> str:
     return f"max by (job, instance) (timestamp({up}) and {up} == 1)"
 
 
-def _ways(snapshot_query: SnapshotQuery) -> list[MetricSource]:
-    return profiles.metric_sources(
-        snapshot_query.profile, snapshot_query.signal, snapshot_query.found
+def _metric_sources(snapshot_query: SnapshotQuery) -> tuple[MetricSource, ...]:
+    return tuple(
+        profiles.metric_sources(snapshot_query.profile, snapshot_query.signal, snapshot_query.found)
     )
 
 
-def _newest(metric: Metric, labels: Labels, snapshot_query: SnapshotQuery) -> str:
-    times = f"timestamp({_selector(metric, labels, snapshot_query)})"
+def _newest(metric: Metric, labels: Labels, here: str) -> str:
+    times = f"timestamp({_selector(metric, labels, here)})"
     return f"max by ({labels.namespace}, {labels.pod}) ({times})"
 
 
-def _gpu_branches(snapshot_query: SnapshotQuery) -> Iterator[str]:
-    for labels, measure, _ in _ways(snapshot_query):
-        branch = _measured(measure, labels, snapshot_query)
+def _gpu_branches(metric_sources: Iterable[MetricSource], here: str) -> Iterator[str]:
+    """Yield an expression for each metric source; `here` matches the namespaces."""
+    for labels, measure, _ in metric_sources:
+        branch = _measured(measure, labels, here)
         if labels.may_name_exporter:
-            exporters = f"up{{namespace=~{alternatives(snapshot_query.namespaces)}}}"
+            exporters = f"up{{namespace=~{here}}}"
             branch = f"({branch}) unless on (job, instance, namespace, pod) {exporters}"
         yield f"({branch})"
 
 
-def _measured(measure: Measure, labels: Labels, snapshot_query: SnapshotQuery) -> str:
+def _measured(measure: Measure, labels: Labels, here: str) -> str:
     identity = ", ".join(_identity(labels, measure))
     if measure.is_ratio:
-        return _largest(identity, _selector_of_both(measure, labels, snapshot_query))
+        return _largest(identity, _selector_of_both(measure, labels, here))
     first, *others = (
-        (metric.name, _largest(identity, _known(metric, _selector(metric, labels, snapshot_query))))
+        (metric.name, _largest(identity, _known(metric, _selector(metric, labels, here))))
         for metric in measure.metrics
     )
     _, preferred = first
@@ -154,60 +174,63 @@ def _identity(labels: Labels, measure: Measure) -> tuple[str, ...]:
     return (labels.namespace, labels.pod, *gpu, *told_apart, "job", "instance")
 
 
-def _selector(metric: Metric, labels: Labels, snapshot_query: SnapshotQuery) -> str:
+def _selector(metric: Metric, labels: Labels, here: str) -> str:
     whole = [_one_of(labels.slice, labels.whole)] if metric.whole_gpus_only else []
     where = [_one_of(label, texts) for label, texts in metric.where]
-    return f"{metric.name}{{{','.join([*_matchers(labels, snapshot_query), *whole, *where])}}}"
+    return f"{metric.name}{{{','.join([*_matchers(labels, here), *whole, *where])}}}"
 
 
 def _one_of(label: str, texts: tuple[str, ...]) -> str:
     return f"{label}={quoted(texts[0])}" if len(texts) == 1 else f"{label}=~{alternatives(texts)}"
 
 
-def _selector_of_both(measure: Measure, labels: Labels, snapshot_query: SnapshotQuery) -> str:
+def _selector_of_both(measure: Measure, labels: Labels, here: str) -> str:
     """Select both metrics at once: `used or free` would drop one, as `or` ignores metric names."""
     names = "|".join(metric.name for metric in measure.metrics)
-    return f'{{__name__=~"{names}",{",".join(_matchers(labels, snapshot_query))}}}'
+    return f'{{__name__=~"{names}",{",".join(_matchers(labels, here))}}}'
 
 
-def _matchers(labels: Labels, snapshot_query: SnapshotQuery) -> list[str]:
+def _matchers(labels: Labels, here: str) -> list[str]:
     absent = [f'{label}=""' for label in labels.absent]
-    namespaces = f"{labels.namespace}=~{alternatives(snapshot_query.namespaces)}"
-    return [namespaces, f'{labels.pod}!=""', *absent]
+    return [f"{labels.namespace}=~{here}", f'{labels.pod}!=""', *absent]
 
 
 EXPORTER_LABEL = "exporter"
-"""Names the exporter that a row of `exporters_text` has found."""
+"""Names the exporter that a row of `EXPORTERS` has found."""
 STATE_LABEL = "state"
-"""Marks the rows of `reported_gpus_text`: reported or busy."""
+"""Marks the rows of a `GpusPromql`: reported or busy."""
 
 
-def reported_gpus_text(uuids: Iterable[str]) -> str:
-    """Return the query for which of these GPUs are reported, and which are busy without a pod.
+@dataclass(frozen=True, slots=True)
+class GpusPromql(SplittableQuery):
+    """Which of the GPUs with these UUIDs are reported, and which are busy without a pod.
 
     A row has no pod when no label names one, or when `pod` is the exporter's own, which is what
     Prometheus attaches to idle GPUs: then `up` carries the same pod. A GPU has no pod when no row
     of it has one: where GPUs are shared, exporters show the device itself beside each pod's copy.
     """
-    matched = alternatives(uuids)
-    return " or ".join(
-        branch for label in profiles.BOARD_LABELS for branch in _gpu_states(label, matched)
-    )
 
-
-def exporters_text() -> str:
-    """Return the query for which exporters beside dcgm-exporter show pods."""
-    return " or ".join(
-        marked(f"group({_shown(way)})", EXPORTER_LABEL, name)
-        for name in profiles.DETECTED
-        for way in profiles.metric_sources(name, Signal.UTILIZATION)
-    )
+    @property
+    def text(self) -> str:
+        """The PromQL."""
+        matched = alternatives(self.names)
+        return " or ".join(
+            branch for label in profiles.BOARD_LABELS for branch in _gpu_states(label, matched)
+        )
 
 
 def _shown(way: MetricSource) -> str:
     names = "|".join(metric.name for metric in way.measure.metrics)
     absent = "".join(f',{label}=""' for label in way.labels.absent)
     return f'{{__name__=~"{names}",{way.labels.namespace}!="",{way.labels.pod}!=""{absent}}}'
+
+
+EXPORTERS = " or ".join(
+    marked(f"group({_shown(way)})", EXPORTER_LABEL, name)
+    for name in profiles.DETECTED
+    for way in profiles.metric_sources(name, Signal.UTILIZATION)
+)
+"""The query for which exporters beside dcgm-exporter show pods."""
 
 
 def _gpu_states(label: str, matched: str) -> Iterator[str]:

@@ -1,26 +1,47 @@
 """The sources of samples, over HTTP. `alerts/replicas.py` uses the same client for other replicas.
 
-Every source implements the port in `evaluator/ports.py`; none of them decides anything.
+Each of them is behind the ports in `evaluator/ports.py`; none of them decides anything.
 """
 
-from keda_gpu_scaler.evaluator.ports import Source
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.settings import InfluxdbSettings, PrometheusSettings, ScrapeSettings
 from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.sources.scrape.source import ScrapeSource
 from keda_gpu_scaler.telemetry import facts
 
-__all__ = ["create"]
+__all__ = ["opened"]
 
 
-def create(
+@asynccontextmanager
+async def opened(
     name: str,
     settings: PrometheusSettings | ScrapeSettings | InfluxdbSettings,
     observe: facts.Observer,
-) -> Source:
-    """Return the source that these settings describe; it does not connect before its start."""
+    *evidence_providers: EvidenceProvider,
+) -> AsyncIterator[Source]:
+    """Open the source that these settings describe, while the context lasts.
+
+    A direct source begins to scrape; the others connect with the first query.
+
+    Args:
+        name: the source's name in triggers.
+        settings: where it is and how to query it.
+        observe: is told of every query.
+        evidence_providers: what says which pods there are, before the source's own evidence.
+    """
+    source: PrometheusSource | ScrapeSource | InfluxdbSource
     if isinstance(settings, PrometheusSettings):
-        return PrometheusSource(name, settings, observe)
-    if isinstance(settings, InfluxdbSettings):
-        return InfluxdbSource(name, settings, observe)
-    return ScrapeSource(name, settings, observe)
+        source = PrometheusSource(name, settings, observe)
+    elif isinstance(settings, InfluxdbSettings):
+        source = InfluxdbSource(name, settings, observe)
+    else:
+        source = ScrapeSource(name, settings, observe)
+        source.start()
+    try:
+        yield source.ports(*evidence_providers)
+    finally:
+        await source.close()

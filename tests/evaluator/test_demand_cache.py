@@ -39,7 +39,7 @@ class Bench:
         """Build them."""
         self.source = ScriptedSource(World(()), self.clock)
         self.demands = DemandCache(
-            {"default": self.source}, self.seen.append, pace=self.pace, clock=self.clock
+            {"default": self.source.ports()}, self.seen.append, pace=self.pace, clock=self.clock
         )
 
     async def ask(
@@ -313,7 +313,8 @@ async def test_what_waits_for_its_turn_and_nobody_wants_any_more_is_never_asked(
 
 
 async def test_a_source_per_namespace_is_asked_for_each_of_them(bench: Bench) -> None:
-    bench.source.is_per_namespace = True
+    ports = bench.source.ports(is_per_namespace=True)
+    bench.demands = DemandCache({"default": ports}, bench.seen.append, clock=bench.clock)
     await bench.ask()
     bench.source.numbers[WAITING] = REFUSED
     await bench.ask(whose=OTHER)

@@ -33,7 +33,6 @@ async def bench() -> AsyncIterator[Bench]:
     """No pod anywhere, and seven requests wait."""
     clock = Clock()
     bench = Bench(ScriptedSource(World(()), clock, numbers={WAITING: 7.0}), clock)
-    await bench.evaluator.start()
     yield bench
     await bench.evaluator.close()
 

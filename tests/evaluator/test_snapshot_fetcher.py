@@ -32,7 +32,7 @@ def seen() -> list[facts.Fact]:
 
 @pytest.fixture
 def evidence_fetcher(source: ScriptedSource, seen: list[facts.Fact]) -> EvidenceFetcher:
-    return EvidenceFetcher("default", source, seen.append)
+    return EvidenceFetcher("default", source.ports(), seen.append)
 
 
 async def test_an_instant_is_asked_about_once_for_everybody(
@@ -71,7 +71,9 @@ async def test_what_decisions_rest_on_is_stated_when_it_changes(
         facts.EvidenceChanged(
             "default", EvidenceSource.KUBE_STATE_METRICS, "kube-state-metrics answers"
         ),
-        facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, str(REFUSED)),
+        facts.EvidenceChanged(
+            "default", EvidenceSource.EXPORTERS, f"kube-state-metrics: {REFUSED}"
+        ),
         facts.EvidenceChanged(
             "default", EvidenceSource.KUBE_STATE_METRICS, "kube-state-metrics answers"
         ),
@@ -131,7 +133,7 @@ def cluster() -> ScriptedCluster:
 def believer(
     source: ScriptedSource, seen: list[facts.Fact], cluster: ScriptedCluster
 ) -> EvidenceFetcher:
-    return EvidenceFetcher("default", source, seen.append, cluster)
+    return EvidenceFetcher("default", source.ports(cluster), seen.append)
 
 
 async def test_the_kubernetes_api_is_asked_first_and_the_source_only_without_it(
@@ -160,7 +162,7 @@ async def test_the_kubernetes_api_is_asked_first_and_the_source_only_without_it(
     [
         (None, "the source has no kube-state-metrics"),
         (Evidence({}, down=frozenset({KSM})), "kube-state-metrics shows nothing"),
-        (REFUSED, str(REFUSED)),
+        (REFUSED, f"kube-state-metrics: {REFUSED}"),
     ],
     ids=["none", "silent", "refused"],
 )

@@ -44,7 +44,7 @@ def test_what_influxql_cannot_say_is_not_said(given: str) -> None:
 
 
 def test_a_question_about_points_names_metrics_namespaces_and_times() -> None:
-    asked = influxql.points(Schema(), METRICS, ("ml", "lab"), SPAN)
+    asked = influxql.Points(frozenset({"ml", "lab"}), Schema(), frozenset(METRICS), SPAN).text
 
     assert asked == (
         'SELECT "gauge" FROM "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE" '
@@ -55,7 +55,7 @@ def test_a_question_about_points_names_metrics_namespaces_and_times() -> None:
 
 def test_a_question_about_the_last_hour_asks_for_one_point_each_step() -> None:
     schema = Schema("prometheus", METRIC, "ns", "Pod", "gpu")
-    asked = influxql.newest(schema, METRICS, ("ml",), SPAN, 120_000)
+    asked = influxql.NewestPoints(frozenset({"ml"}), schema, frozenset(METRICS), SPAN, 120_000).text
 
     assert asked == (
         'SELECT last("DCGM_FI_DEV_GPU_UTIL") AS "DCGM_FI_DEV_GPU_UTIL", '
@@ -66,7 +66,9 @@ def test_a_question_about_the_last_hour_asks_for_one_point_each_step() -> None:
 
 
 def test_a_question_about_gpus_asks_nothing_of_pods() -> None:
-    asked = influxql.gpus(Schema(field="value"), METRICS[:1], ["GPU-1"], SPAN)
+    asked = influxql.GpuPoints(
+        frozenset({"GPU-1"}), Schema(field="value"), frozenset(METRICS[:1]), SPAN
+    ).text
 
     assert asked == (
         'SELECT "value" FROM "DCGM_FI_DEV_GPU_UTIL" WHERE time > 1700000000000ms '

@@ -7,7 +7,6 @@ from dataclasses import replace
 import promql_parser
 import pytest
 
-from keda_gpu_scaler.query.kube_state_metrics import kube_state_text
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
 from keda_gpu_scaler.snapshot.observation import Row, Target
@@ -18,6 +17,7 @@ from tests.query.test_promql_texts import HOSTILE
 from tests.support import kube_state as cluster
 from tests.support.kube_state import KubePod, Listed
 from tests.support.prometheus import PrometheusServer
+from tests.support.promql_texts import kube_state_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -51,7 +51,7 @@ async def _said(
     await server.write(cluster.history(now, [cluster.up(), *mine]))
     source = PrometheusSource("default", PrometheusSettings.model_validate({"url": server.url}))
     try:
-        said = await source.evidence({ns}, now - ago)
+        said = await source.kube_state_metrics.evidence({ns}, now - ago, now)
     finally:
         await source.close()
     assert said is not None

@@ -1,7 +1,7 @@
 """PromQL texts: whole, one for all triggers, and no value put into them breaks out."""
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,18 +11,11 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query import profiles, promql
-from keda_gpu_scaler.query.promql_texts import (
-    LONGEST_BYTES,
-    ages_text,
-    alternatives,
-    exporters_text,
-    reported_gpus_text,
-    snapshot_parts,
-    snapshot_text,
-)
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives, quoted
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
+from tests.support.promql_texts import ages_text, reported_gpus_text, snapshot_text
 
 SAMPLED = {"DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_utilization", "accelerator_gpu_utilization"}
 HOSTILE = (
@@ -95,7 +88,7 @@ def every_query(asked: SnapshotQuery, jobs: Iterable[str]) -> list[str]:
 
 @given(texts)
 def test_a_quoted_text_means_itself(text: str) -> None:
-    (one,) = selectors(f"x{{label={promql.quoted(text)}}}")
+    (one,) = selectors(f"x{{label={quoted(text)}}}")
 
     assert one.matchers.matchers[0].value == text
 
@@ -227,7 +220,7 @@ def test_only_what_was_found_is_asked_for_beside_dcgm_exporter() -> None:
 
 
 def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
-    found = list(selectors(exporters_text()))
+    found = list(selectors(EXPORTERS))
     asked = {label for one in found for label in one.matchers.matchers}
     names = {name for each in asked if each.name == "__name__" for name in each.value.split("|")}
 
@@ -241,7 +234,7 @@ def test_exporters_are_looked_for_by_their_metrics_with_pods() -> None:
             each.name for each in one.matchers.matchers if str(each.op) == "MatchOp.NotEqual"
         ]
         assert len(present) == 2
-    assert all(f'"exporter", "{name}"' in exporters_text() for name in profiles.DETECTED)
+    assert all(f'"exporter", "{name}"' in EXPORTERS for name in profiles.DETECTED)
 
 
 @pytest.mark.parametrize(
@@ -295,25 +288,3 @@ def test_gpus_are_asked_for_by_every_spelling_of_their_label() -> None:
         if each.value in {"GPU-a|GPU-b", "GPU\\-a|GPU\\-b"}
     }
     assert names == {"UUID", "uuid", "gpu_uuid"}
-
-
-@given(st.sets(st.from_regex("[a-z]{1,9}", fullmatch=True), min_size=1, max_size=50))
-def test_a_text_that_is_too_long_is_asked_in_parts(names: set[str]) -> None:
-    def text_for(some: Collection[str]) -> str:
-        return "|".join(sorted(some)).ljust(1000 * len(some))
-
-    parts = list(snapshot_parts(text_for, names))
-
-    assert [name for part in parts for name in part.strip().split("|")] == sorted(names)
-    assert all(len(part) <= LONGEST_BYTES for part in parts)
-    assert (len(parts) == 1) == (len(names) <= 16)
-
-
-def test_a_text_is_halved_until_it_is_no_longer_than_it_may_be() -> None:
-    assert list(snapshot_parts(",".join, ["a", "b"], 3)) == ["a,b"]
-    assert list(snapshot_parts(",".join, ["a", "b"], 2)) == ["a", "b"]
-    assert list(snapshot_parts(",".join, "abcdefgh", 3)) == ["a,b", "c,d", "e,f", "g,h"]
-
-
-def test_a_text_about_one_name_cannot_be_parted() -> None:
-    assert list(snapshot_parts(lambda _: "x" * 2 * LONGEST_BYTES, {"ml"})) == ["x" * 32_768]

@@ -45,8 +45,7 @@ async def bench(demand: float | Exception | None = 45.0) -> AsyncIterator[Bench]
     """Two pods at 30 %, and a demand."""
     clock = Clock()
     source = ScriptedSource(World(PODS), clock, numbers={ASKED: demand})
-    evaluator = Evaluator({"default": source}, clock=clock)
-    await evaluator.start()
+    evaluator = Evaluator({"default": source.ports()}, clock=clock)
     try:
         async with serving(evaluator) as served:
             yield Bench(served, source)

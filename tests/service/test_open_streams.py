@@ -71,9 +71,8 @@ async def _watched() -> AsyncIterator[Watched]:
         if isinstance(fact, facts.DemandKnown):
             looked.put_nowait(fact.scaled_object.name)
 
-    evaluator = Evaluator(
-        {"default": source}, observe, alerts=alerts, pace=Pace(interval_seconds=LOOK_SECONDS)
-    )
+    pace = Pace(interval_seconds=LOOK_SECONDS)
+    evaluator = Evaluator({"default": source.ports()}, observe, alerts=alerts, pace=pace)
     # Known before: another test covers a first answer that comes late on a busy machine.
     await evaluator.evaluate(BERT, spec(demandQuery=TEXT), None)
     seen.clear()

@@ -29,10 +29,11 @@ class Bench:
 
     def __post_init__(self) -> None:
         """Build the evaluator."""
+        stronger = () if self.cluster is None else (self.cluster,)
         self.evaluator = Evaluator(
-            {"default": self.source},
+            {"default": self.source.ports(*stronger)},
             self.seen.append,
-            cluster=self.cluster,
+            targets=self.cluster,
             alerts=self.alerts,
             clock=self.clock,
         )

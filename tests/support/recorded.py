@@ -209,8 +209,7 @@ async def decided(tape: Tape) -> Decision:
     async with web.HttpServer(tape.reply) as server:
         settings = PrometheusSettings.model_validate({"url": server.url, "step": "15s"})
         source = PrometheusSource("default", settings, clock=clock)
-        evaluator = Evaluator({"default": source}, facts.ignore, clock=clock)
-        await evaluator.start()
+        evaluator = Evaluator({"default": source.ports()}, facts.ignore, clock=clock)
         try:
             await evaluator.evaluate(BERT, spec(), None)
             # A busy machine may take longer for the first fetch than a call waits.
@@ -219,6 +218,7 @@ async def decided(tape: Tape) -> Decision:
             return await evaluator.evaluate(BERT, spec(), None)
         finally:
             await evaluator.close()
+            await source.close()
 
 
 def file(server: str) -> Path:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
@@ -53,27 +54,20 @@ class ScriptedSource:
     number_gate: asyncio.Event | None = None
     number_begun: asyncio.Event = field(default_factory=asyncio.Event)
     numbers_asked: list[str] = field(default_factory=list)
-    closed: bool = False
-    started: bool = False
-    is_per_namespace: bool = False
     within_namespaces: dict[str, "ScriptedSource"] = field(default_factory=dict)
-    """What `within` returned, by namespace."""
+    """The sources for a namespace alone."""
+    name: str = "kube-state-metrics"
 
-    def within(self, namespace: str) -> "ScriptedSource":
-        """Return itself, or one more for this namespace in the same world."""
-        if not self.is_per_namespace:
-            return self
+    def ports(self, *stronger: EvidenceProvider, is_per_namespace: bool = False) -> Source:
+        """Return what can be asked of it; its own evidence comes after the stronger."""
+        of_namespace = self._of_namespace if is_per_namespace else None
+        return Source(self, (*stronger, self), self, of_namespace)
+
+    def _of_namespace(self, namespace: str) -> Source:
+        """Return one more source for this namespace in the same world."""
         own = ScriptedSource(self.world, self.clock, said=self.said, numbers=self.numbers)
         self.within_namespaces[namespace] = own
-        return own
-
-    async def start(self) -> None:
-        """Note it."""
-        self.started = True
-
-    async def close(self) -> None:
-        """Note it."""
-        self.closed = True
+        return own.ports()
 
     async def synchronize(self) -> None:
         """The clock is the test's."""
@@ -112,8 +106,9 @@ class ScriptedSource:
         self.located.append(frozenset(uuids))
         return self.reports
 
-    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
         """Return what was scripted."""
+        assert now == self.now()
         self.questioned.append((frozenset(namespaces), at))
         if self.evidence_gate is not None:
             await self.evidence_gate.wait()
@@ -149,15 +144,7 @@ class ScriptedCluster:
     targets: dict[ScaledObject, PodSelector] = field(default_factory=dict)
     asked: list[tuple[frozenset[str], float, float]] = field(default_factory=list)
     patience: list[float] = field(default_factory=list)
-    life: list[str] = field(default_factory=list)
-
-    async def start(self) -> None:
-        """Note it."""
-        self.life.append("start")
-
-    async def close(self) -> None:
-        """Note it."""
-        self.life.append("close")
+    name: str = "the Kubernetes API"
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
         """Return what was scripted."""

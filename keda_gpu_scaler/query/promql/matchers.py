@@ -12,7 +12,7 @@ import promql_parser
 import re2
 
 from keda_gpu_scaler.query.promql import writing
-from keda_gpu_scaler.query.promql.writing import quoted
+from keda_gpu_scaler.query.promql_texts import quoted
 
 _EXPECTED = 'matchers such as cluster="eu-1",env!="test"'
 _CONFINABLE = "PromQL without quotes around labels"

@@ -20,6 +20,7 @@ from promql_parser import Call, Expr, Matcher
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql import reading, tree, writing
+from keda_gpu_scaler.query.promql_texts import quoted
 from keda_gpu_scaler.spec.spec import Origin, OwnQuery
 
 TARGETS_OWN = "namespace"
@@ -38,9 +39,9 @@ def confining_matchers(given: Sequence[Matcher], namespace: str) -> list[str]:
     """
     named = {one.name for one in given}
     pinned = next((label for label in _PODS if label in named), TARGETS_OWN)
-    same_or_none = writing.quoted(f"|{namespace}")
+    same_or_none = quoted(f"|{namespace}")
     others = [f"{label}=~{same_or_none}" for label in _PODS if label != pinned]
-    return [f"{pinned}={writing.quoted(namespace)}", *others]
+    return [f"{pinned}={quoted(namespace)}", *others]
 
 
 LARGEST_REACH_SECONDS = 3600.0

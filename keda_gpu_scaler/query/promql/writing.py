@@ -31,13 +31,9 @@ from promql_parser import (
     VectorSelector,
 )
 
+from keda_gpu_scaler.query.promql_texts import quoted
+
 _PLAIN_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def quoted(text: str) -> str:
-    """Return `text` as a PromQL string literal."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def label(name: str) -> str:

@@ -9,20 +9,19 @@ it is sent.
 """
 
 import asyncio
-import functools
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS
+from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
 from keda_gpu_scaler.query import influxql, profiles
 from keda_gpu_scaler.query.influxql import Span
-from keda_gpu_scaler.query.promql_texts import snapshot_parts
+from keda_gpu_scaler.query.profiles import MetricSource
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.settings import InfluxdbSettings
-from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import connection, evaluation_times
 from keda_gpu_scaler.sources.evaluation_times import ServerClock
@@ -71,18 +70,15 @@ class InfluxdbSource:
             observe: is told of every query.
             clock: seconds that never go back.
         """
-        self.step_seconds, self.is_per_namespace = round(settings.step_seconds, 3), False
+        self.step_seconds = round(settings.step_seconds, 3)
         self._settings, self._schema, self._clock = settings, settings.layout, clock
         self._client = connection.create_client(settings)
         self._queries = QueryClient(name, _Endpoint(settings, self._client), observe, clock)
         self._server_clock = ServerClock(clock)
 
-    def within(self, namespace: str) -> "InfluxdbSource":  # noqa: ARG002 - it holds them all
-        """Return itself: one query covers every namespace."""
-        return self
-
-    async def start(self) -> None:
-        """Do nothing: this source has no background task."""
+    def ports(self, *evidence_providers: EvidenceProvider) -> Source:
+        """Return what can be asked of it: InfluxDB knows nothing about pods but their tags."""
+        return Source(self, evidence_providers, self)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -120,8 +116,10 @@ class InfluxdbSource:
             snapshot_query, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds)
         )
         before = at - wide.span_seconds - lookback_seconds(self.step_seconds)
-        ask = functools.partial(influxql.points, span=_span(before, at))
-        rows = await self._rows("snapshot", wide, ask, at)
+        metric_sources = profiles.metric_sources(wide.profile, wide.signal)
+        metrics, span = _names(metric_sources), _span(before, at)
+        query = influxql.Points(wide.namespaces, self._schema, metrics, span)
+        rows = await self._rows("snapshot", query, metric_sources, at)
         observed = await asyncio.to_thread(samples, rows, wide, at, self.step_seconds)
         return replace(observed, collection_seconds=self._settings.collection_seconds)
 
@@ -135,8 +133,10 @@ class InfluxdbSource:
         since, until = _span(last - evaluation_times.HISTORY_SECONDS, last)
         # A point at an instant belongs to the step that begins at it.
         span = Span(since - 1, until - 1)
-        ask = functools.partial(influxql.newest, span=span, each_ms=each)
-        rows = await self._rows("history", hour, ask, last)
+        metric_sources = profiles.metric_sources(hour.profile, hour.signal)
+        metrics = _names(metric_sources)
+        query = influxql.NewestPoints(hour.namespaces, self._schema, metrics, span, each)
+        rows = await self._rows("history", query, metric_sources, last)
         observed = await asyncio.to_thread(
             record, rows, hour, last, evaluation_times.HISTORY_STEP_SECONDS
         )
@@ -144,17 +144,14 @@ class InfluxdbSource:
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the reports of these GPUs, if the database names GPUs by their unique UUID."""
-        wanted = {uuid for uuid in uuids if uuid and influxql.is_speakable(uuid)}
+        wanted = frozenset(uuid for uuid in uuids if uuid and influxql.is_speakable(uuid))
         if not self._schema.knows_uuids or not wanted:
             return GpuReports()
         metrics = profiles.UTILIZATION_METRICS
         span = _span(at - rows.lookback_seconds(self.step_seconds), at)
-        text_for = functools.partial(influxql.gpus, self._schema, metrics, span=span)
-        found = await self._series("gpus", snapshot_parts(text_for, wanted, LONGEST_BYTES), at)
+        query = influxql.GpuPoints(wanted, self._schema, metrics, span)
+        found = await self._series("gpus", query, at)
         return rows.reports(found, self._schema, wanted, at, self.step_seconds)
-
-    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
-        """Return None: InfluxDB knows nothing about pods but their tags."""
 
     async def number(self, text: str) -> float | None:
         """Return the newest value that a SELECT finds; None: it finds nothing.
@@ -184,20 +181,25 @@ class InfluxdbSource:
         return replace(snapshot_query, profile=profiles.AUTO)
 
     async def _rows(
-        self, kind: str, snapshot_query: SnapshotQuery, ask: Callable[..., str], at: float
+        self,
+        kind: str,
+        query: SplittableQuery,
+        metric_sources: Sequence[MetricSource],
+        at: float,
     ) -> list[Row]:
-        metric_sources = profiles.metric_sources(snapshot_query.profile, snapshot_query.signal)
-        metrics = {metric.name for way in metric_sources for metric in way.measure.metrics}
-        text_for = functools.partial(ask, self._schema, metrics)
-        found = await self._series(
-            kind, snapshot_parts(text_for, snapshot_query.namespaces, LONGEST_BYTES), at
-        )
+        found = await self._series(kind, query, at)
         return await asyncio.to_thread(rows.rows, found, self._schema, metric_sources)
 
-    async def _series(self, kind: str, texts: Iterable[str], at: float) -> list[Series]:
+    async def _series(self, kind: str, query: SplittableQuery, at: float) -> list[Series]:
         return [
-            one for text in texts for one in await self._queries.asked(kind, text, at, api.series)
+            one
+            for text in query.texts(LONGEST_BYTES)
+            for one in await self._queries.asked(kind, text, at, api.series)
         ]
+
+
+def _names(metric_sources: Iterable[MetricSource]) -> frozenset[str]:
+    return frozenset(metric.name for way in metric_sources for metric in way.measure.metrics)
 
 
 def _span(since: float, until: float) -> Span:

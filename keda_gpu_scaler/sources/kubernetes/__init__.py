@@ -5,12 +5,12 @@
     labels      label selectors as text, and the pods they select; pure
     selections  the selectors of the scale targets in use
     reflector   list, then watch, again and again: the objects that exist or were deleted recently
-    following   all of them together: the port in `evaluator/ports.py`
+    following   all of them together: the ports in `evaluator/ports.py`
 
 It only reads. `serve` imports this package only if the settings ask for it, because it loads a
 second HTTP client.
 """
 
-from keda_gpu_scaler.sources.kubernetes.following import create
+from keda_gpu_scaler.sources.kubernetes.following import Following, create
 
-__all__ = ["create"]
+__all__ = ["Following", "create"]

@@ -47,6 +47,8 @@ def create(observe: facts.Observer) -> "Following":
 class Following:
     """The pods of one cluster, their owners, and the scale targets of its ScaledObjects."""
 
+    name = "the Kubernetes API"
+
     def __init__(
         self, api: Api, observe: facts.Observer, clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -67,7 +69,7 @@ class Following:
         self._selections = Selections(api, observe, clock)
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Begin to list and to watch."""
         followed: list[Reflector[Any]] = [self._pods, *self._owners.values(), self._targets]
         for each in followed:

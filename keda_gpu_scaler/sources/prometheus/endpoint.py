@@ -5,11 +5,14 @@ them.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.promql import matchers
+from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
+from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus import api
@@ -72,12 +75,25 @@ class Endpoint:
 
 
 class RowQueryClient(QueryClient):
-    """Asks for rows."""
+    """Asks for rows; sends a query in parts if it would be too long for the server."""
 
-    async def vector(self, kind: str, text: str, at: float, /) -> list[Row]:
+    longest_bytes: float = LONGEST_BYTES
+    """The longest query that is sent; infinite, once the server is known to take any."""
+
+    async def vector(self, kind: str, promql: SplittableQuery | str, at: float) -> list[Row]:
         """Ask for an instant vector."""
-        return await self.asked(kind, text, at, api.vector)
+        return await self._rows(kind, promql, at, api.vector)
 
-    async def matrix(self, kind: str, text: str, at: float, /) -> list[Row]:
+    async def matrix(self, kind: str, promql: SplittableQuery | str, at: float) -> list[Row]:
         """Ask for ranges of points."""
-        return await self.asked(kind, text, at, api.matrix)
+        return await self._rows(kind, promql, at, api.matrix)
+
+    async def _rows(
+        self,
+        kind: str,
+        promql: SplittableQuery | str,
+        at: float,
+        parse: Callable[[Answer], list[Row]],
+    ) -> list[Row]:
+        texts = (promql,) if isinstance(promql, str) else promql.texts(self.longest_bytes)
+        return [row for text in texts for row in await self.asked(kind, text, at, parse)]

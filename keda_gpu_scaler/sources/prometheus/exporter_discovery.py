@@ -54,7 +54,7 @@ class ExporterDiscovery:
 
         Args:
             snapshot_query: the query that may depend on them.
-            ask: sends `exporters_text`; if the server refuses it, the known exporters stay in use.
+            ask: sends `EXPORTERS`; if the server refuses it, the known exporters stay in use.
         """
         async with self._asking:
             due = self._clock() - self._asked_at >= DETECTED_SECONDS

@@ -1,11 +1,9 @@
 """kube-state-metrics in a Prometheus: found by its metrics, and queried at each step."""
 
 import asyncio
-import functools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from keda_gpu_scaler.query.kube_state_metrics import (
     COUNTS,
@@ -16,16 +14,16 @@ from keda_gpu_scaler.query.kube_state_metrics import (
     PODS,
     SETTLED_SECONDS,
     STAT,
-    kube_state_text,
+    KubeStatePromql,
 )
-from keda_gpu_scaler.query.promql_texts import TextFor, snapshot_parts
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
 from keda_gpu_scaler.snapshot.observation import Row, Target
+from keda_gpu_scaler.sources.prometheus.endpoint import RowQueryClient
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
 
 def read_evidence(rows: Iterable[Row]) -> Evidence:
-    """Return the evidence in the rows of `kube_state_text`."""
+    """Return the evidence in the rows of a `KubeStatePromql`."""
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_stat[row.labels.get(STAT, "")].append(row)
@@ -118,41 +116,23 @@ FOUND_SECONDS = 300.0
 """A new job that shows kube-state-metrics is rare."""
 
 
-class Ask(Protocol):
-    """Sends an instant query and returns its rows."""
-
-    def __call__(self, kind: str, text: str, at: float, /) -> Awaitable[list[Row]]:
-        """Send the query."""
-
-
-class Texts(Protocol):
-    """Makes the text of a query about namespaces, or several texts if one would be too long."""
-
-    def __call__(self, text_for: TextFor, names: Collection[str], /) -> Iterable[str]:
-        """Return the texts."""
-
-
 class KubeStateMetrics:
     """The kube-state-metrics that one server scrapes, if any."""
 
+    name = "kube-state-metrics"
+
     def __init__(
-        self,
-        ask: Ask,
-        clock: Callable[[], float],
-        texts: Texts = snapshot_parts,
-        *,
-        shows_targets: bool = True,
+        self, queries: RowQueryClient, clock: Callable[[], float], *, shows_targets: bool = True
     ) -> None:
         """Query one server for kube-state-metrics.
 
         Args:
-            ask: sends a query to the server.
+            queries: sends queries to the server.
             clock: seconds that never go back.
-            texts: splits queries that are too long.
             shows_targets: whether the server shows the health of every target; if not, a list of
                 pods cannot be known to be complete.
         """
-        self._ask, self._clock, self._texts = ask, clock, texts
+        self._queries, self._clock = queries, clock
         self._shows_targets = shows_targets
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
@@ -160,25 +140,24 @@ class KubeStateMetrics:
         self._covered: frozenset[str] = frozenset()
         self._covered_at = float("-inf")
 
-    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
         """Return the evidence about these namespaces; None: there never was one to query."""
+        del now  # the server knows the age of its samples
         await self._look(at)
         if not self._jobs:
             return None
-        texts = self._texts(functools.partial(self._text, at), namespaces)
-        rows = [row for text in texts for row in await self._ask("evidence", text, at)]
+        names = frozenset(namespaces)
+        promql = KubeStatePromql(names, self._jobs, self._new_namespaces(names, at))
+        rows = await self._queries.vector("evidence", promql, at)
         said = await asyncio.to_thread(read_evidence, rows)
         self._covered, self._covered_at = said.covered, at
         # A kube-state-metrics that does not collect pods lists none, however long it has been up.
         return said if self._lists_pods and self._shows_targets else replace(said, stable_since={})
 
-    def _text(self, at: float, namespaces: Collection[str]) -> str:
-        return kube_state_text(namespaces, self._jobs, self._new_namespaces(namespaces, at))
-
-    def _new_namespaces(self, namespaces: Collection[str], at: float) -> frozenset[str]:
+    def _new_namespaces(self, namespaces: frozenset[str], at: float) -> frozenset[str]:
         """Return the namespaces that were not covered recently, so that their past is queried."""
         is_watched = at - self._covered_at <= PAST_SECONDS
-        return frozenset(namespaces) - (self._covered if is_watched else frozenset())
+        return namespaces - (self._covered if is_watched else frozenset())
 
     async def _look(self, at: float) -> None:
         """Learn its scrape jobs; a known job that is down now is still expected to answer.
@@ -188,7 +167,7 @@ class KubeStateMetrics:
         """
         if self._jobs and self._clock() - self._looked_at < FOUND_SECONDS:
             return
-        rows = await self._ask("jobs", JOBS, at)
+        rows = await self._queries.vector("jobs", JOBS, at)
         self._jobs |= {row.labels.get("job", "") for row in rows}
         self._lists_pods |= any(row.labels.get("__name__") == PODS for row in rows)
         self._looked_at = self._clock()

@@ -7,7 +7,7 @@ that a pod has ended.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler.query import profiles
@@ -16,6 +16,7 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
 from keda_gpu_scaler.sources import evaluation_times
+from keda_gpu_scaler.sources.prometheus.endpoint import RowQueryClient
 from keda_gpu_scaler.sources.series import fill_gaps
 from keda_gpu_scaler.spec.spec import OwnQuery
 
@@ -97,30 +98,25 @@ def _is_believable(value: float) -> bool:
 JOBS = 20
 """The health of at most so many scrape jobs is queried; with more jobs it stays unknown."""
 
-Ask = Callable[[str, str, float], Awaitable[list[Row]]]
-"""Kind of query, text and instant → rows."""
-
 
 class OwnQueries:
     """Sends users' own queries to one server."""
 
-    def __init__(self, matrix: Ask, vector: Ask, collection_seconds: float) -> None:
-        """Query one server through two functions.
+    def __init__(self, queries: RowQueryClient, collection_seconds: float) -> None:
+        """Query one server.
 
         Args:
-            matrix: queries a range of points.
-            vector: queries one instant.
+            queries: sends queries to the server.
             collection_seconds: how old an exporter's number can be when it is scraped.
         """
-        self._matrix, self._vector = matrix, vector
-        self._collection_seconds = collection_seconds
+        self._queries, self._collection_seconds = queries, collection_seconds
 
     async def fetch(
         self, own: OwnQuery, snapshot_query: SnapshotQuery, at: float, step_seconds: float
     ) -> Observation:
         """Return the elements up to `at`, with the ages of the samples behind them."""
         observation = await self.observed("own", own, snapshot_query, at, step_seconds)
-        rows = await self._vector("own-age", element_ages_text(own, step_seconds), at)
+        rows = await self._queries.vector("own-age", element_ages_text(own, step_seconds), at)
         pods = {(one.namespace, one.pod) for one in observation.series}
         return replace(observation, sample_ages=oldest_age(rows, pods))
 
@@ -135,7 +131,7 @@ class OwnQueries:
         """Return the elements up to `at`."""
         text = elements_text(own, snapshot_query.span_seconds, step_seconds)
         times = evaluation_times.within(at, snapshot_query.span_seconds, step_seconds)
-        rows = evaluation_times.since(times[0], await self._matrix(kind, text, at))
+        rows = evaluation_times.since(times[0], await self._queries.matrix(kind, text, at))
         good = await self._good_scrapes(own, rows, snapshot_query.span_seconds, at, step_seconds)
         found, refused, unmatched_elements = await asyncio.to_thread(
             element_series, rows, snapshot_query.namespaces
@@ -159,5 +155,5 @@ class OwnQueries:
         text = element_targets_text(jobs, span_seconds, step_seconds)
         return {
             Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
-            for row in await self._matrix("own-targets", text, at)
+            for row in await self._queries.matrix("own-targets", text, at)
         }

@@ -8,24 +8,23 @@ of new namespaces, and the GPUs of pods that just vanished.
 import asyncio
 import functools
 import itertools
+import math
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS
+from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
 from keda_gpu_scaler.query.promql_texts import (
     ALIVE_LABEL,
+    EXPORTERS,
+    LONGEST_BYTES,
     STATE_LABEL,
-    TextFor,
-    ages_text,
-    exporters_text,
-    reported_gpus_text,
-    snapshot_parts,
-    snapshot_text,
+    GpusPromql,
+    ages_promql,
+    snapshot_promql,
 )
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import connection, evaluation_times
 from keda_gpu_scaler.sources.evaluation_times import ServerClock
@@ -60,36 +59,39 @@ class PrometheusSource:
             clock: seconds that never go back.
             endpoint: where to send queries; by default made from the settings.
         """
-        self.is_per_namespace = settings.is_per_namespace
         self.step_seconds = round(settings.step_seconds, 3)
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
         self._endpoint = endpoint or Endpoint(settings, connection.create_client(settings))
-        self._jobs: set[str] = set()
+        self._jobs: frozenset[str] = frozenset()
         self._queries = RowQueryClient(name, self._endpoint, observe, clock)
-        self._kube_state_metrics = KubeStateMetrics(
-            self._queries.vector, clock, self._texts, shows_targets=self._shows_targets
+        self.kube_state_metrics = KubeStateMetrics(
+            self._queries, clock, shows_targets=self._shows_targets
         )
-        self._own = OwnQueries(
-            self._queries.matrix, self._queries.vector, settings.collection_seconds
-        )
+        self._own = OwnQueries(self._queries, settings.collection_seconds)
         self._server_clock = ServerClock(clock)
-        self._takes_long_queries = False
         self._discovery = ExporterDiscovery(name, observe, clock)
 
-    def within(self, namespace: str) -> "PrometheusSource":
+    def ports(self, *stronger: EvidenceProvider) -> Source:
+        """Return what can be asked of it; kube-state-metrics comes after `stronger` evidence."""
+        return Source(
+            self,
+            (*stronger, self.kube_state_metrics),
+            self,
+            functools.partial(self._of_namespace, stronger)
+            if self._settings.is_per_namespace
+            else None,
+        )
+
+    def _of_namespace(self, stronger: Iterable[EvidenceProvider], namespace: str) -> Source:
         """Return the source for queries about this namespace; it shares the connections."""
-        if not self.is_per_namespace:
-            return self
         endpoint = self._endpoint.within(namespace)
-        return PrometheusSource(self._name, self._settings, self._observe, self._clock, endpoint)
+        own = PrometheusSource(self._name, self._settings, self._observe, self._clock, endpoint)
+        return own.ports(*stronger)
 
     @property
     def _shows_targets(self) -> bool:
         """Whether the answers show the health of all exporters, not only of one namespace's."""
         return self._endpoint.namespace is None
-
-    async def start(self) -> None:
-        """Do nothing: this source has no background task."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -106,7 +108,7 @@ class PrometheusSource:
             return
         there = await self._queries.asked("clock", "time()", None, api.clock)
         self._server_clock.set(there.seconds)
-        self._takes_long_queries = there.takes_long_queries
+        self._queries.longest_bytes = math.inf if there.takes_long_queries else LONGEST_BYTES
 
     def now(self) -> float:
         """The time on the server's clock."""
@@ -129,9 +131,8 @@ class PrometheusSource:
         if snapshot_query.query is not None:
             return await self._own.fetch(snapshot_query.query, wide, at, self.step_seconds)
         observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        text_for = _confined(ages_text, self._discovery.widened(snapshot_query))
-        texts = self._texts(text_for, snapshot_query.namespaces)
-        rows = [row for text in texts for row in await self._queries.vector("age", text, at)]
+        ages = ages_promql(self._discovery.widened(snapshot_query))
+        rows = await self._queries.vector("age", ages, at)
         alive = any(ALIVE_LABEL in row.labels for row in rows)
         return replace(
             observation, sample_ages=sample_ages(rows), absence_known=alive and self._shows_targets
@@ -153,16 +154,10 @@ class PrometheusSource:
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            texts = self._texts(reported_gpus_text, batch)
-            rows = [row for text in texts for row in await self._queries.vector("gpus", text, at)]
-            for row in rows:
+            for row in await self._queries.vector("gpus", GpusPromql(frozenset(batch)), at):
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
                 found.setdefault(row.labels.get(STATE_LABEL, ""), set()).add(uuid)
         return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
-
-    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
-        """Return kube-state-metrics' evidence about these namespaces, if this server scrapes it."""
-        return await self._kube_state_metrics.evidence(namespaces, at)
 
     async def number(self, text: str) -> float | None:
         """Return the one number that a PromQL expression gives at the server's present time.
@@ -179,7 +174,8 @@ class PrometheusSource:
         rows = await self._rows(kind, wide, at, step)
         await self._discovery.refresh(snapshot_query, functools.partial(self._exporters, at))
         if self._discovery.widened(snapshot_query) != wide:
-            rows = await self._rows(kind, self._discovery.widened(snapshot_query), at, step)
+            wide = self._discovery.widened(snapshot_query)
+            rows = await self._rows(kind, wide, at, step)
         jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
         if not jobs <= self._jobs:
             self._jobs |= jobs
@@ -188,26 +184,10 @@ class PrometheusSource:
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def _exporters(self, at: float) -> list[Row]:
-        return await self._queries.vector("exporters", exporters_text(), at)
+        return await self._queries.vector("exporters", EXPORTERS, at)
 
     async def _rows(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float
     ) -> list[Row]:
-        text_for = _confined(
-            functools.partial(snapshot_text, jobs=self._jobs, step_seconds=step), snapshot_query
-        )
-        return [
-            row
-            for text in self._texts(text_for, snapshot_query.namespaces)
-            for row in await self._queries.matrix(kind, text, at)
-        ]
-
-    def _texts(self, text_for: TextFor, names: Collection[str], /) -> Iterable[str]:
-        """Return one text, or several if the server takes no long ones."""
-        long = self._takes_long_queries
-        return (text_for(names),) if long else snapshot_parts(text_for, names)
-
-
-def _confined(text_for: Callable[[SnapshotQuery], str], snapshot_query: SnapshotQuery) -> TextFor:
-    """Return a function that makes a query's text for some of its namespaces."""
-    return lambda names: text_for(replace(snapshot_query, namespaces=frozenset(names)))
+        promql = snapshot_promql(snapshot_query, self._jobs, step)
+        return await self._queries.matrix(kind, promql, at)

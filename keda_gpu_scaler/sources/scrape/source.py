@@ -6,15 +6,15 @@ windows. All other code is the same as with a Prometheus.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import httpx
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
-from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape import exposition
 from keda_gpu_scaler.sources.scrape.exposition import Sample
@@ -47,7 +47,7 @@ class ScrapeSource:
             observe: is told of every scrape.
             clock: seconds that never go back.
         """
-        self.step_seconds, self.is_per_namespace = settings.interval_seconds, False
+        self.step_seconds = settings.interval_seconds
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
         self._offset = time.time() - clock()
         self._client = Client(
@@ -62,11 +62,11 @@ class ScrapeSource:
         self._rounds: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(AT_ONCE)
 
-    def within(self, namespace: str) -> "ScrapeSource":  # noqa: ARG002 - exporters show them all
-        """Return itself: one round of scrapes covers every namespace."""
-        return self
+    def ports(self, *evidence_providers: EvidenceProvider) -> Source:
+        """Return what can be asked of it: exporters know nothing about pods but their names."""
+        return Source(self, evidence_providers)
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Begin to scrape."""
         self._rounds = asyncio.create_task(self._run(), name=f"scrape {self._name}")
 
@@ -120,13 +120,6 @@ class ScrapeSource:
         """Return the reports of these GPUs in the newest round, whatever `at` is."""
         del at
         return self._history.gpus(uuids)
-
-    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
-        """Return None: exporters know nothing about pods but their names."""
-
-    async def number(self, text: str) -> float | None:  # noqa: ARG002 - there is no server to query
-        """Raise: exporters understand no expressions, and no valid trigger gets here with one."""
-        raise errors.SourceRefusedError("exporters understand no demandQuery")
 
     async def _run(self) -> None:
         try:

@@ -6,18 +6,18 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.kube_state_metrics import JOBS, kube_state_text
-from keda_gpu_scaler.query.promql import matchers, quoted
+from keda_gpu_scaler.query.kube_state_metrics import JOBS
+from keda_gpu_scaler.query.promql import matchers
 from keda_gpu_scaler.query.promql.matchers import Matcher
-from keda_gpu_scaler.query.promql_texts import (
+from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives, quoted
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.spec.spec import Signal
+from tests.support.promql_texts import (
     ages_text,
-    alternatives,
-    exporters_text,
+    kube_state_text,
     reported_gpus_text,
     snapshot_text,
 )
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.spec.spec import Signal
 
 EU = Matcher("cluster", "=", "eu-1")
 NEED = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300.5, 120)
@@ -93,7 +93,7 @@ def test_a_matcher_is_printed_as_it_is_read() -> None:
         snapshot_text(NEED, ["dcgm-exporter"], 2.5),
         ages_text(NEED),
         reported_gpus_text(["GPU-1"]),
-        exporters_text(),
+        EXPORTERS,
         JOBS,
         kube_state_text(["ml"], ["ksm"]),
         "sum by (a) (rate(x[5m] @ end())) / ignoring (b) group_left (c) max_over_time(y[1h:5m])",

@@ -82,7 +82,6 @@ async def connected(
 ) -> AsyncIterator[InfluxdbSource]:
     values = {"url": influxdb.url, "database": DATABASE, **given}
     source = InfluxdbSource("default", InfluxdbSettings.model_validate(values), observe)
-    await source.start()
     try:
         yield source
     finally:
@@ -277,7 +276,7 @@ async def test_a_pod_that_vanished_is_missing_and_never_ends_by_its_absence(
 ) -> None:
     await influxdb.write([gpu("bert-0", 90, ns), gpu("bert-1", 90, ns, end=-300)])
     async with connected(influxdb) as source:
-        collector = SnapshotFetcher(source, EvidenceFetcher("default", source), 3600)
+        collector = SnapshotFetcher(source, EvidenceFetcher("default", source.ports()), 3600)
         taken = await collector.fetch(snapshot_query(ns), NOW)
 
     gone = taken.namespaces[ns].pods["bert-1"]
@@ -294,7 +293,7 @@ async def test_a_pod_whose_gpu_works_for_another_one_has_ended(
         [gpu("bert-0", 90, ns, uuid=uuid, end=-300), gpu("bert-1", 9, ns, uuid=uuid, begin=-240)]
     )
     async with connected(influxdb) as source:
-        collector = SnapshotFetcher(source, EvidenceFetcher("default", source), 3600)
+        collector = SnapshotFetcher(source, EvidenceFetcher("default", source.ports()), 3600)
         for at in range(-180, 1, 15):
             taken = await collector.fetch(snapshot_query(ns), NOW + at)
 
@@ -438,9 +437,9 @@ async def test_it_answers_for_every_namespace_and_has_no_evidence(
     influxdb: InfluxdbServer,
 ) -> None:
     async with connected(influxdb) as source:
-        assert source.within("ml") is source
-        assert not source.is_per_namespace
-        assert await source.evidence(["ml"], NOW) is None
+        ports = source.ports()
+        assert ports.within("ml") is ports
+        assert ports.evidence_providers == ()
 
 
 @pytest.mark.parametrize(

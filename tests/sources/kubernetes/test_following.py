@@ -45,7 +45,7 @@ class Bench:
     async def following(self) -> AsyncIterator[Following]:
         """Follow the cluster that the environment names."""
         following = Following(Api(), self.seen.append, self.clock)
-        await following.start()
+        following.start()
         try:
             yield following
         finally:

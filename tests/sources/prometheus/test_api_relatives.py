@@ -161,7 +161,7 @@ async def test_a_tenant_is_named_in_every_request() -> None:
     async with HttpServer(reply) as server:
         source = _source(server, headers={"X-Scope-OrgID": "team-a|team-b"})
         await source.fetch(NEED, AT)
-        await source.evidence({"ml"}, AT)
+        await source.kube_state_metrics.evidence({"ml"}, AT, AT)
         await source.close()
 
     assert len(server.requests) >= 3

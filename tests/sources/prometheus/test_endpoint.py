@@ -15,14 +15,9 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query import promql
-from keda_gpu_scaler.query.kube_state_metrics import JOBS, kube_state_text
+from keda_gpu_scaler.query.kube_state_metrics import JOBS
 from keda_gpu_scaler.query.promql import matchers
-from keda_gpu_scaler.query.promql_texts import (
-    ages_text,
-    exporters_text,
-    reported_gpus_text,
-    snapshot_text,
-)
+from keda_gpu_scaler.query.promql_texts import EXPORTERS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -38,6 +33,7 @@ from tests.support.gpus import Gpu, Up
 from tests.support.kube_state import KubePod, Listed
 from tests.support.label_proxy import NAMED_BY_HEADER, NAMED_BY_PARAMETER, LabelProxy
 from tests.support.prometheus import PrometheusServer
+from tests.support.promql_texts import ages_text, kube_state_text, reported_gpus_text, snapshot_text
 from tests.support.series import Series
 
 pytestmark = [
@@ -93,7 +89,7 @@ def in_cluster(history: Iterable[Series], cluster: dict[str, str]) -> list[Serie
 
 
 async def observed(source: PrometheusSource, namespace: str, at: float) -> Observation:
-    return await source.within(namespace).fetch(snapshot_query(namespace), at)
+    return await source.ports().within(namespace).samples.fetch(snapshot_query(namespace), at)
 
 
 def newest(found: Observation) -> dict[str, float]:
@@ -105,14 +101,14 @@ async def decided(namespace: str, **given: object) -> tuple[Decision, list[facts
     """Decide about the Deployment bert of a namespace, with all facts that were stated."""
     seen: list[facts.Fact] = []
     source = PrometheusSource("default", settings(**given), seen.append)
-    evaluator = Evaluator({"default": source}, seen.append)
+    evaluator = Evaluator({"default": source.ports()}, seen.append)
     ours = triggers.spec()
     spec = replace(ours, pods=Workload(Kind.DEPLOYMENT, namespace, "bert"))
-    await evaluator.start()
     try:
         return await evaluator.evaluate(ScaledObject(namespace, "bert"), spec, None), seen
     finally:
         await evaluator.close()
+        await source.close()
 
 
 def bert(namespace: str, letter: str, value: float = 90, end: float | None = None) -> Gpu:
@@ -168,7 +164,7 @@ async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
     for cluster, is_empty in (("eu-1", True), ("us-1", False)):
         text = f'cluster="{cluster}"'
         source = PrometheusSource("default", settings(url=server.url, matchers=text))
-        said = await source.evidence({ns}, now)
+        said = await source.kube_state_metrics.evidence({ns}, now, now)
         await source.close()
         assert said is not None
         assert bool(said.without_pods) is is_empty
@@ -180,7 +176,7 @@ async def test_what_the_cluster_says_of_its_pods_is_that_of_one_cluster(
         snapshot_text(snapshot_query("ml", "a-b"), ["dcgm-exporter", 'a"b\\'], 2.5),
         ages_text(snapshot_query("ml")),
         reported_gpus_text(["GPU-1", "a\\b"]),
-        exporters_text(),
+        EXPORTERS,
         JOBS,
         kube_state_text(["ml"], ["kube-state-metrics"]),
         "time()",
@@ -224,13 +220,16 @@ async def test_every_question_names_its_one_namespace(
     await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb", namespace=ns)]))
     async with LabelProxy(server.url, flags) as proxy:
         source = PrometheusSource("default", settings(url=proxy.url, **setting))
-        tenant = source.within(ns)
+        ports = source.ports().within(ns)
+        tenant, (evidence,) = ports.samples, ports.evidence_providers
         await tenant.synchronize()
         asked = snapshot_query(ns)
         assert newest(await tenant.fetch(asked, now)) == {"bert-7b6667bd9-bbbbb": 90}
-        assert newest(await tenant.history(asked, now)).keys() == {"bert-7b6667bd9-bbbbb"}
+        history = await tenant.history(asked, now)
+        assert history is not None
+        assert newest(history).keys() == {"bert-7b6667bd9-bbbbb"}
         assert (await tenant.locate(["GPU-bert-7b6667bd9-bbbbb"], now)).reported
-        said = await tenant.evidence({ns}, now)
+        said = await evidence.evidence({ns}, now, now)
         assert said is not None
         assert said.pods
         assert newest(await observed(source, f"{ns}-other", now)) == {"bert-7b6667bd9-ccccc": 10}

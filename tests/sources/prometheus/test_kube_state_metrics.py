@@ -5,25 +5,28 @@ from dataclasses import dataclass, field
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS, kube_state_text
+from keda_gpu_scaler.query.kube_state_metrics import JOBS, PODS
+from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.sources.prometheus.endpoint import RowQueryClient
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
 from tests.support.clocks import Clock
+from tests.support.promql_texts import kube_state_text
 
 
 @dataclass(slots=True)
-class Server:
+class Server(RowQueryClient):
     """Answers both questions; notes what it was asked."""
 
     jobs: list[str] = field(default_factory=list)
     shows: str = PODS
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     fails: bool = False
     """It does not answer the question about pods."""
 
-    async def __call__(self, kind: str, text: str, at: float, /) -> list[Row]:
+    async def vector(self, kind: str, promql: SplittableQuery | str, at: float) -> list[Row]:
         """Answer."""
-        self.asked.append((kind, text))
+        self.requests.append((kind, promql if isinstance(promql, str) else promql.text))
         if kind == "jobs":
             return [Row({"job": job, "__name__": self.shows}, [(at, 1.0)]) for job in self.jobs]
         if self.fails:
@@ -36,21 +39,21 @@ async def test_it_is_looked_for_each_time_until_it_is_there() -> None:
     server, clock = Server(), Clock()
     metrics = KubeStateMetrics(server, clock)
     for _ in range(2):
-        assert await metrics.evidence({"ml"}, 0.0) is None
+        assert await metrics.evidence({"ml"}, 0.0, 0.0) is None
         clock.now += 15
-    assert server.asked == [("jobs", JOBS)] * 2
+    assert server.requests == [("jobs", JOBS)] * 2
     server.jobs = ["ksm"]
-    assert await metrics.evidence({"ml"}, 0.0) is not None
+    assert await metrics.evidence({"ml"}, 0.0, 0.0) is not None
 
 
 async def test_once_found_it_is_asked_each_time_and_looked_for_rarely() -> None:
     server, clock = Server(["ksm"]), Clock()
     metrics = KubeStateMetrics(server, clock)
     for _ in range(21):
-        assert await metrics.evidence({"ml"}, 0.0) is not None
+        assert await metrics.evidence({"ml"}, 0.0, 0.0) is not None
         clock.now += 15
-    assert [kind for kind, _ in server.asked].count("jobs") == 2
-    assert server.asked[-1] == ("evidence", kube_state_text({"ml"}, {"ksm"}))
+    assert [kind for kind, _ in server.requests].count("jobs") == 2
+    assert server.requests[-1] == ("evidence", kube_state_text({"ml"}, {"ksm"}))
 
 
 async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
@@ -59,8 +62,8 @@ async def test_the_past_is_asked_about_where_nobody_watched_it() -> None:
     metrics = KubeStateMetrics(server, Clock())
     asked = [({"ml"}, 0.0), ({"ml", "new"}, 15.0), ({"ml", "new"}, 300.0), ({"ml"}, 601.0)]
     for namespaces, at in asked:
-        await metrics.evidence(namespaces, at)
-    assert [text for kind, text in server.asked if kind == "evidence"] == [
+        await metrics.evidence(namespaces, at, at)
+    assert [text for kind, text in server.requests if kind == "evidence"] == [
         kube_state_text({"ml"}, {"ksm"}, {"ml"}),
         kube_state_text({"ml", "new"}, {"ksm"}, {"new"}),
         kube_state_text({"ml", "new"}, {"ksm"}, {"new"}),
@@ -72,17 +75,17 @@ async def test_an_answer_that_did_not_come_leaves_the_past_to_be_asked_about() -
     server = Server(["ksm"], fails=True)
     metrics = KubeStateMetrics(server, Clock())
     with pytest.raises(errors.SourceTimeoutError):
-        await metrics.evidence({"ml"}, 0.0)
+        await metrics.evidence({"ml"}, 0.0, 0.0)
     server.fails = False
-    await metrics.evidence({"ml"}, 15.0)
-    assert server.asked[-1] == ("evidence", kube_state_text({"ml"}, {"ksm"}, {"ml"}))
+    await metrics.evidence({"ml"}, 15.0, 15.0)
+    assert server.requests[-1] == ("evidence", kube_state_text({"ml"}, {"ksm"}, {"ml"}))
 
 
 @pytest.mark.parametrize(
     ("shows", "stable_since"), [(PODS, True), ("kube_deployment_status_replicas", False)]
 )
 async def test_one_that_lists_no_pods_proves_no_absence(shows: str, *, stable_since: bool) -> None:
-    said = await KubeStateMetrics(Server(["ksm"], shows), Clock()).evidence({"ml"}, 0.0)
+    said = await KubeStateMetrics(Server(["ksm"], shows), Clock()).evidence({"ml"}, 0.0, 0.0)
     assert said is not None
     assert bool(said.stable_since) is stable_since
 
@@ -90,16 +93,16 @@ async def test_one_that_lists_no_pods_proves_no_absence(shows: str, *, stable_si
 async def test_one_that_is_down_is_not_one_that_was_never_there() -> None:
     server, clock = Server(["ksm"]), Clock()
     metrics = KubeStateMetrics(server, clock)
-    await metrics.evidence({"ml"}, 0.0)
+    await metrics.evidence({"ml"}, 0.0, 0.0)
     server.jobs = ["other"]
     clock.now += 300
-    assert await metrics.evidence({"ml"}, 0.0) is not None
+    assert await metrics.evidence({"ml"}, 0.0, 0.0) is not None
     asked = kube_state_text({"ml"}, {"ksm", "other"})
-    assert server.asked[-1] == ("evidence", asked)
+    assert server.requests[-1] == ("evidence", asked)
 
 
 async def test_of_a_server_that_hides_targets_no_list_is_whole() -> None:
     metrics = KubeStateMetrics(Server(["ksm"]), Clock(), shows_targets=False)
-    said = await metrics.evidence({"ml"}, 0.0)
+    said = await metrics.evidence({"ml"}, 0.0, 0.0)
     assert said is not None
     assert not said.stable_since

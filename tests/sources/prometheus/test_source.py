@@ -78,7 +78,6 @@ async def connected(
 ) -> AsyncIterator[PrometheusSource]:
     values = {"url": server.url, **given}
     source = PrometheusSource("default", PrometheusSettings.model_validate(values), observe)
-    await source.start()
     try:
         yield source
     finally:
@@ -697,9 +696,9 @@ async def test_a_pods_load_is_what_promql_says(
     mean = f"avg_over_time(({each})[1m59s999ms:15s])"
     said = await server.query(f"{mean} and on (exported_pod) {one}", now)
     async with connected(server) as source:
-        snapshot = await SnapshotFetcher(source, EvidenceFetcher("default", source), 3600).fetch(
-            snapshot_query(ns), now
-        )
+        snapshot = await SnapshotFetcher(
+            source, EvidenceFetcher("default", source.ports()), 3600
+        ).fetch(snapshot_query(ns), now)
 
     pods = [pod for pod in snapshot.namespaces[ns].pods.values() if pod.last_seen == now]
     spec = triggers.spec(window="2m", warmup="0s", maxAge="1h")

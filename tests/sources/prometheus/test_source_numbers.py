@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import Source
+from keda_gpu_scaler.evaluator.ports import Numbers
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
@@ -61,7 +61,7 @@ def queued(namespace: str, value: float, **labels: str) -> Series:
     return Series(QUEUED, {"namespace": namespace, "job": "router"} | labels, samples)
 
 
-async def asked(source: Source, text: str, namespace: str) -> float | None:
+async def asked(source: Numbers, text: str, namespace: str) -> float | None:
     """Ask for what a trigger in this namespace says, as it is sent under the usual policy."""
     return await source.number(promql.number(text, Policy.NAMESPACED, namespace))
 
@@ -272,8 +272,7 @@ async def test_a_proxy_between_tenants_is_told_whose_demand_it_is(
         LabelProxy(server.url, flags) as proxy,
         connected(proxy.url, facts.ignore, **setting) as source,
     ):
-        assert source.is_per_namespace
-        assert await source.within(ns).number(text) == 6
+        assert await source.ports().within(ns).numbers.number(text) == 6
         with pytest.raises(errors.SourceRefusedError, match="HTTP 400"):
             await source.number(text)
 
@@ -310,6 +309,6 @@ async def test_a_whole_answer_is_demanded_and_no_instant(ns: str) -> None:
 async def test_exporters_are_never_taken_for_a_demand_of_nothing() -> None:
     settings = ScrapeSettings.model_validate({"targets": "http://127.0.0.1:1", "interval": "100ms"})
     source = ScrapeSource("gpus", settings)
-    with pytest.raises(errors.SourceRefusedError, match="exporters understand no demandQuery"):
-        await source.number("1")
+    with pytest.raises(errors.SourceRefusedError, match="it understands no demandQuery"):
+        await source.ports().numbers.number("1")
     await source.close()

@@ -10,14 +10,13 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler import errors, sources
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.simulator import changes, cluster, exposition
 from keda_gpu_scaler.simulator import web as simulated
 from keda_gpu_scaler.simulator.web import bind, serve
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
-from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.sources.scrape.source import KEEP_SECONDS, ScrapeSource
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
@@ -57,7 +56,7 @@ async def scraping(
     settings = ScrapeSettings.model_validate({"targets": targets, "interval": "200ms", **given})
     patient = settings.model_copy(update={"timeout_seconds": timeout_seconds})
     source = ScrapeSource("gpus", patient, observe, clock)
-    await source.start()
+    source.start()
     try:
         yield source
     finally:
@@ -391,19 +390,4 @@ async def test_a_source_that_never_started_can_be_closed() -> None:
     source = ScrapeSource("gpus", settings)
     with pytest.raises(errors.SourceTimeoutError):
         await source.synchronize()
-    await source.close()
-
-
-@pytest.mark.parametrize(
-    ("settings", "kind"),
-    [
-        (PrometheusSettings(url="http://prometheus:9090"), PrometheusSource),
-        (ScrapeSettings.model_validate({"targets": "http://10.0.0.1:9400"}), ScrapeSource),
-    ],
-)
-async def test_settings_choose_the_kind_of_source(
-    settings: PrometheusSettings | ScrapeSettings, kind: type[object]
-) -> None:
-    source = sources.create("default", settings, facts.ignore)
-    assert isinstance(source, kind)
     await source.close()

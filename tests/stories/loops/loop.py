@@ -86,9 +86,10 @@ class Loop:
         self.monitoring = Monitoring(
             self.pods, owner, lambda: self.clock, self.evidence, self.averaged
         )
+        stronger = (Api(pods=self.pods),) if self.evidence is EvidenceSource.KUBERNETES else ()
         self._evaluator = Evaluator(
-            {"default": self.monitoring},
-            cluster=Api(pods=self.pods) if self.evidence is EvidenceSource.KUBERNETES else None,
+            {"default": self.monitoring.ports(*stronger)},
+            targets=stronger[0] if stronger else None,
             clock=lambda: self.clock,
         )
         for _ in range(self.replicas):

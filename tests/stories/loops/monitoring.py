@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
@@ -28,7 +29,6 @@ class Monitoring:
     averaged: bool
     """What the exporters show are averages."""
     step_seconds: float = STEP
-    is_per_namespace: bool = False
     history_since: float = AT_ONCE
     """What Prometheus stores begins here."""
     listed_since: float = AT_ONCE
@@ -38,16 +38,11 @@ class Monitoring:
     away_until: float = AT_ONCE
     """Prometheus answers nothing before; it goes on storing."""
 
-    def within(self, namespace: str) -> "Monitoring":
-        """Return itself: there is one namespace."""
-        assert namespace == "ml"
-        return self
+    name: str = "kube-state-metrics"
 
-    async def start(self) -> None:
-        """Nothing runs on its own here."""
-
-    async def close(self) -> None:
-        """Nothing is open."""
+    def ports(self, *stronger: EvidenceProvider) -> Source:
+        """Return what can be asked of it."""
+        return Source(self, (*stronger, self), self)
 
     async def synchronize(self) -> None:
         """The clock is the loop's."""
@@ -77,9 +72,10 @@ class Monitoring:
         there = {pod.name for pod in self.pods if pod.scraped(at)}
         return GpuReports(frozenset(uuid for uuid in uuids if uuid in there))
 
-    async def evidence(self, namespaces: Collection[str], at: float) -> Evidence | None:
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
         """Return what kube-state-metrics said at its last scrape."""
         assert namespaces == {"ml"}
+        assert at <= now
         self._answers()
         if self.evidence_from is not EvidenceSource.KUBE_STATE_METRICS:
             return None

@@ -90,10 +90,8 @@ async def running(
     """Run the scaler on the Prometheus at `url`; the step is a second unless told otherwise."""
     seen: list[facts.Fact] = []
     configured = PrometheusSettings.model_validate({"url": url, "step": "1s", **settings})
-    evaluator = Evaluator(
-        {"default": PrometheusSource("default", configured, seen.append)}, seen.append
-    )
-    await evaluator.start()
+    source = PrometheusSource("default", configured, seen.append)
+    evaluator = Evaluator({"default": source.ports()}, seen.append)
     server = service.create_server(
         evaluator,
         access=Access({"default": EVERY_NAMESPACE}, own_promql=own_promql),
@@ -110,3 +108,4 @@ async def running(
     finally:
         await server.stop(5)
         await evaluator.close()
+        await source.close()

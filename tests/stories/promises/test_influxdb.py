@@ -11,7 +11,6 @@ import pytest_asyncio
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.evaluator.ports import Cluster
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Target
@@ -71,16 +70,17 @@ def gpu(
 
 @asynccontextmanager
 async def running(
-    influxdb: InfluxdbServer, cluster: Cluster | None = None, /, **given: str
+    influxdb: InfluxdbServer, cluster: ScriptedCluster | None = None, /, **given: str
 ) -> AsyncIterator[Evaluator]:
     values = {"url": influxdb.url, "database": DATABASE, "delay": "0s", **given}
     source = InfluxdbSource("default", InfluxdbSettings.model_validate(values))
-    evaluator = Evaluator({"default": source}, cluster=cluster)
-    await evaluator.start()
+    stronger = () if cluster is None else (cluster,)
+    evaluator = Evaluator({"default": source.ports(*stronger)}, targets=cluster)
     try:
         yield evaluator
     finally:
         await evaluator.close()
+        await source.close()
 
 
 async def decided(influxdb: InfluxdbServer, history: Iterable[Series], **metadata: str) -> Decision:

@@ -53,8 +53,8 @@ class Answers:
 
     def __init__(self, server: PrometheusServer) -> None:
         values = PrometheusSettings.model_validate({"url": server.url})
-        source = PrometheusSource("default", values, self._note)
-        self._evaluator = Evaluator({"default": source}, self._note)
+        self._source = PrometheusSource("default", values, self._note)
+        self._evaluator = Evaluator({"default": self._source.ports()}, self._note)
         self._at = 0.0
         self.instants: dict[ScaledObject, float] = {}
 
@@ -66,11 +66,11 @@ class Answers:
 
     async def all(self, specs: dict[ScaledObject, TriggerSpec]) -> list[Decision]:
         """Ask for all of them at once."""
-        await self._evaluator.start()
         try:
             return await asyncio.gather(*(self._one(*each) for each in specs.items()))
         finally:
             await self._evaluator.close()
+            await self._source.close()
 
     async def _one(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Decision:
         """Ask until there was time for an answer."""

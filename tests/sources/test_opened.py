@@ -21,6 +21,5 @@ from keda_gpu_scaler.telemetry import facts
 async def test_each_kind_of_settings_makes_its_source(
     settings: PrometheusSettings | ScrapeSettings | InfluxdbSettings, kind: type
 ) -> None:
-    made = sources.create("default", settings, facts.ignore)
-    await made.close()
-    assert type(made) is kind
+    async with sources.opened("default", settings, facts.ignore) as source:
+        assert type(source.samples) is kind
