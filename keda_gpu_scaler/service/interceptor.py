@@ -48,7 +48,7 @@ class Status(NamedTuple):
 BUSY = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls at once; try again later")
 
 
-def status_of(error: Exception) -> Status:
+def status_of(error: BaseException) -> Status:
     """Choose the status code for an error by its cause: the request, the source or the scaler."""
     if isinstance(error, TimeoutError):
         return Status(grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE_TEXT)
@@ -138,7 +138,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
             # The caller went away, during the evaluation or while the answer was written.
             outcome = _abandoned(context)
             raise asyncio.CancelledError from None
-        except Exception as error:  # noqa: BLE001 - whatever it was, the caller gets a status
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
             outcome = _failed(method, error)
         finally:
             self._open -= 1
@@ -170,7 +172,7 @@ def _abandoned(context: Context) -> Status:
     return Status(grpc.StatusCode.CANCELLED, "")
 
 
-def _failed(method: str, error: Exception) -> Status:
+def _failed(method: str, error: BaseException) -> Status:
     outcome = status_of(error)
     if outcome.code is grpc.StatusCode.INTERNAL:
         log.error("rpc.failed", method=method, exc_info=error)

@@ -58,7 +58,7 @@ class Script:
     An exception in the script is raised. While `gate` is closed, no evaluation ends.
     """
 
-    def __init__(self, *lines: Decision | Exception, seconds_per_step: float = 0.001) -> None:
+    def __init__(self, *lines: Decision | BaseException, seconds_per_step: float = 0.001) -> None:
         self._lines = list(lines)
         self._seconds_per_step = seconds_per_step
         self.gate = asyncio.Event()
@@ -85,7 +85,7 @@ class Script:
             self._news.notify_all()
         await self.gate.wait()
         line = self._lines.pop(0) if len(self._lines) > 1 else self._lines[0]
-        if isinstance(line, Exception):
+        if isinstance(line, BaseException):
             raise line
         return line
 
@@ -139,13 +139,14 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(
+async def serving(  # noqa: PLR0913 - what a test changes of a server, all by name
     evaluations: service.Evaluations,
     *,
     max_concurrent_rpcs: int = 1000,
     connection_max_age_seconds: float = 3600,
     hang_seconds: float = HANG_SECONDS,
     certificate: CertificateFiles | None = None,
+    access: Access | None = None,
 ) -> AsyncIterator[Served]:
     """Serve these evaluations on a free port; the whole test is bounded in time.
 
@@ -162,7 +163,7 @@ async def serving(
 
     server = service.create_server(
         evaluations,
-        access=Access({"default": EVERY_NAMESPACE}),
+        access=access or Access({"default": EVERY_NAMESPACE}),
         address="127.0.0.1:0",
         observe=observe,
         draining=draining,

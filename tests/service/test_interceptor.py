@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import grpc
+import promql_parser
 import pytest
 from structlog.testing import capture_logs
 
@@ -13,12 +14,14 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import server
 from keda_gpu_scaler.service.interceptor import BUSY, DEADLINE_TEXT, INTERNAL_TEXT
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.trigger.access import Access, Namespaces
 from tests.service.harness import (
     QUIET,
     SIGNAL,
     Script,
     Served,
     decided,
+    first,
     metrics_request,
     reference,
     refusal,
@@ -140,6 +143,52 @@ async def test_our_own_fault_is_internal_with_a_fixed_text_and_a_trace_in_the_lo
         (line,) = logs
         assert (line["event"], line["log_level"]) == ("rpc.failed", "error")
         assert (line["method"], line["exc_info"]) == ("IsActive", error)
+
+
+def panic() -> BaseException:
+    """Return what the PromQL parser raises where its own code fails."""
+    with pytest.raises(BaseException, match="cannot convert float seconds") as caught:
+        promql_parser.parse("m[1e400]")
+    assert not isinstance(caught.value, Exception)
+    return caught.value
+
+
+class Broken(dict[str, Namespaces]):
+    """Sources that no trigger can be compared with."""
+
+    def items(self) -> Any:  # noqa: ANN401 - nothing is returned
+        """Fail as a library does that panics."""
+        raise panic()
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_panic_of_a_library_is_internal_and_leaves_no_call_open(method: str) -> None:
+    async with serving(Script(QUIET), access=Access(Broken())) as served:
+        request = metrics_request() if method == "GetMetrics" else reference()
+        with capture_logs() as logs:
+            code, text = await refusal(getattr(served.stub, method)(request, timeout=5))
+
+        assert (code, text) == (grpc.StatusCode.INTERNAL, INTERNAL_TEXT)
+        assert await served.next_call() == (method, "INTERNAL")
+        assert [(line["event"], line["method"]) for line in logs] == [("rpc.failed", method)]
+
+
+async def test_a_panic_while_the_load_is_decided_ends_a_stream() -> None:
+    async with serving(Script(SIGNAL, panic())) as served:
+        stream = served.stub.StreamIsActive(reference(), timeout=5)
+        with capture_logs() as logs:
+            assert (await first(stream)).result
+            assert await refusal(stream) == (grpc.StatusCode.INTERNAL, INTERNAL_TEXT)
+        assert [line["event"] for line in logs] == ["rpc.failed"]
+
+
+def test_the_end_of_the_process_is_no_answer() -> None:
+    async def ask() -> None:
+        async with serving(Script(SystemExit(3))) as served:
+            await served.stub.IsActive(reference())
+
+    with pytest.raises(SystemExit):
+        asyncio.run(ask())
 
 
 async def test_a_value_that_is_no_number_is_internal() -> None:
