@@ -1,7 +1,7 @@
 """What a request asks for: which ScaledObject and which spec. Parsed triggers are cached.
 
 KEDA sends the whole trigger with every call, about 0.3 times per second and ScaledObject. The same
-strings give the same spec, so the last few thousand parsed triggers are kept.
+strings give the same spec or the same mistakes: those of the last few thousand triggers are kept.
 """
 
 import re
@@ -59,16 +59,20 @@ class Triggers:
         items = frozenset(reference.scalerMetadata.items())
         size = sum(len(key) + len(value) for key, value in items)
         parse = self._remembered if size <= _REMEMBERED_CHARACTERS else self._parse
-        try:
-            return Trigger(scaled_object, parse(scaled_object, items))
-        except errors.SpecError as error:
-            self._note_once("trigger.refused", scaled_object, status_message(str(error)))
-            raise
+        parsed = parse(scaled_object, items)
+        if isinstance(parsed, str):
+            self._note_once("trigger.refused", scaled_object, status_message(parsed))
+            raise errors.SpecError(parsed)
+        return Trigger(scaled_object, parsed)
 
-    def _parse(self, scaled_object: ScaledObject, items: _Items) -> TriggerSpec:
+    def _parse(self, scaled_object: ScaledObject, items: _Items) -> TriggerSpec | str:
+        """Return the spec, or the mistakes: KEDA sends a wrong trigger as often as a right one."""
         # Sorted, so that the mistakes of one trigger are always listed in the same order.
         metadata = dict(sorted(items))
-        parsed = trigger.parse(scaled_object, metadata, self._access)
+        try:
+            parsed = trigger.parse(scaled_object, metadata, self._access)
+        except errors.SpecError as error:
+            return str(error)
         for name, target in responses.targets(parsed).items():
             rounding = responses.rounding_warning(name, target)
             if rounding is not None:

@@ -1,5 +1,6 @@
 """A request says which ScaledObject its trigger belongs to; each trigger is parsed once."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -71,6 +72,28 @@ def test_kedas_own_keys_pass() -> None:
     asked = triggers().read(reference(scalerAddress="scaler:6000", enableTLS="true"))
 
     assert asked.spec.threshold == 70
+
+
+class Counted(dict[str, Namespaces]):
+    """Sources that count how often a trigger is compared with them."""
+
+    asked = 0
+
+    def items(self) -> Any:  # noqa: ANN401 - as a dictionary has them
+        """Return the sources."""
+        self.asked += 1
+        return super().items()
+
+
+@pytest.mark.parametrize("threshold", ["70", "none"])
+def test_a_trigger_that_is_refused_is_parsed_as_seldom_as_one_that_is_not(threshold: str) -> None:
+    sources = Counted(default=EVERY_NAMESPACE)
+    known = requests.Triggers(Access(sources))
+    for _ in range(3):
+        with contextlib.suppress(errors.SpecError):
+            known.read(reference(threshold=threshold))
+
+    assert sources.asked == 1
 
 
 def test_a_wrong_trigger_is_an_error_each_time_and_one_line_in_the_log() -> None:
