@@ -13,7 +13,8 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.kube_state_metrics import LINKS
 from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
-from keda_gpu_scaler.query.promql_texts import alternatives, quoted
+from keda_gpu_scaler.query.promql import quoted
+from keda_gpu_scaler.query.promql_texts import alternatives
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import (

@@ -11,6 +11,7 @@ import re2
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource
+from keda_gpu_scaler.query.promql import quoted
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.spec import durations
@@ -24,12 +25,6 @@ LONGEST_BYTES = 16_384
 """VictoriaMetrics refuses longer texts, unless its `-search.maxQueryLen` allows them."""
 STALE_SECONDS = 60
 """Younger samples count as fresh at any scrape interval; only older ones are returned."""
-
-
-def quoted(text: str) -> str:
-    """Return `text` as a PromQL string literal."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def alternatives(texts: Iterable[str]) -> str:

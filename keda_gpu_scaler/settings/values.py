@@ -16,7 +16,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BeforeValidator, PlainSerializer, SecretStr, TypeAdapter
 
-from keda_gpu_scaler.query.promql.matchers import Matcher, parse
+from keda_gpu_scaler.query.promql.matchers import parse
+from keda_gpu_scaler.query.promql.tree import Matcher
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.trigger import access
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives, quoted
+from keda_gpu_scaler.query.promql import quoted
+from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.spec import Signal
 from tests.support.promql_texts import ages_text, reported_gpus_text, snapshot_text

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from keda_gpu_scaler.query.promql.matchers import Matcher
+from keda_gpu_scaler.query.promql.tree import Matcher
 from keda_gpu_scaler.settings import values
 
 

@@ -26,7 +26,9 @@ _MATCHERS = st.sampled_from(
         'namespace=~".*"',
         "gpu=~'[01]'",
         'pod!="\\"\\\\\\n"',
-        "pod!=`x`",
+        "pod!=`x\"} or y{pod='`",
+        "pod!='#\" # '",
+        'pod!="\\x41\\101\\u00e9"',
     ]
 )
 _EXPORTED_MATCHERS = st.sampled_from(

@@ -236,10 +236,10 @@ def test_a_replicas_worth_of_demand_that_counts_as_none_is_warned_of() -> None:
 
 
 def test_an_expression_from_the_environment_is_never_repeated() -> None:
-    secret = {"demandQuery": "", "demandQueryFromEnv": 'sum(load{token="hunter2"}) x'}
+    secret = {"demandQuery": "", "demandQueryFromEnv": 'sum(load{token="hunter2"}))'}
     line = mistake(DEMAND | secret)
-    assert line.startswith("- demandQueryFromEnv: a value of 28 characters from the environment; ")
-    assert "line 1, column 28 should be the end" in line
+    assert line.startswith("- demandQueryFromEnv: a value of 27 characters from the environment; ")
+    assert "line 1, column 27: unexpected right parenthesis" in line
     assert "hunter2" not in line
 
 

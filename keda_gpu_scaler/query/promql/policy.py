@@ -16,11 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from promql_parser import Call, Expr, Matcher
-
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql import reading, tree, writing
-from keda_gpu_scaler.query.promql_texts import quoted
+from keda_gpu_scaler.query.promql.tree import Call, Matcher, Node
 from keda_gpu_scaler.spec.spec import Origin, OwnQuery
 
 TARGETS_OWN = "namespace"
@@ -28,7 +26,7 @@ TARGETS_OWN = "namespace"
 _PODS = tuple(label for label in profiles.NAMESPACE_LABELS if label != TARGETS_OWN)
 
 
-def confining_matchers(given: Sequence[Matcher], namespace: str) -> list[str]:
+def confining_matchers(given: Sequence[Matcher], namespace: str) -> list[Matcher]:
     """Return the matchers to add to a selector to confine it.
 
     All matchers apply: if a user's matcher contradicts them, the selector shows nothing.
@@ -37,11 +35,10 @@ def confining_matchers(given: Sequence[Matcher], namespace: str) -> list[str]:
         given: the selector's own matchers.
         namespace: the only one that may be read.
     """
-    named = {one.name for one in given}
+    named = {one.label for one in given}
     pinned = next((label for label in _PODS if label in named), TARGETS_OWN)
-    same_or_none = quoted(f"|{namespace}")
-    others = [f"{label}=~{same_or_none}" for label in _PODS if label != pinned]
-    return [f"{pinned}={quoted(namespace)}", *others]
+    others = [Matcher(label, "=~", f"|{namespace}") for label in _PODS if label != pinned]
+    return [Matcher(pinned, "=", namespace), *others]
 
 
 LARGEST_REACH_SECONDS = 3600.0
@@ -66,20 +63,20 @@ class Policy(StrEnum):
 class Allowed(NamedTuple):
     """A user's PromQL that may be sent."""
 
-    root: Expr
-    """The parsed expression."""
+    root: Node
+    """The expression."""
     text: str
     """The text that is sent."""
     more: writing.More
     """The matchers that confine its selectors."""
 
 
-def allowed(text: str, read: Callable[[str], Expr], policy: Policy, namespace: str) -> Allowed:
+def allowed(text: str, read: Callable[[str], Node], policy: Policy, namespace: str) -> Allowed:
     """Return an expression as it may be sent.
 
     Args:
         text: what the user wrote.
-        read: parses it; one of `reading`.
+        read: returns its tree; one of `reading`.
         policy: what the operator has decided.
         namespace: the only one that may be read, if the policy is `namespaced`.
 
@@ -139,7 +136,7 @@ def _check_not_denied(policy: Policy) -> None:
         )
 
 
-def _check_affordable(root: Expr) -> None:
+def _check_affordable(root: Node) -> None:
     """Refuse a query that takes a server minutes: it would be sent again meanwhile."""
     if tree.most_steps(root, _USUAL_STEP_SECONDS) > _STEPS:
         raise ValueError(
@@ -149,8 +146,8 @@ def _check_affordable(root: Expr) -> None:
         )
 
 
-def _check_confinable(root: Expr) -> None:
-    called = {node.func.name for node, _ in tree.nodes(root) if isinstance(node, Call)}
+def _check_confinable(root: Node) -> None:
+    called = {node.name for node, _ in tree.nodes(root) if isinstance(node, Call)}
     for name in sorted(called & _UNCONFINED):
         raise ValueError(
             f"no {name}(), which reads series beside those it is given: own PromQL is confined to "

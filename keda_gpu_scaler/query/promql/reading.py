@@ -1,121 +1,20 @@
-"""A user's PromQL → a parsed expression, or what is wrong with it and where. Pure.
+"""A user's PromQL → a tree, or what is wrong with it. Pure.
 
-Each refusal is a ValueError; its words follow "expected". They name the place and never repeat the
-text, which may have come out of a Secret.
-
-The parser says only that a text is not PromQL. The longest beginning that can still be completed
-ends where the mistake is; what completes it is what was expected.
+Each refusal is a ValueError; its words follow "expected". They name a place where one is known and
+never repeat the text, which may have come out of a Secret. The work is bounded before it begins: by
+the text's size for its tokens, by their number for the parser, and by RE2's memory for patterns.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
-import promql_parser
 import re2
-from promql_parser import Expr
 
-from keda_gpu_scaler.query.promql import tree
-from keda_gpu_scaler.query.promql.tree import Kind
-
-_TOKEN = re.compile(
-    r"""
-    (?P<space>\s+|\#[^\n]*)
-    | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | `[^`]*`
-    | [0-9][0-9A-Za-z_.]* | [A-Za-z_][A-Za-z0-9_:]*
-    | [=!<>]= | [=!]~ | .
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
-_ENDS = frozenset(_CLOSING.values())
-_LONE = frozenset("\"'`")
-"""A quote is a token of its own only where the closing quote is missing."""
-_COMPLETIONS = (
-    ("the end", ""),
-    ("an operator", " + x"),
-    ("an expression", " x"),
-    ("a parenthesis", "(x)"),
-    ("a parenthesis", "(x) (x)"),
-    ("a parenthesis", ") (x"),
-    ("a label matcher", ' x="x"'),
-    ("= and a quoted text", '="x"'),
-    ("a quoted text", '"x"'),
-    ("a number", " 1m"),
-    ("a comma", ", x"),
-    ("a comma", ", x) (x"),
-)
-
-
-def tokens(text: str) -> list[tuple[int, int]]:
-    """Return where each token of a text begins and ends, spaces and comments left out."""
-    found = _TOKEN.finditer(text)
-    return [match.span() for match in found if match["space"] is None]
-
-
-def of_mistake(text: str, is_written_well: Callable[[str], bool]) -> tuple[int, str]:
-    """Return the position of the first wrong token, and what was expected there.
-
-    Args:
-        text: a text that cannot be parsed.
-        is_written_well: tells whether a text can be parsed; what it means may be wrong.
-    """
-    spans = tokens(text)
-    fitting = bisect_left(
-        range(1, len(spans) + 1),
-        True,  # noqa: FBT003 - what the key returns
-        key=lambda count: not any(_fitting(text[: spans[count - 1][1]], is_written_well)),
-    )
-    position = spans[fitting][0] if fitting < len(spans) else len(text)
-    beginning = text[: spans[fitting - 1][1]] if fitting else ""
-    words = list(dict.fromkeys(_fitting(beginning, is_written_well)))
-    return position, _listed(words)
-
-
-def unmatched(text: str) -> int | None:
-    """Return the position of a bracket or quote that lacks its other half; None: there is none."""
-    left_open, misplaced = _open(text)
-    if misplaced is not None:
-        return misplaced
-    return left_open[-1][0] if left_open else None
-
-
-def in_words(text: str, position: int) -> str:
-    """Return a position as line and column, counted from 1."""
-    line = text.count("\n", 0, position) + 1
-    column = position - (text.rfind("\n", 0, position) + 1) + 1
-    return f"line {line}, column {column}"
-
-
-def _fitting(beginning: str, is_written_well: Callable[[str], bool]) -> Iterator[str]:
-    closing = _closing(beginning)
-    for words, completion in _COMPLETIONS:
-        if is_written_well(beginning + completion + closing):
-            yield f"{closing[0]} or {words}" if closing and not completion else words
-
-
-def _closing(beginning: str) -> str:
-    """Return what closes the brackets that are open at the end of a beginning."""
-    return "".join(closing for _, closing in reversed(_open(beginning)[0]))
-
-
-def _open(text: str) -> tuple[list[tuple[int, str]], int | None]:
-    """Return the open brackets, each with its closing one, and a token that fits none."""
-    found: list[tuple[int, str]] = []
-    for start, end in tokens(text):
-        token = text[start:end]
-        if token in _CLOSING:
-            found.append((start, _CLOSING[token]))
-        elif token in _ENDS and found and found[-1][1] == token:
-            found.pop()
-        elif token in _ENDS or token in _LONE:
-            return found, start
-    return found, None
-
-
-def _listed(words: list[str]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
+from keda_gpu_scaler.query.promql import numbers, parsing, tree
+from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens, unmatched
+from keda_gpu_scaler.query.promql.tree import Call, Kind, Matcher, Node, Selector, Text
 
 _CHARACTERS = 2000
 _TOKENS = 400
@@ -123,12 +22,21 @@ _TOKENS = 400
 _DEPTH = 100
 _PATTERN_BYTES = 64 * 1024
 """As RE2 counts: a thousand characters fit, a hundred letters of any alphabet do not."""
-_QUOTES = frozenset("\"'`")
-_NO_SYNTAX = "invalid promql query"
-_IN_BRACKETS = ("unexpected ", "unclosed ", "unterminated ")
-_FUNCTION = re.compile(r"(?:function|call to) (?:with name )?'([a-z_0-9]{1,40})'")
-_REPEATED = re.compile(r"""(?: for | after |: |['"`]).*""", re.DOTALL)
+_LARGE_PARTS = 32
+"""Of all patterns of a query: each takes RE2 up to half a millisecond."""
+_LARGE_PART = re.compile(r"\\[pP]|\{")
+"""Letters of an alphabet, or a repetition."""
+_TOO_LARGE = "a PromQL expression whose patterns are of a usual size"
+_NO_PATTERN = "a PromQL expression whose patterns RE2 can read"
+_FUNCTION = re.compile(r"(?:function|call to) (?:with name )?'([A-Za-z_0-9]{1,40})'")
+_REPEATED = re.compile(r"(?: for | after |: |\. ).*", re.DOTALL)
 """Where the parser's message begins to repeat the text."""
+_QUOTED = re.compile("'.*'", re.DOTALL)
+_PLAIN = {
+    "invalid promql query": "this is none, and Prometheus' own query page shows where",
+    "ParseFloatError": "a number in it is none that the parser reads",
+}
+"""What is said instead of some messages."""
 _GIVEN = {
     Kind.SCALAR: "a scalar; vector(...) makes a vector of one, but it names no pod",
     Kind.MATRIX: "a range of each series; a function such as rate(...) makes a vector of it",
@@ -136,8 +44,8 @@ _GIVEN = {
 }
 
 
-def expression(text: str) -> Expr:
-    """Return the parsed expression, of any type.
+def expression(text: str) -> Node:
+    """Return the tree of an expression of any type.
 
     Raises:
         ValueError: it is not PromQL, or too large.
@@ -146,80 +54,121 @@ def expression(text: str) -> Expr:
         raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
     if len(text) > _CHARACTERS:
         raise ValueError(f"a PromQL expression of at most {_CHARACTERS} characters")
-    if len(tokens(text)) > _TOKENS:
-        raise ValueError(f"a PromQL expression of at most {_TOKENS} names, numbers and signs")
-    for begin, end in tokens(text):
-        _check_pattern(text[begin:end])
     try:
-        parsed: Expr = promql_parser.parse(text)
-    except ValueError as error:
-        raise ValueError(f"a PromQL expression: {_mistake(text, str(error))}") from error
-    if max(depth for _, depth in tree.nodes(parsed)) > _DEPTH:
+        root = _tree_of(text)
+    except MisplacedError as error:
+        place = _in_words(text, error.position)
+        raise ValueError(f"a PromQL expression: {place}: {error}") from error
+    if max(depth for _, depth in tree.nodes(root)) > _DEPTH:
         raise ValueError(f"a PromQL expression nested at most {_DEPTH} deep")
-    return parsed
+    _check_patterns(root)
+    return root
 
 
-def _check_pattern(token: str) -> None:
-    """Refuse a string that would be a huge pattern: the parser compiles it, which takes seconds.
+def instant_vector(text: str) -> Node:
+    """Return the tree of an expression that gives an instant vector.
 
-    Whether it is a pattern is not known yet; users write no such strings for anything else.
+    Raises:
+        ValueError: it gives something else, or is not PromQL.
     """
-    if token[0] not in _QUOTES:
-        return
-    written = token[1:-1]
-    if token[0] != "`":
-        written = written.encode("latin-1", "backslashreplace").decode("unicode_escape", "replace")
+    root = expression(text)
+    given = tree.kind(root)
+    if given is not Kind.VECTOR:
+        raise ValueError(f"a PromQL expression for an instant vector, and this is {_GIVEN[given]}")
+    return root
+
+
+def number(text: str) -> Node:
+    """Return the tree of an expression that can give one number: a scalar, or a vector of one.
+
+    Raises:
+        ValueError: it gives something else, or is not PromQL.
+    """
+    root = expression(text)
+    given = tree.kind(root)
+    if given not in (Kind.VECTOR, Kind.SCALAR):
+        raise ValueError(f"a PromQL expression for one number, and this is {_GIVEN[given]}")
+    return root
+
+
+def _tree_of(text: str) -> Node:
+    found = tokens(text)
+    if len(found) > _TOKENS:
+        raise ValueError(f"a PromQL expression of at most {_TOKENS} names, numbers and signs")
+    numbers.check(found)
+    try:
+        return parsing.tree_of(found)
+    except MisplacedError:
+        raise
+    except ValueError as error:
+        raise _mistake(found, str(error)) from error
+
+
+def _mistake(found: Sequence[Token], words: str) -> ValueError:
+    """Return the parser's refusal in plain words, with a place if its tokens show one."""
+    named = _FUNCTION.search(words)
+    if named is None:
+        shown, position = _QUOTED.sub("...", _REPEATED.sub("", words)), unmatched(found)
+    else:
+        pairs = ((one.start, one.text + after.text) for one, after in pairwise(found))
+        calls = (start for start, text in pairs if text == f"{named[1]}(")
+        shown, position = words, next(calls, None)
+    if position is None:
+        return ValueError(f"a PromQL expression: {_PLAIN.get(shown, shown)}")
+    return MisplacedError(position, shown)
+
+
+def _check_patterns(root: Node) -> None:
+    """Refuse patterns that RE2 cannot read or that are huge, and selectors of everything."""
+    read = _Patterns()
+    for node, _ in tree.nodes(root):
+        match node:
+            case Selector(alternatives):
+                take_none = [read.takes_none(one) for given in alternatives for one in given]
+                if all(take_none):
+                    raise ValueError(
+                        "a PromQL expression whose selectors each name a metric, or a label that "
+                        "has to be there"
+                    )
+            case Call("label_replace", [*_, Text(pattern)]):
+                read.compiled(pattern)
+
+
+class _Patterns:
+    """The patterns of one expression, each compiled once, and of a usual size together."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, Any] = {}
+        self._large_parts = 0
+
+    def takes_none(self, matcher: Matcher) -> bool:
+        """Tell whether a matcher fits a series without the label."""
+        if matcher.sign in {"=", "!="}:
+            return (matcher.sign == "=") is (matcher.value == "")
+        return (matcher.sign == "=~") is (self.compiled(matcher.value).search("") is not None)
+
+    def compiled(self, pattern: str) -> Any:  # noqa: ANN401 - RE2 has no types
+        """Return a pattern as Prometheus compiles it."""
+        if pattern not in self._compiled:
+            self._large_parts += len(_LARGE_PART.findall(pattern))
+            if self._large_parts > _LARGE_PARTS:
+                raise ValueError(_TOO_LARGE)
+            self._compiled[pattern] = _compiled(pattern)
+        return self._compiled[pattern]
+
+
+def _compiled(pattern: str) -> Any:  # noqa: ANN401
     options = re2.Options()
     options.max_mem, options.log_errors = _PATTERN_BYTES, False
     try:
-        re2.compile(written, options)
+        return re2.compile(f"^(?s:{pattern})$", options)
     except re2.error as error:
-        if "too large" in str(error):
-            raise ValueError("a PromQL expression whose patterns are of a usual size") from error
+        is_large = "too large" in str(error)
+        raise ValueError(_TOO_LARGE if is_large else _NO_PATTERN) from error
 
 
-def instant_vector(text: str) -> Expr:
-    """Return the parsed expression, which gives an instant vector.
-
-    Raises:
-        ValueError: it gives something else, or is not PromQL.
-    """
-    parsed = expression(text)
-    given = tree.kind(parsed)
-    if given is not Kind.VECTOR:
-        raise ValueError(f"a PromQL expression for an instant vector, and this is {_GIVEN[given]}")
-    return parsed
-
-
-def number(text: str) -> Expr:
-    """Return the parsed expression, which can give one number: a scalar, or a vector of one.
-
-    Raises:
-        ValueError: it gives something else, or is not PromQL.
-    """
-    parsed = expression(text)
-    given = tree.kind(parsed)
-    if given not in (Kind.VECTOR, Kind.SCALAR):
-        raise ValueError(f"a PromQL expression for one number, and this is {_GIVEN[given]}")
-    return parsed
-
-
-def _mistake(text: str, words: str) -> str:
-    if words == _NO_SYNTAX:
-        position, expected = of_mistake(text, _is_written_well)
-        return f"{in_words(text, position)} should be {expected}"
-    named = _FUNCTION.search(words)
-    called = named and re.search(rf"\b{named[1]}\s*\(", text)
-    if called:
-        return f"{in_words(text, called.start())}: {words}"
-    shown, lonely = _REPEATED.sub("", words).strip(), unmatched(text)
-    return shown if lonely is None else f"{in_words(text, lonely)}: {shown}"
-
-
-def _is_written_well(text: str) -> bool:
-    """Tell whether a text can be parsed as PromQL; what it means may be wrong."""
-    try:
-        promql_parser.parse(text)
-    except ValueError as error:
-        return str(error) != _NO_SYNTAX and not str(error).startswith(_IN_BRACKETS)
-    return True
+def _in_words(text: str, position: int) -> str:
+    """Return a position as line and column, counted from 1."""
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return f"line {line}, column {column}"

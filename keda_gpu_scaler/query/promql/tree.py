@@ -1,28 +1,15 @@
-"""What a parsed expression consists of.
+"""What a query consists of. Pure.
 
-Pure. A tree is only read here: the parser's nodes cannot be changed or created.
+Parentheses are no nodes: they are in the tree's shape, and `writing` puts every operand into some.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple
-
-from promql_parser import (
-    AggregateExpr,
-    BinaryExpr,
-    Call,
-    Expr,
-    MatrixSelector,
-    NumberLiteral,
-    ParenExpr,
-    StringLiteral,
-    SubqueryExpr,
-    UnaryExpr,
-    ValueType,
-    VectorSelector,
-)
+from typing import NamedTuple, TypeAlias
 
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query.promql import literals
 
 _DROPPING = frozenset(
     {"topk", "bottomk", "limitk", "limit_ratio", "and", "or", "unless", "count_values"}
@@ -42,42 +29,152 @@ class Kind(Enum):
     STRING = auto()
 
 
-# The parser's enumerations have no hash.
-_KINDS = {
-    str(ValueType.Vector): Kind.VECTOR,
-    str(ValueType.Scalar): Kind.SCALAR,
-    str(ValueType.Matrix): Kind.MATRIX,
-    str(ValueType.String): Kind.STRING,
-}
+class Matcher(NamedTuple):
+    """One condition on a label."""
+
+    label: str
+    sign: str
+    """How it is compared: =, !=, =~ or !~."""
+    value: str
+
+    def __str__(self) -> str:
+        """Return it as PromQL."""
+        return f"{literals.label(self.label)}{self.sign}{literals.quoted(self.value)}"
+
+
+class Shift(NamedTuple):
+    """At which time a selector or subquery looks."""
+
+    at: float | str | None = None
+    """Seconds since 1970, or `start()` or `end()`; None: the time of the query."""
+    offset: float = 0.0
+    """Seconds before that."""
+
+
+_UNSHIFTED = Shift()
+
+
+class Labels(NamedTuple):
+    """A list of labels, and the word before it."""
+
+    word: str
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A selector of instant vectors; the metric's name is a matcher."""
+
+    alternatives: Sequence[Sequence[Matcher]]
+    """One list of matchers, of which all apply; several only where they are joined with `or`."""
+    shift: Shift = _UNSHIFTED
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A selector with a range."""
+
+    selector: Selector
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """An expression that is evaluated at every step of a range."""
+
+    operand: "Node"
+    seconds: float
+    step_seconds: float | None
+    """None: the server's default."""
+    shift: Shift
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text in quotes."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """An expression behind a minus."""
+
+    operand: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a function."""
+
+    name: str
+    arguments: Sequence["Node"]
+    gives: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """An aggregation over the elements of a vector."""
+
+    name: str
+    grouping: Labels | None
+    """By or without which labels."""
+    parameter: "Node | None"
+    operand: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Two operands and what is between them."""
+
+    sign: str
+    left: "Node"
+    right: "Node"
+    is_bool: bool = False
+    """Whether a comparison gives 0 and 1, and does not filter."""
+    lists: Sequence[Labels] = ()
+    """On or ignoring which labels elements match, and those of the group."""
+    fills: Sequence[tuple[str, float]] = ()
+    """Each word for a side, and the number for elements that it lacks."""
+
+
+Node: TypeAlias = (
+    Selector | Range | Subquery | Number | Text | Negative | Call | Aggregation | Operation
+)
 
 
 class Lookback(NamedTuple):
     """A selector, and how far back before the time of its samples the expression looks."""
 
-    selector: VectorSelector
+    selector: Selector
     seconds: float
 
 
-def children(node: Expr) -> list[Expr]:
+def children(node: Node) -> Sequence[Node]:
     """Return the nodes right below a node, in the order in which they are written."""
     match node:
-        case AggregateExpr():
-            return [node.expr] if node.param is None else [node.param, node.expr]
-        case BinaryExpr():
-            return [node.lhs, node.rhs]
+        case Aggregation():
+            return [node.operand] if node.parameter is None else [node.parameter, node.operand]
+        case Operation():
+            return [node.left, node.right]
         case Call():
-            return list(node.args)
-        case MatrixSelector():
-            return [node.vector_selector]
-        case ParenExpr() | SubqueryExpr() | UnaryExpr():
-            return [node.expr]
-        case VectorSelector() | NumberLiteral() | StringLiteral():
-            return []
+            return node.arguments
+        case Range():
+            return [node.selector]
+        case Subquery() | Negative():
+            return [node.operand]
         case _:
-            raise TypeError(node)
+            return []
 
 
-def nodes(root: Expr) -> Iterator[tuple[Expr, int]]:
+def nodes(root: Node) -> Iterator[tuple[Node, int]]:
     """Yield every node with its depth, from the top."""
     left = [(root, 1)]
     while left:
@@ -86,40 +183,37 @@ def nodes(root: Expr) -> Iterator[tuple[Expr, int]]:
         left.extend((child, depth + 1) for child in children(node))
 
 
-def kind(node: Expr) -> Kind:  # noqa: PLR0911 - one for each kind of node
+def kind(node: Node) -> Kind:  # noqa: PLR0911 - one for each kind of node
     """Return what an expression gives."""
     match node:
-        case ParenExpr() | UnaryExpr():
-            return kind(node.expr)
-        case BinaryExpr():
-            return kind(node.rhs) if kind(node.lhs) is Kind.SCALAR else Kind.VECTOR
+        case Negative():
+            return kind(node.operand)
+        case Operation():
+            return kind(node.right) if kind(node.left) is Kind.SCALAR else Kind.VECTOR
         case Call():
-            return _KINDS[str(node.func.return_type)]
-        case MatrixSelector() | SubqueryExpr():
+            return node.gives
+        case Range() | Subquery():
             return Kind.MATRIX
-        case NumberLiteral():
+        case Number():
             return Kind.SCALAR
-        case StringLiteral():
+        case Text():
             return Kind.STRING
         case _:
             return Kind.VECTOR
 
 
-def lookbacks(node: Expr, outer_seconds: float = 0.0) -> Iterator[Lookback]:
+def lookbacks(node: Node, outer_seconds: float = 0.0) -> Iterator[Lookback]:
     """Yield every selector with the ranges around it added up."""
     match node:
-        case VectorSelector():
+        case Selector():
             yield Lookback(node, outer_seconds)
-            return
-        case MatrixSelector():
-            outer_seconds += node.range.total_seconds()
-        case SubqueryExpr() if node.range is not None:
-            outer_seconds += node.range.total_seconds()
+        case Range() | Subquery():
+            outer_seconds += node.seconds
     for child in children(node):
         yield from lookbacks(child, outer_seconds)
 
 
-def most_steps(node: Expr, step_seconds: float) -> float:
+def most_steps(node: Node, step_seconds: float) -> float:
     """Return how often the innermost expression of nested subqueries is evaluated, at most.
 
     Args:
@@ -127,13 +221,13 @@ def most_steps(node: Expr, step_seconds: float) -> float:
         step_seconds: the step of a subquery that names none.
     """
     below = max((most_steps(child, step_seconds) for child in children(node)), default=1.0)
-    if not isinstance(node, SubqueryExpr) or node.range is None:
+    if not isinstance(node, Subquery):
         return below
-    step = node.step.total_seconds() if node.step is not None else step_seconds
-    return below * max(1.0, node.range.total_seconds() / step)
+    step = step_seconds if node.step_seconds is None else node.step_seconds
+    return below * max(1.0, node.seconds / step)
 
 
-def is_complete(root: Expr) -> bool:
+def is_complete(root: Node) -> bool:
     """Tell whether a series that exists always shows as an element: then absence means something.
 
     A comparison, a set operation, `topk` or a join can leave out existing series. With one selector
@@ -141,30 +235,27 @@ def is_complete(root: Expr) -> bool:
     must be real, not written by the query.
     """
     found = [node for node, _ in nodes(root)]
-    selectors = sum(isinstance(node, VectorSelector) for node in found)
+    selectors = sum(isinstance(node, Selector) for node in found)
     return selectors == 1 and not any(map(_may_drop, found))
 
 
-def _may_drop(node: Expr) -> bool:
+def _may_drop(node: Node) -> bool:
     match node:
-        case AggregateExpr():
-            return str(node.op) in _DROPPING
-        case BinaryExpr():
-            is_filter = node.modifier is None or not node.modifier.return_bool
-            return str(node.op) in _DROPPING or (str(node.op) in _COMPARISONS and is_filter)
+        case Aggregation():
+            return node.name in _DROPPING
+        case Operation():
+            return node.sign in _DROPPING or (node.sign in _COMPARISONS and not node.is_bool)
         case Call():
-            return node.func.name.startswith("absent") or _forges(node)
-        case VectorSelector():
-            return node.offset is not None or node.at is not None
-        case SubqueryExpr():
-            return node.offset is not None or node.at is not None
+            return node.name.startswith("absent") or _forges(node)
+        case Selector() | Subquery():
+            return node.shift != _UNSHIFTED
         case _:
             return False
 
 
 def _forges(call: Call) -> bool:
     """Tell whether a call may write a label that is used as evidence."""
-    if call.func.name not in _RELABELLING:
+    if call.name not in _RELABELLING:
         return False
-    target = call.args[1]
-    return not isinstance(target, StringLiteral) or target.val in _EVIDENCE
+    target = call.arguments[1]
+    return not isinstance(target, Text) or target.value in _EVIDENCE

@@ -313,7 +313,7 @@ async def test_a_pod_that_is_not_listed_is_not_believed_gone(
 async def test_a_query_that_the_matchers_do_not_fit_is_refused_with_the_reason(
     server: PrometheusServer,
 ) -> None:
-    own = promql.own('x{"k8s.cluster"="y"}', promql.Policy.ALLOW, "ml")
+    own = replace(promql.own("x", promql.Policy.ALLOW, "ml"), text="x(")
     source = PrometheusSource("default", settings(url=server.url, matchers='cluster="eu-1"'))
     asked = SnapshotQuery(Signal.NUMBER, own.name, frozenset({"ml"}), 60, 30, query=own)
     with pytest.raises(errors.SourceRefusedError, match="matchers do not fit this query"):

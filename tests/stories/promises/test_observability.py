@@ -14,7 +14,6 @@ from typing import Any
 import promql_parser
 import pytest
 
-from keda_gpu_scaler.query.promql import tree
 from tests.cli.test_simulate import simulating
 from tests.repository import test_alerts, test_dashboard
 from tests.stories.promises.observed import Files, Scaler, scaler
@@ -65,11 +64,16 @@ def owner(pod: str) -> tuple[str, str]:
     return "ReplicaSet", pod.rpartition("-")[0]
 
 
-def selectors(query: str) -> Iterator[str]:
-    """Yield every selector of a query, as it is written there but for its range."""
-    for node, _ in tree.nodes(promql_parser.parse(query)):
+def selectors(query: str) -> list[str]:
+    """Return every selector of a query, as it is written there but for its range."""
+    found: list[str] = []
+
+    def note(node: promql_parser.Expr) -> None:
         if isinstance(node, promql_parser.VectorSelector):
-            yield node.prettify()
+            found.append(node.prettify())
+
+    promql_parser.walk(promql_parser.parse(query), note)
+    return found
 
 
 def wanted() -> dict[str, str]:

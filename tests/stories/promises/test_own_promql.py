@@ -1,6 +1,8 @@
 """A user's own PromQL on a real Prometheus: right pods and numbers, no other namespace's data."""
 
 import asyncio
+import contextlib
+import itertools
 import math
 import time
 from collections.abc import Mapping
@@ -14,7 +16,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import promql
-from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.query.promql import Policy, literals
+from keda_gpu_scaler.query.promql.tokens import tokens
 from keda_gpu_scaler.telemetry import facts
 from tests.stories.promises.stack import Poll, Stack, running
 from tests.support.expressions import by_hand, vectors
@@ -247,3 +250,64 @@ def test_random_expressions_show_nothing_of_another_namespace(
 ) -> None:
     leaks = asyncio.run(compared(tmp_path_factory.mktemp("servers"), batch))
     assert leaks > BATCH / 10  # else there was nothing to be kept from
+
+
+_PIECES = [
+    *(
+        r"\a",
+        r"\b",
+        r"\f",
+        r"\n",
+        r"\r",
+        r"\t",
+        r"\v",
+        r"\\",
+        r"\'",
+        r"\"",
+        r"\`",
+        r"\d",
+        r"\ ",
+        "é",
+    ),
+    *(
+        r"\x41",
+        r"\x4",
+        r"\X41",
+        r"\xc3\xa9",
+        r"\101",
+        r"\10",
+        r"\400",
+        r"\189",
+        r"\u00e9",
+        r"\u00g0",
+    ),
+    *(r"\U0001F600", r"\U00110000", r"\ud800", "a", "#", "{", "'", '"', "\n", "\r", "\t", "0"),
+]
+"""What can stand in quotes, among it what may not."""
+
+
+def said(literal: str) -> str | None:
+    """Return what a literal says to the scaler; None: it is none."""
+    with contextlib.suppress(ValueError):
+        (found,) = tokens(literal)
+        return literals.unquoted(found.text)
+    return None
+
+
+async def answer(server: PrometheusServer, literal: str) -> str | None:
+    """Return what a literal says to a server; None: it is none."""
+    with contextlib.suppress(httpx.HTTPStatusError):
+        (row,) = await server.query(f'label_replace(vector(1), "said", {literal}, "", "")')
+        return str(row["metric"]["said"])
+    return None
+
+
+async def test_a_text_in_quotes_says_what_it_says_to_prometheus(
+    prometheus: PrometheusServer, subtests: pytest.Subtests
+) -> None:
+    pairs = map("".join, itertools.pairwise([*_PIECES, *_PIECES[::3]]))
+    for inside in (*_PIECES, *pairs):
+        for quote in "\"'`":
+            literal = f"{quote}{inside}{quote}"
+            with subtests.test(literal=literal):
+                assert said(literal) == await answer(prometheus, literal)
