@@ -19,6 +19,7 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.service.places import Places
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
@@ -45,7 +46,10 @@ class Status(NamedTuple):
     text: str
 
 
-BUSY = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls at once; try again later")
+BUSY = Status(
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "too many calls at once, of this namespace or of all; try again later",
+)
 
 
 def status_of(error: BaseException) -> Status:
@@ -85,14 +89,17 @@ Behaviour = Callable[[Any, Context], Awaitable[Any]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 
 
+class _BusyError(Exception):
+    """There is no place for a call."""
+
+
 class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in its types only
     """Passes each call to its RPC, and its outcome to the caller and to the observer."""
 
     def __init__(self, service_name: str, *, observe: facts.Observer, max_concurrent: int) -> None:
         self._prefix = f"/{service_name}/"
         self._observe = observe
-        self._max_concurrent = max_concurrent
-        self._open = 0
+        self._places = Places(max_concurrent)
 
     async def intercept_service(  # type: ignore[override]  # an unknown method has no handler
         self,
@@ -116,8 +123,14 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
 
         async def from_bytes(data: bytes, context: Context) -> object:
             request = _decoded(handler.request_deserializer, data)
-            self._observe(_began(method, request, context))
-            return await behaviour(request, context)
+            whose = _scaled_object(request)
+            if not self._places.take(whose.namespace):
+                raise _BusyError
+            try:
+                self._observe(facts.CallBegan(method, whose, _trace_parent(context)))
+                return await behaviour(request, context)
+            finally:
+                self._places.give_back(whose.namespace)
 
         async def call(data: bytes, context: Context) -> object:
             return await self._call(method, from_bytes, data, context)
@@ -129,10 +142,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
     ) -> object:
         started = time.monotonic()
         outcome = Status(grpc.StatusCode.OK, "")
-        self._open += 1
         try:
-            if self._open <= self._max_concurrent:
-                return await behaviour(data, context)
+            return await behaviour(data, context)
+        except _BusyError:
             outcome = BUSY
         except (asyncio.CancelledError, grpc.aio.InternalError):
             # The caller went away, during the evaluation or while the answer was written.
@@ -143,7 +155,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
             outcome = _failed(method, error)
         finally:
-            self._open -= 1
             self._observe(facts.Called(method, outcome.code.name, time.monotonic() - started))
         return await context.abort(*outcome)
 
@@ -158,11 +169,14 @@ def _decoded(deserializer: Callable[[bytes], object], data: bytes) -> object:
         ) from error
 
 
-def _began(method: str, request: Any, context: Context) -> facts.CallBegan:  # noqa: ANN401 - one of two messages
+def _scaled_object(request: Any) -> ScaledObject:  # noqa: ANN401 - one of two messages
     reference = getattr(request, "scaledObjectRef", request)
+    return ScaledObject(reference.namespace, reference.name)
+
+
+def _trace_parent(context: Context) -> str:
     sent = dict(context.invocation_metadata() or ())
-    whose = ScaledObject(reference.namespace, reference.name)
-    return facts.CallBegan(method, whose, str(sent.get("traceparent", "")))
+    return str(sent.get("traceparent", ""))
 
 
 def _abandoned(context: Context) -> Status:

@@ -58,7 +58,8 @@ class Settings(PortSettings, BaseSettings):
     connection_max_age_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = 600.0
     """After this KEDA connects anew and finds new replicas of the scaler."""
     max_concurrent_rpcs: values.Count = 5_000
-    """Calls open at once, streams included; one more is RESOURCE_EXHAUSTED."""
+    """Calls open at once, streams included; one more is RESOURCE_EXHAUSTED. One namespace has at
+    most three times as many as are free, which is three quarters of all."""
     demand_interval_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = 5.0
     """How often one demandQuery is asked at most; open streams look as often."""
     demand_queries_per_second: values.Count = 10
