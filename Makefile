@@ -11,6 +11,7 @@ PYTHON ?= python3
 UV := .cache/uv/bin/uv
 VENV := .venv/.installed
 BIN := .venv/bin
+FUZZ := .cache/fuzz/.installed
 PB := keda_gpu_scaler/pb
 PROTOC := -m grpc_tools.protoc -I $(PB)=proto proto/externalscaler.proto
 # The versions of Python that tests have run on, which pyproject.toml and the workflows promise too.
@@ -40,7 +41,7 @@ help: ## Print this list
 demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU, no Go
 	@$(BIN)/keda-gpu-scaler demo $(ARGS)
 
-.PHONY: test test-servers e2e e2e-all cover coverage mutants
+.PHONY: test test-servers e2e e2e-all cover coverage mutants soak fuzz
 test: $(VENV) ## Run the tests that need only Python: a minute (ARGS=tests/spec/test_kinds.py for some)
 	@$(BIN)/pytest $(or $(ARGS),$(PARALLEL)) $(COVERED)
 test-servers: $(VENV) ## Run the tests that need real servers and programs, built or unpacked first (ARGS=...)
@@ -115,6 +116,10 @@ wheel: $(VENV) ## Build the wheel and the source archive into dist, from what is
 chart-archive: $(VENV) ## Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names its image)
 	@HELM=$$($(BIN)/python -m tests.support.programs helm) tools/chart.sh $(DIST) $(IMAGE)
 DOCKER ?= docker
+soak: $(VENV) ## Let two scalers live with servers that misbehave, and judge each answer: an hour (minutes=...)
+	@$(BIN)/python -m tests.soak --minutes $(or $(minutes),60)
+fuzz: $(FUZZ) ## Feed every reader of foreign bytes with inputs that reach new code (seconds=60, target=metadata)
+	@.cache/fuzz/bin/python -m tests.fuzz --seconds $(or $(seconds),60) $(target)
 image: ## Build the image keda-gpu-scaler for this machine, where there is a container engine (DOCKER=podman)
 	@$(DOCKER) build --file deploy/Dockerfile --tag keda-gpu-scaler:$(VERSION) --build-arg VERSION=$(VERSION) \
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) .
@@ -142,4 +147,9 @@ $(VENV): requirements.lock pyproject.toml | $(UV)
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
 	@$(UV) pip sync --quiet --compile-bytecode --python .venv --require-hashes requirements.lock
 	@$(UV) pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+	@touch $@
+$(FUZZ): requirements.lock tests/fuzz/requirements.lock | $(UV)
+	@echo "Installing the fuzzer into .cache/fuzz"
+	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .cache/fuzz
+	@$(UV) pip sync --quiet --python .cache/fuzz --require-hashes requirements.lock tests/fuzz/requirements.lock
 	@touch $@

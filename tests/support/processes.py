@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 _PORTS: Sequence[int] = range(10_000, 32_768)
 """Below those that Linux takes for outgoing connections, which would win the race for a port."""
@@ -32,6 +33,12 @@ def bounded(seconds: float) -> tuple[str, ...]:
     """
     program = shutil.which("timeout")
     return (program, "--foreground", "--kill-after=5", f"{seconds:g}") if program else ()
+
+
+def inner(pid: int) -> int:
+    """Return the process that a bounded command runs; itself where nothing bounds it."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(children[0]) if children else pid
 
 
 async def until(

@@ -6,6 +6,7 @@ bounded, and so is the life of the process.
 
 import asyncio
 import os
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
@@ -13,7 +14,7 @@ from typing import ClassVar, Self
 import httpx
 
 from tests.support import programs
-from tests.support.processes import bounded, free_port, until
+from tests.support.processes import bounded, free_port, inner, until
 
 NAMES = ("prometheus", "prometheus-2", "victoria-metrics", "influxdb")
 READY_WITHIN_SECONDS = 20.0
@@ -41,6 +42,7 @@ class Server:
 
     directory: Path
     port: int = field(default_factory=free_port, kw_only=True)
+    life_seconds: float = field(default=LIFE_SECONDS, kw_only=True)
     _process: asyncio.subprocess.Process | None = field(default=None, kw_only=True)
     _client: httpx.AsyncClient = field(
         default_factory=lambda: httpx.AsyncClient(trust_env=False), kw_only=True
@@ -66,7 +68,7 @@ class Server:
         self._configure()
         with self._log_file.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *bounded(LIFE_SECONDS),
+                *bounded(self.life_seconds),
                 programs.path(self.PROGRAM),
                 *self._flags(),
                 stdout=log,
@@ -86,6 +88,13 @@ class Server:
         except TimeoutError:
             process.kill()
             await process.wait()
+
+    async def kill(self) -> None:
+        """End the process at once, as a lost node does."""
+        process, self._process = self._process, None
+        assert process is not None
+        os.kill(inner(process.pid), signal.SIGKILL)
+        await process.wait()
 
     async def restart(self) -> None:
         """Stop it and start it again with the same data, address and configuration."""

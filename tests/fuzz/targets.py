@@ -1,0 +1,146 @@
+"""What reads foreign bytes, as functions that fail where a promise is broken.
+
+Each takes any bytes. A refusal that the caller is told of is an answer; every other exception, and
+every broken promise about what was accepted, is a defect.
+"""
+
+import contextlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.alerts.notifications import read_notification
+from keda_gpu_scaler.query import influxql, promql
+from keda_gpu_scaler.query.profiles import NAMESPACE_LABELS
+from keda_gpu_scaler.query.promql import Policy, parsing, tree
+from keda_gpu_scaler.query.promql.tokens import tokens
+from keda_gpu_scaler.query.promql.tree import Selector
+from keda_gpu_scaler.settings import load
+from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.sources.influxdb import api as influxdb
+from keda_gpu_scaler.sources.prometheus import api as prometheus
+from keda_gpu_scaler.sources.scrape import exposition
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.transport.client import Answer
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
+
+_ACCESS = Access({"default": EVERY_NAMESPACE}, own_promql=Policy.NAMESPACED)
+_OURS = ScaledObject("team-a", "bert")
+_DATE = "Sun, 22 Nov 2026 10:00:00 GMT"
+
+
+def metadata(data: bytes) -> None:
+    """Read a trigger: each line is a key, an equals sign and a value."""
+    lines = (line.partition("=") for line in _text(data).split("\n"))
+    with contextlib.suppress(errors.SpecError):
+        spec = trigger.parse(_OURS, {key: value for key, _, value in lines}, _ACCESS)
+        assert math.isfinite(spec.threshold)
+        assert spec.threshold > 0
+
+
+def own_promql(data: bytes) -> None:
+    """Confine a tenant's PromQL to its namespace."""
+    for read in (lambda text: promql.own(text, Policy.NAMESPACED, "team-a").text, _number):
+        with contextlib.suppress(ValueError):
+            _check_confined(read(_text(data)))
+
+
+def _number(text: str) -> str:
+    return promql.number(text, Policy.NAMESPACED, "team-a")
+
+
+def _check_confined(sent: str) -> None:
+    """Check that every selector of a text that is sent reads the one namespace alone."""
+    for node, _ in tree.nodes(parsing.tree_of(tokens(sent))):
+        if isinstance(node, Selector):
+            for matchers in node.alternatives:
+                assert any(
+                    (one.sign, one.value) == ("=", "team-a") and one.label in NAMESPACE_LABELS
+                    for one in matchers
+                ), sent
+
+
+def own_influxql(data: bytes) -> None:
+    """Accept one SELECT that writes nothing."""
+    with contextlib.suppress(ValueError):
+        sent = influxql.selection(_text(data))
+        assert ";" not in sent
+        assert sent.strip().lower().startswith("select")
+
+
+def prometheus_json(data: bytes) -> None:
+    """Read an answer of Prometheus in each of the ways in which one is read."""
+    answer = Answer(200, "application/json", data, _DATE)
+    for read in (prometheus.matrix, prometheus.vector):
+        with contextlib.suppress(errors.SourceError):
+            _check_times(read(answer))
+    with contextlib.suppress(errors.SourceError):
+        assert math.isfinite(prometheus.clock(answer).seconds)
+    with contextlib.suppress(errors.SourceError):
+        _check_number(prometheus.number(answer))
+
+
+def influxdb_json(data: bytes) -> None:
+    """Read an answer of InfluxDB."""
+    answer = Answer(200, "application/json", data, _DATE)
+    with contextlib.suppress(errors.SourceError):
+        for series in influxdb.series(answer):
+            assert all(math.isfinite(time) for time, _ in series.points)
+    with contextlib.suppress(errors.SourceError):
+        _check_number(influxdb.number(answer))
+
+
+def exposition_text(data: bytes) -> None:
+    """Read the page of an exporter."""
+    with contextlib.suppress(errors.SourceError):
+        for labels, value in exposition.samples(Answer(200, "text/plain", data)):
+            assert labels["__name__"]
+            assert isinstance(value, float)
+
+
+def webhook(data: bytes) -> None:
+    """Read a notification of Alertmanager or Grafana."""
+    with contextlib.suppress(ValueError, errors.RequestError):
+        read_notification(json.loads(data), None)
+
+
+def settings_file(data: bytes) -> None:
+    """Read the file of settings."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "settings.yaml")
+        path.write_bytes(data)
+        with contextlib.suppress(errors.SettingsError):
+            load({"KEDA_GPU_SCALER_CONFIG": str(path)})
+
+
+def _check_times(rows: Iterable[Row]) -> None:
+    for row in rows:
+        assert all(math.isfinite(time) for time, _ in row.points)
+
+
+def _check_number(number: float | None) -> None:
+    assert number is None or 0 <= number < 2.0**53
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")
+
+
+TARGETS: Mapping[str, Callable[[bytes], None]] = {
+    target.__name__: target
+    for target in (
+        metadata,
+        own_promql,
+        own_influxql,
+        prometheus_json,
+        influxdb_json,
+        exposition_text,
+        webhook,
+        settings_file,
+    )
+}
+CORPUS = Path(__file__).parent / "corpus"
+"""A folder for each target: inputs that reach far, and those that once broke something."""

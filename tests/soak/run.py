@@ -1,0 +1,410 @@
+"""One soak: servers that misbehave, two scalers, KEDA's calls, and how they match the truth."""
+
+import asyncio
+import contextlib
+import random
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import trustme
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from tests.soak import faults, world
+from tests.soak.process import Scaler, warnings
+from tests.soak.report import Report
+from tests.soak.world import Trigger
+from tests.support import certificates
+from tests.support.http_replies import HttpServer, Reply, Request, closes, hangs, says
+from tests.support.processes import free_port
+from tests.support.prometheus import PrometheusServer
+
+CALL_SECONDS = 15.0
+"""A call has at most so long; the scaler promises 2.5 s on a machine that is not overloaded."""
+SCRAPE = "5s"
+CALM_AFTER_SECONDS = 45.0
+"""So long after a fault the data of it may still be missing."""
+SERVER_CODES = frozenset({grpc.StatusCode.UNAVAILABLE})
+"""What a fault of a source becomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things last."""
+
+    seconds: float
+    fault_seconds: float = 20.0
+    calm_seconds: float = 70.0
+    poll_seconds: float = 15.0
+    """How often each trigger is asked about at each scaler, as KEDA's pollingInterval."""
+    restart_seconds: float = 150.0
+    rotation_seconds: float = 100.0
+    flood_seconds: float = 240.0
+    size_seconds: float = 10.0
+    streams: int = 1000
+
+
+@dataclass(slots=True)
+class Soak:
+    """The state of one soak."""
+
+    directory: Path
+    pace: Pace
+    seed: int
+    report: Report = field(default_factory=Report)
+    fault: str = ""
+    """What goes wrong now; empty: nothing."""
+    calm_since: float = float("inf")
+    tokens: list[str] = field(default_factory=lambda: ["first"])
+    """The valid bearer tokens; the last one is in the file."""
+    ca: trustme.CA = field(default_factory=trustme.CA)
+    chance: random.Random = field(init=False)
+    prometheus: PrometheusServer = field(init=False)
+    scalers: list[Scaler] = field(init=False)
+    _upstream: httpx.AsyncClient = field(
+        default_factory=lambda: httpx.AsyncClient(trust_env=False, timeout=20)
+    )
+
+    def __post_init__(self) -> None:
+        """Draw from the seed."""
+        self.chance = random.Random(self.seed)
+
+    async def run(self) -> Report:
+        """Play it all, and return what was counted."""
+        began = time.monotonic()
+        async with contextlib.AsyncExitStack() as stack:
+            await self._start(stack)
+            tasks = [
+                asyncio.create_task(work)
+                for work in (
+                    self._faults(),
+                    self._restarts(),
+                    self._rotations(),
+                    self._floods(),
+                    self._sizes(),
+                    *(self._polls(scaler) for scaler in self.scalers),
+                )
+            ]
+            done, _ = await asyncio.wait(
+                tasks, timeout=self.pace.seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            for task in done:
+                task.result()
+        self.report.seconds = time.monotonic() - began
+        for scaler in self.scalers:
+            self.report.own_faults += warnings(scaler.log_file)
+        return self.report
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        stack.push_async_callback(self._upstream.aclose)
+        nodes = [
+            await stack.enter_async_context(HttpServer(self._exporter(node)))
+            for node in range(world.NODES)
+        ]
+        listed = await stack.enter_async_context(HttpServer(_listed))
+        self.prometheus = PrometheusServer(
+            self._folder("prometheus"),
+            scrape_configs=[
+                {
+                    "job_name": "dcgm-exporter",
+                    "scrape_interval": SCRAPE,
+                    "scrape_timeout": "3s",
+                    "static_configs": [
+                        {
+                            "targets": [f"127.0.0.1:{server.port}"],
+                            "labels": {"namespace": "gpu-operator", "pod": f"exporter-{node}"},
+                        }
+                        for node, server in enumerate(nodes)
+                    ],
+                },
+                {
+                    "job_name": "kube-state-metrics",
+                    "scrape_interval": SCRAPE,
+                    "scrape_timeout": "3s",
+                    "honor_labels": True,
+                    "static_configs": [{"targets": [f"127.0.0.1:{listed.port}"]}],
+                },
+            ],
+            life_seconds=self.pace.seconds + 600,
+        )
+        await stack.enter_async_context(self.prometheus)
+        source = await stack.enter_async_context(HttpServer(self._api))
+        token_file = self.directory / "token"
+        token_file.write_text(self.tokens[-1])
+        pair = self._certificate()
+        settings = {
+            "PROMETHEUS_URL": source.url,
+            "PROMETHEUS_BEARER_TOKEN_FILE": str(token_file),
+            "PROMETHEUS_STEP": SCRAPE,
+            "GRPC_CERT_FILE": str(pair.cert),
+            "GRPC_KEY_FILE": str(pair.key),
+        }
+        config = self.directory / "sources.yaml"
+        targets = ",".join(f"{server.url}/metrics" for server in nodes)
+        config.write_text(
+            "sources:\n  direct:\n    type: scrape\n"
+            f"    interval: {SCRAPE}\n    timeout: 3s\n    targets: {targets}\n"
+        )
+        settings["CONFIG"] = str(config)
+        self.scalers = [
+            Scaler(
+                name,
+                free_port(),
+                free_port(),
+                settings,
+                self.directory / f"{name}.log",
+                self.pace.seconds + 600,
+            )
+            for name in ("scaler-a", "scaler-b")
+        ]
+        for scaler in self.scalers:
+            stack.push_async_callback(scaler.close)
+            await scaler.start()
+        self.calm_since = time.time()
+
+    def _folder(self, name: str) -> Path:
+        folder = self.directory / name
+        folder.mkdir()
+        return folder
+
+    def _certificate(self) -> certificates.Pair:
+        """Write a new certificate over the one that is there."""
+        return certificates.write(self.directory, self.ca.issue_cert("localhost", "127.0.0.1"))
+
+    # The servers
+
+    async def _api(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        """Answer in place of Prometheus: by the fault of the hour, or by what Prometheus says."""
+        if request.headers.get("authorization", "") not in [f"Bearer {one}" for one in self.tokens]:
+            await says("wrong token", 401, "text/plain")(request, writer)
+            return
+        reply = faults.REPLIES.get(self.fault)
+        if reply is not None and self.chance.random() < 0.5:
+            await reply(request, writer)
+            return
+        await (await self._answer(request))(request, writer)
+
+    async def _answer(self, request: Request) -> Reply:
+        headers = {"content-type": request.headers.get("content-type", "text/plain")}
+        try:
+            answer = await self._upstream.request(
+                request.method,
+                f"{self.prometheus.url}{request.path}",
+                content=request.body,
+                headers=headers,
+            )
+        except httpx.HTTPError:
+            return closes
+        body = answer.content
+        if self.fault in faults.CLOCKS and request.form.get("query") == "time()":
+            body = faults.with_clock(faults.CLOCKS[self.fault], body)
+        return says(body, answer.status_code)
+
+    def _exporter(self, node: int) -> Reply:
+        async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
+            is_ill = node < 2
+            if is_ill and self.fault == "exporters that are down":
+                await says("", 500)(request, writer)
+            elif is_ill and self.fault == "exporters that hang":
+                await hangs(request, writer)
+            else:
+                lines = world.exporter_page(node, time.time())
+                change = faults.PAGES.get(self.fault) if is_ill else None
+                await _page(lines if change is None else change(lines))(request, writer)
+
+        return reply
+
+    # What goes wrong
+
+    async def _faults(self) -> None:
+        for name in faults.order(self.seed):
+            await asyncio.sleep(self.pace.calm_seconds)
+            self.calm_since = float("inf")
+            self.fault = name
+            self.report.faults[name] += 1
+            if name == "Prometheus is killed":
+                await self.prometheus.kill()
+            await asyncio.sleep(self.pace.fault_seconds)
+            if name == "Prometheus is killed":
+                await self.prometheus.start()
+            self.fault = ""
+            self.calm_since = time.time() + CALM_AFTER_SECONDS
+
+    async def _restarts(self) -> None:
+        """Kill and end one of the scalers in turns; the other is the one whose size is judged."""
+        scaler = self.scalers[1]
+        while True:
+            for number in (signal.SIGKILL, signal.SIGTERM):
+                await asyncio.sleep(self.pace.restart_seconds)
+                seconds = await scaler.end(number)
+                if number is signal.SIGTERM:
+                    self.report.stop_seconds.append(seconds)
+                await scaler.start()
+                self.report.restarts[number.name] += 1
+
+    async def _rotations(self) -> None:
+        """Replace the token and the certificate; the old token is valid a little longer."""
+        for number in range(1_000_000):
+            await asyncio.sleep(self.pace.rotation_seconds)
+            self._certificate()
+            self.tokens.append(f"token-{number}")
+            (self.directory / "token").write_text(self.tokens[-1])
+            await asyncio.sleep(10)
+            del self.tokens[:-1]
+
+    async def _floods(self) -> None:
+        """Open many streams, and drop them: half by a cancellation, half with their connection."""
+        while True:
+            await asyncio.sleep(self.pace.flood_seconds)
+            async with (
+                self._channel(self.scalers[0]) as kept,
+                self._channel(self.scalers[0]) as cut,
+            ):
+                streams = []
+                for number in range(self.pace.streams):
+                    stub = externalscaler_pb2_grpc.ExternalScalerStub((kept, cut)[number % 2])
+                    trigger = self.triggers[number % len(self.triggers)]
+                    streams.append(stub.StreamIsActive(trigger.reference()))
+                    await asyncio.sleep(0)
+                self.report.streams += len(streams)
+                await asyncio.sleep(5)
+                for stream in streams[::2]:
+                    stream.cancel()
+
+    async def _sizes(self) -> None:
+        while True:
+            await asyncio.sleep(self.pace.size_seconds)
+            try:
+                self.report.sizes.append(await self.scalers[0].size())
+            except httpx.HTTPError as error:
+                words = f"no page of metrics in {self.fault or 'calm'}: {type(error).__name__}"
+                self.report.stuck.append(f"{words} at {time.strftime('%X')}")
+
+    # The calls
+
+    @property
+    def triggers(self) -> list[Trigger]:
+        """All triggers."""
+        return world.triggers()
+
+    @contextlib.asynccontextmanager
+    async def _channel(self, scaler: Scaler) -> AsyncIterator[grpc.aio.Channel]:
+        credentials = grpc.ssl_channel_credentials(self.ca.cert_pem.bytes())
+        address = f"127.0.0.1:{scaler.grpc_port}"
+        async with grpc.aio.secure_channel(address, credentials) as channel:
+            yield channel
+
+    async def _polls(self, scaler: Scaler) -> None:
+        """Ask about every trigger in turns, over a new connection in each round."""
+        triggers, number = self.triggers, 0
+        pause = self.pace.poll_seconds / len(triggers)
+        calls: set[asyncio.Task[None]] = set()
+        while True:
+            async with self._channel(scaler) as channel:
+                stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+                for trigger in triggers:
+                    if scaler.is_up:
+                        number += 1
+                        call = asyncio.create_task(self._poll(scaler, stub, trigger))
+                        calls.add(call)
+                        call.add_done_callback(calls.discard)
+                    await asyncio.sleep(pause)
+                if calls:
+                    await asyncio.wait(calls)
+
+    async def _poll(
+        self,
+        scaler: Scaler,
+        stub: externalscaler_pb2_grpc.ExternalScalerStub,
+        trigger: Trigger,
+    ) -> None:
+        """Ask as KEDA's poll does: GetMetrics, then IsActive."""
+        asked = self._asked(scaler, trigger)
+        number = await self._outcome(
+            asked, stub.GetMetrics(trigger.request(), timeout=CALL_SECONDS)
+        )
+        if number is not None:
+            self._judge_number(asked, number)
+        asked = self._asked(scaler, trigger)
+        active = await self._outcome(
+            asked, stub.IsActive(trigger.reference(), timeout=CALL_SECONDS)
+        )
+        if active is not None:
+            self._judge_active(asked, active)
+
+    def _asked(self, scaler: Scaler, trigger: Trigger) -> "_Asked":
+        is_calm = time.time() >= self.calm_since
+        return _Asked(scaler, scaler.lives, trigger, self.fault, is_calm)
+
+    async def _outcome(self, asked: "_Asked", call: Awaitable[Any]) -> Any:  # noqa: ANN401 - messages
+        """Return the answer to a call; None: it is an error, which is counted here."""
+        try:
+            return await call
+        except grpc.aio.AioRpcError as error:
+            if asked.scaler.is_up and asked.scaler.lives == asked.life:
+                self._judge_error(asked, error)
+            return None
+
+    def _judge_error(self, asked: "_Asked", error: grpc.aio.AioRpcError) -> None:
+        self._note(error.code().name, asked)
+        words = f"{asked}: {error.code().name} {error.details()}"
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            self.report.stuck.append(words)
+        elif error.code() not in SERVER_CODES:
+            self.report.faulty.append(words)
+
+    def _judge_number(self, asked: "_Asked", answer: pb.GetMetricsResponse) -> None:
+        if not answer.metricValues:
+            self._note("hold", asked)
+            return
+        number = answer.metricValues[0].metricValueFloat
+        self._note("number", asked)
+        bounds = asked.trigger.bounds(time.time())
+        is_lower_bound = number <= bounds.most and asked.trigger.raises(number)
+        if not bounds.hold(number) and not is_lower_bound:
+            truth = f"{bounds.least:g} to {bounds.most:g}"
+            self.report.wrong.append(f"{asked}: {number:g}, and the truth is {truth}")
+
+    def _judge_active(self, asked: "_Asked", answer: pb.IsActiveResponse) -> None:
+        self._note("active" if answer.result else "inactive", asked)
+        if not answer.result and asked.trigger.is_busy(time.time()):
+            self.report.wrong.append(f"{asked}: inactive while busy")
+
+    def _note(self, outcome: str, asked: "_Asked") -> None:
+        self.report.calls[outcome] += 1
+        self.report.by_fault[f"{asked.fault or 'calm'}: {outcome}"] += 1
+        if asked.calm and outcome not in ("active", "inactive"):
+            self.report.calm[outcome] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One call."""
+
+    scaler: Scaler
+    life: int
+    trigger: Trigger
+    fault: str
+    calm: bool
+
+    def __str__(self) -> str:
+        """Return what a failure names."""
+        name = self.trigger.reference().name
+        return f"{self.scaler.name} {name} in {self.fault or 'calm'} at {time.strftime('%X')}"
+
+
+async def _listed(request: Request, writer: asyncio.StreamWriter) -> None:
+    await _page(world.cluster_page(time.time()))(request, writer)
+
+
+def _page(lines: Iterable[str]) -> Reply:
+    return says("\n".join([*lines, ""]), content_type="text/plain; version=0.0.4")

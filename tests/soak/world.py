@@ -1,0 +1,206 @@
+"""The truth: workloads, their pods, and the load of each pod's GPU at any time. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+
+NODES = 8
+WORKLOADS = 50
+NAMESPACES = ("team-a", "team-b", "team-c", "team-d")
+SWING_SECONDS = 600
+"""A workload that swings is busy for so long, then idle for so long."""
+LOOK_BACK_SECONDS = 330.0
+"""The window, `maxAge` and the delays of scrapes and steps: what an answer may still be about."""
+TOLERANCE = 0.02
+"""The share by which a sum of floats, cut to thousandths, may differ from the truth."""
+_WATTS_IDLE, _WATTS_PER_PERCENT = 70.0, 6.3
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Deployment of pods with one GPU each, all under the same load."""
+
+    number: int
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return NAMESPACES[self.number % len(NAMESPACES)]
+
+    @property
+    def name(self) -> str:
+        """The Deployment's name."""
+        return f"model-{self.number}"
+
+    @property
+    def pods(self) -> Sequence[str]:
+        """The names of its pods."""
+        count = 1 + self.number % 4
+        return [f"{self.name}-7b6667bd9-{_ALPHABET[pod] * 5}" for pod in range(count)]
+
+    def node(self, pod: int) -> int:
+        """The node of one of its pods."""
+        return (self.number + pod) % NODES
+
+    def percent(self, at: float) -> float:
+        """The load of each of its GPUs."""
+        if self.number % 5 == 0:
+            return 0.0
+        busy = 20.0 + self.number * 7 % 80
+        swings = self.number % 5 == 1
+        half = (at + self.number * 37) // SWING_SECONDS
+        return 0.0 if swings and half % 2 else busy
+
+    def watts(self, at: float) -> float:
+        """The power of each of its GPUs."""
+        return _WATTS_IDLE + _WATTS_PER_PERCENT * self.percent(at)
+
+    def waiting(self, at: float) -> float:
+        """The requests that wait for it."""
+        return 10 * self.percent(at)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a number may be."""
+
+    least: float
+    most: float
+
+    def hold(self, number: float) -> bool:
+        """Tell whether a number is the truth of some instant, or between two of them."""
+        return self.least * (1 - TOLERANCE) <= number <= self.most * (1 + TOLERANCE)
+
+
+KINDS = ("utilization", "average", "power", "query", "demand", "direct")
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One trigger of a ScaledObject on a workload."""
+
+    workload: Workload
+    kind: str
+
+    @property
+    def metric_name(self) -> str:
+        """The metric that KEDA asks for."""
+        return {
+            "power": "gpu-power",
+            "query": "gpu-number",
+            "demand": "gpu-demand",
+        }.get(self.kind, "gpu-utilization")
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The trigger's metadata."""
+        name = self.workload.name
+        common = {"scalerAddress": "soak:6000", "workload": name, "threshold": "70"}
+        return (
+            common
+            | {
+                "utilization": {},
+                "average": {"aggregation": "average"},
+                "power": {"signal": "power", "threshold": "400", "activationThreshold": "100"},
+                "query": {"query": "DCGM_FI_DEV_GPU_UTIL", "activationThreshold": "5"},
+                "demand": {
+                    "demandQuery": f'sum(soak_waiting{{workload="{name}"}})',
+                    "demandThreshold": "100",
+                },
+                "direct": {"source": "direct"},
+            }[self.kind]
+        )
+
+    def reference(self) -> pb.ScaledObjectRef:
+        """Return what KEDA sends to identify it."""
+        return pb.ScaledObjectRef(
+            name=f"{self.workload.name}-{self.kind}",
+            namespace=self.workload.namespace,
+            scalerMetadata=self.metadata,
+        )
+
+    def request(self) -> pb.GetMetricsRequest:
+        """Return KEDA's request for its metric."""
+        return pb.GetMetricsRequest(scaledObjectRef=self.reference(), metricName=self.metric_name)
+
+    def value(self, at: float) -> float:
+        """The number that is the truth at one instant."""
+        count = len(self.workload.pods)
+        match self.kind:
+            case "average":
+                return self.workload.percent(at)
+            case "power":
+                return self.workload.watts(at) * count
+            case "demand":
+                return self.workload.waiting(at)
+            case _:
+                return self.workload.percent(at) * count
+
+    def bounds(self, at: float) -> Bounds:
+        """Return what a number may be that is answered at this time."""
+        values = [self.value(at - ago) for ago in _instants()]
+        return Bounds(min(values), max(values))
+
+    def raises(self, number: float) -> bool:
+        """Tell whether a number asks for more replicas than there are.
+
+        While some pods cannot be seen, the sum of the others is a lower bound of the truth: it may
+        be answered if it raises the number of replicas.
+        """
+        replicas = 1 if self.kind == "average" else len(self.workload.pods)
+        return number > 1.1 * float(self.metadata["threshold"]) * replicas
+
+    def is_busy(self, at: float) -> bool:
+        """Tell whether it was busy all the time that an answer may be about."""
+        return all(self.workload.percent(at - ago) > 0 for ago in _instants())
+
+
+def triggers() -> list[Trigger]:
+    """Return all triggers: four of each workload, of every kind."""
+    return [
+        Trigger(Workload(number), KINDS[(number + one) % len(KINDS)])
+        for number in range(WORKLOADS)
+        for one in range(4)
+    ]
+
+
+def exporter_page(node: int, at: float) -> Iterator[str]:
+    """Yield the lines of one node's dcgm-exporter."""
+    for workload in map(Workload, range(WORKLOADS)):
+        for number, pod in enumerate(workload.pods):
+            if workload.node(number) == node:
+                labels = (
+                    f'gpu="{workload.number}",UUID="GPU-{pod}",'
+                    f'namespace="{workload.namespace}",pod="{pod}",container="main"'
+                )
+                yield f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} {workload.percent(at):g}"
+                yield f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} {workload.watts(at):g}"
+
+
+def cluster_page(at: float) -> Iterator[str]:
+    """Yield the lines of kube-state-metrics, and those of a router with the waiting requests."""
+    for workload in map(Workload, range(WORKLOADS)):
+        here, name = f'namespace="{workload.namespace}"', workload.name
+        replica_set = f'{here},replicaset="{name}-7b6667bd9"'
+        controller = 'owner_is_controller="true"'
+        owner = f'owner_kind="Deployment",owner_name="{name}",{controller}'
+        yield f"kube_replicaset_owner{{{replica_set},{owner}}} 1"
+        yield f"kube_replicaset_status_replicas{{{replica_set}}} {len(workload.pods)}"
+        deployment = f'{here},deployment="{name}"'
+        yield f"kube_deployment_status_replicas{{{deployment}}} {len(workload.pods)}"
+        for pod in workload.pods:
+            one = f'{here},pod="{pod}",uid="uid-{pod}"'
+            above = f'owner_kind="ReplicaSet",owner_name="{name}-7b6667bd9",{controller}'
+            yield f"kube_pod_owner{{{one},{above}}} 1"
+            yield f"kube_pod_created{{{one}}} {at - 7200:.0f}"
+            yield f'kube_pod_status_phase{{{one},phase="Running"}} 1'
+            yield f'kube_pod_status_ready{{{one},condition="true"}} 1'
+            yield f"kube_pod_status_ready_time{{{one}}} {at - 7100:.0f}"
+        yield f'soak_waiting{{{here},workload="{name}"}} {workload.waiting(at):g}'
+
+
+def _instants() -> Iterator[float]:
+    step = 5.0
+    return (number * step for number in range(int(LOOK_BACK_SECONDS / step) + 1))
