@@ -204,15 +204,42 @@ def _contexts(certificate: Callable[[], Certificate]) -> Callable[[], ssl.SSLCon
     return lambda: made(certificate())
 
 
+class _Listener(socket.socket):
+    """A listening socket that fails once at a time when no file descriptor is left.
+
+    asyncio accepts as many connections at once as its backlog is long, and for each one that fails
+    it writes a line and sets a timer to try again. Within seconds it would do nothing else.
+    """
+
+    _has_failed = False
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; after a failure, say first that there is none."""
+        if self._has_failed:
+            self._has_failed = False
+            raise BlockingIOError
+        try:
+            return super().accept()
+        except BlockingIOError:
+            raise
+        except OSError:
+            self._has_failed = True
+            raise
+
+
 def _bind(host: str, port: int) -> socket.socket:
     try:
-        if not host and socket.has_dualstack_ipv6():
-            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-        found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)  # noqa: S104
-        family, *_, address = found[0]
-        return socket.create_server(address[:2], family=family)
+        return _Listener(fileno=_listening(host, port).detach())
     except OSError as error:
         reason = error.strerror or error
         raise errors.SettingsError(
             f"cannot listen on port {port} of {host or 'any address'}: {reason}"
         ) from error
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    if not host and socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)  # noqa: S104
+    family, *_, address = found[0]
+    return socket.create_server(address[:2], family=family)

@@ -5,6 +5,7 @@ import contextlib
 import socket
 import ssl
 import struct
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -343,3 +344,45 @@ async def stuck(port: int, context: ssl.SSLContext) -> None:
     """Connect, for nothing."""
     async with connected(port, context):
         pass
+
+
+WITHOUT_DESCRIPTORS = """
+import asyncio, logging, os, resource, sys
+from starlette.applications import Starlette
+from keda_gpu_scaler import web
+
+async def serve():
+    server = web.HttpServer(Starlette(), "127.0.0.1", 0)
+    port = await server.start()
+    taken = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken + 1, taken + 1))
+    print(port, flush=True)
+    await server.ended()
+
+logging.basicConfig(format="%(name)s", stream=sys.stdout)
+asyncio.run(serve())
+"""
+"""Serves with two file descriptors left (one was open to count them), and prints whose lines."""
+
+
+async def test_without_file_descriptors_there_is_one_line_for_each_time_it_tries_again() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WITHOUT_DESCRIPTORS, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(HANG_SECONDS):
+        try:
+            port = int(await process.stdout.readline())
+            async with contextlib.AsyncExitStack() as stack:
+                for _ in range(5):
+                    await stack.enter_async_context(connected(port))
+                assert await process.stdout.readline() == b"asyncio\n"
+            async with connected(port) as (reader, writer):
+                writer.write(GET)
+                assert await reader.readline() == b"HTTP/1.1 404 Not Found\r\n"
+        finally:
+            process.kill()
+        said = (await process.stdout.read()).splitlines()
+        await process.wait()
+    # It tries again after a second.
+    assert said.count(b"asyncio") < HANG_SECONDS
