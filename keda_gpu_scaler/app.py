@@ -10,7 +10,7 @@ sets an event. If a part ends before it was asked to, the process ends too.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -25,6 +25,7 @@ from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.settings import Settings, TlsFiles
 from keda_gpu_scaler.telemetry import facts, metrics
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
+from keda_gpu_scaler.telemetry.observers import Observers
 from keda_gpu_scaler.transport.certificates import Server
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ async def run(
     settings: Settings,
     stop: asyncio.Event,
     on_listening: Callable[[Listening], None] = _tell_nobody,
+    lines_dropped: Callable[[], int] = int,
 ) -> None:
     """Serve until `stop` is set, then drain.
 
@@ -81,6 +83,7 @@ async def run(
         settings: all settings of the process.
         stop: ends the process in order; it may be set before everything has started.
         on_listening: is called with the ports once calls are answered.
+        lines_dropped: returns how many lines of the log were not written, for the metrics.
 
     Raises:
         errors.SettingsError: a port or its certificate cannot be used, or there is no cluster to
@@ -90,9 +93,10 @@ async def run(
     logger = structlog.get_logger()
     logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
     async with AsyncExitStack() as stack:
-        counted = metrics.Telemetry()
-        traced = _start_traces(stack, settings)
-        observe = _each(counted, LogObserver(), *traced)
+        counted = metrics.Telemetry(lines_dropped=lines_dropped)
+        observers: dict[str, facts.Observer] = {"metrics": counted, "log": LogObserver()}
+        observers |= _start_traces(stack, settings)
+        observe = Observers(observers, counted.losses.observer_failed)
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
         http_certificate = _certificate("http", settings.http_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
@@ -121,14 +125,6 @@ async def run(
     logger.info("serve.stopped")
 
 
-def _each(*observers: facts.Observer) -> facts.Observer:
-    def observe(fact: facts.Fact) -> None:
-        for observer in observers:
-            observer(fact)
-
-    return observe
-
-
 def _certificate(
     server: Server,
     files: TlsFiles | None,
@@ -143,15 +139,15 @@ def _certificate(
     return followed
 
 
-def _start_traces(stack: AsyncExitStack, settings: Settings) -> Sequence[facts.Observer]:
+def _start_traces(stack: AsyncExitStack, settings: Settings) -> Mapping[str, facts.Observer]:
     """Return the observer that makes spans, if the settings ask for traces; it is stopped last."""
     if not settings.traces:
-        return ()
+        return {}
     from keda_gpu_scaler.telemetry import traces  # noqa: PLC0415 - it loads an extra that few install
 
     export = traces.Export()
     stack.push_async_callback(export.stop, settings.shutdown_grace_seconds)
-    return (traces.SpanObserver(export.tracer),)
+    return {"traces": traces.SpanObserver(export.tracer)}
 
 
 async def _start_evaluator(

@@ -79,7 +79,7 @@ def reference() -> externalscaler_pb2.ScaledObjectRef:
     return externalscaler_pb2.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=trigger)
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", [*SIGNALS, signal.SIGHUP])
 def test_it_serves_until_a_signal_and_ends_with_0_whatever_streams_are_open(
     number: signal.Signals,
 ) -> None:
@@ -107,6 +107,18 @@ def test_it_serves_until_a_signal_and_ends_with_0_whatever_streams_are_open(
 def test_a_signal_during_the_start_ends_with_0() -> None:
     with started(environment()) as process:
         said(process, "serve.starting")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_hangup_that_is_ignored_stays_ignored() -> None:
+    as_with_nohup = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *COMMAND]
+    with started(environment(), as_with_nohup) as process:
+        ports = said(process, "serve.listening")
+        process.send_signal(signal.SIGHUP)
+        for _ in range(10):
+            url = f"http://127.0.0.1:{ports['http_port']}/readyz"
+            assert httpx.get(url, trust_env=False).status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_SECONDS) == 0
 

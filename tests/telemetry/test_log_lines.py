@@ -1,7 +1,5 @@
-"""Which facts become log lines, and how the lines look."""
+"""Which facts become log lines."""
 
-import io
-import json
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,42 +10,24 @@ from structlog.testing import LogCapture
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.query.explain import explained_promql
-from keda_gpu_scaler.settings import LogFormat, LogLevel
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
-from keda_gpu_scaler.telemetry import facts, logs
+from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from tests.support import triggers
 from tests.support.clocks import Clock
 
 
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        """Say that it is one."""
-        return True
-
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    """Leave structlog and the root logger as they were."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    structlog.reset_defaults()
-    root.handlers, root.level = handlers, level
-
-
 @pytest.fixture
-def lines() -> LogCapture:
+def lines() -> Iterator[LogCapture]:
     captured = LogCapture()
     structlog.configure(
         processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG)
     )
-    return captured
+    yield captured
+    structlog.reset_defaults()
 
 
 def evaluated(decision: Decision | None = None, **trigger: str) -> facts.Evaluated:
@@ -371,69 +351,6 @@ def test_calls_and_snapshots_are_no_lines(lines: LogCapture) -> None:
     observe(facts.SnapshotTaken("default", "utilization", "auto", 1.0, 1, 0))
     observe(facts.DemandKnown(triggers.BERT, triggers.spec(), Demand(7.0)))
     assert lines.entries == []
-
-
-@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.AUTO])
-def test_a_line_is_one_json_object_where_nobody_watches(form: LogFormat) -> None:
-    stream = io.StringIO()
-    logs.configure(LogLevel.INFO, form, stream)
-    structlog.get_logger().info("serve.listening", grpc_port=6000)
-    line = json.loads(stream.getvalue())
-    assert list(line) == ["timestamp", "level", "event", "grpc_port"]
-    assert (line["level"], line["event"], line["grpc_port"]) == ("info", "serve.listening", 6000)
-    assert line["timestamp"].endswith("Z")
-
-
-def test_a_line_is_for_people_on_a_terminal() -> None:
-    stream = Terminal()
-    logs.configure(LogLevel.INFO, LogFormat.AUTO, stream)
-    structlog.get_logger().info("serve.listening", grpc_port=6000)
-    assert "serve.listening" in stream.getvalue()
-    assert "\x1b[" in stream.getvalue()
-    assert "{" not in stream.getvalue()
-
-
-def test_console_lines_without_a_terminal_have_no_colours() -> None:
-    stream = io.StringIO()
-    logs.configure(LogLevel.INFO, LogFormat.CONSOLE, stream)
-    structlog.get_logger().info("serve.listening", grpc_port=6000)
-    assert "\x1b[" not in stream.getvalue()
-    assert "grpc_port=6000" in stream.getvalue()
-
-
-def test_lines_below_the_level_are_not_written() -> None:
-    stream = io.StringIO()
-    logs.configure(LogLevel.WARNING, LogFormat.JSON, stream)
-    structlog.get_logger().info("decision.changed")
-    assert stream.getvalue() == ""
-    structlog.get_logger().warning("source.down")
-    assert json.loads(stream.getvalue())["event"] == "source.down"
-
-
-def test_what_libraries_say_becomes_a_line_with_a_name() -> None:
-    stream = io.StringIO()
-    logs.configure(LogLevel.DEBUG, LogFormat.JSON, stream)
-    logging.getLogger("uvicorn.error").info("Started")
-    logging.getLogger("uvicorn.error").warning("limit of %d reached", 7)
-    line = json.loads(stream.getvalue())
-    assert (line["event"], line["level"]) == ("library.logged", "warning")
-    assert (line["logger"], line["message"]) == ("uvicorn.error", "limit of 7 reached")
-
-
-@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
-def test_a_traceback_does_not_show_the_values_of_variables(form: LogFormat) -> None:
-    stream = io.StringIO()
-    logs.configure(LogLevel.INFO, form, stream)
-    try:
-        _fail_with("hunter2"[::-1])
-    except RuntimeError:
-        structlog.get_logger().exception("serve.failed")
-    assert "RuntimeError: 7" in stream.getvalue()
-    assert "2retnuh" not in stream.getvalue()
-
-
-def _fail_with(secret: str) -> None:
-    raise RuntimeError(len(secret))
 
 
 def test_what_becomes_of_certificates_is_told(lines: LogCapture) -> None:

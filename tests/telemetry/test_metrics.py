@@ -233,6 +233,7 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(facts.AlertChanged(triggers.BERT, "Busy", fires=True, reason="it fires"))
     counted(facts.PeersAsked(1, 0))
     counted.certificates.follow("grpc", lambda: {"server": 1.0})
+    counted.losses.observer_failed("log")
     own = {}
     for family in text_string_to_metric_families(generate_latest(counted.registry).decode()):
         if family.name.startswith("keda_gpu_scaler_") and not family.name.endswith("_created"):
@@ -242,6 +243,17 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     assert own == {
         metric.name: (metric.kind, set(metric.labels), metric.meaning) for metric in metrics.METRICS
     }
+
+
+def test_what_was_lost_of_the_log_and_of_facts_is_counted() -> None:
+    dropped = iter((0, 7))
+    counted = Telemetry(lines_dropped=lambda: next(dropped))
+    assert value(counted, "log_lines_dropped_total") == 0
+    assert value(counted, "log_lines_dropped_total") == 7
+    counted = Telemetry()
+    for _ in range(2):
+        counted.losses.observer_failed("traces")
+    assert value(counted, "observer_failures_total", observer="traces") == 2
 
 
 def test_the_version_that_runs_is_shown(counted: Telemetry) -> None:

@@ -4,6 +4,7 @@
     triggers   the decisions of each trigger that KEDA asked about recently
     snapshots  the state of each source and its data
     alerts     firing alerts, their senders and the replicas; the expiry of certificates
+    losses     lines of the log that were dropped, observers that failed
     expiring   values that end when they were not updated for a while
 
 The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.
@@ -19,6 +20,7 @@ from keda_gpu_scaler import __version__
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import table
 from keda_gpu_scaler.telemetry.metrics.alerts import Alerts, Certificates
+from keda_gpu_scaler.telemetry.metrics.losses import Losses
 from keda_gpu_scaler.telemetry.metrics.snapshots import Snapshots
 from keda_gpu_scaler.telemetry.metrics.table import METRICS, Metric
 from keda_gpu_scaler.telemetry.metrics.triggers import Triggers
@@ -33,11 +35,14 @@ _QUERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 class Telemetry:
     """Counts facts in its own registry."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, lines_dropped: Callable[[], int] = int
+    ) -> None:
         """Register every metric; counters start at zero.
 
         Args:
             clock: seconds that never go back; series of triggers without calls end by it.
+            lines_dropped: returns how many lines of the log were not written.
         """
         self.registry = prometheus_client.CollectorRegistry()
         prometheus_client.PlatformCollector(self.registry)
@@ -51,10 +56,12 @@ class Telemetry:
         self._alerts = Alerts()
         self.certificates = Certificates()
         """Read at each request for /metrics."""
+        self.losses = Losses(lines_dropped)
         self.registry.register(self._triggers)
         self.registry.register(self._snapshots)
         self.registry.register(self._alerts)
         self.registry.register(self.certificates)
+        self.registry.register(self.losses)
 
     def __call__(self, fact: facts.Fact) -> None:
         """Count the fact."""

@@ -165,6 +165,19 @@ IGNORED = Metric(
 REPORTING = Metric(
     "keda_gpu_scaler_trigger_reporting_pods", "gauge", _TRIGGER, "Pods that report right now."
 )
+LINES_DROPPED = Metric(
+    "keda_gpu_scaler_log_lines_dropped_total",
+    "counter",
+    (),
+    "Lines of the log that were not written, because its reader hangs or is gone, or the disk is "
+    "full.",
+)
+OBSERVER_FAILURES = Metric(
+    "keda_gpu_scaler_observer_failures_total",
+    "counter",
+    ("observer",),
+    "Facts that the log, the metrics or the traces failed at: a fault of the scaler's own.",
+)
 
 METRICS = (
     BUILD_INFO,
@@ -194,4 +207,6 @@ METRICS = (
     MEASURED,
     REPORTING,
     IGNORED,
+    LINES_DROPPED,
+    OBSERVER_FAILURES,
 )

@@ -1,0 +1,301 @@
+"""Nothing depends on who reads what `serve` writes: a real process on pipes that misbehave."""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+import grpc
+import httpx
+import pytest
+import trustme
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from tests.cli import test_serve
+from tests.support import certificates
+from tests.support.processes import free_port, until
+
+DEADLINE_SECONDS = 5
+"""The caller's own: a call that takes longer fails, and its test with it."""
+PATIENCE_SECONDS = test_serve.PATIENCE_SECONDS
+PIPE_BYTES = 4096
+"""The smallest pipe that Linux has: full after a few lines."""
+REFUSED = grpc.StatusCode.INVALID_ARGUMENT
+Output = BinaryIO | int
+DROPPED = "keda_gpu_scaler_log_lines_dropped_total"
+
+
+class Scaler:
+    """A running scaler, asked over its ports."""
+
+    def __init__(self, process: subprocess.Popen[bytes], grpc_port: int, http_port: int) -> None:
+        self.process = process
+        self.grpc_port = grpc_port
+        self._http_address = "127.0.0.1", http_port
+        self._pages = httpx.Client(base_url=f"http://127.0.0.1:{http_port}", trust_env=False)
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{grpc_port}")
+        self.stub = externalscaler_pb2_grpc.ExternalScalerStub(self._channel)
+
+    def get(self, page: str, seconds: float = DEADLINE_SECONDS) -> str:
+        """Return a page, or fail when it does not come in time."""
+        return self._pages.get(page, timeout=seconds).raise_for_status().text
+
+    def connection(self) -> socket.socket:
+        """Connect to the HTTP port, and send nothing."""
+        return socket.create_connection(self._http_address, DEADLINE_SECONDS)
+
+    async def is_ready(self) -> bool:
+        """Say whether it takes calls."""
+        assert self.process.poll() is None, "it ended at its start"
+        with contextlib.suppress(httpx.TransportError, httpx.HTTPStatusError):
+            return self.get("/readyz") == "ready\n"
+        return False
+
+    def refuse(self, name: str, mistakes: int = 1) -> grpc.StatusCode:
+        """Ask about a wrong trigger, which is a line of the log; return the status."""
+        wrong = {f"{number}{'x' * 100}": "" for number in range(mistakes)}
+        asked = pb.ScaledObjectRef(name=name, namespace="ml", scalerMetadata=wrong)
+        with pytest.raises(grpc.RpcError) as failed:
+            self.stub.GetMetricSpec(asked, timeout=DEADLINE_SECONDS)
+        code: grpc.StatusCode = failed.value.code()
+        return code
+
+    def specify(self, seconds: float = DEADLINE_SECONDS) -> None:
+        """Ask what needs neither a source nor a decision."""
+        assert self.stub.GetMetricSpec(test_serve.reference(), timeout=seconds).metricSpecs
+
+    def decide(self, name: str) -> bool:
+        """Ask about a trigger for the first time, which is a line too; return the answer.
+
+        Its load is unknown. To the HPA, which sets a deadline, it is then active.
+        """
+        right = {"workload": "bert", "threshold": "70"}
+        asked = pb.ScaledObjectRef(name=name, namespace="ml", scalerMetadata=right)
+        answer: bool = self.stub.IsActive(asked, timeout=DEADLINE_SECONDS).result
+        return answer
+
+    def dropped(self) -> int:
+        """Return how many lines could not be written."""
+        shown = dict(line.rsplit(" ", 1) for line in self.get("/metrics").splitlines())
+        return int(float(shown[DROPPED]))
+
+    def end(self) -> int:
+        """Send SIGTERM and return the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def close(self) -> None:
+        """Close the connections to it."""
+        self._pages.close()
+        self._channel.close()
+
+
+@contextmanager
+def writing_to(
+    stdout: Output,
+    stderr: Output = subprocess.DEVNULL,
+    command: Sequence[str] = test_serve.COMMAND,
+    **settings: str,
+) -> Iterator[Scaler]:
+    """Run a scaler that writes there. Its ports are chosen, because its log may not be readable."""
+    ports = free_port(), free_port()
+    environ = test_serve.environment(
+        GRPC_ADDRESS=f"127.0.0.1:{ports[0]}", HTTP_ADDRESS=f"127.0.0.1:{ports[1]}", **settings
+    )
+    with subprocess.Popen(command, env=environ, stdout=stdout, stderr=stderr) as process:
+        try:
+            scaler = Scaler(process, *ports)
+            asyncio.run(until(scaler.is_ready, PATIENCE_SECONDS, "it is ready"))
+            yield scaler
+            scaler.close()
+        finally:
+            process.kill()
+
+
+@contextmanager
+def pipe(size: int = PIPE_BYTES) -> Iterator[tuple[TextIO, BinaryIO]]:
+    """Give a pipe's ends; the test may close them earlier."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, size)
+    with os.fdopen(reader) as read, os.fdopen(writer, "wb", buffering=0) as written:
+        yield read, written
+
+
+def assert_it_answers(scaler: Scaler, lines: int = 20) -> None:
+    for number in range(lines):
+        assert scaler.refuse(f"refused-{number}") is REFUSED
+        assert scaler.decide(f"decided-{number}")
+    assert scaler.get("/healthz") == "ok\n"
+
+
+def test_a_pipe_that_nobody_reads_any_more_changes_no_answer_and_no_exit() -> None:
+    with pipe() as (reader, writer), writing_to(writer, writer) as scaler:
+        reader.close()
+        writer.close()
+        assert_it_answers(scaler)
+        assert scaler.dropped() >= 40
+        assert scaler.end() == 0
+
+
+def test_it_starts_on_a_pipe_that_nobody_reads() -> None:
+    with pipe() as (reader, writer):
+        reader.close()
+        with writing_to(writer, writer) as scaler:
+            assert_it_answers(scaler)
+            assert scaler.end() == 0
+
+
+def test_it_starts_on_a_full_disk() -> None:
+    with Path("/dev/full").open("wb") as full, writing_to(full, full) as scaler:
+        assert_it_answers(scaler)
+        assert scaler.dropped() >= 40
+        assert scaler.end() == 0
+
+
+def test_a_wrong_setting_ends_with_2_also_where_nobody_reads_why() -> None:
+    with pipe() as (reader, writer):
+        reader.close()
+        environ = test_serve.environment(SCRAPE_INTERVAL="5")
+        done = subprocess.run(
+            test_serve.COMMAND,
+            env=environ,
+            stdout=writer,
+            stderr=writer,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+    assert done.returncode == 2
+
+
+def test_a_reader_that_hangs_blocks_no_answer_and_no_exit() -> None:
+    with pipe() as (_, writer), writing_to(writer, writer) as scaler:
+        assert_it_answers(scaler)
+        assert scaler.end() == 0
+
+
+def test_lines_that_do_not_fit_are_dropped_counted_and_told_when_reading_goes_on() -> None:
+    with pipe() as (reader, writer), writing_to(writer) as scaler:
+        writer.close()
+        for number in range(1_300):
+            assert scaler.refuse(f"refused-{number}", mistakes=30) is REFUSED
+        dropped = scaler.dropped()
+        assert dropped > 0
+        found = []
+        for line in reader:
+            found.append(json.loads(line))
+            if found[-1]["event"] == "log.lines_dropped":
+                break
+        assert found[-1]["dropped"] == dropped
+        refused = [line["scaled_object"] for line in found if "scaled_object" in line]
+        assert refused == [f"refused-{number}" for number in range(1_300 - dropped)]
+        # What is written now is read again.
+        assert scaler.refuse("afterwards") is REFUSED
+        assert json.loads(reader.readline())["scaled_object"] == "afterwards"
+        assert scaler.end() == 0
+        assert json.loads(reader.readlines()[-1])["event"] == "serve.stopped"
+
+
+def test_every_line_is_written_in_order_before_it_ends() -> None:
+    with pipe(1024 * 1024) as (reader, writer), writing_to(writer) as scaler:
+        writer.close()
+        for number in range(500):
+            assert scaler.refuse(f"refused-{number}") is REFUSED
+        assert scaler.end() == 0
+        found = [json.loads(line) for line in reader]
+    refused = [line["scaled_object"] for line in found if line["event"] == "trigger.refused"]
+    assert refused == [f"refused-{number}" for number in range(500)]
+    assert found[-1]["event"] == "serve.stopped"
+
+
+def test_a_reader_of_the_error_output_that_hangs_does_not_stop_grpcs_library(
+    tmp_path: Path,
+) -> None:
+    """The library writes a line of its own for each handshake that fails."""
+    authority = trustme.CA()
+    pair = certificates.write(tmp_path, authority.issue_cert("127.0.0.1"))
+    tls = {"GRPC_CERT_FILE": str(pair.cert), "GRPC_KEY_FILE": str(pair.key)}
+    credentials = grpc.ssl_channel_credentials(authority.cert_pem.bytes())
+    with pipe() as (_, writer), writing_to(subprocess.DEVNULL, writer, **tls) as scaler:
+        address = "127.0.0.1", scaler.grpc_port
+        for _ in range(3 * PIPE_BYTES // 200):
+            with socket.create_connection(address, DEADLINE_SECONDS) as stranger:
+                stranger.sendall(b"no TLS")
+                with contextlib.suppress(ConnectionResetError):
+                    assert stranger.recv(1) == b""
+        with grpc.secure_channel(f"127.0.0.1:{scaler.grpc_port}", credentials) as channel:
+            stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+            assert stub.GetMetricSpec(test_serve.reference(), timeout=DEADLINE_SECONDS)
+        assert scaler.end() == 0
+
+
+CHATTY = """
+import faulthandler, pathlib, sys, threading, time, warnings
+from keda_gpu_scaler import cli
+
+class Garbage:
+    def __del__(self):
+        raise RuntimeError("x" * 1000)
+
+def chat():
+    while not (sys.stdout is not sys.__stdout__ and sys.stderr is not sys.__stderr__):
+        time.sleep(0.01)
+    for number in range(100):
+        print("x" * 1000)
+        print("x" * 1000, file=sys.stderr)
+        warnings.warn(f"{'x' * 1000} {number}")
+        Garbage()
+        faulthandler.dump_traceback()
+    failing = threading.Thread(target=lambda: 1 / 0)
+    failing.start()
+    failing.join()
+    end.touch()
+
+end = pathlib.Path(sys.argv.pop())
+threading.Thread(target=chat, daemon=True).start()
+cli.main()
+"""
+"""Serves, and beside it writes in every way that there is in Python; touches a file at the end."""
+
+
+def test_whatever_is_printed_beside_the_log_waits_for_no_reader_either(tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    command = [sys.executable, "-c", CHATTY, "serve", str(end)]
+    with pipe() as (_, writer), writing_to(writer, writer, command) as scaler:
+
+        async def is_said() -> bool:
+            return end.exists()
+
+        asyncio.run(until(is_said, PATIENCE_SECONDS, "everything is said"))
+        assert_it_answers(scaler)
+        assert scaler.end() == 0
+
+
+def test_no_flood_of_lines_when_file_descriptors_run_out(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with path.open("wb") as log, writing_to(log, log) as scaler:
+        assert scaler.refuse("before") is REFUSED  # the channel is open
+        taken = len(list(Path(f"/proc/{scaler.process.pid}/fd").iterdir()))
+        resource.prlimit(scaler.process.pid, resource.RLIMIT_NOFILE, (taken + 4, taken + 4))
+        strangers = [scaler.connection() for _ in range(40)]
+        for number in range(20):
+            assert scaler.refuse(f"meanwhile-{number}") is REFUSED
+        for stranger in strangers:
+            stranger.close()
+        # asyncio looks again after a second.
+        assert scaler.get("/healthz", PATIENCE_SECONDS) == "ok\n"
+        assert scaler.end() == 0
+    found = Counter(json.loads(line)["event"] for line in path.read_text().splitlines())
+    assert found["trigger.refused"] == 21
+    assert 1 <= found["library.logged"] <= 3

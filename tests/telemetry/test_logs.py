@@ -1,0 +1,157 @@
+"""How the lines of the log look, of this process's own and of libraries."""
+
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from keda_gpu_scaler.settings import LogFormat, LogLevel
+from keda_gpu_scaler.telemetry import logs
+from keda_gpu_scaler.telemetry.output import LONGEST_BYTES
+from tests.support.clocks import Clock
+
+HANG_SECONDS = 30.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    """A file for the log; structlog and the libraries' loggers are left as they were."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield tmp_path / "log"
+    structlog.reset_defaults()
+    logging.captureWarnings(capture=False)
+    root.handlers, root.level = handlers, level
+
+
+@contextmanager
+def logging_to(
+    path: Path, form: LogFormat = LogFormat.JSON, level: LogLevel = LogLevel.INFO, **more: Clock
+) -> Iterator[None]:
+    """Write the log into a file, and all of it before the end."""
+    with path.open("w") as stream:
+        writer = logs.configure(level, form, stream, **more)
+        yield
+        writer.finish(HANG_SECONDS)
+
+
+def written(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.AUTO])
+def test_a_line_is_one_json_object_where_nobody_watches(path: Path, form: LogFormat) -> None:
+    with logging_to(path, form):
+        structlog.get_logger().info("serve.listening", grpc_port=6000)
+    (line,) = written(path)
+    assert list(line) == ["timestamp", "level", "event", "grpc_port"]
+    assert (line["level"], line["event"], line["grpc_port"]) == ("info", "serve.listening", 6000)
+    assert line["timestamp"].endswith("Z")
+
+
+def test_a_line_is_for_people_on_a_terminal(path: Path) -> None:
+    screen, terminal = os.openpty()
+    with os.fdopen(terminal, "w") as stream:
+        writer = logs.configure(LogLevel.INFO, LogFormat.AUTO, stream)
+        structlog.get_logger().info("serve.listening", grpc_port=6000)
+        writer.finish(HANG_SECONDS)
+        shown = os.read(screen, 4096).decode()
+    os.close(screen)
+    assert not path.exists()
+    assert "serve.listening" in shown
+    assert "\x1b[" in shown
+    assert "{" not in shown
+
+
+def test_console_lines_without_a_terminal_have_no_colours(path: Path) -> None:
+    with logging_to(path, LogFormat.CONSOLE):
+        structlog.get_logger().info("serve.listening", grpc_port=6000)
+    assert "\x1b[" not in path.read_text()
+    assert "grpc_port=6000" in path.read_text()
+
+
+def test_lines_below_the_level_are_not_written(path: Path) -> None:
+    with logging_to(path, level=LogLevel.WARNING):
+        structlog.get_logger().info("decision.changed")
+        structlog.get_logger().warning("source.down")
+    assert [line["event"] for line in written(path)] == ["source.down"]
+
+
+@pytest.mark.parametrize("text", ["x", "ä", '"', "\n"])
+def test_a_line_that_is_too_long_is_cut_and_still_an_object(path: Path, text: str) -> None:
+    with logging_to(path):
+        structlog.get_logger().info("serve.starting", sources=[text * 100] * 1_000)
+    (line,) = written(path)
+    assert list(line) == ["timestamp", "level", "event", "cut"]
+    assert line["event"] == "serve.starting"
+    assert line["cut"].startswith('{"timestamp": ')
+    assert LONGEST_BYTES / 3 < len(path.read_bytes()) <= LONGEST_BYTES
+
+
+def test_what_libraries_say_becomes_a_line_with_a_name(path: Path) -> None:
+    with logging_to(path, level=LogLevel.DEBUG):
+        logging.getLogger("uvicorn.error").info("Started")
+        logging.getLogger("uvicorn.error").warning("limit of %d reached", 7)
+    (line,) = written(path)
+    assert (line["event"], line["level"]) == ("library.logged", "warning")
+    assert (line["logger"], line["message"]) == ("uvicorn.error", "limit of 7 reached")
+
+
+def test_warnings_are_lines_of_a_library(path: Path) -> None:
+    with logging_to(path), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("soon to be removed", DeprecationWarning, stacklevel=1)
+    (line,) = written(path)
+    assert line["logger"] == "py.warnings"
+    assert "soon to be removed" in line["message"]
+
+
+def test_a_library_that_repeats_itself_is_written_once_a_minute(path: Path) -> None:
+    clock = Clock()
+    library = logging.getLogger("asyncio")
+    with logging_to(path, clock=clock):
+        for number in range(1_000):
+            library.error("no descriptor for <socket %d at 0x%x>", number, number)
+            clock.now += 1 / 32
+        library.error("something else")
+        logging.getLogger("grpc").error("something else")
+        library.warning("something else")
+        clock.now += 30
+        library.error("no descriptor for <socket 7 at 0x7>")
+        clock.now += 60
+        library.error("no descriptor for <socket 7 at 0x7>")
+    lines = written(path)
+    assert [line.get("repeated") for line in lines] == [None] * 4 + [999, None]
+    assert lines[0]["message"] == "no descriptor for <socket 0 at 0x0>"
+
+
+def test_a_library_that_does_not_know_how_to_log_fails_nothing(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with logging_to(path):
+        logging.getLogger("a.library").warning("%d of 7", "one")
+        logging.getLogger("a.library").warning("afterwards")
+    assert [line["message"] for line in written(path)] == ["afterwards"]
+    assert "a real number is required" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
+def test_a_traceback_does_not_show_the_values_of_variables(path: Path, form: LogFormat) -> None:
+    with logging_to(path, form):
+        try:
+            _fail_with("hunter2"[::-1])
+        except RuntimeError:
+            structlog.get_logger().exception("serve.failed")
+    assert "RuntimeError: 7" in path.read_text()
+    assert "2retnuh" not in path.read_text()
+
+
+def _fail_with(secret: str) -> None:
+    raise RuntimeError(len(secret))
