@@ -72,9 +72,9 @@ class Scaler:
         code: grpc.StatusCode = failed.value.code()
         return code
 
-    def specify(self, seconds: float = DEADLINE_SECONDS) -> None:
+    def specify(self) -> None:
         """Ask what needs neither a source nor a decision."""
-        assert self.stub.GetMetricSpec(test_serve.reference(), timeout=seconds).metricSpecs
+        assert self.stub.GetMetricSpec(test_serve.reference(), timeout=DEADLINE_SECONDS).metricSpecs
 
     def decide(self, name: str) -> bool:
         """Ask about a trigger for the first time, which is a line too; return the answer.

@@ -13,6 +13,7 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts, metrics
 from keda_gpu_scaler.telemetry.metrics import Telemetry
+from keda_gpu_scaler.telemetry.metrics.triggers import LIMIT, PART
 from tests.support import triggers
 from tests.support.clocks import Clock
 
@@ -254,6 +255,33 @@ def test_what_was_lost_of_the_log_and_of_facts_is_counted() -> None:
     for _ in range(2):
         counted.losses.observer_failed("traces")
     assert value(counted, "observer_failures_total", observer="traces") == 2
+
+
+def test_every_one_of_many_triggers_is_shown(counted: Telemetry) -> None:
+    names = [f"bert-{number}" for number in range(2 * PART + 1)]
+    for name in names:
+        counted(replace(evaluated(), scaled_object=ScaledObject("ml", name)))
+        counted(facts.DemandKnown(ScaledObject("ml", name), triggers.spec(), Demand(7.0)))
+    for name in names:
+        labels = TRIGGER | {"scaled_object": name}
+        assert value(counted, "trigger_value", **labels) == 167
+        assert value(counted, "trigger_demand", **labels) == 7
+        assert value(counted, "trigger_state", **labels, state="measured") == 1
+
+
+def test_beyond_the_limit_those_that_are_shown_stay_and_the_others_are_counted(
+    counted: Telemetry, clock: Clock
+) -> None:
+    first, last = (TRIGGER | {"scaled_object": f"bert-{number}"} for number in (0, LIMIT))
+    for number in range(LIMIT + 2):
+        counted(replace(evaluated(), scaled_object=ScaledObject("ml", f"bert-{number}")))
+    assert value(counted, "trigger_value", **first) == 167
+    assert value(counted, "trigger_value", **last) is None
+    assert value(counted, "triggers_left_out") == 2
+    clock.now += 601
+    counted(replace(evaluated(), scaled_object=ScaledObject("ml", f"bert-{LIMIT}")))
+    assert value(counted, "trigger_value", **last) == 167
+    assert value(counted, "triggers_left_out") == 0
 
 
 def test_the_version_that_runs_is_shown(counted: Telemetry) -> None:

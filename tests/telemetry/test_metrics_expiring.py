@@ -17,11 +17,20 @@ def test_the_newest_value_of_a_key_is_held() -> None:
     assert lately.items() == [("a", 2)]
 
 
-def test_beyond_the_limit_the_key_not_mentioned_for_longest_goes() -> None:
-    lately: Expiring[str, int] = Expiring(2, Clock())
-    for key in ("a", "b", "a", "c"):
+def test_beyond_the_limit_a_new_key_is_left_out_until_another_one_ends() -> None:
+    clock = Clock()
+    lately: Expiring[str, int] = Expiring(2, clock)
+    for key in ("a", "b", "c", "d", "d", "a"):
         lately.put(key, 0)
-    assert dict(lately.items()).keys() == {"a", "c"}
+    assert dict(lately.items()).keys() == {"a", "b"}
+    assert lately.left_out() == 2
+    clock.now += FORGET_SECONDS
+    lately.put("a", 0)
+    lately.put("c", 0)
+    clock.now += 1
+    lately.put("d", 0)
+    assert dict(lately.items()).keys() == {"a", "d"}
+    assert lately.left_out() == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 400)), max_size=50))

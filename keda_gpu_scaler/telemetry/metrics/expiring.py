@@ -1,12 +1,9 @@
-"""Values that end when they were not updated for a while, and their metric families.
-
-The event loop writes them, and the thread that answers /metrics reads them: `items` copies the
-values in one step of the interpreter and deletes nothing.
-"""
+"""Values that end when they were not updated for a while, and their metric families."""
 
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
+from cachetools import TTLCache
 from prometheus_client.core import GaugeMetricFamily
 
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
@@ -29,17 +26,21 @@ V = TypeVar("V")
 
 
 class Expiring(Generic[K, V]):
-    """The newest value of each key that was put or mentioned recently; bounded in number."""
+    """The newest value of each key that was put or mentioned recently; bounded in number.
+
+    At the limit a new key is left out: those that are shown stay until they end by themselves.
+    """
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
         """Bound the number of keys; `FORGET_SECONDS` bounds their age.
 
         Args:
-            limit: how many keys to hold; the one not mentioned for longest is dropped first.
+            limit: how many keys to hold.
             clock: seconds that never go back.
         """
         self._limit, self._clock = limit, clock
         self._seen: dict[K, tuple[float, V]] = {}
+        self._left_out: TTLCache[K, bool] = TTLCache(limit, FORGET_SECONDS, timer=clock)
 
     def get(self, key: K) -> V | None:
         """Return the value of a key, if it is held."""
@@ -47,12 +48,16 @@ class Expiring(Generic[K, V]):
         return None if seen is None else seen[1]
 
     def put(self, key: K, value: V) -> None:
-        """Hold a value, and drop those that are too old or exceed the limit."""
+        """Hold a value, unless the limit is reached; drop those that are too old."""
         now = self._clock()
         self._seen.pop(key, None)
-        self._seen[key] = (now, value)
-        while len(self._seen) > self._limit or self._oldest() < now - FORGET_SECONDS:
+        while self._seen and self._oldest() < now - FORGET_SECONDS:
             del self._seen[next(iter(self._seen))]
+        if len(self._seen) < self._limit:
+            self._seen[key] = (now, value)
+            self._left_out.pop(key, None)
+        else:
+            self._left_out[key] = True
 
     def mention(self, key: K) -> None:
         """Put the value of a key again, if it has one, so that it is held for longer."""
@@ -64,6 +69,10 @@ class Expiring(Generic[K, V]):
         since = self._clock() - FORGET_SECONDS
         seen = list(self._seen.items())
         return [(key, value) for key, (at, value) in seen if at >= since]
+
+    def left_out(self) -> int:
+        """Return how many keys were left out recently; as many as the limit are counted."""
+        return len(self._left_out)
 
     def _oldest(self) -> float:
         """Return when the first key was put; `put` moves a key to the end."""

@@ -165,6 +165,13 @@ IGNORED = Metric(
 REPORTING = Metric(
     "keda_gpu_scaler_trigger_reporting_pods", "gauge", _TRIGGER, "Pods that report right now."
 )
+TRIGGERS_LEFT_OUT = Metric(
+    "keda_gpu_scaler_triggers_left_out",
+    "gauge",
+    (),
+    "Triggers that KEDA asked about recently and that have no series here, because 10,000 others "
+    "have.",
+)
 LINES_DROPPED = Metric(
     "keda_gpu_scaler_log_lines_dropped_total",
     "counter",
@@ -207,6 +214,7 @@ METRICS = (
     MEASURED,
     REPORTING,
     IGNORED,
+    TRIGGERS_LEFT_OUT,
     LINES_DROPPED,
     OBSERVER_FAILURES,
 )

@@ -4,9 +4,9 @@ A trigger is identified by its ScaledObject and its metric's name. Two triggers 
 share their series, which show the one decided last.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -20,6 +20,8 @@ from keda_gpu_scaler.telemetry.metrics.expiring import Expiring, gauge
 
 LIMIT = 10_000
 """Far above any cluster's number of triggers; it bounds the size of an answer to /metrics."""
+PART = 50
+"""Triggers in one part of a family: at most three milliseconds of work."""
 
 _Key = tuple[str, str, str]
 
@@ -49,29 +51,44 @@ class Triggers(Collector):
         self._demands.put((namespace, name, fact.spec.metric_name), fact.demand)
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Yield one family per metric."""
-        now, known = self._clock(), self._decided.items()
-        decided = [(labels, each.fact) for labels, each in known]
+        """Yield the families; one of many triggers comes in parts, one after the other."""
+        now, decided, demands = self._clock(), self._decided.items(), self._demands.items()
+        left_out = table.TRIGGERS_LEFT_OUT
+        yield GaugeMetricFamily(left_out.name, left_out.meaning, value=self._decided.left_out())
         for metric, read in _GAUGES:
-            yield gauge(metric, [(labels, read(fact)) for labels, fact in decided])
-        yield gauge(table.DECISION_AGE, [(labels, now - each.at) for labels, each in known])
-        yield gauge(table.DEMAND, [(labels, each.value) for labels, each in self._demands.items()])
-        yield _choice(table.STATE, State, decided, lambda fact: fact.decision.state)
-        yield _choice(
-            table.TRIGGER_EVIDENCE, EvidenceSource, decided, lambda fact: fact.decision.evidence
-        )
+            for part in _parts(decided):
+                yield gauge(metric, [(labels, read(each.fact)) for labels, each in part])
+        for part in _parts(decided):
+            yield gauge(table.DECISION_AGE, [(labels, now - each.at) for labels, each in part])
+        for known in _parts(demands):
+            yield gauge(table.DEMAND, [(labels, demand.value) for labels, demand in known])
+        for part in _parts(decided):
+            yield _choice(table.STATE, State, part, lambda fact: fact.decision.state)
+        for part in _parts(decided):
+            yield _choice(
+                table.TRIGGER_EVIDENCE, EvidenceSource, part, lambda fact: fact.decision.evidence
+            )
+
+
+_T = TypeVar("_T")
+
+
+def _parts(samples: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Yield one part at least: a family without samples has its name and meaning nevertheless."""
+    for begin in range(0, max(1, len(samples)), PART):
+        yield samples[begin : begin + PART]
 
 
 def _choice(
     metric: table.Metric,
     words: Iterable[StrEnum],
-    decided: Iterable[tuple[_Key, facts.Evaluated]],
+    decided: Iterable[tuple[_Key, _Decided]],
     read: Callable[[facts.Evaluated], StrEnum | None],
 ) -> GaugeMetricFamily:
     """Return a family with 1 for the chosen word and 0 for the others; no samples without one."""
     family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
-    for labels, fact in decided:
-        chosen = read(fact)
+    for labels, each in decided:
+        chosen = read(each.fact)
         for word in words if chosen is not None else ():
             family.add_metric((*labels, word), float(word is chosen))
     return family

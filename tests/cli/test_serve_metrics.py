@@ -1,0 +1,54 @@
+"""`/metrics` of a process with thousands of triggers: it costs neither answers nor memory."""
+
+import subprocess
+from concurrent import futures
+from pathlib import Path
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from tests.cli.test_serve_output import Scaler, writing_to
+
+TRIGGERS = 9_000
+SCRAPES = 3
+"""A pair of Prometheus servers and one more client, at the same moment."""
+SECONDS_FOR_ALL = 120
+"""What all of them may take together, on a machine that does much else; a hang takes longer."""
+GROWTH_BYTES = 50 * 1024 * 1024
+"""One page of so many triggers is 12 MiB, and what it is made from is several times as much."""
+
+
+def peak_bytes(process: subprocess.Popen[bytes]) -> int:
+    """Return the most memory that the process ever had."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+def decide(scaler: Scaler, names: range) -> None:
+    """Have a decision made for each of these ScaledObjects."""
+    trigger = {"workload": "bert", "threshold": "70"}
+    asked = (
+        pb.ScaledObjectRef(name=f"bert-{number}", namespace="ml", scalerMetadata=trigger)
+        for number in names
+    )
+    calls = [scaler.stub.IsActive.future(each, timeout=60) for each in asked]
+    assert all(call.result().result for call in calls)
+
+
+def test_nine_thousand_triggers_are_shown_and_meanwhile_everything_else_is_answered() -> None:
+    with writing_to(subprocess.DEVNULL) as scaler:
+        for begin in range(0, TRIGGERS, 300):
+            decide(scaler, range(begin, begin + 300))
+        before = peak_bytes(scaler.process)
+        with futures.ThreadPoolExecutor(SCRAPES) as pool:
+            scrapes = [pool.submit(scaler.get, "/metrics", SECONDS_FOR_ALL) for _ in range(SCRAPES)]
+            asked = 0
+            while not all(scrape.done() for scrape in scrapes):
+                assert scaler.get("/healthz") == "ok\n"
+                scaler.specify()
+                asked += 1
+        for scrape in scrapes:
+            assert scrape.result().count("keda_gpu_scaler_trigger_threshold{") == TRIGGERS
+        assert asked > SCRAPES
+        grown = peak_bytes(scaler.process) - before
+        assert grown < GROWTH_BYTES
+        assert scaler.end() == 0
