@@ -5,7 +5,8 @@ of servers and libraries are made safe for logs and answers.
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +60,8 @@ class Bearer(httpx.Auth):
 USER_AGENT = "keda-gpu-scaler"
 OK = 200
 """The only status of a whole answer: 206 and similar ones carry a part."""
+PART_BYTES = 2**14
+"""What is unpacked and handed on at a time: other tasks run between two parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +91,21 @@ class Client:
         self._client = client
         self._timeout_seconds, self._max_response_bytes = timeout_seconds, max_response_bytes
 
-    async def get(self, url: str, server_name: str | None = None) -> Answer:
-        """Get `url`; with `server_name`, the server's certificate has to be for this name."""
-        return await self._bounded("GET", url, extensions=_expecting(server_name))
+    async def get(
+        self,
+        url: str,
+        server_name: str | None = None,
+        take: Callable[[bytes], None] | None = None,
+    ) -> Answer:
+        """Get `url`.
+
+        Args:
+            url: the whole URL.
+            server_name: the name that the server's certificate has to be for, if not the URL's.
+            take: gets the body of an answer whose status is OK, part by part as it arrives; the
+                answer's own body is then empty. An error that it raises ends the request.
+        """
+        return await self._bounded("GET", url, take, extensions=_expecting(server_name))
 
     async def post(
         self,
@@ -102,44 +117,62 @@ class Client:
         """Send a form or a text, which can be too long for a URL, with additional headers."""
         given: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
         return await self._bounded(
-            "POST", url, headers=headers, extensions=_expecting(server_name), **given
+            "POST", url, None, headers=headers, extensions=_expecting(server_name), **given
         )
 
     async def close(self) -> None:
         """Close every connection."""
         await self._client.aclose()
 
-    async def _bounded(self, method: str, url: str, **given: Any) -> Answer:  # noqa: ANN401 - httpx's
+    async def _bounded(
+        self,
+        method: str,
+        url: str,
+        take: Callable[[bytes], None] | None,
+        **given: Any,  # noqa: ANN401 - httpx's
+    ) -> Answer:
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 request = self._client.build_request(method, url, **given)
-                return await self._sent(request)
+                request.headers["Accept-Encoding"] = "gzip"
+                return await self._sent(request, take)
         except TimeoutError as error:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error
         except httpx.TimeoutException as error:
             raise errors.SourceTimeoutError(f"no answer in time: {error_text(error)}") from error
-        except httpx.DecodingError as error:
+        except zlib.error as error:
             raise errors.SourceMalformedError(f"undecodable answer: {error_text(error)}") from error
         except httpx.LocalProtocolError:
             # Its message, and those of its causes, quote the header, which may be a secret.
             message = "the request is not valid HTTP; look at the headers in the settings"
             raise errors.SourceUnreachableError(message) from None
+        except httpx.RemoteProtocolError as error:
+            # h11 quotes the line, in which a server may repeat the request with its secrets.
+            message = error_text(error).partition(": bytearray(")[0]
+            raise errors.SourceUnreachableError(message) from error
         except (httpx.InvalidURL, UnicodeError) as error:
             raise errors.SourceUnreachableError(f"no usable URL: {error_text(error)}") from error
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             raise errors.SourceUnreachableError(error_text(error)) from error
 
-    async def _sent(self, request: httpx.Request) -> Answer:
+    async def _sent(self, request: httpx.Request, take: Callable[[bytes], None] | None) -> Answer:
         response = await self._client.send(request, stream=True)
+        body, size = bytearray(), 0
+        if take is None or response.status_code != OK:
+            take = body.extend
         try:
-            _require_one_encoding(response)
-            body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > self._max_response_bytes:
-                    message = f"an answer of more than {self._max_response_bytes} bytes"
-                    raise errors.SourceMalformedError(message)
+            unpacked = _Unpacked(response.headers.get("content-encoding", "identity"))
+            async for piece in response.aiter_raw():
+                for part in unpacked.parts(piece):
+                    size += len(part)
+                    if size > self._max_response_bytes:
+                        message = f"an answer of more than {self._max_response_bytes} bytes"
+                        raise errors.SourceMalformedError(message)
+                    if part:
+                        take(part)
+                    await asyncio.sleep(0)
+            unpacked.end()
         finally:
             await response.aclose()
         headers = response.headers
@@ -152,7 +185,44 @@ def _expecting(server_name: str | None) -> dict[str, str]:
     return {} if server_name is None else {"sni_hostname": server_name}
 
 
-def _require_one_encoding(response: httpx.Response) -> None:
-    """Refuse double compression: a few bytes become gigabytes before their size can be checked."""
-    if "," in response.headers.get("content-encoding", ""):
-        raise errors.SourceMalformedError("an answer that is compressed more than once")
+class _Unpacked:
+    """The parts of a body: small, because a few compressed bytes can become gigabytes."""
+
+    def __init__(self, encoding: str) -> None:
+        """Take the answer's Content-Encoding.
+
+        Raises:
+            errors.SourceMalformedError: it is not what was asked for.
+        """
+        if encoding.lower() not in ("identity", "gzip"):
+            message = f"an answer with the encoding {printable(encoding)} instead of gzip"
+            raise errors.SourceMalformedError(message)
+        is_packed = encoding.lower() == "gzip"
+        self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16) if is_packed else None
+        self._is_cut = False
+
+    def parts(self, piece: bytes) -> Iterator[bytes]:
+        """Yield the parts that this piece of the body becomes; some may be empty.
+
+        Raises:
+            zlib.error: it is not compressed as it claims.
+            errors.SourceMalformedError: something follows the end of what was compressed.
+        """
+        if self._gzip is None:
+            for begin in range(0, len(piece), PART_BYTES):
+                yield piece[begin : begin + PART_BYTES]
+            return
+        while piece:
+            yield self._gzip.decompress(piece, PART_BYTES)
+            if self._gzip.unused_data:
+                raise errors.SourceMalformedError("an answer that goes on after its compression")
+            piece, self._is_cut = self._gzip.unconsumed_tail, not self._gzip.eof
+
+    def end(self) -> None:
+        """Check that the compressed body was whole.
+
+        Raises:
+            errors.SourceMalformedError: it was not.
+        """
+        if self._is_cut:
+            raise errors.SourceMalformedError("an answer whose compression is cut")

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import connection
-from keda_gpu_scaler.transport.client import Answer, Client
+from keda_gpu_scaler.transport.client import PART_BYTES, Answer, Client
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer
 from tests.support.processes import free_port, until
@@ -118,7 +118,50 @@ async def test_a_compressed_answer_is_unpacked(server: HttpServer) -> None:
     async with connected(server.url) as made:
         assert (await made.get(server.url)).body == b"hello " * 1000
 
-    assert "gzip" in server.requests[0].headers["accept-encoding"]
+    assert server.requests[0].headers["accept-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_body_is_handed_on_in_small_parts_if_its_status_is_ok(
+    server: HttpServer, status: int
+) -> None:
+    body, parts = b"hello " * 100_000, list[bytes]()
+    async with connected(server.url) as made:
+        for content, headers in ((body, {}), (gzip.compress(body), {"content_encoding": "gzip"})):
+            server.reply = web.says(content, status, "text/plain", **headers)
+            answer = await made.get(server.url, take=parts.append)
+            assert b"".join(parts) + answer.body == body
+            assert (answer.body == b"") == (status == 200)
+            assert all(0 < len(part) <= PART_BYTES for part in parts)
+            parts.clear()
+
+
+async def test_a_compressed_body_may_arrive_byte_by_byte(server: HttpServer) -> None:
+    async def reply(_: web.Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n")
+        writer.write(b"Transfer-Encoding: chunked\r\n\r\n")
+        for byte in gzip.compress(b"hello " * 100):
+            writer.write(b"1\r\n%c\r\n" % byte)
+        writer.write(b"0\r\n\r\n")
+
+    server.reply, parts = reply, list[bytes]()
+    async with connected(server.url) as made:
+        await made.get(server.url, take=parts.append)
+
+    assert b"".join(parts) == b"hello " * 100
+    assert all(parts)
+
+
+async def test_what_takes_the_body_can_end_the_request(server: HttpServer) -> None:
+    def refuse(_: bytes) -> None:
+        raise errors.SourceMalformedError("enough")
+
+    server.reply = server.endless
+    async with connected(server.url) as made:
+        with pytest.raises(errors.SourceMalformedError, match="enough"):
+            await made.get(server.url, take=refuse)
+
+    assert server.sent_bytes < 64 * ONE_MIB
 
 
 # Faults
@@ -186,6 +229,65 @@ async def test_a_broken_compression_is_malformed(server: HttpServer) -> None:
     assert words.startswith("undecodable answer: ")
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(gzip.compress(b"hello")[:-1], "an answer whose compression is cut", id="end"),
+        pytest.param(
+            gzip.compress(b"hello " * 9)[:20], "an answer whose compression is cut", id="middle"
+        ),
+        pytest.param(
+            gzip.compress(b"hello") * 2, "an answer that goes on after its compression", id="twice"
+        ),
+    ],
+)
+async def test_a_compression_that_is_cut_or_goes_on_is_malformed(
+    server: HttpServer, body: bytes, words: str
+) -> None:
+    server.reply = web.says(body, content_encoding="gzip")
+
+    assert await refusal(server, errors.SourceMalformedError) == words
+
+
+async def test_an_empty_body_need_not_be_compressed(server: HttpServer) -> None:
+    server.reply = web.says(b"", content_encoding="gzip")
+    async with connected(server.url) as made:
+        assert (await made.get(server.url)).body == b""
+
+
+async def test_a_line_that_is_no_http_is_not_shown(server: HttpServer) -> None:
+    async def echo(request: web.Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"GET {request.path} HTTP/1.1\r\n\r\n".encode())
+
+    server.reply = echo
+    async with connected(server.url) as made:
+        with pytest.raises(errors.SourceUnreachableError, match=r"^illegal status line$"):
+            await made.get(f"{server.url}/?token={SECRET}")
+
+
+async def test_other_tasks_run_between_the_parts_of_an_answer(server: HttpServer) -> None:
+    async def dust(_: web.Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"1\r\nx\r\n" * 20_000 + b"0\r\n\r\n")
+
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    server.reply = dust
+    async with connected(server.url) as made:
+        counting = asyncio.create_task(count())
+        answer = await made.get(server.url)
+        counting.cancel()
+
+    assert answer.body == b"x" * 20_000
+    assert turns > 10_000
+
+
 async def test_an_endless_answer_is_dropped_at_its_bound(server: HttpServer) -> None:
     server.reply = server.endless
     tracemalloc.start()
@@ -199,10 +301,14 @@ async def test_an_endless_answer_is_dropped_at_its_bound(server: HttpServer) -> 
 
 
 async def test_the_bound_holds_after_decompression(server: HttpServer) -> None:
-    server.reply = web.says(gzip.compress(b"\0" * (8 * ONE_MIB)), content_encoding="gzip")
+    server.reply = web.says(gzip.compress(b"\0" * (64 * ONE_MIB)), content_encoding="gzip")
+    tracemalloc.start()
     words = await refusal(server, errors.SourceMalformedError, max_response_bytes=ONE_MIB)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
 
     assert words == f"an answer of more than {ONE_MIB} bytes"
+    assert peak < 8 * ONE_MIB
 
 
 async def test_an_answer_of_exactly_the_bound_is_taken(server: HttpServer) -> None:
@@ -211,15 +317,19 @@ async def test_an_answer_of_exactly_the_bound_is_taken(server: HttpServer) -> No
         assert len((await made.get(server.url)).body) == 1000
 
 
-async def test_layers_of_compression_are_refused_before_they_unfold(server: HttpServer) -> None:
+@pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "deflate", "gzip,br\x80"])
+async def test_a_compression_that_was_not_asked_for_is_refused_before_it_unfolds(
+    server: HttpServer, encoding: str
+) -> None:
     bomb = gzip.compress(gzip.compress(b"\0" * (64 * ONE_MIB)))
-    server.reply = web.says(bomb, content_encoding="gzip, gzip")
+    server.reply = web.says(bomb, content_encoding=encoding)
     tracemalloc.start()
     words = await refusal(server, errors.SourceMalformedError, max_response_bytes=ONE_MIB)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert words == "an answer that is compressed more than once"
+    assert words.startswith("an answer with the encoding ")
+    assert words.isprintable()
     assert peak < 16 * ONE_MIB
 
 
