@@ -4,13 +4,18 @@
 address of the name, as a headless Service of a DaemonSet has them.
 
 A lookup cannot be cancelled: it occupies a thread until the resolver of this machine gives up,
-which takes far longer than a scrape waits. So there is one lookup at a time for each name.
+which takes far longer than a scrape waits. So there is one lookup at a time for each name, and the
+process may end before it.
 """
 
 import asyncio
+import functools
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import httpx
 
@@ -30,6 +35,26 @@ class Found:
 
 
 LookUp = Callable[[httpx.URL], Awaitable[frozenset[str]]]
+Result = TypeVar("Result")
+
+
+async def in_daemon_thread(call: Callable[[], Result]) -> Result:
+    """Return what a call that may block returns, or raise what it raises.
+
+    Python waits at its exit for the threads of asyncio, however long they take. It does not wait
+    for this one.
+    """
+    outcome: Future[Result] = Future()
+    outcome.set_running_or_notify_cancel()  # nothing can take it back from here on
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="lookup", daemon=True).start()
+    return await asyncio.wrap_future(outcome)
 
 
 async def look_up(url: httpx.URL) -> frozenset[str]:
@@ -39,8 +64,9 @@ async def look_up(url: httpx.URL) -> frozenset[str]:
         OSError: the name has no address, or DNS cannot be reached now.
         UnicodeError: the name is not valid.
     """
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    found = await in_daemon_thread(
+        functools.partial(socket.getaddrinfo, url.host, url.port, type=socket.SOCK_STREAM)
+    )
     return frozenset(str(url.copy_with(host=str(address[0]))) for *_, address in found)
 
 

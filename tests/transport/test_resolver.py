@@ -1,7 +1,9 @@
 """Targets → URLs, by the resolver of this machine."""
 
 import asyncio
+import contextlib
 import socket
+import sys
 
 import httpx
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.resolver import Found, Resolver
 
+BOUND_SECONDS = 30.0
+"""Only a process that hangs reaches this bound."""
 LOCAL = {address[0] for *_, address in socket.getaddrinfo("localhost", 9400)}
 
 
@@ -67,6 +71,60 @@ async def test_a_name_without_an_address_is_a_trouble_beside_the_others(
     assert found.troubles.keys() == {target}
     assert words in found.troubles[target]
     assert found.troubles[target]
+
+
+async def ended(program: str) -> str:
+    """Run a program in a process of its own to its end; return what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), BOUND_SECONDS)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    assert process.returncode == 0
+    return output.decode()
+
+
+async def test_a_process_ends_while_a_lookup_goes_on() -> None:
+    program = """
+import asyncio, threading
+from keda_gpu_scaler.transport import resolver
+
+async def look_up(_url):
+    return await resolver.in_daemon_thread(threading.Event().wait)
+
+async def main():
+    found = await resolver.Resolver(look_up).resolve(["dns+http://slow.test:9400"], 0.1)
+    print(*found.troubles.values())
+
+asyncio.run(main())
+"""
+    assert await ended(program) == "the name was not resolved within 0.1 s\n"
+
+
+async def test_a_lookup_leaves_no_thread_that_a_process_waits_for() -> None:
+    program = """
+import asyncio, threading
+from keda_gpu_scaler.transport import resolver
+
+async def main():
+    print(len((await resolver.Resolver().resolve(["dns+http://localhost:9400"], 60)).urls) > 0)
+    print([one.name for one in threading.enumerate() if not one.daemon])
+
+asyncio.run(main())
+"""
+    assert await ended(program) == "True\n['MainThread']\n"
+
+
+async def test_what_a_call_in_a_thread_raises_is_raised() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        await resolver.in_daemon_thread(_interrupted)
+
+
+def _interrupted() -> None:
+    raise KeyboardInterrupt
 
 
 NAMED = "dns+http://replicas:8080"
