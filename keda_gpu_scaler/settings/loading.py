@@ -2,7 +2,7 @@
 
 Each mistake shows the setting's name as it was written, its value and what was expected. Secrets
 are never shown, nor values that may hold one: of an unknown setting, of a whole source, or the part
-of a URL before an @.
+of a URL before an @ or after a ?.
 """
 
 import os
@@ -15,11 +15,12 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.settings import names
+from keda_gpu_scaler.settings import names, values
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import KINDS
 
 _SECRETS = frozenset({"bearer_token", "password", "headers", "token", "http_token"})
+_URLS = ("url", "targets", "peers")
 _SHOWN_CHARACTERS = 100
 _BEFORE_AT = re.compile(r"[^/]*@")
 
@@ -99,7 +100,10 @@ def _shown(path: Path, value: object) -> str:
         return ""
     if path[-1] in _SECRETS:
         return ": a value that is not shown"
-    shown = _BEFORE_AT.sub("***@", str(value)).encode("unicode_escape").decode("ascii")
+    safe = _BEFORE_AT.sub("***@", str(value))
+    if path[-1].endswith(_URLS):
+        safe = values.without_query(safe)
+    shown = safe.encode("unicode_escape").decode("ascii")
     cut = shown if len(shown) <= _SHOWN_CHARACTERS else f"{shown[:_SHOWN_CHARACTERS]}..."
     return f': "{cut}"'
 

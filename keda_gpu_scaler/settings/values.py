@@ -51,6 +51,12 @@ def targets(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def without_query(url: str) -> str:
+    """Return a URL as it may be shown: its query can hold a token."""
+    before, mark, _ = url.partition("?")
+    return f"{before}?***" if mark else url
+
+
 def _target(text: str) -> str:
     expected = (
         "targets such as http://10.0.0.1:9400/metrics (one exporter) or "
@@ -154,7 +160,11 @@ Matchers = Annotated[
     PlainSerializer(lambda found: ",".join(map(str, found))),
 ]
 Url = Annotated[str, BeforeValidator(url)]
-Targets = Annotated[tuple[str, ...], BeforeValidator(targets)]
+Targets = Annotated[
+    tuple[str, ...],
+    BeforeValidator(targets),
+    PlainSerializer(lambda found: [without_query(target) for target in found]),
+]
 Peers = Annotated[tuple[str, ...], BeforeValidator(peers)]
 
 

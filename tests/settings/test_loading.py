@@ -290,6 +290,22 @@ def test_no_secret_is_shown_with_a_mistake() -> None:
     assert "KEDA_GPU_SCALER_PROMETHEUS_BEARER_TOKEN: a value that is not shown" in shown
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("SCRAPE_TARGETS", "http://a/m?token={}#x", "http://a/m?***"),
+        ("SCRAPE_TARGETS", "http://a/m,a:9400/m?token={}", "http://a/m,a:9400/m?***"),
+        ("PROMETHEUS_URL", "http://a?token={}", "http://a?***"),
+        ("WEBHOOK_PEERS", "http://a?token={}", "http://a?***"),
+    ],
+)
+def test_the_query_of_a_url_is_not_shown_with_a_mistake(name: str, value: str, shown: str) -> None:
+    (mistake,) = refusal(**{"PROMETHEUS_URL": URL, name: value.format(WORD)})
+
+    assert mistake.startswith(f'- KEDA_GPU_SCALER_{name}: "{shown}"; expected ')
+    assert WORD not in mistake
+
+
 def test_a_long_value_is_cut() -> None:
     (mistake,) = refusal(PROMETHEUS_URL=URL, GIVE_UP="x" * 1000)
     assert len(mistake) < 250
