@@ -4,9 +4,8 @@ import pytest
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
-from keda_gpu_scaler.sources.scrape import exposition
-from keda_gpu_scaler.sources.scrape.rounds import History
-from keda_gpu_scaler.transport.client import Answer
+from keda_gpu_scaler.sources.scrape.exposition import Page
+from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
 from tests.support import exporters
 from tests.support.exporters import (
     SAMPLES,
@@ -60,9 +59,9 @@ def test_every_metric_of_a_profile_is_on_its_page(subtests: pytest.Subtests) -> 
 
 
 def scraped(name: str) -> History:
-    answer = Answer(200, "text/plain", exporters.page(name).encode())
-    history = History(600)
-    history.add(0, {Target("gpus", "http://exporter/metrics"): exposition.samples(answer)})
+    page, history = Page(), History(600)
+    page.take(exporters.page(name).encode())
+    history.add(0, {Target("gpus", "http://exporter/metrics"): Scrape(0, page.samples())})
     return history
 
 

@@ -1,11 +1,14 @@
 """The exporters themselves as a source, without a Prometheus.
 
-Each interval has one round that scrapes all targets at once. The samples are kept in memory for the
+Each exporter is asked once per interval, by a task of its own. Once per interval there is a round,
+which takes the newest answer of each and waits for none. The samples are kept in memory for the
 windows. All other code is the same as with a Prometheus.
 """
 
 import asyncio
+import contextlib
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -16,17 +19,15 @@ from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
-from keda_gpu_scaler.sources.scrape import exposition
-from keda_gpu_scaler.sources.scrape.exposition import Sample
-from keda_gpu_scaler.sources.scrape.rounds import History
+from keda_gpu_scaler.sources.scrape.exporter import Exporter
+from keda_gpu_scaler.sources.scrape.rounds import MOST_LABEL_BYTES, History, Scrape
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import resolver
-from keda_gpu_scaler.transport.client import USER_AGENT, Client
 
 KEEP_SECONDS = 600.0
 """How long samples are kept unless a trigger needs more; the default windows need under half."""
-AT_ONCE = 64
-"""The limit of scrapes at the same time."""
+FIRST_SECONDS = 2.0
+"""The first round waits this long for exporters that have not answered: calls wait 2.5 s."""
 
 
 class ScrapeSource:
@@ -38,29 +39,35 @@ class ScrapeSource:
         settings: ScrapeSettings,
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
+        look_up: resolver.LookUp = resolver.look_up,
     ) -> None:
-        """Prepare the client; `start` begins to scrape.
+        """Take the exporters; `start` begins to scrape.
 
         Args:
             name: the source's name in triggers; also the `job` of its targets.
             settings: the exporters, and how often to scrape them.
             observe: is told of every scrape.
             clock: seconds that never go back.
+            look_up: finds the addresses of one name.
         """
         self.step_seconds = settings.interval_seconds
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
         self._offset = time.time() - clock()
-        self._client = Client(
-            httpx.AsyncClient(timeout=settings.timeout_seconds, headers={"User-Agent": USER_AGENT}),
-            timeout_seconds=settings.timeout_seconds,
-            max_response_bytes=settings.max_response_bytes,
+        self._resolver = resolver.Resolver(look_up)
+        self._tls = httpx.create_ssl_context()
+        self._queries = tuple(
+            dict.fromkeys(target.partition("?")[2] for target in settings.targets if "?" in target)
         )
-        self._resolver = resolver.Resolver()
+        self._found: dict[str, Mapping[Target, str] | str] = {}
+        """For each target of the settings, its exporters with their URLs, or why it has none."""
+        self._readers: dict[Target, asyncio.Task[None]] = {}
+        self._newest: dict[Target, Scrape | str] = {}
+        """The newest answer of each exporter, or why it has none."""
+        self._changed = asyncio.Event()
         self._history = History(KEEP_SECONDS)
         self._trouble: str | None = None
         self._first_round = asyncio.Event()
-        self._rounds: asyncio.Task[None] | None = None
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._tasks: asyncio.Task[None] | None = None
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
         """Return what can be asked of it: exporters know nothing about pods but their names."""
@@ -68,30 +75,28 @@ class ScrapeSource:
 
     def start(self) -> None:
         """Begin to scrape."""
-        self._rounds = asyncio.create_task(self._run(), name=f"scrape {self._name}")
+        self._tasks = asyncio.create_task(self._run(), name=f"scrape {self._name}")
 
     async def close(self) -> None:
         """Stop scraping and close every connection."""
-        if self._rounds is not None:
-            self._rounds.cancel()
-            await asyncio.wait({self._rounds})
+        if self._tasks is not None:
+            self._tasks.cancel()
+            await asyncio.wait({self._tasks})
         await self._resolver.close()
-        await self._client.close()
 
     async def synchronize(self) -> None:
         """Wait for the first round; there is no server's clock to learn.
 
         Raises:
-            errors.SourceTimeoutError: it takes longer than the time limits of lookups and scrapes.
+            errors.SourceTimeoutError: it takes far longer than such a round should.
         """
         try:
-            async with asyncio.timeout(2 * self._settings.timeout_seconds):
+            async with asyncio.timeout(2 * FIRST_SECONDS):
                 await self._first_round.wait()
         except TimeoutError as error:
-            message = "not every exporter has answered or timed out yet"
-            raise errors.SourceTimeoutError(message) from error
-        if self._rounds is not None and self._rounds.done():
-            self._rounds.result()
+            raise errors.SourceTimeoutError("no round of scrapes has ended yet") from error
+        if self._tasks is not None and self._tasks.done():
+            self._tasks.result()
 
     def now(self) -> float:
         """This machine's time, without clock changes since the start."""
@@ -123,53 +128,135 @@ class ScrapeSource:
 
     async def _run(self) -> None:
         try:
-            while True:
-                began = self._clock()
-                await self._round(self.now())
-                self._first_round.set()
-                await asyncio.sleep(max(0.0, began + self.step_seconds - self._clock()))
+            async with asyncio.TaskGroup() as tasks:
+                for target in self._settings.targets:
+                    tasks.create_task(self._follow(target, tasks), name=f"follow {self._name}")
+                tasks.create_task(self._hold_rounds(), name=f"rounds {self._name}")
+        except ExceptionGroup as faults:
+            raise faults.exceptions[0] from faults
         finally:
             self._first_round.set()  # `synchronize` must not wait for a round that will never come
 
-    async def _round(self, at: float) -> None:
-        """Scrape every exporter once; an unresolved name counts as a target without an answer."""
-        began = self._clock()
-        found = await self._resolver.resolve(self._settings.targets, self._settings.timeout_seconds)
-        shown: dict[str, list[Sample] | str] = {}
-        for target, words in found.troubles.items():
-            shown[target] = self._stated(target, began, words)
-        urls = sorted(found.urls)
-        shown.update(zip(urls, await asyncio.gather(*map(self._scraped, urls)), strict=True))
-        self._history.add(
-            at,
-            {
-                Target(self._name, target): None if isinstance(samples, str) else samples
-                for target, samples in shown.items()
-            },
-        )
+    async def _follow(self, target: str, tasks: asyncio.TaskGroup) -> None:
+        """Have the exporters of a target read, for as long as its name stands for them."""
+        while True:
+            began = self._clock()
+            found = await self._resolver.resolve([target], self._settings.timeout_seconds)
+            if target in found.troubles:
+                named = self._named(target, target)
+                self._found[target] = self._stated(named, began, found.troubles[target])
+            else:
+                self._found[target] = {self._named(url, target): url for url in found.urls}
+            self._read_found(tasks)
+            if not target.startswith(resolver.DNS_PREFIX):
+                return
+            await asyncio.sleep(self.step_seconds)
+
+    def _read_found(self, tasks: asyncio.TaskGroup) -> None:
+        wanted: dict[Target, str] = {}
+        for exporters in self._found.values():
+            if not isinstance(exporters, str):
+                wanted.update(exporters)
+        for target in self._readers.keys() - wanted.keys():
+            self._readers.pop(target).cancel()
+            self._newest.pop(target, None)
+        for target in wanted.keys() - self._readers.keys():
+            reading = self._read(target, wanted[target])
+            self._readers[target] = tasks.create_task(reading, name=f"read {target.instance}")
+        self._changed.set()
+
+    async def _read(self, target: Target, url: str) -> None:
+        """Ask an exporter once per interval.
+
+        That is in the second half of the time between two rounds: not all at once, and not long
+        before the next round.
+        """
+        phase = self.step_seconds * (0.5 + 0.5 * zlib.crc32(url.encode()) / 2**32)
+        exporter = Exporter(url, self._settings, self._tls)
+        try:
+            while True:
+                began = self._clock()
+                self._newest[target] = await self._scraped(target, exporter)
+                self._changed.set()
+                await asyncio.sleep(self._until(phase, began + 0.9 * self.step_seconds))
+        finally:
+            await exporter.close()
+
+    async def _scraped(self, target: Target, exporter: Exporter) -> Scrape | str:
+        """Return a target's samples, or an error message."""
+        began, at = self._clock(), self.now()
+        try:
+            samples = await exporter.samples()
+        except errors.SourceError as error:
+            return self._stated(target, began, str(error))
+        if not self._history.has_room(target, samples):
+            bound = f"keeping its labels takes more than {MOST_LABEL_BYTES} bytes"
+            return self._stated(target, began, f"{bound}; are they new at each scrape?")
+        seconds = self._clock() - began
+        self._observe(facts.Queried(self._name, "scrape", seconds, None, target.instance))
+        return Scrape(at, samples)
+
+    async def _hold_rounds(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_SECONDS):
+                while not self._have_all_answered():
+                    self._changed.clear()
+                    await self._changed.wait()
+        while True:
+            began = self._clock()
+            self._hold_round(self.now())
+            self._first_round.set()
+            await asyncio.sleep(self._until(0.0, began + 0.5 * self.step_seconds))
+
+    def _have_all_answered(self) -> bool:
+        is_found = self._found.keys() >= set(self._settings.targets)
+        return is_found and self._newest.keys() >= self._readers.keys()
+
+    def _hold_round(self, at: float) -> None:
+        """Take the newest answer of every exporter, which is at most an interval and a timeout old.
+
+        A name without an address counts as an exporter without an answer.
+        """
+        shown: dict[Target, Scrape | str] = {}
+        for target in self._settings.targets:
+            named = self._named(target, target)
+            exporters = self._found.get(target, f"{named.instance}: no address yet")
+            if isinstance(exporters, str):
+                shown[named] = exporters
+        for exporter in sorted(self._readers):
+            shown[exporter] = self._newest.get(exporter, f"{exporter.instance}: no answer yet")
+        scrapes = {
+            target: None if isinstance(newest, str) else newest for target, newest in shown.items()
+        }
+        self._history.add(at, scrapes)
         self._trouble = _trouble(shown)
 
-    async def _scraped(self, url: str) -> list[Sample] | str:
-        """Return a target's samples, or an error message."""
-        began = self._clock()
-        try:
-            async with self._slots:
-                answer = await self._client.get(url)
-                samples = await asyncio.to_thread(exposition.samples, answer)
-        except errors.SourceError as error:
-            return self._stated(url, began, str(error))
-        self._observe(facts.Queried(self._name, "scrape", self._clock() - began, None, url))
-        return samples
+    def _until(self, phase: float, earliest: float) -> float:
+        """Return the seconds until the first time from `earliest` on that has this phase."""
+        due = earliest + (phase - earliest) % self.step_seconds
+        return max(0.0, due - self._clock())
 
-    def _stated(self, target: str, began: float, words: str) -> str:
+    def _named(self, url: str, target: str) -> Target:
+        """Name an exporter by its URL, without the query, which can hold a token.
+
+        Where the targets of the settings have several queries, a number tells them apart.
+        """
+        shown, mark, _ = url.partition("?")
+        if mark:
+            _, _, query = target.partition("?")
+            number = self._queries.index(query) + 1 if len(self._queries) > 1 else ""
+            shown = f"{shown}?***{number}"
+        return Target(self._name, shown)
+
+    def _stated(self, target: Target, began: float, words: str) -> str:
         """Report that a target failed, and return the message."""
-        trouble = f"{target}: {words}"
-        self._observe(facts.Queried(self._name, "scrape", self._clock() - began, trouble, target))
+        trouble, seconds = f"{target.instance}: {words}", self._clock() - began
+        self._observe(facts.Queried(self._name, "scrape", seconds, trouble, target.instance))
         return trouble
 
 
-def _trouble(shown: Mapping[str, list[Sample] | str]) -> str | None:
-    """Return the error message if not one target answered."""
+def _trouble(shown: Mapping[Target, Scrape | str]) -> str | None:
+    """Return the error message if not one exporter answered."""
     troubles = [words for words in shown.values() if isinstance(words, str)]
     if len(troubles) < len(shown):
         return None

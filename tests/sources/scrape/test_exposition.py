@@ -1,17 +1,25 @@
 """The text of exporters: which lines are read, and what makes it unusable."""
 
+import itertools
 import math
+import tracemalloc
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.simulator import changes, cluster
 from keda_gpu_scaler.simulator import exposition as simulated
-from keda_gpu_scaler.sources.scrape import exposition
-from keda_gpu_scaler.transport.client import Answer
+from keda_gpu_scaler.sources.scrape.exposition import (
+    LONGEST_LINE_BYTES,
+    MOST_PARSED_BYTES,
+    MOST_SAMPLES,
+    Page,
+    Sample,
+)
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 PAGE = f"""\
@@ -25,27 +33,32 @@ DCGM_FI_DEV_SM_CLOCK{{gpu="0",UUID="GPU-a",namespace="ml",pod="bert-0"}} 1980
 """
 
 
-def page(text: str | bytes, status: int = 200) -> Answer:
-    return Answer(status, "text/plain", text if isinstance(text, bytes) else text.encode())
+def read(text: str | bytes, *ends: int) -> list[Sample]:
+    """Read a text that arrives in parts, which end there."""
+    whole = text if isinstance(text, bytes) else text.encode()
+    page, cuts = Page(), sorted({0, len(whole), *(end % (len(whole) + 1) for end in ends)})
+    for begin, end in itertools.pairwise(cuts):
+        page.take(whole[begin:end])
+    return page.samples()
 
 
 def test_the_samples_of_known_metrics_are_read() -> None:
     labels = {"__name__": UTIL, "gpu": "0", "UUID": "GPU-a", "namespace": "ml", "pod": "bert-0"}
     idle = {"__name__": UTIL, "gpu": "1", "UUID": "GPU-b", "namespace": "", "pod": ""}
 
-    assert exposition.samples(page(PAGE)) == [(labels, 87.0), (idle, 0.0)]
+    assert read(PAGE) == [(labels, 87.0), (idle, 0.0)]
 
 
-@pytest.mark.parametrize("kind", ["gauge", "counter", "untyped"])
+@pytest.mark.parametrize("kind", ["gauge", "counter", "untyped", "summary", "histogram", "words"])
 def test_a_metric_keeps_its_name_whatever_type_it_claims(kind: str) -> None:
-    text = f"# TYPE {UTIL} {kind}\n{UTIL} 1\n"
+    text = f"# TYPE {UTIL} {kind}\n{UTIL} 1\n{UTIL}_sum 2\n"
 
-    assert exposition.samples(page(text)) == [({"__name__": UTIL}, 1.0)]
+    assert read(text) == [({"__name__": UTIL}, 1.0)]
 
 
 def test_every_metric_of_the_profiles_is_known() -> None:
     text = "".join(f"{name} 1\n" for name in profiles.KNOWN_METRICS)
-    found = [labels["__name__"] for labels, _ in exposition.samples(page(text))]
+    found = [labels["__name__"] for labels, _ in read(text)]
     assert sorted(found) == sorted(profiles.KNOWN_METRICS)
 
 
@@ -56,41 +69,49 @@ def test_what_tells_a_busy_gpu_is_known() -> None:
 @pytest.mark.parametrize(
     ("spelled", "value"),
     [
-        ("NaN", math.nan),
-        ("+Inf", math.inf),
-        ("-Inf", -math.inf),
         ("9223372036854775794", 9223372036854775794.0),
         ("1.5e+01", 15.0),
+        ("-0", 0.0),
+        ("5 1700000000000", 5.0),
+        ("5 -1", 5.0),
     ],
 )
 def test_every_number_of_the_format_is_read_as_a_float(spelled: str, value: float) -> None:
-    ((_, found),) = exposition.samples(page(f"{UTIL} {spelled}\n"))
+    ((_, found),) = read(f"{UTIL} {spelled}\n")
 
     assert isinstance(found, float)
-    assert found == pytest.approx(value, nan_ok=True)
+    assert found == value
+
+
+@pytest.mark.parametrize("spelled", ["NaN", "+Inf", "-Inf", "1e400", "5 NaN", "5 +Inf", "5 1e400"])
+def test_a_sample_without_a_finite_value_and_time_is_shown_without_a_number(spelled: str) -> None:
+    ((labels, found),) = read(f"{UTIL} {spelled}\n")
+
+    assert labels == {"__name__": UTIL}
+    assert math.isnan(found)
 
 
 def test_a_label_may_hold_anything() -> None:
     text = f'{UTIL}{{pod="a\\"b\\\\c\\nd, }}é"}} 1\n'
 
-    assert exposition.samples(page(text)) == [({"__name__": UTIL, "pod": 'a"b\\c\nd, }é'}, 1.0)]
+    assert read(text) == [({"__name__": UTIL, "pod": 'a"b\\c\nd, }é'}, 1.0)]
 
 
 def test_a_page_without_gpus_is_a_good_page() -> None:
-    assert exposition.samples(page("# nothing here\n")) == []
+    assert read("# nothing here\n") == []
 
 
-@pytest.mark.parametrize("status", [204, 302, 404, 500])
-def test_another_status_is_refused_in_the_exporters_words(status: int) -> None:
-    with pytest.raises(errors.SourceRefusedError, match=f"HTTP {status}: no GPU to be found"):
-        exposition.samples(page("no GPU\nto be found", status))
+def test_a_page_ends_as_open_metrics_does_with_exemplars_before() -> None:
+    text = f'{UTIL}{{pod="a"}} 5 # {{trace_id="x"}} 0.5\nfoo_total 1 # {{id="y"}} 1\n# EOF\n'
+
+    assert read(text) == [({"__name__": UTIL, "pod": "a"}, 5.0)]
 
 
 @given(st.integers(min_value=1, max_value=len(PAGE) - 1))
 def test_a_page_cut_anywhere_in_a_line_is_refused_whole(end: int) -> None:
     assume(not PAGE[:end].endswith("\n"))
     with pytest.raises(errors.SourceMalformedError, match="the text is cut"):
-        exposition.samples(page(PAGE[:end]))
+        read(PAGE[:end])
 
 
 @pytest.mark.parametrize(
@@ -106,17 +127,18 @@ def test_a_page_cut_anywhere_in_a_line_is_refused_whole(end: int) -> None:
         pytest.param(f"{UTIL} {'9' * 400}\n", id="a number beyond a float"),
         pytest.param(b"\xff\xfe\n", id="not UTF-8"),
         pytest.param(f"{UTIL} 1\nOut of memory\n", id="words after a sample"),
+        pytest.param(f"{UTIL} 1\nfoo{{a=1}} 1\n", id="another metric's labels without quotes"),
     ],
 )
 def test_what_is_no_exposition_text_is_refused_whole(text: str | bytes) -> None:
     with pytest.raises(errors.SourceMalformedError):
-        exposition.samples(page(text))
+        read(text)
 
 
 @given(st.binary(max_size=80) | st.text('{}",= \\\n#DCGM_1', max_size=80).map(str.encode))
 def test_any_text_is_samples_or_a_source_error(text: bytes) -> None:
     try:
-        found = exposition.samples(page(text + b"\n"))
+        found = read(text + b"\n")
     except errors.SourceError as error:
         assert str(error)  # noqa: PT017 - either is right
     else:
@@ -127,7 +149,137 @@ def test_the_simulators_page_is_read() -> None:
     world = cluster.Cluster()
     wanted = changes.checked(cluster.Wanted(), load=120, replicas=2)
     world.put(cluster.Key("ml", "bert"), wanted, 0)
-    found = exposition.samples(page(simulated.whole_page(world, simulated.Style(), 60)))
+    found = read(simulated.whole_page(world, simulated.Style(), 60))
 
     busy = [value for labels, value in found if labels["__name__"] == UTIL and labels.get("pod")]
     assert busy == [60.0, 60.0]
+
+
+# Lines that are skipped
+
+blanks = st.text(" \t", max_size=2)
+names = st.sampled_from([*sorted(profiles.KNOWN_METRICS), f"{UTIL}_old", f"my_{UTIL}", "up", "a:b"])
+texts = st.text('ab"\\\n{}=,# é', max_size=6).map(
+    lambda text: text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+)
+numbers = st.one_of(
+    st.floats().map(repr),
+    st.integers().map(str),
+    st.sampled_from(["NaN", "+Inf", "-inf", ".5", "5.", "1E3", "1_0", "0x1p3"]),
+)
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> str:
+    """Return a line in any of the ways in which the format writes a sample."""
+    name, pad = draw(names), draw(blanks)
+    labels = [
+        f'{draw(blanks)}{label}{draw(blanks)}={draw(blanks)}"{draw(texts)}"{draw(blanks)}'
+        for label in draw(st.lists(st.sampled_from("abcd"), unique=True, max_size=3))
+    ]
+    quoted = draw(st.integers(0, 4)) == 0
+    within = ",".join([f'"{name}"', *labels] if quoted else labels) + draw(
+        st.sampled_from(["", ","])
+    )
+    braces = f"{{{within}}}" if quoted or draw(st.booleans()) else ""
+    time = draw(st.sampled_from(["", " 1700000000000", "\t-5", ' # {t="x"} 1']))
+    gap = draw(st.sampled_from([" ", "\t", "  "]))
+    return f"{'' if quoted else name}{pad if braces else ''}{braces}{gap}{draw(numbers)}{time}"
+
+
+lines = st.one_of(
+    samples(),
+    samples(),
+    st.builds("# TYPE {} gauge".format, names),
+    st.builds("#  HELP {} {}".format, names, texts),
+    st.sampled_from(["", "# EOF", "#", f"# {UTIL} 1", f'#{UTIL}{{a="b"}} 1']),
+)
+whole_pages = st.lists(
+    st.tuples(blanks, lines, st.sampled_from(["", " ", "\r", "\x0c"])).map("".join), max_size=8
+).map(lambda found: "".join(f"{line}\n" for line in [*found, "# EOF"]))
+
+
+def all_parsed(text: str) -> list[Sample]:
+    """Return what prometheus-client's parser reads when it gets every line."""
+    return [
+        ({**sample.labels, "__name__": family.name}, float(sample.value))
+        for family in text_string_to_metric_families(text)
+        if family.name in profiles.KNOWN_METRICS
+        for sample in family.samples
+    ]
+
+
+@given(whole_pages, st.lists(st.integers(0, 1000), max_size=4))
+def test_skipping_lines_changes_nothing_of_what_is_read(text: str, ends: list[int]) -> None:
+    try:
+        expected = all_parsed(text)
+    except (ValueError, KeyError, IndexError, OverflowError):
+        assume(condition=False)
+    found = read(text, *ends)
+
+    assert [labels for labels, _ in found] == [labels for labels, _ in expected]
+    for (_, one), (_, other) in zip(found, expected, strict=True):
+        assert one == other or math.isnan(one) > math.isfinite(other)
+
+
+@given(
+    st.text('{}",= \\\n#D_1', max_size=80).map(str.encode) | st.binary(max_size=80),
+    st.lists(st.integers(0, 80), max_size=8),
+)
+def test_it_does_not_matter_where_a_text_is_parted(text: bytes, ends: list[int]) -> None:
+    text = f"{UTIL} 1\n".encode() + text
+
+    def outcome(*ends: int) -> object:
+        try:
+            return read(text, *ends)
+        except errors.SourceError as error:
+            return str(error)
+
+    assert outcome(*ends) == outcome()
+
+
+def test_a_line_of_another_metric_never_gets_to_the_parser() -> None:
+    twice = 'a="1",a="2"'  # which the parser refuses
+
+    assert read(f"foo{{{twice}}} 1\n{UTIL} 1\n") == [({"__name__": UTIL}, 1.0)]
+    with pytest.raises(errors.SourceMalformedError):
+        read(f"{UTIL}{{{twice}}} 1\n")
+
+
+# Bounds
+
+
+def test_of_a_large_text_about_other_things_nothing_is_kept() -> None:
+    page, part = Page(), b'foo{cpu="0",mode="idle"} 123.4 1700000000000\n\na 1\r\n# x\n' * 300
+    page.take(f"{UTIL} 1\n".encode())
+    tracemalloc.start()
+    for _ in range(16 * 2**20 // len(part)):
+        page.take(part)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert page.samples() == [({"__name__": UTIL}, 1.0)]
+    assert peak < 2**20
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("x" * (LONGEST_LINE_BYTES + 1), "a line of more than", id="a line"),
+        pytest.param(f"{UTIL} 1\n" * (MOST_SAMPLES + 1), "samples of GPU metrics", id="samples"),
+        pytest.param(
+            f'{{"foo",a="{"x" * 60_000}"}} 1\n' * (MOST_PARSED_BYTES // 60_000 + 1),
+            "bytes of lines",
+            id="lines that have to be parsed",
+        ),
+    ],
+)
+def test_what_is_too_much_is_refused_with_its_bound(text: str, words: str) -> None:
+    with pytest.raises(errors.SourceMalformedError, match=words):
+        read(text, *range(0, len(text), 2**14))
+
+
+def test_as_many_samples_as_allowed_are_read() -> None:
+    text = "".join(f'{UTIL}{{gpu="{number}"}} 1\n' for number in range(MOST_SAMPLES))
+
+    assert len(read(text)) == MOST_SAMPLES

@@ -1,5 +1,7 @@
 """What the scrape source remembers: its rounds, its targets' good scrapes, for a bounded time."""
 
+import math
+import tracemalloc
 from collections.abc import Mapping
 
 import pytest
@@ -9,7 +11,12 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.exposition import Sample
-from keda_gpu_scaler.sources.scrape.rounds import History
+from keda_gpu_scaler.sources.scrape.rounds import (
+    MOST_LABEL_BYTES,
+    MOST_POINTS,
+    History,
+    Scrape,
+)
 from keda_gpu_scaler.spec.spec import Signal
 
 A, B = Target("gpus", "http://a/metrics"), Target("gpus", "http://b/metrics")
@@ -25,17 +32,30 @@ def sample(pod: str | None = "bert-0", value: float = 50, name: str = UTIL, **mo
     return {"__name__": name, "UUID": f"GPU-{pod}", **owner, **more}, value
 
 
+def add(
+    history: History, at: float, shown: Mapping[Target, list[Sample] | None], late: float = 0
+) -> None:
+    """Add a round of scrapes that began so many seconds before it."""
+    history.add(
+        at,
+        {
+            target: None if samples is None else Scrape(at - late, samples)
+            for target, samples in shown.items()
+        },
+    )
+
+
 def rounds(history: History, count: int, *samples: Sample, begin: float = 0) -> float:
     """Add rounds ten seconds apart in which target A is good; return the instant of the last."""
     for number in range(count):
-        history.add(begin + 10 * number, {A: list(samples)})
+        add(history, begin + 10 * number, {A: list(samples)})
     return begin + 10 * (count - 1)
 
 
 def test_a_series_is_there_at_the_instants_of_its_rounds() -> None:
     history = History(600)
-    history.add(0, {A: [sample(value=10)]})
-    history.add(10, {A: [sample(value=20)]})
+    add(history, 0, {A: [sample(value=10)]})
+    add(history, 10, {A: [sample(value=20)]})
     observed = history.observation(snapshot_query(), 10)
 
     (series,) = observed.series
@@ -50,12 +70,21 @@ def test_a_series_is_there_at_the_instants_of_its_rounds() -> None:
 
 def test_a_failed_scrape_leaves_a_gap_and_is_not_good() -> None:
     history = History(600)
-    history.add(0, {A: [sample()], B: [sample("bert-1")]})
-    history.add(10, {A: None, B: [sample("bert-1")]})
+    add(history, 0, {A: [sample()], B: [sample("bert-1")]})
+    add(history, 10, {A: None, B: [sample("bert-1")]})
     observed = history.observation(snapshot_query(), 10)
 
     assert {one.pod: one.present for one in observed.series} == {"bert-0": (0,), "bert-1": (0, 10)}
     assert observed.good_scrapes == {A: {0: 0}, B: {0: 0, 10: 10}}
+
+
+def test_a_scrape_keeps_its_own_time_beside_the_instant_of_its_round() -> None:
+    history = History(600)
+    add(history, 10, {A: [sample(value=10)]}, late=4)
+    observed = history.observation(snapshot_query(), 10)
+
+    assert observed.good_scrapes == {A: {10: 6}}
+    assert observed.series[0].times == (10,)
 
 
 def test_only_the_span_up_to_the_instant_is_looked_at() -> None:
@@ -70,8 +99,8 @@ def test_only_the_span_up_to_the_instant_is_looked_at() -> None:
 
 def test_a_series_that_begins_after_the_instant_is_not_there_yet() -> None:
     history = History(600)
-    history.add(0, {A: [sample("old")]})
-    history.add(10, {A: [sample("old"), sample("new")]})
+    add(history, 0, {A: [sample("old")]})
+    add(history, 10, {A: [sample("old"), sample("new")]})
 
     assert [one.pod for one in history.observation(snapshot_query(), 0).series] == ["old"]
 
@@ -112,7 +141,7 @@ def test_absence_is_known_after_one_window_of_good_rounds() -> None:
     history = History(600)
     known = []
     for number in range(8):
-        history.add(10 * number, {A: []})
+        add(history, 10 * number, {A: []})
         known.append(history.observation(snapshot_query(window=50), 10 * number).absence_known)
 
     assert known == [False] * 5 + [True] * 3
@@ -122,7 +151,7 @@ def test_absence_is_known_after_one_window_of_good_rounds() -> None:
 def test_absence_is_not_known_while_a_failed_scrape_is_within_the_window(missed: int) -> None:
     history = History(600)
     for number in range(10):
-        history.add(10 * number, {A: [], B: None if number == missed else []})
+        add(history, 10 * number, {A: [], B: None if number == missed else []})
 
     in_window = 10 * missed >= 90 - 50
     assert history.observation(snapshot_query(window=50), 90).absence_known is not in_window
@@ -133,13 +162,13 @@ def test_a_new_target_is_watched_for_a_window_before_absence_is_known() -> None:
     last = rounds(history, 10)
     assert history.observation(snapshot_query(), last).absence_known
 
-    history.add(last + 10, {A: [], B: []})
+    add(history, last + 10, {A: [], B: []})
     assert not history.observation(snapshot_query(), last + 10).absence_known
 
 
 def test_a_target_that_left_does_not_hinder() -> None:
     history = History(600)
-    history.add(0, {A: [], B: None})
+    add(history, 0, {A: [], B: None})
     last = rounds(history, 10, begin=10)
 
     assert history.observation(snapshot_query(), last).absence_known
@@ -148,7 +177,7 @@ def test_a_target_that_left_does_not_hinder() -> None:
 def test_without_a_target_nothing_is_known() -> None:
     history = History(600)
     for number in range(10):
-        history.add(10 * number, {})
+        add(history, 10 * number, {})
 
     assert not history.observation(snapshot_query(), 90).absence_known
 
@@ -158,8 +187,8 @@ def test_without_a_target_nothing_is_known() -> None:
 
 def test_gpus_are_reported_by_the_newest_round_only() -> None:
     history = History(600)
-    history.add(0, {A: [sample(UUID="GPU-old"), sample(UUID="GPU-new")]})
-    history.add(10, {A: [sample(UUID="GPU-new"), sample("bert-1", UUID="GPU-other")]})
+    add(history, 0, {A: [sample(UUID="GPU-old"), sample(UUID="GPU-new")]})
+    add(history, 10, {A: [sample(UUID="GPU-new"), sample("bert-1", UUID="GPU-other")]})
 
     assert history.gpus(["GPU-old", "GPU-new"]) == GpuReports(frozenset({"GPU-new"}))
 
@@ -170,6 +199,8 @@ def test_gpus_are_reported_by_the_newest_round_only() -> None:
         pytest.param(sample(None, 50, UUID="GPU-a"), True, id="busy"),
         pytest.param(sample(None, 0.5, ENGINE, UUID="GPU-a"), True, id="engine busy"),
         pytest.param(sample(None, 0, UUID="GPU-a"), False, id="idle"),
+        pytest.param(sample(None, math.nan, UUID="GPU-a"), True, id="unknown"),
+        pytest.param(sample(None, -1, UUID="GPU-a"), True, id="negative"),
         pytest.param(sample(None, 50, "DCGM_FI_DEV_GPU_TEMP", UUID="GPU-a"), False, id="warm"),
         pytest.param(sample("bert-1", 50, UUID="GPU-a"), False, id="busy with a pod"),
         pytest.param(
@@ -204,6 +235,18 @@ def test_an_instance_without_a_pod_is_busy_whatever_its_neighbours_are() -> None
     assert history.gpus(["GPU-a"]).busy_without_pod == {"GPU-a"}
 
 
+@pytest.mark.parametrize(("engine", "busy"), [(0.0, set()), (0.5, {"GPU-a"})])
+@pytest.mark.parametrize("step", [1, -1])
+def test_one_usable_number_is_enough_to_know_whether_a_gpu_is_busy(
+    engine: float, busy: set[str], step: int
+) -> None:
+    history = History(600)
+    shown = [sample(None, math.nan, UUID="GPU-a"), sample(None, engine, ENGINE, UUID="GPU-a")]
+    rounds(history, 1, *shown[::step])
+
+    assert history.gpus(["GPU-a"]).busy_without_pod == busy
+
+
 def test_a_gpu_of_old_names_is_found_too() -> None:
     history = History(600)
     rounds(history, 1, ({"__name__": "dcgm_gpu_utilization", "uuid": "GPU-a"}, 7.0))
@@ -224,11 +267,13 @@ round_lists = st.lists(
 )
 
 
-def played(rounds_: list[Round], keep_seconds: float) -> tuple[History, float]:
-    history, at = History(keep_seconds), 1000.0
+def played(
+    rounds_: list[Round], keep_seconds: float, most_points: int = MOST_POINTS
+) -> tuple[History, float]:
+    history, at = History(keep_seconds, most_points), 1000.0
     for after, shown in rounds_:
         at += after
-        history.add(at, shown)
+        add(history, at, shown)
     return history, at
 
 
@@ -236,12 +281,56 @@ def played(rounds_: list[Round], keep_seconds: float) -> tuple[History, float]:
 def test_nothing_older_than_its_bound_is_kept(rounds_: list[Round], keep_seconds: float) -> None:
     history, at = played(rounds_, keep_seconds)
     oldest = at - keep_seconds
-    points = [points for points in history._series.values()]  # noqa: C416, SLF001 - what is in memory
-    times = [time for one in points for time, _ in one]
+    kept = [points.times for series in history._series.values() for points in series.values()]  # noqa: SLF001 - what is in memory
+    times = [time for one in kept for time in one]
 
     assert all(time >= oldest for time in [*history.instants, *times])
-    assert all(instants and instants[0] >= oldest for instants in history.good.values())
-    assert all(points)
+    assert all(good and good[0][0] >= oldest for good in history.good.values())
+    assert all(kept)
+    assert history.points == len(times)
+
+
+def test_a_pod_without_a_usable_number_is_there_without_a_value() -> None:
+    history = History(600)
+    rounds(history, 3, sample(value=math.nan))
+    observed = history.observation(snapshot_query(), 20)
+
+    assert observed.refused_samples == 3
+    assert observed.series[0].present == (0, 10, 20)
+    assert observed.series[0].values == ()
+
+
+@given(round_lists, st.integers(1, 30))
+def test_more_points_than_there_is_room_for_shorten_the_memory(
+    rounds_: list[Round], most_points: int
+) -> None:
+    (bounded, at), (whole, _) = played(rounds_, 1000, most_points), played(rounds_, 1000)
+    newest = sum(len(samples or ()) for samples in rounds_[-1][1].values()) if rounds_ else 0
+
+    assert bounded.points <= max(most_points, newest)
+    if rounds_:
+        asked = snapshot_query(span=at - bounded.instants[0] + 0.001)
+        one, other = bounded.observation(asked, at), whole.observation(asked, at)
+        assert one.instants == other.instants
+        assert sorted(one.series, key=repr) == sorted(other.series, key=repr)
+        assert one.good_scrapes.items() <= other.good_scrapes.items()
+
+
+def test_labels_that_are_new_at_each_scrape_have_no_room_in_the_end() -> None:
+    history = History(600)
+    held = [0]
+    tracemalloc.start()
+    for number in range(10_000):
+        shown = [sample(f"bert-{number}-{more}", note="x" * 20_000) for more in range(50)]
+        if not history.has_room(A, shown):
+            break
+        add(history, float(number), {A: shown})
+        held.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+
+    assert MOST_LABEL_BYTES / 2 < held[-1] < 1.5 * MOST_LABEL_BYTES
+    assert history.has_room(B, shown)
+    assert history.has_room(A, [sample(f"bert-0-{more}", note="x" * 20_000) for more in range(50)])
 
 
 def invariants(observed: Observation, asked: SnapshotQuery, at: float) -> None:
@@ -279,30 +368,30 @@ def test_longer_memory_changes_nothing_within_the_span(rounds_: list[Round]) -> 
 
 def test_an_exporter_that_never_answered_is_overlooked_until_it_does() -> None:
     history = History(600)
-    history.add(0, {A: [sample()], B: None})
+    add(history, 0, {A: [sample()], B: None})
     assert history.observation(snapshot_query(), 0).misses_targets
-    history.add(10, {A: [sample()], B: [sample("bert-1")]})
+    add(history, 10, {A: [sample()], B: [sample("bert-1")]})
     assert not history.observation(snapshot_query(), 10).misses_targets
 
 
 def test_an_exporter_that_answered_once_is_not_overlooked_however_long_it_is_dead() -> None:
     history = History(100)
-    history.add(0, {A: [sample()], B: [sample("bert-1")]})
+    add(history, 0, {A: [sample()], B: [sample("bert-1")]})
     for at in range(10, 1000, 10):
-        history.add(at, {A: [sample()], B: None})
+        add(history, at, {A: [sample()], B: None})
     assert not history.observation(snapshot_query(), 990).misses_targets
 
 
 def test_an_exporter_that_is_dead_for_as_long_as_anything_is_known_overlooks_nobody() -> None:
     history = History(600)
     for at in range(0, 3610, 10):
-        history.add(at, {A: [sample()], B: None})
+        add(history, at, {A: [sample()], B: None})
         assert history.observation(snapshot_query(), at).misses_targets == (at < 3600)
 
 
 def test_an_exporter_that_is_listed_anew_has_to_answer_first() -> None:
     history = History(600)
-    history.add(0, {A: [sample()], B: [sample("bert-1")]})
-    history.add(10, {A: [sample()]})
-    history.add(20, {A: [sample()], B: None})
+    add(history, 0, {A: [sample()], B: [sample("bert-1")]})
+    add(history, 10, {A: [sample()]})
+    add(history, 20, {A: [sample()], B: None})
     assert history.observation(snapshot_query(), 20).misses_targets
