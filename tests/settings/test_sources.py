@@ -26,6 +26,13 @@ def test_exporters_need_no_more_than_their_targets() -> None:
     assert settings.timeout_seconds == 5
 
 
+def test_the_query_of_a_target_is_not_shown() -> None:
+    settings = ScrapeSettings(targets=("http://a:9400/m?token=hunter2", "dns+http://b"))
+
+    assert settings.targets[0] == "http://a:9400/m?token=hunter2"
+    assert settings.model_dump()["targets"] == ["http://a:9400/m?***", "dns+http://b/metrics"]
+
+
 def test_a_scrape_may_take_as_long_as_the_interval_and_no_longer() -> None:
     assert ScrapeSettings(targets=("http://a",), interval_seconds=2).timeout_seconds == 2
     with pytest.raises(ValidationError, match="a timeout of at most the interval"):
