@@ -29,6 +29,7 @@ from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 _ACCESS = Access({"default": EVERY_NAMESPACE}, own_promql=Policy.NAMESPACED)
 _OURS = ScaledObject("team-a", "bert")
+_PARTS = (1 << 20, 7)
 _DATE = "Sun, 22 Nov 2026 10:00:00 GMT"
 
 
@@ -94,11 +95,21 @@ def influxdb_json(data: bytes) -> None:
 
 
 def exposition_text(data: bytes) -> None:
-    """Read the page of an exporter."""
-    with contextlib.suppress(errors.SourceError):
-        for labels, value in exposition.samples(Answer(200, "text/plain", data)):
-            assert labels["__name__"]
-            assert isinstance(value, float)
+    """Read the page of an exporter, whole and in small parts."""
+    shown = [_shown(data[at : at + size] for at in range(0, len(data), size)) for size in _PARTS]
+    assert shown[0] == shown[1]
+
+
+def _shown(parts: Iterable[bytes]) -> str:
+    page = exposition.Page()
+    try:
+        for part in parts:
+            page.take(part)
+        samples = page.samples()
+    except errors.SourceError as error:
+        return type(error).__name__
+    assert all(labels["__name__"] and not math.isinf(value) for labels, value in samples)
+    return repr(samples)
 
 
 def webhook(data: bytes) -> None:
