@@ -39,7 +39,7 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
     return Activity(
         busiest=busiest,
         active=busiest is not None and busiest > spec.activation_threshold,
-        covered=all(_covered(pod, since, at) for pod in usable),
+        covered=bool(usable) and all(_covered(pod, since, at) for pod in usable),
     )
 
 

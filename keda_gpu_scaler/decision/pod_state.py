@@ -59,7 +59,9 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
         is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
         return PodState.STARTING if is_young else PodState.STALLED
     grace, since = grace_seconds(pod.scrape_interval_seconds), since_when(spec, pod)
-    silent = at - pod.last_seen > grace or now - pod.sampled_at > spec.max_age_seconds
+    # Not `>`: a comparison with NaN is false, and what cannot be compared is not fresh.
+    fresh = at - pod.last_seen <= grace and now - pod.sampled_at <= spec.max_age_seconds
+    silent = not fresh
     if pod.readiness is Readiness.EVER:
         is_young = at - since <= grace
         covers = pod.last_seen - since >= COVERED * window_seconds(spec, pod)

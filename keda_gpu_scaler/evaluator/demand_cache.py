@@ -144,7 +144,9 @@ class DemandQuery:
 LOOK_SECONDS = 60.0
 QUERIES_PER_SOURCE = 2000
 """With the default budget each has its turn every 200 s; more would starve the existing ones."""
-TOO_MANY = f"too many different demandQueries, more than {QUERIES_PER_SOURCE:,}"
+QUERIES_PER_NAMESPACE = 1000
+"""One tenant does not take them all."""
+TOO_MANY = "too many different demandQueries"
 OVERDUE_SECONDS = 1.0
 """Triggers ask when it is due, or a second later, because one poll gets one decision."""
 
@@ -180,8 +182,12 @@ class DemandCache:
         self._sources, self._observe, self._clock = sources, observe, clock
         self._pace = pace
         self._demand_queries: dict[_Key, DemandQuery] = {}
+        self._payers: dict[_Key, str] = {}
+        """The namespace of the ScaledObject that asked first for each expression."""
         self._sharing: Counter[str] = Counter()
         """How many expressions each source has."""
+        self._taken: Counter[tuple[str, str]] = Counter()
+        """How many of them each namespace has asked for first."""
         self._looked_at = float("-inf")
         self._next_turn = dict.fromkeys(sources, float("-inf"))
         """When each source's budget has room for one more query."""
@@ -199,13 +205,13 @@ class DemandCache:
             deadline: on this cache's clock.
         """
         self._let_go()
-        demand_query = self._demand_query(
-            self._key(scaled_object, spec, wanted), scaled_object.namespace
-        )
-        if demand_query is None:
-            demand = Demand(None, f"source {spec.source}: {TOO_MANY}")
-        else:
+        try:
+            demand_query = self._demand_query(
+                self._key(scaled_object, spec, wanted), scaled_object.namespace
+            )
             demand = await self._asked(demand_query, spec, deadline)
+        except errors.SourceRefusedError as error:
+            demand = Demand(None, f"source {spec.source}: {error}")
         self._observe(facts.DemandKnown(scaled_object, spec, demand))
         return demand
 
@@ -241,16 +247,22 @@ class DemandCache:
         source_key = self._sources[spec.source].key(spec.source, scaled_object.namespace)
         return _Key(spec.source, source_key, wanted.text)
 
-    def _demand_query(self, key: _Key, namespace: str) -> DemandQuery | None:
-        """Return the query for a key, new if needed; None: its source has too many already."""
+    def _demand_query(self, key: _Key, namespace: str) -> DemandQuery:
+        """Return the query for a key, new if needed; raise if there are too many already."""
         if key not in self._demand_queries:
             if self._sharing[key.source] >= QUERIES_PER_SOURCE:
-                return None
+                message = f"{TOO_MANY}, more than {QUERIES_PER_SOURCE:,}"
+                raise errors.SourceRefusedError(message)
+            if self._taken[key.source, namespace] >= QUERIES_PER_NAMESPACE:
+                message = f"{TOO_MANY} of {namespace}, more than {QUERIES_PER_NAMESPACE:,}"
+                raise errors.SourceRefusedError(message)
             numbers = self._sources[key.source].within(namespace).numbers
             self._demand_queries[key] = DemandQuery(
                 key.source_key, numbers, key.text, self._observe, self._clock
             )
+            self._payers[key] = namespace
             self._sharing[key.source] += 1
+            self._taken[key.source, namespace] += 1
         return self._demand_queries[key]
 
     def _let_go(self) -> None:
@@ -261,8 +273,9 @@ class DemandCache:
         for key, demand_query in list(self._demand_queries.items()):
             if demand_query.is_idle(FORGET_SECONDS):
                 demand_query.cancel()
-                del self._demand_queries[key]
-        self._sharing = Counter(key.source for key in self._demand_queries)
+                del self._demand_queries[key], self._payers[key]
+        self._sharing = Counter(key.source for key in self._payers)
+        self._taken = Counter((key.source, payer) for key, payer in self._payers.items())
 
     def _interval_seconds(self, source: str) -> float:
         """Return the interval of one expression, given how many share the source's budget."""

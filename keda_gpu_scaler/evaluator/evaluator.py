@@ -109,7 +109,7 @@ class Evaluator:
             spec = await self._aimed(scaled_object, spec, allowed_seconds)
         except errors.SourceError as error:
             tracked = self._triggers.track(scaled_object, spec)
-            gpu = await self._gpu_decisions.unaimed(spec, str(error), deadline)
+            gpu = await self._gpu_decisions.unaimed(scaled_object, spec, str(error), deadline)
             return await self._concluded(tracked, gpu, deadline)
         tracked = self._triggers.track(scaled_object, spec)
         if tracked.answer is not None and self._is_of_this_poll(scaled_object, tracked.answer):

@@ -3,16 +3,18 @@
 A failed fetch does not raise here: the source's error is the reason of the decision.
 """
 
+import contextlib
 import weakref
 from dataclasses import replace
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import memory
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide, unknown
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.snapshot_cache import SharedSnapshot, SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import GpuDecision, MadeDecision, TrackedTrigger
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, snapshot_query_of
-from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
+from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector
 
 
@@ -42,7 +44,11 @@ class GpuDecisions:
             deadline: on the snapshots' clock.
             wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
         """
-        shared, snapshot_query = self._shared(tracked.spec)
+        try:
+            shared, snapshot_query = self._shared(tracked.scaled_object, tracked.spec)
+        except errors.SourceRefusedError as error:
+            why = f"source {tracked.spec.source}: {error}"
+            return GpuDecision(unknown(tracked.spec, why, None))
         await shared.refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
         # No `await` from here on, so that memories are updated in order.
         made = tracked.made
@@ -50,10 +56,13 @@ class GpuDecisions:
             made = tracked.made = self._anew(tracked, shared, snapshot_query)
         return made.gpu
 
-    async def unaimed(self, spec: TriggerSpec, why: str, deadline: float) -> GpuDecision:
+    async def unaimed(
+        self, scaled_object: ScaledObject, spec: TriggerSpec, why: str, deadline: float
+    ) -> GpuDecision:
         """Return the decision while the scale target is unknown: only the other workload counts.
 
         Args:
+            scaled_object: the ScaledObject of the trigger.
             spec: the trigger.
             why: why the target is unknown, as a clause.
             deadline: on the snapshots' clock.
@@ -61,19 +70,23 @@ class GpuDecisions:
         decided = unknown(spec, why, None)
         if spec.neighbour is None:
             return GpuDecision(decided)
-        shared, snapshot_query = self._shared(spec)
+        shared, snapshot_query = self._shared(scaled_object, spec)
         await shared.refresh(snapshot_query, deadline)
         theirs = self._neighbour(spec, decided, shared, snapshot_query)
         return GpuDecision(decided, theirs, source=shared.source_name)
 
     def keep_in_use(self, tracked: TrackedTrigger) -> None:
         """Remember that another signal said just now that the workload is active."""
-        shared, _ = self._shared(tracked.spec)
-        tracked.memory = memory.in_use(shared.now())
+        with contextlib.suppress(errors.SourceRefusedError):
+            shared, _ = self._shared(tracked.scaled_object, tracked.spec)
+            tracked.memory = memory.in_use(shared.now())
 
-    def _shared(self, spec: TriggerSpec) -> tuple[SharedSnapshot, SnapshotQuery]:
+    def _shared(
+        self, scaled_object: ScaledObject, spec: TriggerSpec
+    ) -> tuple[SharedSnapshot, SnapshotQuery]:
         snapshot_query = snapshot_query_of(spec, self._snapshot_cache.step_seconds(spec.source))
-        return self._snapshot_cache.of(spec, snapshot_query), snapshot_query
+        shared = self._snapshot_cache.of(spec, snapshot_query, scaled_object.namespace)
+        return shared, snapshot_query
 
     def _still_holds(self, made: MadeDecision, spec: TriggerSpec, shared: SharedSnapshot) -> bool:
         """Tell whether a new decision would be the same: all its inputs are the same.

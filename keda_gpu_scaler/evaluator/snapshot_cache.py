@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.kept_bytes import KeptBytes
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Samples, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
@@ -63,6 +64,34 @@ class SnapshotQueries:
         return self._clock() - FORGET_SECONDS
 
 
+class BoundedFetcher:
+    """Fetches the snapshots for which there is room."""
+
+    def __init__(self, create: Callable[[], SnapshotFetcher], keep: Callable[[int], None]) -> None:
+        """Take what fetches, and what knows how much room there is.
+
+        Args:
+            create: creates a fetcher, which remembers what its snapshots showed.
+            keep: is called with the size of each; raises SourceError if there is no room for it.
+        """
+        self._create, self._keep = create, keep
+        self._fetcher = create()
+
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Snapshot:
+        """Return a snapshot; without room for it, nothing of it is remembered.
+
+        Raises:
+            errors.SourceError: the source gave no usable answer, or there is no room.
+        """
+        snapshot = await self._fetcher.fetch(snapshot_query, at)
+        try:
+            self._keep(await asyncio.to_thread(lambda: snapshot.kept_bytes))
+        except errors.SourceError:
+            self._fetcher = self._create()
+            raise
+        return snapshot
+
+
 USABLE_STEPS = 2
 """A snapshot older than this is not used while a newer one can be had."""
 WIDEN_SECONDS = 1.0
@@ -86,7 +115,7 @@ class SharedSnapshot:
         key: Key,
         samples: Samples,
         state: SourceState,
-        snapshot_fetcher: SnapshotFetcher,
+        snapshot_fetcher: "BoundedFetcher",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take what a fetch needs; `refresh` starts the first one.
@@ -216,6 +245,10 @@ class SharedSnapshot:
             self._state.succeeded(self._key, self.snapshot)
 
 
+OWN_QUERIES = 500
+"""Each is two or three queries per step to its source."""
+OWN_QUERIES_PER_NAMESPACE = 250
+"""One tenant does not take them all."""
 WIDE_SECONDS = 900.0
 """Triggers that look back further share a separate snapshot, which is many times larger."""
 
@@ -250,6 +283,9 @@ class SnapshotCache:
         self._sources, self._observe = sources, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
         self._shared_snapshots: dict[Key, SharedSnapshot] = {}
+        self._kept_bytes = KeptBytes()
+        self._payers: dict[Key, tuple[str, str]] = {}
+        """For each own query its source, and the namespace of the ScaledObject that asked first."""
         self._shared_sources: dict[str, _SharedSource] = {}
 
     async def close(self) -> None:
@@ -261,17 +297,41 @@ class SnapshotCache:
         """Return how often a source can have new samples."""
         return self._sources[source].samples.step_seconds
 
-    def of(self, spec: TriggerSpec, snapshot_query: SnapshotQuery) -> SharedSnapshot:
-        """Return the shared snapshot for a trigger."""
+    def of(
+        self, spec: TriggerSpec, snapshot_query: SnapshotQuery, namespace: str
+    ) -> SharedSnapshot:
+        """Return the shared snapshot for a trigger.
+
+        Args:
+            spec: the trigger.
+            snapshot_query: what it asks for.
+            namespace: its ScaledObject's.
+
+        Raises:
+            errors.SourceRefusedError: it has a query of its own, and there are too many of them.
+        """
         is_long_range = snapshot_query.span_seconds > WIDE_SECONDS
         source_key = self._sources[spec.source].key(spec.source, spec.pods.namespace)
         key = Key(source_key, spec.shared_signal, spec.profile, is_long_range, spec.query)
         if key not in self._shared_snapshots:
             self._let_go()
-            self._shared_snapshots[key] = self._made(key, spec)
+            if key.query is not None:
+                self._admit(key, spec.source, namespace)
+            self._shared_snapshots[key] = self._made(key, spec, namespace)
         return self._shared_snapshots[key]
 
-    def _made(self, key: Key, spec: TriggerSpec) -> SharedSnapshot:
+    def _admit(self, key: Key, source: str, namespace: str) -> None:
+        """Count one more own query; raise if there are too many already."""
+        there = [payer for payer in self._payers.values() if payer[0] == source]
+        if len(there) >= OWN_QUERIES:
+            raise errors.SourceRefusedError(f"too many different queries, more than {OWN_QUERIES}")
+        if there.count((source, namespace)) >= OWN_QUERIES_PER_NAMESPACE:
+            raise errors.SourceRefusedError(
+                f"too many different queries of {namespace}, more than {OWN_QUERIES_PER_NAMESPACE}"
+            )
+        self._payers[key] = source, namespace
+
+    def _made(self, key: Key, spec: TriggerSpec, namespace: str) -> SharedSnapshot:
         shared = self._shared_sources.get(key.source)
         if shared is None:
             source = self._sources[spec.source].within(spec.pods.namespace)
@@ -280,8 +340,11 @@ class SnapshotCache:
                 SourceState(key.source, self._observe, self._clock),
                 EvidenceFetcher(key.source, source, self._observe),
             )
-        samples = shared.source.samples
-        fetcher = SnapshotFetcher(samples, shared.evidence_fetcher, self._give_up_seconds)
+        samples, evidence_fetcher = shared.source.samples, shared.evidence_fetcher
+        fetcher = BoundedFetcher(
+            lambda: SnapshotFetcher(samples, evidence_fetcher, self._give_up_seconds),
+            lambda size: self._kept_bytes.keep(key, namespace, size),
+        )
         return SharedSnapshot(key, samples, shared.state, fetcher, self._clock)
 
     def _let_go(self) -> None:
@@ -293,6 +356,8 @@ class SnapshotCache:
         idle = [key for key, shared in self._shared_snapshots.items() if shared.is_idle]
         for key in idle:
             del self._shared_snapshots[key]
+            self._payers.pop(key, None)
+            self._kept_bytes.drop(key)
             self._shared_sources[key.source].state.let_go(key)
         named = {key.source for key in self._shared_snapshots}
         self._shared_sources = {

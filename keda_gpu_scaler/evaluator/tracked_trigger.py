@@ -1,5 +1,6 @@
 """One trigger of one ScaledObject, and what is remembered of it between two evaluations."""
 
+import operator
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from cachetools import TTLCache
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
-from keda_gpu_scaler.spec.retention import FORGET_SECONDS, TRIGGERS
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
+from keda_gpu_scaler.spec.sizes import deep_size
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
 
@@ -56,10 +58,17 @@ class TrackedTrigger:
     memory: Memory | None = None
     """Used when its load becomes unknown."""
     answer: Answer | None = None
+    kept_bytes: int = 0
+
+
+TRACKED_BYTES = 48 * 2**20
+"""Room for fifteen thousand usual triggers."""
+_DECISION_BYTES = 1536
+"""What is remembered of one trigger beside its spec."""
 
 
 class TrackedTriggers:
-    """Every trigger that was evaluated within the last ten minutes."""
+    """The triggers that were evaluated within the last ten minutes, bounded in bytes."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Start with no triggers.
@@ -68,12 +77,15 @@ class TrackedTriggers:
             clock: seconds that never go back.
         """
         self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = TTLCache(
-            TRIGGERS, FORGET_SECONDS, timer=clock
+            TRACKED_BYTES, FORGET_SECONDS, clock, operator.attrgetter("kept_bytes")
         )
 
     def track(self, scaled_object: ScaledObject, spec: TriggerSpec) -> TrackedTrigger:
         """Return the tracked trigger, new if needed, and renew it."""
         key = scaled_object, spec
-        tracked = self._tracked.get(key) or TrackedTrigger(scaled_object, spec)
+        tracked = self._tracked.get(key)
+        if tracked is None:
+            size = _DECISION_BYTES + deep_size(spec)
+            tracked = TrackedTrigger(scaled_object, spec, kept_bytes=size)
         self._tracked[key] = tracked
         return tracked

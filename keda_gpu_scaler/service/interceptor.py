@@ -10,7 +10,7 @@ error that was not written for the caller.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -79,6 +79,11 @@ def _wire_bytes(text: str) -> int:
     return len(data) + 2 * sum(byte > ord("~") or byte == ord("%") for byte in data)
 
 
+OTHER_STREAMS = 100
+"""Watches of the health and streams of reflection, which KEDA does not open; each takes 25 KiB."""
+MAX_OPEN_REQUEST_BYTES = 16 * 2**20
+"""Of all open calls together: a stream keeps its request for as long as it lasts."""
+
 log = structlog.get_logger()
 
 # The deadline passes at the caller earlier than here, by the time the request was on its way.
@@ -100,6 +105,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         self._prefix = f"/{service_name}/"
         self._observe = observe
         self._places = Places(max_concurrent)
+        self._open_bytes = self._other_streams = 0
 
     async def intercept_service(  # type: ignore[override]  # an unknown method has no handler
         self,
@@ -109,9 +115,32 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         """Replace the RPC's handler by one that takes bytes; grpc calls this for every call."""
         handler = await continuation(handler_call_details)
         path = handler_call_details.method
-        if handler is None or not path.startswith(self._prefix):
-            return handler
-        return self._guarded(handler, path.removeprefix(self._prefix))
+        if handler is None:
+            return None
+        if path.startswith(self._prefix):
+            return self._guarded(handler, path.removeprefix(self._prefix))
+        return self._counted(handler) if handler.response_streaming else handler
+
+    def _counted(self, handler: Any) -> Handler:  # noqa: ANN401 - as below
+        """Return the handler of another service's stream, of which there may be a few."""
+        behaviour = handler.stream_stream or handler.unary_stream
+        make = (
+            grpc.stream_stream_rpc_method_handler
+            if handler.request_streaming
+            else grpc.unary_stream_rpc_method_handler
+        )
+
+        async def answers(request: object, context: Context) -> AsyncIterator[Any]:
+            if self._other_streams >= OTHER_STREAMS:
+                await context.abort(*BUSY)
+            self._other_streams += 1
+            try:
+                async for answer in behaviour(request, context):
+                    yield answer
+            finally:
+                self._other_streams -= 1
+
+        return make(answers, handler.request_deserializer, handler.response_serializer)
 
     def _guarded(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpc types behaviours as synchronous
         behaviour: Behaviour = handler.unary_unary or handler.unary_stream
@@ -142,8 +171,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
     ) -> object:
         started = time.monotonic()
         outcome = Status(grpc.StatusCode.OK, "")
+        self._open_bytes += len(data)
         try:
-            return await behaviour(data, context)
+            if self._open_bytes <= MAX_OPEN_REQUEST_BYTES:
+                return await behaviour(data, context)
+            outcome = BUSY
         except _BusyError:
             outcome = BUSY
         except (asyncio.CancelledError, grpc.aio.InternalError):
@@ -155,6 +187,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
             outcome = _failed(method, error)
         finally:
+            self._open_bytes -= len(data)
             self._observe(facts.Called(method, outcome.code.name, time.monotonic() - started))
         return await context.abort(*outcome)
 

@@ -1,36 +1,41 @@
 """What a request asks for: which ScaledObject and which spec. Parsed triggers are cached.
 
 KEDA sends the whole trigger with every call, about 0.3 times per second and ScaledObject. The same
-strings give the same spec or the same mistakes: those of the last few thousand triggers are kept.
+strings give the same spec or the same mistakes, so these are kept, and of the strings only a hash.
 """
 
+import hashlib
 import re
-from collections.abc import Collection
-from functools import lru_cache
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+import msgspec
 import structlog
+from cachetools import LRUCache
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import responses
 from keda_gpu_scaler.service.interceptor import status_message
 from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.sizes import deep_size
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
+from keda_gpu_scaler.trigger.keys import is_of_keda
 
 log = structlog.get_logger()
 
-# Together these bound the memory of cached triggers to about 128 MiB, whatever clients send. In
-# practice a trigger has a few hundred characters.
-_REMEMBERED_TRIGGERS = 8192
-_REMEMBERED_CHARACTERS = 16_384
+# A usual trigger takes 2 KiB, the largest 60 KiB.
+_REMEMBERED_BYTES = 24 * 2**20
+# What an entry takes beside its value: the hash, and its place in the cache.
+_ENTRY_BYTES = 512
+_NOTED = 8192
 
 # KEDA 2.5 and 2.6 send the HPA's name of the metric, which begins with the trigger's index.
 _LEAKED_PREFIX = re.compile(r"s[0-9]+-")
 _SHOWN_CHARACTERS = 100
 
-_Items = frozenset[tuple[str, str]]
+_Items = Sequence[tuple[str, str]]
 
 
 class Trigger(NamedTuple):
@@ -45,8 +50,10 @@ class Triggers:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._remembered = lru_cache(_REMEMBERED_TRIGGERS)(self._parse)
-        self._note_once = lru_cache(_REMEMBERED_TRIGGERS)(_note)
+        self._remembered: LRUCache[bytes, TriggerSpec | str] = LRUCache(
+            _REMEMBERED_BYTES, _kept_bytes
+        )
+        self._noted: LRUCache[bytes, None] = LRUCache(_NOTED)
 
     def read(self, reference: pb.ScaledObjectRef) -> Trigger:
         """Return the trigger that a reference names.
@@ -55,29 +62,44 @@ class Triggers:
             errors.RequestError: the reference does not name a ScaledObject.
             errors.SpecError: the trigger is wrong.
         """
-        scaled_object = _scaled_object(reference)
-        items = frozenset(reference.scalerMetadata.items())
-        size = sum(len(key) + len(value) for key, value in items)
-        parse = self._remembered if size <= _REMEMBERED_CHARACTERS else self._parse
-        parsed = parse(scaled_object, items)
-        if isinstance(parsed, str):
-            self._note_once("trigger.refused", scaled_object, status_message(parsed))
-            raise errors.SpecError(parsed)
-        return Trigger(scaled_object, parsed)
-
-    def _parse(self, scaled_object: ScaledObject, items: _Items) -> TriggerSpec | str:
-        """Return the spec, or the mistakes: KEDA sends a wrong trigger as often as a right one."""
+        scaled_object, metadata = _scaled_object(reference), reference.scalerMetadata
         # Sorted, so that the mistakes of one trigger are always listed in the same order.
-        metadata = dict(sorted(items))
+        items = [(key, metadata[key]) for key in sorted(metadata) if not is_of_keda(key)]
+        digest = _digest(*scaled_object, *items)
+        found = self._remembered.get(digest)
+        if found is None:
+            found = self._remembered[digest] = self._parsed(scaled_object, items)
+        if isinstance(found, str):
+            raise errors.SpecError(found)
+        return Trigger(scaled_object, found)
+
+    def _parsed(self, scaled_object: ScaledObject, items: _Items) -> TriggerSpec | str:
+        """Return what a trigger asks for, or the mistakes in it."""
         try:
-            parsed = trigger.parse(scaled_object, metadata, self._access)
+            parsed = trigger.parse(scaled_object, dict(items), self._access)
         except errors.SpecError as error:
+            self._note_once("trigger.refused", scaled_object, status_message(str(error)))
             return str(error)
         for name, target in responses.targets(parsed).items():
             rounding = responses.rounding_warning(name, target)
             if rounding is not None:
                 self._note_once("trigger.target_rounded", scaled_object, rounding)
         return parsed
+
+    def _note_once(self, event: str, scaled_object: ScaledObject, text: str) -> None:
+        digest = _digest(event, *scaled_object, text)
+        if digest not in self._noted:
+            self._noted[digest] = None
+            namespace, name = scaled_object
+            log.warning(event, namespace=namespace, scaled_object=name, reason=text)
+
+
+def _digest(*parts: object) -> bytes:
+    return hashlib.sha256(msgspec.json.encode(parts)).digest()
+
+
+def _kept_bytes(found: TriggerSpec | str) -> int:
+    return _ENTRY_BYTES + deep_size(found)
 
 
 def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:
@@ -117,9 +139,3 @@ def _scaled_object(reference: pb.ScaledObjectRef) -> ScaledObject:
     if mistakes:
         raise errors.RequestError("scaledObjectRef: " + "; ".join(mistakes))
     return ScaledObject(reference.namespace, reference.name)
-
-
-def _note(event: str, scaled_object: ScaledObject, text: str) -> None:
-    log.warning(
-        event, namespace=scaled_object.namespace, scaled_object=scaled_object.name, reason=text
-    )

@@ -13,6 +13,7 @@ handshake; open connections and their streams go on unchanged.
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from typing import Any, NamedTuple, TypeAlias
 
 import grpc
@@ -89,14 +90,16 @@ class Health:
             statuses={service: self._answer(service) for service in self._services}
         )
 
-    async def Watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
+    async def Watch(
+        self, request: pb.HealthCheckRequest, _context: Context
+    ) -> AsyncIterator[pb.HealthCheckResponse]:
         """Answer now and at the one possible change, when draining begins; then end the stream."""
         first = self._answer(request.service)
-        await context.write(first)
+        yield first
         await self._draining.wait()
         last = self._answer(request.service)
         if last != first:
-            await context.write(last)
+            yield last
 
     def _answer(self, service: str) -> pb.HealthCheckResponse:
         if service not in self._services:

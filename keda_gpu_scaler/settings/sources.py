@@ -14,6 +14,7 @@ from pydantic_settings import SettingsConfigDict
 
 from keda_gpu_scaler.query.influxql import METRIC, Schema
 from keda_gpu_scaler.settings import values
+from keda_gpu_scaler.transport.client import LIMIT_BYTES
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE
 
 CONFIG = SettingsConfigDict(
@@ -45,8 +46,8 @@ class ApiSettings(BaseModel):
     """How often exporters read their GPUs, as dcgm-exporter's `-c` says; a scrape can be as old."""
     timeout_seconds: values.PositiveSeconds = 10.0
     """Longest time for one query; RPCs do not wait for it."""
-    max_response_bytes: values.Bytes = 64 * MIB
-    """An answer larger than this is refused."""
+    max_response_bytes: values.Bytes = LIMIT_BYTES
+    """An answer larger than this is refused; its rows may take twice as much memory."""
     bearer_token: values.Token | None = None
     """Token to authenticate with."""
     bearer_token_file: values.ReadableFile | None = None

@@ -5,9 +5,10 @@ evaluated together. At one instant a GPU series is there or not, and a target's 
 good or not. Only the two together give absence a meaning.
 """
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 
 class Target(NamedTuple):
@@ -15,6 +16,40 @@ class Target(NamedTuple):
 
     job: str
     instance: str
+
+
+class Points(Sequence[tuple[float, float]]):
+    """Points of one raw series in little memory: series of one answer mostly share their times."""
+
+    __slots__ = ("_times", "_values")
+
+    def __init__(self, times: tuple[float, ...], values: "array[float]") -> None:
+        """Take as many times as values."""
+        self._times, self._values = times, values
+
+    def __len__(self) -> int:
+        """Return how many points there are."""
+        return len(self._times)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[float, float]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[float, float]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[float, float] | list[tuple[float, float]]:
+        """Return a point, or a list of points."""
+        if isinstance(index, slice):
+            return list(self)[index]
+        return self._times[index], self._values[index]
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        """Yield each point."""
+        return zip(self._times, self._values, strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with any other sequence of points."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
 
 
 class Row(NamedTuple):

@@ -22,6 +22,8 @@ from keda_gpu_scaler.snapshot.evidence import (
 from keda_gpu_scaler.snapshot.targets import LEAST_GRACE_SECONDS, grace_seconds
 from keda_gpu_scaler.spec.workload import Owner
 
+REMEMBERED = 50_000
+"""How many pods are remembered, beyond which those that are not listed any more are forgotten."""
 HOUR_SECONDS = 3600.0
 """How long a lost target is waited for, and a pod that is not listed is remembered."""
 YOUNG_SECONDS = 600.0
@@ -133,7 +135,11 @@ def advance_pod_statuses(
         if key[0] in namespaces and at - status.listed_at <= HOUR_SECONDS
     }
     for key, statement in evidence.pods.items():
-        pods[key] = _status(pods.get(key), statement, at, listed_at)
+        # The newest last: the one that was not listed for longest is forgotten first.
+        pods[key] = _status(pods.pop(key, None), statement, at, listed_at)
+    for key in list(pods)[: max(0, len(pods) - REMEMBERED)]:
+        if key not in evidence.pods:
+            del pods[key]
     scraped_at = listed_at if evidence.is_available else pod_statuses.scraped_at
     return PodStatuses(
         scraped_at=scraped_at,

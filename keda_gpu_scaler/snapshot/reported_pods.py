@@ -141,7 +141,7 @@ def update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
     grace = grace_seconds(pod.scrape_interval_seconds)
     busy = bool(uuids & gpus.busy_without_pod)
     known = at if pod.released_since is None else pod.released_since
-    since = known if uuids <= gpus.reported and not busy else None
+    since = known if uuids and uuids <= gpus.reported and not busy else None
     absent_from_good_scrape = any(_lacked(scene, pod, target) for target in pod.targets)
     settled = absent_from_good_scrape and (since is not None or at - pod.last_seen >= grace)
     released = since is not None and at - since >= grace
@@ -157,6 +157,8 @@ def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:
 
 MISSING_PODS_KEPT = 20_000
 """How many pods that disappeared together with their exporters are remembered."""
+TARGETS_KEPT = 20_000
+"""How many targets are remembered; a cluster has one for each node with a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,11 +246,15 @@ def _watched(
 ) -> dict[Target, TargetHealth]:
     """Drop targets that were last good long ago and that reported no remembered pod."""
     named = {target for pod in pods.values() for target in pod.targets}
-    return {
+    kept = {
         target: state
         for target, state in targets.items()
         if state.last_good >= since or target in named
     }
+    oldest = sorted(kept.keys() - named, key=lambda target: kept[target].last_good)
+    for target in oldest[: max(0, len(kept) - TARGETS_KEPT)]:
+        del kept[target]
+    return kept
 
 
 def _kept(pods: Mapping[PodKey, Pod], at: float, forget_seconds: float) -> dict[PodKey, Pod]:

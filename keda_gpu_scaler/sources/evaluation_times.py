@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.observation import Row
 
 HISTORY_SECONDS = 3600.0
@@ -39,19 +40,24 @@ def within(at: float, span_seconds: float, step: float) -> tuple[float, ...]:
     return tuple(number * step_ms / 1000 for number in range(first, last // step_ms + 1))
 
 
-def since(first: float, rows: Iterable[Row]) -> list[Row]:
-    """Return the rows with the points from the instant `first` on, without rows that have none.
+def between(first: float, last: float, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with the points from `first` to `last` in order, without rows that have none.
 
-    Prometheus 2 and VictoriaMetrics show one more instant, at the very beginning of a span.
+    Prometheus 2 and VictoriaMetrics show one more instant, at the very beginning of a span. No
+    server shows one that was not asked for, such as a later one, which would be fresh for ever.
     """
-    cut = (_cut(first, row) for row in rows)
+    cut = (_cut(first, last, row) for row in rows)
     return [row for row in cut if row.points]
 
 
-def _cut(first: float, row: Row) -> Row:
-    if row.points[0][0] >= first:
-        return row
-    return Row(row.labels, [point for point in row.points if point[0] >= first])
+def _cut(first: float, last: float, row: Row) -> Row:
+    before = first
+    for instant, _ in row.points:
+        if not before <= instant <= last:
+            inside = sorted(point for point in row.points if first <= point[0] <= last)
+            return Row(row.labels, inside)
+        before = instant
+    return row
 
 
 def milliseconds(seconds: float) -> int:
@@ -63,13 +69,17 @@ SYNCHRONIZED_SECONDS = 300.0
 """Clocks drift by milliseconds in this time."""
 
 
+FARTHEST_SECONDS = 365 * 86_400.0
+"""Far above what clocks of working machines differ by."""
+
+
 class ServerClock:
     """The server's time; this machine's time until the server was asked for its own."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Start with this machine's time; `clock` gives seconds that never go back."""
         self._clock = clock
-        self._offset = time.time() - clock()
+        self._offset = self._here = time.time() - clock()
         self._set_at = float("-inf")
 
     @property
@@ -78,7 +88,18 @@ class ServerClock:
         return self._clock() - self._set_at < SYNCHRONIZED_SECONDS
 
     def set(self, seconds: float) -> None:
-        """Set the server's present time."""
+        """Set the server's present time.
+
+        Raises:
+            errors.SourceMalformedError: it is years away from this machine's, so one of them is
+                wrong.
+        """
+        here = self._clock() + self._here
+        if not abs(seconds - here) <= FARTHEST_SECONDS:
+            raise errors.SourceMalformedError(
+                f"a clock that says {seconds:.15g} s since 1970, and this machine's says "
+                f"{here:.0f}; expected clocks that are less than a year apart"
+            )
         self._offset, self._set_at = seconds - self._clock(), self._clock()
 
     def now(self) -> float:

@@ -1,35 +1,16 @@
 """Queries to one server: sends them, reads the answers, and reports each as a fact."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
-
-import orjson
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import OK, Answer, printable
-
-
-def json_body(answer: Answer, expected: str) -> dict[str, Any]:
-    """Return the JSON object in an answer.
-
-    Args:
-        answer: an answer of any status: servers explain errors in JSON too.
-        expected: what the server should have sent, for the message.
-
-    Raises:
-        errors.SourceRefusedError: an error that is not explained in JSON, perhaps by a proxy.
-        errors.SourceMalformedError: no error, and no JSON object.
-    """
-    try:
-        content = orjson.loads(answer.body)
-    except orjson.JSONDecodeError as error:
-        raise _other(answer, expected) from error
-    if not isinstance(content, dict):
-        raise _other(answer, expected)
-    return content
+from keda_gpu_scaler.transport.client import Answer
 
 
 def countable(number: float) -> float:
@@ -41,17 +22,38 @@ def countable(number: float) -> float:
     if not demand.is_countable(number):
         message = f"{number:g} instead of a number from 0 to below 2^53"
         raise errors.SourceMalformedError(message)
+    if number in dcgm.BLANKS:
+        message = f"{number:.0f}, which is what DCGM shows instead of a number that it lacks"
+        raise errors.SourceMalformedError(message)
     return number
 
 
-def _other(answer: Answer, expected: str) -> errors.SourceError:
-    words = printable(answer.body[:1024].decode("utf-8", errors="replace"))
-    kind = printable(answer.content_type)
-    fault = errors.SourceMalformedError if answer.status == OK else errors.SourceRefusedError
-    return fault(f"HTTP {answer.status} with {kind} instead of {expected}: {words}")
-
-
 Result = TypeVar("Result")
+NUMBER_BYTES = 256 * 1024
+"""The limit of an answer with one number; some hundred elements fit, to be told how many."""
+
+
+NUMBERS_AT_ONCE = 40
+OWN_QUERIES_AT_ONCE = 10
+OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE = 3
+"""What users wrote can be slow. A client has a hundred connections, and the shared queries need
+some of them."""
+
+
+class Turns:
+    """Lets so many queries be under way at a time, and so many for each tenant among them."""
+
+    def __init__(self, at_once: int, of_each: int) -> None:
+        """Let `at_once` be under way, and `of_each` of them for each tenant."""
+        self._all, self._of_each = asyncio.Semaphore(at_once), of_each
+        self._theirs: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def turn(self, whose: Hashable) -> AsyncIterator[None]:
+        """Wait for a turn, first among those of the same tenant, and take it for the context."""
+        theirs = self._theirs.setdefault(whose, asyncio.Semaphore(self._of_each))
+        async with theirs, self._all:
+            yield
 
 
 class Endpoint(Protocol):
@@ -59,6 +61,9 @@ class Endpoint(Protocol):
 
     def ask(self, text: str, at: float | None, /) -> Awaitable[Answer]:
         """Send a query; raises `errors.SourceError` if there is no whole answer."""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Read the large answers of one context at a time (`transport.client.Client.turn`)."""
 
 
 class QueryClient:
@@ -76,6 +81,10 @@ class QueryClient:
             clock: seconds that never go back.
         """
         self._name, self._endpoint, self._observe, self._clock = name, endpoint, observe, clock
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Read the large answers of one context at a time, until it ends."""
+        return self._endpoint.turn()
 
     async def asked(
         self, kind: str, text: str, at: float | None, parse: Callable[[Answer], Result]

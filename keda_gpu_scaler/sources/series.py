@@ -8,11 +8,13 @@ that it reads last (dcgm-exporter issues 307, 340). Each scrape then seems to en
 begin another; the gaps are filled here.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
@@ -41,15 +43,28 @@ class _Reading(NamedTuple):
     points: Points
 
 
+LARGEST_GPUS = 20_000
+"""Reading one takes 2 KiB, and keeping one as much."""
+
+
 def read_series(
     rows: Iterable[Row], profile: str, signal: Signal
 ) -> tuple[tuple[Series, ...], int]:
-    """Return the GPU series among `rows`, and how many samples were refused as unbelievable."""
+    """Return the GPU series among `rows`, and how many samples were refused as unbelievable.
+
+    Raises:
+        errors.SourceMalformedError: there are more GPUs than any cluster has.
+    """
     candidates = _candidates(profiles.metric_sources(profile, signal))
     read = [_recognised(row, candidates) for row in rows if row.points]
     grouped: dict[_Key, list[_Reading]] = defaultdict(list)
     for reading in _of_one_exporter([one for one in read if one is not None]):
         grouped[reading.key].append(reading)
+    if len(grouped) > LARGEST_GPUS:
+        raise errors.SourceMalformedError(
+            f"an answer with {len(grouped):,} GPUs of pods; expected at most {LARGEST_GPUS:,}: "
+            "spread the triggers over several sources"
+        )
     found = tuple(_combined(key, readings) for key, readings in grouped.items())
     return found, sum(_refused(readings) for readings in grouped.values())
 
@@ -257,11 +272,11 @@ def read_observation(
         step: the seconds between two instants.
     """
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
-    rows = evaluation_times.since(times[0], rows)
+    rows = evaluation_times.between(times[0], times[-1], rows)
     targets = [row for row in rows if profiles.pod_of(row.labels) is None]
     series, refused = read_series(rows, snapshot_query.profile, snapshot_query.signal)
     good_scrapes = {
-        Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
+        Target(row.labels.get("job", ""), row.labels.get("instance", "")): scrape_times(row.points)
         for row in targets
     }
     return Observation(
@@ -272,12 +287,29 @@ def read_observation(
     )
 
 
+SCRAPED_SECONDS = 3600.0
+"""No server shows a sample for longer; five minutes are usual."""
+
+
+def scrape_times(points: Points) -> dict[float, float]:
+    """Return the instants with the time of a scrape, of those that can be one.
+
+    Another number there, such as NaN, proves nothing: that scrape does not count as a good one.
+    """
+    return {time: scrape for time, scrape in points if 0 <= time - scrape <= SCRAPED_SECONDS}
+
+
+def known_age(seconds: float) -> float:
+    """Return the age of a sample; infinite for a number that is none, such as NaN."""
+    return seconds if seconds >= 0 else math.inf
+
+
 def sample_ages(rows: list[Row]) -> dict[tuple[str, str], float]:
     """Return the age of each pod's newest sample, that of its freshest series."""
     found: dict[tuple[str, str], float] = {}
     for row in rows:
         pod = profiles.pod_of(row.labels)
         if pod is not None:
-            age = row.points[0][1]
+            age = known_age(row.points[0][1])
             found[pod] = min(age, found.get(pod, age))
     return found

@@ -182,11 +182,12 @@ _LABEL_LIMIT = 63
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _IS_LABEL = re.compile(_LABEL)
 _IS_NAME = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
-_PATTERN_MEMORY_BYTES = 256 * 1024
-"""Bounds the memory of a user's pattern, compiled and while it matches; 9,000 characters fit."""
-_PATTERNS_KEPT = 1024
+_PATTERN_MEMORY_BYTES = 128 * 1024
+"""Bounds the memory of a user's pattern, compiled and while it matches; 4,500 characters fit."""
+_PATTERNS_KEPT = 256
+"""Together 32 MiB at most; to compile a usual one again takes a tenth of a millisecond."""
 _WORKLOADS_KEPT = 4096
-"""How many compiled patterns are kept: more than one process is likely to be asked about."""
+"""A name has at most 253 characters; they take a few KiB each, and a millisecond to compile."""
 
 _RULES: dict[Kind, Callable[[str], Iterator[pod_names.Form]]] = {
     Kind.DEPLOYMENT: pod_names.of_deployment,

@@ -13,7 +13,7 @@ from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.query.explain import explained_promql
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS, TRIGGERS
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import ScaleTarget, Selected
 from keda_gpu_scaler.telemetry import facts
 
@@ -131,7 +131,8 @@ EXPORTERS_ONLY = (
     "kube-state-metrics as well, or with KEDA_GPU_SCALER_KUBERNETES=true"
 )
 _STRENGTH = tuple(EvidenceSource)
-_Key = tuple[ScaledObject, TriggerSpec]
+_Key = tuple[ScaledObject, int]
+"""A trigger by the hash of its spec, so that its texts do not stay for the sake of a log line."""
 
 
 class LogObserver:
@@ -183,7 +184,10 @@ class LogObserver:
                 pass
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
-        key, now = (fact.scaled_object, fact.spec), (fact.decision.state, fact.decision.active)
+        key, now = (
+            (fact.scaled_object, hash(fact.spec)),
+            (fact.decision.state, fact.decision.active),
+        )
         before = self._decided.get(key)
         self._decided[key] = now
         if before is None:
@@ -233,7 +237,7 @@ class LogObserver:
 
     def _pods_ignored(self, fact: facts.Evaluated) -> None:
         """Write a line if the set of pods that count as pods without a GPU has changed."""
-        key, ignored = (fact.scaled_object, fact.spec), fact.decision.ignored
+        key, ignored = (fact.scaled_object, hash(fact.spec)), fact.decision.ignored
         if ignored and ignored != self._ignored.get(key):
             self._logger.warning("trigger.pods_ignored", **trigger_fields(fact), pods=list(ignored))
         self._ignored[key] = ignored

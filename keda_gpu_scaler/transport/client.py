@@ -5,8 +5,10 @@ of servers and libraries are made safe for logs and answers.
 """
 
 import asyncio
+import contextlib
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +60,10 @@ class Bearer(httpx.Auth):
 
 
 USER_AGENT = "keda-gpu-scaler"
+LIMIT_BYTES = 32 * 2**20
+"""The usual limit of an answer."""
+LARGE_BYTES = 2**20
+"""Answers about hundreds of pods are smaller; many of them can be read at a time."""
 OK = 200
 """The only status of a whole answer: 206 and similar ones carry a part."""
 PART_BYTES = 2**14
@@ -70,9 +76,31 @@ class Answer:
 
     status: int
     content_type: str
-    body: bytes
+    body: bytes | bytearray
     date: str = ""
     """The Date header: when the server wrote the answer, to the second."""
+    limit_bytes: int = LIMIT_BYTES
+    """How large the body may have been."""
+
+
+class _Turn:
+    """The turn of one reader of large answers: it begins with the first one that comes."""
+
+    def __init__(self, large: asyncio.Lock) -> None:
+        self._large = large
+        self._has_begun = False
+
+    async def begin(self) -> None:
+        if not self._has_begun:
+            await self._large.acquire()
+            self._has_begun = True
+
+    def end(self) -> None:
+        if self._has_begun:
+            self._large.release()
+
+
+_turn: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 
 
 class Client:
@@ -89,23 +117,45 @@ class Client:
             max_response_bytes: limit of an answer, after decompression.
         """
         self._client = client
+        self._large = asyncio.Lock()
         self._timeout_seconds, self._max_response_bytes = timeout_seconds, max_response_bytes
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Read large answers in turn: those of one context at a time, until it ends.
+
+        An answer and what is made of it take up to a hundred MiB. The rest of an answer that turns
+        out to be large is read when its turn comes, within the time of the request.
+        """
+        turn = _Turn(self._large)
+        before = _turn.set(turn)
+        try:
+            yield
+        finally:
+            _turn.reset(before)
+            turn.end()
 
     async def get(
         self,
         url: str,
         server_name: str | None = None,
+        limit_bytes: int | None = None,
         take: Callable[[bytes], None] | None = None,
     ) -> Answer:
         """Get `url`.
 
         Args:
             url: the whole URL.
-            server_name: the name that the server's certificate has to be for, if not the URL's.
+            server_name: the name that the server's certificate has to be for; None: the URL's.
+            limit_bytes: limit of this answer, below that of all.
             take: gets the body of an answer whose status is OK, part by part as it arrives; the
                 answer's own body is then empty. An error that it raises ends the request.
+
+        Raises:
+            errors.SourceError: there is no whole answer.
         """
-        return await self._bounded("GET", url, take, extensions=_expecting(server_name))
+        expecting = _expecting(server_name)
+        return await self._bounded("GET", url, limit_bytes, take, extensions=expecting)
 
     async def post(
         self,
@@ -113,11 +163,21 @@ class Client:
         body: Mapping[str, str] | bytes,
         headers: Mapping[str, str] | None = None,
         server_name: str | None = None,
+        limit_bytes: int | None = None,
     ) -> Answer:
-        """Send a form or a text, which can be too long for a URL, with additional headers."""
+        """Send a form or a text, which can be too long for a URL, with additional headers.
+
+        The other arguments, and the errors, are those of `get`.
+        """
         given: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
         return await self._bounded(
-            "POST", url, None, headers=headers, extensions=_expecting(server_name), **given
+            "POST",
+            url,
+            limit_bytes,
+            None,
+            headers=headers,
+            extensions=_expecting(server_name),
+            **given,
         )
 
     async def close(self) -> None:
@@ -128,6 +188,7 @@ class Client:
         self,
         method: str,
         url: str,
+        limit_bytes: int | None,
         take: Callable[[bytes], None] | None,
         **given: Any,  # noqa: ANN401 - httpx's
     ) -> Answer:
@@ -135,7 +196,7 @@ class Client:
             async with asyncio.timeout(self._timeout_seconds):
                 request = self._client.build_request(method, url, **given)
                 request.headers["Accept-Encoding"] = "gzip"
-                return await self._sent(request, take)
+                return await self._sent(request, limit_bytes or self._max_response_bytes, take)
         except TimeoutError as error:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error
@@ -156,9 +217,11 @@ class Client:
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             raise errors.SourceUnreachableError(error_text(error)) from error
 
-    async def _sent(self, request: httpx.Request, take: Callable[[bytes], None] | None) -> Answer:
+    async def _sent(
+        self, request: httpx.Request, limit_bytes: int, take: Callable[[bytes], None] | None
+    ) -> Answer:
         response = await self._client.send(request, stream=True)
-        body, size = bytearray(), 0
+        body, size, turn = bytearray(), 0, _turn.get()
         if take is None or response.status_code != OK:
             take = body.extend
         try:
@@ -166,9 +229,11 @@ class Client:
             async for piece in response.aiter_raw():
                 for part in unpacked.parts(piece):
                     size += len(part)
-                    if size > self._max_response_bytes:
-                        message = f"an answer of more than {self._max_response_bytes} bytes"
+                    if size > limit_bytes:
+                        message = f"an answer of more than {limit_bytes} bytes"
                         raise errors.SourceMalformedError(message)
+                    if size > LARGE_BYTES and turn is not None:
+                        await turn.begin()
                     if part:
                         take(part)
                     await asyncio.sleep(0)
@@ -177,7 +242,7 @@ class Client:
             await response.aclose()
         headers = response.headers
         content_type, date = headers.get("content-type", "no content type"), headers.get("date", "")
-        return Answer(response.status_code, content_type, bytes(body), date)
+        return Answer(response.status_code, content_type, body, date, limit_bytes)
 
 
 def _expecting(server_name: str | None) -> dict[str, str]:

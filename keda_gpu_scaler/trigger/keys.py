@@ -99,6 +99,12 @@ KEDA_KEYS = frozenset(
 FROM_ENV = "FromEnv"
 """KEDA resolves the value of such a key from the target's environment and keeps the suffix."""
 
+
+def is_of_keda(key: str) -> bool:
+    """Tell whether KEDA reads a key of the metadata itself; it means nothing here."""
+    return key.removesuffix(FROM_ENV) in KEDA_KEYS
+
+
 _BESIDE_METADATA = "belongs beside the trigger's metadata, not into it"
 _NAMED_SOURCE = "a trigger names a source of the scaler's settings: use source"
 _HINTS = {

@@ -10,7 +10,7 @@ from typing import TypeVar
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.trigger.keys import FROM_ENV, KEDA_KEYS, KEYS, hint
+from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS, hint, is_of_keda
 
 _KEYS_LIMIT = 64
 _VALUE_LIMIT = 4096
@@ -94,7 +94,7 @@ class Reader:
             key = written.removesuffix(FROM_ENV)
             if key in KEYS:
                 self._take_known(key, written)
-            elif key not in KEDA_KEYS:
+            elif not is_of_keda(written):
                 self._mistakes.append(f"{_quoted(written)}: unknown key; {hint(written)}")
 
     def _take_known(self, key: str, written: str) -> None:

@@ -99,7 +99,7 @@ def test_a_pod_without_samples_covers_nothing() -> None:
 
 
 def test_ended_pods_and_stale_samples_are_no_activity() -> None:
-    assert _activity(bert("b", 90, ended=True)) == Activity(None, active=False, covered=True)
+    assert _activity(bert("b", 90, ended=True)) == Activity(None, active=False, covered=False)
     assert _activity(bert("b", 90), now=NOW + 180).active
     assert not _activity(bert("b", 90), now=NOW + 181).active
 

@@ -268,14 +268,29 @@ async def test_more_expressions_than_a_source_takes_silence_none_of_those_there_
     bench = Bench()
     texts = _texts(demand_cache.QUERIES_PER_SOURCE)
     bench.source.numbers[texts[0]] = 1.0
-    for text in texts:
-        await bench.ask(demanding(text), patience=0)
+    half = demand_cache.QUERIES_PER_NAMESPACE
+    for tenant, asked in ((BERT, texts[:half]), (OTHER, texts[half:])):
+        for text in asked:
+            await bench.ask(demanding(text), patience=0, whose=tenant)
     assert await bench.ask(demanding(texts[0])) == Demand(1.0)
-    refused = await bench.ask()
+    refused = await bench.ask(whose=ScaledObject("third", "bert"))
     assert refused == Demand(
         None, "source default: too many different demandQueries, more than 2,000"
     )
     assert bench.of(facts.DemandKnown)[-1].demand == refused
+    await bench.demands.close()
+
+
+async def test_one_namespace_takes_half_of_the_expressions_at_most() -> None:
+    bench = Bench()
+    for text in _texts(demand_cache.QUERIES_PER_NAMESPACE):
+        await bench.ask(demanding(text), patience=0)
+    refused = await bench.ask()
+    assert refused.trouble == (
+        "source default: too many different demandQueries of ml, more than 1,000"
+    )
+    other = await bench.ask(demanding("theirs"), patience=0, whose=OTHER)
+    assert other.trouble == "source default: no answer yet"
     await bench.demands.close()
 
 

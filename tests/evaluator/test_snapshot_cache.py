@@ -46,7 +46,7 @@ class Bench:
 
     async def ask(self, one: TriggerSpec) -> None:
         """Bring the snapshot of a trigger up to date."""
-        await self.snapshot_cache.of(one, snapshot_query(one)).refresh(
+        await self.snapshot_cache.of(one, snapshot_query(one), "ml").refresh(
             snapshot_query(one), self.clock() + 10
         )
 
@@ -59,17 +59,17 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 async def test_namespaces_share_a_snapshot(bench: Bench) -> None:
-    first = bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")))
-    assert bench.snapshot_cache.of(spec("b"), snapshot_query(spec("b"))) is first
+    first = bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")), "ml")
+    assert bench.snapshot_cache.of(spec("b"), snapshot_query(spec("b")), "ml") is first
     assert first.source_name == "default"
 
 
 async def test_signals_and_far_looks_back_have_snapshots_of_their_own(bench: Bench) -> None:
     power = spec(signal=Signal.POWER)
     found = [
-        bench.snapshot_cache.of(spec(), snapshot_query(spec())),
-        bench.snapshot_cache.of(power, snapshot_query(power)),
-        bench.snapshot_cache.of(spec(), snapshot_query(spec(), 3600.0)),
+        bench.snapshot_cache.of(spec(), snapshot_query(spec()), "ml"),
+        bench.snapshot_cache.of(power, snapshot_query(power), "ml"),
+        bench.snapshot_cache.of(spec(), snapshot_query(spec(), 3600.0), "ml"),
     ]
     assert len({id(shared) for shared in found}) == 3
 
@@ -87,22 +87,22 @@ async def test_of_a_source_that_is_asked_by_namespace_each_has_its_own(bench: Be
     for name, tenant in tenants.items():
         assert {asked.namespaces for asked in tenant.fetched} == {frozenset({name})}
         assert {names for names, _ in tenant.questioned} == {frozenset({name})}
-    assert bench.snapshot_cache.of(power, snapshot_query(power)).source_name == "default/a"
+    assert bench.snapshot_cache.of(power, snapshot_query(power), "ml").source_name == "default/a"
 
 
 async def test_a_namespace_nobody_asks_about_is_let_go_of(bench: Bench) -> None:
     bench.ask_by_namespace()
     await bench.ask(spec("a"))
-    kept = bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")))
+    kept = bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")), "ml")
     before = bench.source.within_namespaces["a"]
 
     bench.clock.seconds += FORGET_SECONDS / 2
     await bench.ask(spec("b"))
-    assert bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a"))) is kept
+    assert bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")), "ml") is kept
 
     bench.clock.seconds += FORGET_SECONDS / 2 + 1
     await bench.ask(spec("c"))
-    assert bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a"))) is not kept
+    assert bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")), "ml") is not kept
     assert bench.source.within_namespaces["a"] is not before
 
 

@@ -1,6 +1,7 @@
 """A request says which ScaledObject its trigger belongs to; each trigger is parsed once."""
 
 import contextlib
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -50,12 +51,25 @@ def test_the_same_strings_of_another_object_are_another_trigger() -> None:
     assert there.spec.pods.namespace == "x"
 
 
-def test_a_huge_trigger_is_read_but_not_kept() -> None:
+def test_what_is_kedas_own_makes_no_other_trigger() -> None:
     known = triggers()
     huge = reference(scalerAddress="x" * 100_000)
 
-    assert known.read(huge).spec == known.read(huge).spec
-    assert known.read(huge).spec is not known.read(huge).spec
+    assert known.read(huge).spec is known.read(reference(scalerAddress="y")).spec
+
+
+def test_triggers_are_kept_in_bounded_memory() -> None:
+    """A text with one emoji takes four bytes for each of its characters."""
+    known = triggers()
+    tracemalloc.start()
+    try:
+        for number in range(2_000):
+            query = f'sum(x{{a="{number}\U0001f600{"b" * 1_900}"}})'
+            known.read(reference(demandQuery=query))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 40 * 2**20
 
 
 def test_resolved_environment_keys_pass() -> None:

@@ -25,7 +25,7 @@ def test_defaults_are_shown_as_people_write_them() -> None:
     assert defaults["max_concurrent_rpcs"] == "5000"
     assert defaults["prometheus_url"] == ""
     assert defaults["prometheus_step"] == "15s"
-    assert defaults["prometheus_max_response_bytes"] == "64MiB"
+    assert defaults["prometheus_max_response_bytes"] == "32MiB"
     assert defaults["prometheus_bearer_token"] == ""
 
 

@@ -15,7 +15,7 @@ def test_a_prometheus_needs_no_more_than_its_url() -> None:
     settings = PrometheusSettings(url=URL)
     assert settings.step_seconds == 15
     assert settings.timeout_seconds == 10
-    assert settings.max_response_bytes == 64 * 2**20
+    assert settings.max_response_bytes == 32 * 2**20
     assert settings.headers == {}
 
 

@@ -1,5 +1,7 @@
 """Queries to one server: which facts they become."""
 
+import contextlib
+
 import pytest
 
 from keda_gpu_scaler import errors
@@ -17,6 +19,10 @@ class Endpoint:
     async def ask(self, _text: str, _at: float | None, /) -> Answer:
         """Return it."""
         return ANSWER
+
+    def turn(self) -> contextlib.AbstractContextManager[None]:
+        """Let everything be read at once."""
+        return contextlib.nullcontext()
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,13 @@ from keda_gpu_scaler.query.profiles import model
 from keda_gpu_scaler.query.profiles.model import LabelConvention, Labels, Measure, Metric, Part
 from keda_gpu_scaler.spec.spec import Signal
 
+BLANKS = frozenset(
+    float(first + number)
+    for first in (0x7FFFFFF0, 0x7FFFFFFFFFFFFFF0, 2**47)
+    for number in range(4)
+)
+"""DCGM's placeholders for a number that is not available; old exporters pass them on."""
+
 OLD = Labels("pod_namespace", "pod_name", ("uuid",), absent=("exported_pod",))
 ACK = Labels("NamespaceName", model.ACK_POD, absent=("exported_pod", "pod_name"))
 

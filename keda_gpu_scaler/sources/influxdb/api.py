@@ -4,12 +4,17 @@ Pure. A partial answer is an error: the pods that are missing from it would seem
 InfluxDB cuts an answer at its `max-row-limit`, and marks it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
+from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.sources.query_client import countable, json_body
+from keda_gpu_scaler.sources import json_answers
+from keda_gpu_scaler.sources.json_answers import LABEL_BYTES, NOTHING, POINT_BYTES, Room, Text
+from keda_gpu_scaler.sources.query_client import countable
 from keda_gpu_scaler.transport.client import OK, Answer, printable
 
 
@@ -19,21 +24,51 @@ class Series(NamedTuple):
     measurement: str
     tags: Mapping[str, str]
     field: str
-    points: list[tuple[float, float]]
-    """Time in seconds and value, as the answer orders them; at least one."""
+    points: Sequence[tuple[float, float]]
+    """Time in seconds and value, in ascending time; at least one."""
 
 
-def series(answer: Answer) -> list[Series]:
+class _Body(msgspec.Struct):
+    results: Text = NOTHING
+    error: Text = NOTHING
+
+
+class _Statement(msgspec.Struct):
+    series: Text = msgspec.Raw(b"[]")
+    error: Text = NOTHING
+    partial: Text = NOTHING
+
+
+class _Table(msgspec.Struct):
+    name: Text = NOTHING
+    tags: Text = msgspec.Raw(b"{}")
+    columns: Text = NOTHING
+    values: Text = NOTHING
+    partial: Text = NOTHING
+
+
+_BODY, _STATEMENTS = Decoder(_Body), Decoder(list[_Statement])
+_TABLES, _ROWS = Decoder(list[_Table]), Decoder(list[list[float | None]])
+
+
+def series(answer: Answer, room: Room | None = None) -> list[Series]:
     """Return every field that has a value, for each set of tags.
+
+    Args:
+        answer: the server's answer.
+        room: for the points of all parts of a query; None: there is one part.
 
     Raises:
         errors.SourceRefusedError: the server answered with an error.
-        errors.SourceMalformedError: the answer is partial or of the wrong shape.
+        errors.SourceMalformedError: the answer is partial, of the wrong shape, or takes more memory
+            than it may.
     """
+    room = room or Room()
+    room.open(answer)
     tables = _tables(answer)
     try:
-        return [one for table in tables for one in _fields(table) if one.points]
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        return [one for table in tables for one in _fields(table, room) if one.points]
+    except (ValueError, IndexError) as error:
         raise errors.SourceMalformedError("a series of the wrong shape") from error
 
 
@@ -53,61 +88,62 @@ def number(answer: Answer) -> float | None:
             f"{len(found)} series instead of one number: select one field of one measurement, and "
             "group by no tag"
         )
-    _, value = max(found[0].points)
+    _, value = found[0].points[-1]
     return countable(value)
 
 
 def clock(answer: Answer) -> float:
-    """Return the server's time, at most a second behind; raises the same errors as `series`."""
+    """Return the server's time, at most a second behind; raises the same errors as `number`."""
     _tables(answer)
     try:
         return parsedate_to_datetime(answer.date).timestamp()
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise errors.SourceMalformedError("an answer without its date") from error
 
 
-def _fields(table: Mapping[str, Any]) -> Iterator[Series]:
-    tags = {str(tag): text for tag, text in table.get("tags", {}).items() if text}
-    time, *fields = table["columns"]
-    if time != "time" or not all(isinstance(text, str) for text in tags.values()):
-        raise ValueError(table)
+def _fields(table: _Table, room: Room) -> Iterator[Series]:
+    name = json_answers.part(table.name, json_answers.STRING, LABEL_BYTES)
+    tags = {tag: text for tag, text in room.labels(table.tags).items() if text}
+    time, *fields = json_answers.part(table.columns, json_answers.STRINGS, LABEL_BYTES)
+    if time != "time":
+        raise ValueError(f"{time!r} where the time should be")
+    rows = json_answers.part(table.values, _ROWS, POINT_BYTES)
     for column, field in enumerate(fields, start=1):
-        yield Series(table["name"], tags, field, list(_points(table["values"], column)))
+        yield Series(name, tags, field, room.points(sorted(_points(rows, column))))
 
 
-def _points(rows: Iterable[list[Any]], column: int) -> Iterator[tuple[float, float]]:
+def _points(rows: Sequence[Sequence[float | None]], column: int) -> Iterator[tuple[float, float]]:
     for row in rows:
         time, value = row[0], row[column]
+        if time is None:
+            raise ValueError("a row without a time")
         if value is not None:
-            yield _number(time) / 1000, _number(value)
+            yield time / 1000, value
 
 
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(value)
-    return float(value)
-
-
-def _tables(answer: Answer) -> list[Any]:
+def _tables(answer: Answer) -> list[_Table]:
     """Return the tables of the one statement in the query."""
-    content = json_body(answer, "InfluxDB's JSON")
-    _require_success(answer, content)
-    results = content.get("results")
-    if not isinstance(results, list) or len(results) != 1 or not isinstance(results[0], dict):
-        raise errors.SourceMalformedError("an answer without its one result")
-    _require_success(answer, results[0])
-    tables = results[0].get("series", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise errors.SourceMalformedError("a result whose series are no list")
-    if any(part.get("partial") for part in (results[0], *tables)):
+    body = json_answers.body(answer, _BODY, "InfluxDB's JSON")
+    _require_success(answer, body.error)
+    try:
+        (statement,) = json_answers.decoded(body.results, _STATEMENTS)
+    except ValueError as error:
+        raise errors.SourceMalformedError("an answer without its one result") from error
+    _require_success(answer, statement.error)
+    try:
+        tables = json_answers.decoded(statement.series, _TABLES)
+    except ValueError as error:
+        raise errors.SourceMalformedError("a result whose series are no list") from error
+    partial = {bytes(one) for one in (statement.partial, *(table.partial for table in tables))}
+    if not partial <= {b"null", b"false"}:
         raise errors.SourceMalformedError(
             "an incomplete answer: the server's max-row-limit is too small"
         )
     return tables
 
 
-def _require_success(answer: Answer, part: Mapping[str, Any]) -> None:
+def _require_success(answer: Answer, error: Text) -> None:
     """Raise for an error; errors of a statement come with the status of success."""
-    if answer.status != OK or "error" in part:
-        words = part.get("error", "no reason given")
+    if answer.status != OK or error != NOTHING:
+        words = "no reason given" if error == NOTHING else json_answers.words(error)
         raise errors.SourceRefusedError(printable(f"HTTP {answer.status}: {words}"))

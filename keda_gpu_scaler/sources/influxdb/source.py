@@ -9,8 +9,10 @@ it is sent.
 """
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
@@ -28,7 +30,8 @@ from keda_gpu_scaler.sources.evaluation_times import ServerClock
 from keda_gpu_scaler.sources.influxdb import api, rows
 from keda_gpu_scaler.sources.influxdb.api import Series
 from keda_gpu_scaler.sources.influxdb.rows import lookback_seconds, record, samples
-from keda_gpu_scaler.sources.query_client import QueryClient
+from keda_gpu_scaler.sources.json_answers import Room
+from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, NUMBERS_AT_ONCE, QueryClient, Turns
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import Answer, Client
@@ -43,13 +46,20 @@ class _Endpoint:
 
     settings: InfluxdbSettings
     client: Client
+    limit_bytes: int | None = None
+    """The limit of an answer, below that of the settings."""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Read the large answers of one context at a time, until it ends."""
+        return self.client.turn()
 
     async def ask(self, text: str, _at: float | None) -> Answer:
         """Send a query; its text contains the times."""
         form = {"db": self.settings.database, "epoch": "ms", "q": text}
         if self.settings.retention_policy is not None:
             form["rp"] = self.settings.retention_policy
-        return await self.client.get(f"{self.settings.url}/query?{urlencode(form)}")
+        url = f"{self.settings.url}/query?{urlencode(form)}"
+        return await self.client.get(url, limit_bytes=self.limit_bytes)
 
 
 class InfluxdbSource:
@@ -74,6 +84,9 @@ class InfluxdbSource:
         self._settings, self._schema, self._clock = settings, settings.layout, clock
         self._client = connection.create_client(settings)
         self._queries = QueryClient(name, _Endpoint(settings, self._client), observe, clock)
+        small = _Endpoint(settings, self._client, NUMBER_BYTES)
+        self._numbers = QueryClient(name, small, observe, clock)
+        self._number_turns = Turns(NUMBERS_AT_ONCE, NUMBERS_AT_ONCE)
         self._server_clock = ServerClock(clock)
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
@@ -93,7 +106,7 @@ class InfluxdbSource:
         if self._server_clock.is_synchronized:
             return
         text = influxql.policies(self._settings.database)
-        there = await self._queries.asked("clock", text, None, api.clock)
+        there = await self._numbers.asked("clock", text, None, api.clock)
         self._server_clock.set(there)
 
     def now(self) -> float:
@@ -119,8 +132,10 @@ class InfluxdbSource:
         metric_sources = profiles.metric_sources(wide.profile, wide.signal)
         metrics, span = _names(metric_sources), _span(before, at)
         query = influxql.Points(wide.namespaces, self._schema, metrics, span)
-        rows = await self._rows("snapshot", query, metric_sources, at)
-        observed = await asyncio.to_thread(samples, rows, wide, at, self.step_seconds)
+        with self._queries.turn():
+            rows = await self._rows("snapshot", query, metric_sources, at)
+            observed = await asyncio.to_thread(samples, rows, wide, at, self.step_seconds)
+            del rows
         return replace(observed, collection_seconds=self._settings.collection_seconds)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
@@ -136,10 +151,12 @@ class InfluxdbSource:
         metric_sources = profiles.metric_sources(hour.profile, hour.signal)
         metrics = _names(metric_sources)
         query = influxql.NewestPoints(hour.namespaces, self._schema, metrics, span, each)
-        rows = await self._rows("history", query, metric_sources, last)
-        observed = await asyncio.to_thread(
-            record, rows, hour, last, evaluation_times.HISTORY_STEP_SECONDS
-        )
+        with self._queries.turn():
+            rows = await self._rows("history", query, metric_sources, last)
+            observed = await asyncio.to_thread(
+                record, rows, hour, last, evaluation_times.HISTORY_STEP_SECONDS
+            )
+            del rows
         return replace(observed, collection_seconds=self._settings.collection_seconds)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
@@ -150,7 +167,8 @@ class InfluxdbSource:
         metrics = profiles.UTILIZATION_METRICS
         span = _span(at - rows.lookback_seconds(self.step_seconds), at)
         query = influxql.GpuPoints(wanted, self._schema, metrics, span)
-        found = await self._series("gpus", query, at)
+        with self._queries.turn():
+            found = await self._series("gpus", query, at)
         return rows.reports(found, self._schema, wanted, at, self.step_seconds)
 
     async def number(self, text: str) -> float | None:
@@ -167,7 +185,8 @@ class InfluxdbSource:
             asked = influxql.selection(text)
         except ValueError as error:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
-        return await self._queries.asked("demand", asked, None, api.number)
+        async with self._number_turns.turn(None):
+            return await self._numbers.asked("demand", asked, None, api.number)
 
     def _meant(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
         """Return the query for this layout: without metric names there is utilization only."""
@@ -191,10 +210,11 @@ class InfluxdbSource:
         return await asyncio.to_thread(rows.rows, found, self._schema, metric_sources)
 
     async def _series(self, kind: str, query: SplittableQuery, at: float) -> list[Series]:
+        read = functools.partial(api.series, room=Room())
         return [
             one
             for text in query.texts(LONGEST_BYTES)
-            for one in await self._queries.asked(kind, text, at, api.series)
+            for one in await self._queries.asked(kind, text, at, read)
         ]
 
 

@@ -7,17 +7,18 @@ cannot request metadata alone or bookmarks, and wait forever for a connection th
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import httpx2
 import lightkube
-import orjson
+import msgspec
 from lightkube.config import client_adapter
 from lightkube.config.kubeconfig import SingleConfig
 from lightkube.core.exceptions import ConfigError
+from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.sources.kubernetes.objects import Json, Scale
+from keda_gpu_scaler.sources.kubernetes.objects import Item, Scale
 
 _MESSAGE_CHARACTERS = 256
 
@@ -29,11 +30,15 @@ class ExpiredError(errors.SourceRefusedError):
 def refusal_of(code: int, body: bytes) -> errors.SourceRefusedError:
     """Return the error for a failed request, with the API server's own words if there are any."""
     try:
-        said = str(orjson.loads(body)["message"])[:_MESSAGE_CHARACTERS]
-    except (ValueError, LookupError, TypeError):
+        said = _ITEM.decode(body)["message"]
+    except _MALFORMED:
         said = "no reason given"
+    return _refused(code, said)
+
+
+def _refused(code: int, said: str) -> errors.SourceRefusedError:
     kind = ExpiredError if code == httpx2.codes.GONE else errors.SourceRefusedError
-    return kind(f"HTTP {code}, {said}")
+    return kind(f"HTTP {code}, {said[:_MESSAGE_CHARACTERS]}")
 
 
 @contextlib.contextmanager
@@ -41,7 +46,7 @@ def refusals_in_words(doing: str) -> Iterator[None]:
     """Turn the libraries' exceptions into errors that name the failed request."""
     try:
         yield
-    except errors.SourceRefusedError as error:
+    except (errors.SourceRefusedError, errors.SourceMalformedError) as error:
         raise type(error)(f"cannot {doing}: {error}") from error
     except (TimeoutError, httpx2.TimeoutException) as error:
         raise errors.SourceTimeoutError(f"cannot {doing}: no answer in time") from error
@@ -50,13 +55,19 @@ def refusals_in_words(doing: str) -> Iterator[None]:
         raise errors.SourceUnreachableError(f"cannot {doing}: {why}") from error
     except ConfigError as error:
         raise errors.SourceRefusedError(f"cannot {doing}: {error}") from error
-    except (ValueError, LookupError, TypeError) as error:
+    except _MALFORMED as error:
         message = f"cannot {doing}: an answer of another shape: {type(error).__name__}"
         raise errors.SourceMalformedError(message) from error
 
 
-PAGE_OBJECTS = 500
-"""A page with so many pods has a few MB."""
+PAGES = (500, 100, 20, 4)
+"""How many objects are asked for at a time. 500 pods usually have a few MB, and four always fit: an
+object has 1.5 MiB at most in etcd, and up to three times as much as JSON."""
+PAGE_BYTES = 16 * 2**20
+LINE_BYTES = 8 * 2**20
+"""The limit of one object in a watch, with room."""
+OBJECTS = 150_000
+"""As many pods as Kubernetes is made for; each takes 1.3 KiB."""
 PAGE_SECONDS = 30.0
 WATCH_SECONDS = 15
 """The API server ends a watch after this time and sends a bookmark before. So the client hears from
@@ -94,7 +105,7 @@ class Resource(NamedTuple):
 class Page(NamedTuple):
     """A part of a list."""
 
-    items: list[Json]
+    items: list[Item]
     version: str
     following: str
     """The `continue` token for the next part; empty for the last one."""
@@ -105,8 +116,39 @@ class Change(NamedTuple):
 
     kind: str
     """ADDED, MODIFIED, DELETED or BOOKMARK."""
-    item: Json
+    item: Item
     version: str
+
+
+class _Continued(msgspec.Struct):
+    version: str = msgspec.field(name="resourceVersion")
+    following: str | None = msgspec.field(default=None, name="continue")
+
+
+class _List(msgspec.Struct):
+    metadata: _Continued
+    items: list[Item] | None
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: Item
+
+
+class _ScaleStatus(msgspec.Struct):
+    selector: str | None = None
+
+
+class _Scale(msgspec.Struct):
+    status: _ScaleStatus
+
+
+_ITEM, _LIST, _LINE, _SCALE = Decoder(Item), Decoder(_List), Decoder(_Line), Decoder(_Scale)
+_MALFORMED = (msgspec.DecodeError, RecursionError, ValueError, LookupError, TypeError)
+
+
+class _TooLargeError(errors.SourceMalformedError):
+    """A page that is larger than pages may be; a shorter one is asked for."""
 
 
 class Api:
@@ -137,15 +179,23 @@ class Api:
         Raises:
             errors.SourceError: the request failed; the message names verb and resource.
         """
-        query = {"limit": str(PAGE_OBJECTS), **({"continue": following} if following else {})}
         with refusals_in_words(f"list {resource}"):
-            async with (
-                asyncio.timeout(PAGE_SECONDS),
-                self._opened(resource.path, resource.accept("List"), query) as got,
-            ):
-                found = orjson.loads(await got.aread())
-            items, metadata = found["items"] or [], found["metadata"]
-            return Page(items, metadata["resourceVersion"], metadata.get("continue") or "")
+            for count in PAGES:
+                query = {"limit": str(count), **({"continue": following} if following else {})}
+                with contextlib.suppress(_TooLargeError):
+                    return await self._page(resource, query)
+            raise errors.SourceMalformedError(
+                f"{PAGES[-1]} objects of more than {PAGE_BYTES} bytes"
+            )
+
+    async def _page(self, resource: Resource, query: dict[str, str]) -> Page:
+        async with (
+            asyncio.timeout(PAGE_SECONDS),
+            self._opened(resource.path, resource.accept("List"), query) as got,
+        ):
+            body = await _body(got)
+        found = await asyncio.to_thread(_LIST.decode, body)
+        return Page(found.items or [], found.metadata.version, found.metadata.following or "")
 
     async def watch(self, resource: Resource, version: str) -> AsyncGenerator[Change]:
         """Yield the changes after a version, until the API server ends the watch.
@@ -162,7 +212,7 @@ class Api:
         with refusals_in_words(f"watch {resource}"):
             async with self._opened(resource.path, resource.accept(), query) as answer:
                 async for line in _lines(answer):
-                    yield _change(orjson.loads(line))
+                    yield _change(_LINE.decode(line))
 
     async def selector(self, scale: Scale) -> str:
         """Return the label selector of a scale target as text; empty: it has none.
@@ -172,7 +222,7 @@ class Api:
         """
         with refusals_in_words(f"get {scale.resource}/scale ({scale})"):
             async with asyncio.timeout(PAGE_SECONDS), self._opened(scale.path, _JSON, {}) as got:
-                return str(dict(orjson.loads(await got.aread())["status"]).get("selector") or "")
+                return _SCALE.decode(await _body(got)).status.selector or ""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -186,23 +236,37 @@ class Api:
         headers = {"Accept": accept}
         async with self._client.stream("GET", path, params=query, headers=headers) as answer:
             if answer.is_error:
-                raise refusal_of(answer.status_code, await answer.aread())
+                raise refusal_of(answer.status_code, await _body(answer))
             yield answer
+
+
+async def _body(answer: httpx2.Response) -> bytes:
+    """Return the body of an answer, if it is not larger than pages may be."""
+    body = bytearray()
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        if len(body) > PAGE_BYTES:
+            raise _TooLargeError(f"an answer of more than {PAGE_BYTES} bytes")
+    return bytes(body)
 
 
 async def _lines(answer: httpx2.Response) -> AsyncIterator[bytes]:
     """Yield the text between line feeds; other line breaks can be part of a value."""
-    rest = b""
+    rest = bytearray()
     async for chunk in answer.aiter_bytes():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
+        first, *others = chunk.split(b"\n")
+        rest += first
+        for begun in others:
+            yield bytes(rest)
+            rest = bytearray(begun)
+        if len(rest) > LINE_BYTES:
+            raise errors.SourceMalformedError(f"a line of more than {LINE_BYTES} bytes")
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
-def _change(line: dict[str, Any]) -> Change:
-    kind, item = line["type"], line["object"]
-    if kind == "ERROR":
-        raise refusal_of(int(item.get("code") or 0), orjson.dumps(item))
-    return Change(kind, item, item["metadata"]["resourceVersion"])
+def _change(line: _Line) -> Change:
+    item = line.object
+    if line.type == "ERROR":
+        raise _refused(item.get("code", 0), item.get("message", "no reason given"))
+    return Change(line.type, item, item["metadata"]["resourceVersion"])

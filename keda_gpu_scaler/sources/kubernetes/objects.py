@@ -1,11 +1,15 @@
 """Kubernetes objects → values, with the few fields that are needed. Pure.
 
-Times are those of the API server; they have to agree with the clocks of the samples within seconds.
+Nothing else of an object is read: most of a pod is what its controllers note about it. Times are
+those of the API server; they have to agree with the clocks of the samples within seconds.
 """
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
+
+import msgspec
+from msgspec.json import Decoder
 
 from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, PodKey, PodStatement
@@ -13,6 +17,83 @@ from keda_gpu_scaler.spec import kinds, workload
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 
 Json = Mapping[str, Any]
+Amounts = dict[str, str | float] | None
+"""Resources with their amounts."""
+LABEL_BYTES = 16 * 1024
+"""The text of a pod's labels, which can be hundreds of times as long as usual ones."""
+
+
+class OwnerReference(TypedDict, total=False):
+    """An owner of an object."""
+
+    kind: str
+    name: str
+    controller: bool | None
+
+
+class Metadata(TypedDict, total=False):
+    """The metadata of an object."""
+
+    namespace: str
+    name: str
+    resourceVersion: str
+    labels: msgspec.Raw
+    ownerReferences: list[OwnerReference] | None
+    creationTimestamp: str | None
+    deletionTimestamp: str | None
+
+
+class Resources(TypedDict, total=False):
+    """The resources of a container."""
+
+    requests: Amounts
+    limits: Amounts
+
+
+class Container(TypedDict, total=False):
+    """A container of a pod."""
+
+    resources: Resources | None
+
+
+class Claim(TypedDict, total=False):
+    """A ResourceClaim of a pod; that there is one is enough."""
+
+
+class Spec(TypedDict, total=False):
+    """The spec of a pod or of a ScaledObject."""
+
+    containers: list[Container] | None
+    initContainers: list[Container] | None
+    resourceClaims: list[Claim] | None
+    scaleTargetRef: dict[str, str | None]
+
+
+class Condition(TypedDict, total=False):
+    """A condition of a pod."""
+
+    type: str
+    status: str
+    lastTransitionTime: str | None
+
+
+class Status(TypedDict, total=False):
+    """The status of a pod or of a ScaledObject."""
+
+    phase: str | None
+    startTime: str | None
+    conditions: list[Condition] | None
+    scaleTargetGVKR: dict[str, str | None] | None
+
+
+class Item(TypedDict, total=False):
+    """An object, or what the API server says in place of one in a watch that fails."""
+
+    metadata: Metadata
+    spec: Spec | None
+    status: Status | None
+    code: int
+    message: str
 
 
 class Pod(NamedTuple):
@@ -56,6 +137,8 @@ class Scale(NamedTuple):
 FIRST_STATUS_SECONDS = 10.0
 """A kubelet's first status says both that a pod started and that it is not Ready. A change to not
 Ready that comes later than this was a change from Ready."""
+_NO_LABELS = msgspec.Raw(b"null")
+_LABELS = Decoder(dict[str, str] | None)
 _ENDED = frozenset({"Succeeded", "Failed"})
 _CONTAINERS = ("containers", "initContainers")
 _AMOUNTS = ("requests", "limits")
@@ -82,7 +165,7 @@ def above(item: Json) -> Owner:
 
 def pod(item: Json) -> Pod:
     """Return the data kept of a pod object."""
-    return Pod(statement(item), item["metadata"].get("labels") or {})
+    return Pod(statement(item), _labels(item["metadata"].get("labels", _NO_LABELS)))
 
 
 def statement(pod: Json) -> PodStatement:
@@ -160,6 +243,13 @@ def _resources(spec: Json) -> Iterator[tuple[str, object]]:
         for container in spec.get(kind) or ():
             for amounts in _AMOUNTS:
                 yield from ((container.get("resources") or {}).get(amounts) or {}).items()
+
+
+def _labels(text: msgspec.Raw) -> Mapping[str, str]:
+    """Return labels; none where there are more than any usual pod has."""
+    if memoryview(text).nbytes > LABEL_BYTES:
+        return {}
+    return _LABELS.decode(text) or {}
 
 
 def _time(text: str | None) -> float | None:

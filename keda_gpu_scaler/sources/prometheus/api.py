@@ -6,12 +6,16 @@ warnings and `isPartial` are errors; remarks about a query's style are not.
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
+from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.query_client import countable, json_body
+from keda_gpu_scaler.sources import json_answers
+from keda_gpu_scaler.sources.json_answers import NOTHING, POINT_BYTES, WORDS_BYTES, Room, Text
+from keda_gpu_scaler.sources.query_client import countable
 from keda_gpu_scaler.transport.client import OK, Answer, printable
 
 WHOLE_ANSWERS = {"partial_response": "false", "deny_partial_response": "1"}
@@ -21,11 +25,13 @@ They also warn about partial answers, but a proxy may drop the warnings."""
 _REMARK = "PromQL info:"
 """Prometheus 2.48 and similar versions put remarks among the warnings; later ones separate them."""
 _REPEATED_TEXT = re.compile(
-    r'(?:error when executing query=|cannot evaluate )"(?:[^"\\]|\\.)*"(?: for \([^)]*\))?: ',
+    r'(?:error when executing query=|cannot evaluate )"(?:[^"\\]|\\.)*+"(?: for \([^()]*+\))?: ',
     re.DOTALL,
 )
 """VictoriaMetrics repeats the query before the reason of an error. The reason would be cut off, and
-values that a trigger takes from the environment would be shown."""
+values that a trigger takes from the environment would be shown.
+
+Linear: what an attempt reads ends at a quote or a parenthesis, before the next one can begin."""
 
 
 class Clock(NamedTuple):
@@ -36,50 +42,94 @@ class Clock(NamedTuple):
     """VictoriaMetrics does not by default; it is recognised because it has no scalars."""
 
 
-def matrix(answer: Answer) -> list[Row]:
+class _Body(msgspec.Struct):
+    status: Text = NOTHING
+    data: Text = NOTHING
+    kind: Text = msgspec.field(default=NOTHING, name="errorType")
+    error: Text = NOTHING
+    warnings: Text = NOTHING
+    is_partial: Text = msgspec.field(default=NOTHING, name="isPartial")
+
+
+class _Result(msgspec.Struct):
+    kind: str = msgspec.field(default="", name="resultType")
+    found: Text = msgspec.field(default=NOTHING, name="result")
+
+
+class _Series(msgspec.Struct):
+    metric: Text
+    values: Text
+
+
+class _Element(msgspec.Struct):
+    metric: Text
+    value: tuple[float, str]
+
+
+class _Number(msgspec.Struct):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+_BODY, _RESULT = Decoder(_Body), Decoder(_Result)
+_SERIES, _ELEMENTS = Decoder(list[_Series]), Decoder(list[_Element])
+_NUMBERS = Decoder(list[_Number])
+_POINT, _POINTS = Decoder(tuple[float, str]), Decoder(list[tuple[float, str]])
+
+
+def matrix(answer: Answer, room: Room | None = None) -> list[Row]:
     """Return the series of a range result.
+
+    Args:
+        answer: the server's answer.
+        room: for the rows of all parts of a query; None: there is one part.
 
     Raises:
         errors.SourceRefusedError: the server answered with an error.
-        errors.SourceMalformedError: the answer is partial or of the wrong shape.
+        errors.SourceMalformedError: the answer is partial, of the wrong shape, or takes more memory
+            than it may.
     """
-    series = _result(answer, "matrix")
+    found = _result(answer, "matrix").found
+    room = room or Room()
+    room.open(answer)
     try:
-        return [
-            Row(
-                _labels(one["metric"]),
-                [(float(time), float(value)) for time, value in one["values"]],
-            )
-            for one in series
-            if one["values"]
+        rows = [
+            Row(room.labels(one.metric), room.points(_points(one)))
+            for one in json_answers.decoded(found, _SERIES)
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except ValueError as error:
         raise errors.SourceMalformedError("a matrix of the wrong shape") from error
+    return [row for row in rows if row.points]
 
 
-def vector(answer: Answer) -> list[Row]:
-    """Return the elements of an instant result as rows of one point; raises as `matrix` does."""
-    elements = _result(answer, "vector")
+def _points(series: _Series) -> list[tuple[float, str]]:
+    return json_answers.part(series.values, _POINTS, POINT_BYTES)
+
+
+def vector(answer: Answer, room: Room | None = None) -> list[Row]:
+    """Return the elements of an instant result as rows of one point, as `matrix` does."""
+    found = _result(answer, "vector").found
+    room = room or Room()
+    room.open(answer)
     try:
         return [
-            Row(_labels(one["metric"]), [(float(one["value"][0]), float(one["value"][1]))])
-            for one in elements
+            Row(room.labels(one.metric), room.points([one.value]))
+            for one in json_answers.decoded(found, _ELEMENTS)
         ]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except ValueError as error:
         raise errors.SourceMalformedError("a vector of the wrong shape") from error
 
 
 def clock(answer: Answer) -> Clock:
-    """Return the result of `time()`; raises as `matrix` does."""
+    """Return the result of `time()`; raises as `number` does."""
     result = _result(answer, "scalar", "vector")
     try:
-        scalar = not isinstance(result[0], dict)
-        seconds = float(result[1] if scalar else result[0]["value"][1])
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        (seconds,) = _values(result)
+    except ValueError as error:
         raise errors.SourceMalformedError("a scalar of the wrong shape") from error
     if not math.isfinite(seconds):
         raise errors.SourceMalformedError(f"a scalar that is no number: {seconds}")
-    return Clock(seconds, takes_long_queries=scalar)
+    return Clock(seconds, takes_long_queries=result.kind == "scalar")
 
 
 def number(answer: Answer) -> float | None:
@@ -91,50 +141,59 @@ def number(answer: Answer) -> float | None:
             that KEDA can count with.
     """
     result = _result(answer, "scalar", "vector")
-    if not result:
-        return None
     try:
-        # A scalar is one point; every element of a vector has one.
-        points = [one["value"] for one in result] if isinstance(result[0], dict) else [result]
-        values = [float(value) for _, value in points]
-    except (KeyError, TypeError, ValueError) as error:
+        values = _values(result)
+    except ValueError as error:
         raise errors.SourceMalformedError("a number of the wrong shape") from error
     if len(values) > 1:
         raise errors.SourceMalformedError(
             f"{len(values)} elements instead of one number; sum(...) or max(...) makes one of them"
         )
-    return countable(values[0])
+    return countable(values[0]) if values else None
 
 
-def _labels(metric: Any) -> Mapping[str, str]:  # noqa: ANN401 - JSON is whatever came in
-    if not isinstance(metric, dict) or not all(isinstance(text, str) for text in metric.values()):
-        raise TypeError(metric)
-    return metric
+def _values(result: _Result) -> list[float]:
+    """Return the one value of a scalar, or the values of a vector."""
+    if result.kind == "scalar":
+        _, value = json_answers.part(result.found, _POINT, POINT_BYTES)
+        return [float(value)]
+    elements = json_answers.part(result.found, _NUMBERS, POINT_BYTES)
+    return [float(one.value[1]) for one in elements]
 
 
-def _result(answer: Answer, *kinds: str) -> Any:  # noqa: ANN401 - JSON is whatever came in
-    content = json_body(answer, "Prometheus' JSON")
-    if answer.status != OK or content.get("status") != "success":
-        raise errors.SourceRefusedError(_refusal(answer, content))
-    partial = _warnings(content) or ["the answer is partial"] * bool(content.get("isPartial"))
-    if partial:
+def _result(answer: Answer, *kinds: str) -> _Result:
+    body = json_answers.body(answer, _BODY, "Prometheus' JSON")
+    if answer.status != OK or json_answers.words(body.status) != "success":
+        raise errors.SourceRefusedError(_refusal(answer, body))
+    if partial := _missing(body):
         raise errors.SourceMalformedError(f"an incomplete answer: {printable(str(partial))}")
-    body = content.get("data")
-    if not isinstance(body, dict) or body.get("resultType") not in kinds:
+    try:
+        result = json_answers.decoded(body.data, _RESULT)
+    except ValueError:
+        result = _Result()
+    if result.kind not in kinds:
         wanted = " or ".join(kinds)
         raise errors.SourceMalformedError(f"an answer without a result of type {wanted}")
-    result = body.get("result")
-    if not isinstance(result, list):
-        raise errors.SourceMalformedError(f"a {body['resultType']} that is no list")
+    if not json_answers.is_list(result.found):
+        raise errors.SourceMalformedError(f"a {result.kind} that is no list")
     return result
 
 
-def _warnings(content: Mapping[str, Any]) -> list[Any]:
-    given = content.get("warnings") or []
-    warnings = given if isinstance(given, list) else [given]
-    return [one for one in warnings if not str(one).startswith(_REMARK)]
+def _missing(body: _Body) -> list[str]:
+    """Return what says that an answer is not complete."""
+    try:
+        given = json_answers.part(body.warnings, json_answers.STRINGS, WORDS_BYTES)
+    except ValueError:
+        given = [] if body.warnings == NOTHING else [json_answers.words(body.warnings)]
+    warnings = [one for one in given if not one.startswith(_REMARK)]
+    is_partial = json_answers.words(body.is_partial) not in ("null", "false")
+    return warnings or ["the answer is partial"] * is_partial
 
 
-def _refusal(answer: Answer, content: Mapping[str, Any]) -> str:
-    kind, words = content.get("errorType", "error"), content.get("error", "no reason given")
-    return printable(f"HTTP {answer.status}, {kind}: {_REPEATED_TEXT.sub('', str(words))}")
+def _refusal(answer: Answer, body: _Body) -> str:
+    kind, words = _said(body.kind, "error"), _said(body.error, "no reason given")
+    return printable(f"HTTP {answer.status}, {kind}: {_REPEATED_TEXT.sub('', words)}")
+
+
+def _said(text: Text, otherwise: str) -> str:
+    return otherwise if text == NOTHING else json_answers.words(text)

@@ -6,7 +6,8 @@ them.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from keda_gpu_scaler import errors
@@ -15,8 +16,15 @@ from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.sources.json_answers import Room
 from keda_gpu_scaler.sources.prometheus import api
-from keda_gpu_scaler.sources.query_client import QueryClient
+from keda_gpu_scaler.sources.query_client import (
+    NUMBERS_AT_ONCE,
+    OWN_QUERIES_AT_ONCE,
+    OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE,
+    QueryClient,
+    Turns,
+)
 from keda_gpu_scaler.transport.client import Answer, Client
 
 
@@ -28,10 +36,26 @@ class Endpoint:
     client: Client
     namespace: str | None = None
     """The only namespace of all requests, named in each; None: any namespace, and none is named."""
+    limit_bytes: int | None = None
+    """The limit of an answer, below that of the settings."""
+    own_turns: Turns = field(
+        default_factory=lambda: Turns(OWN_QUERIES_AT_ONCE, OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE)
+    )
+    """For users' own queries, of all namespaces together."""
+    number_turns: Turns = field(default_factory=lambda: Turns(NUMBERS_AT_ONCE, NUMBERS_AT_ONCE))
+    """For demandQueries."""
 
     def within(self, namespace: str) -> "Endpoint":
         """Return the same endpoint, over the same connections, for one namespace alone."""
         return replace(self, namespace=namespace)
+
+    def limited(self, limit_bytes: int) -> "Endpoint":
+        """Return the same endpoint for smaller answers."""
+        return replace(self, limit_bytes=limit_bytes)
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Read the large answers of one context at a time, until it ends."""
+        return self.client.turn()
 
     async def ask(self, text: str, at: float | None) -> Answer:
         """Send an instant query.
@@ -56,7 +80,7 @@ class Endpoint:
         }
         if at is not None:
             form["time"] = f"{at:.3f}"
-        return await self.client.post(self._url, form, self._headers)
+        return await self.client.post(self._url, form, self._headers, limit_bytes=self.limit_bytes)
 
     @property
     def _url(self) -> str:
@@ -93,7 +117,12 @@ class RowQueryClient(QueryClient):
         kind: str,
         promql: SplittableQuery | str,
         at: float,
-        parse: Callable[[Answer], list[Row]],
+        parse: Callable[[Answer, Room], list[Row]],
     ) -> list[Row]:
+        room = Room()
         texts = (promql,) if isinstance(promql, str) else promql.texts(self.longest_bytes)
-        return [row for text in texts for row in await self.asked(kind, text, at, parse)]
+        return [
+            row
+            for text in texts
+            for row in await self.asked(kind, text, at, lambda answer: parse(answer, room))
+        ]

@@ -1,6 +1,7 @@
 """kube-state-metrics in a Prometheus: found by its metrics, and queried at each step."""
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -19,18 +20,30 @@ from keda_gpu_scaler.query.kube_state_metrics import (
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
 from keda_gpu_scaler.snapshot.observation import Row, Target
 from keda_gpu_scaler.sources.prometheus.endpoint import RowQueryClient
+from keda_gpu_scaler.sources.series import scrape_times
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
+
+_ROW_ALONE = ("lately", "once", "gpu")
+"""The stats whose numbers say nothing: that there is a row says it."""
 
 
 def read_evidence(rows: Iterable[Row]) -> Evidence:
-    """Return the evidence in the rows of a `KubeStatePromql`."""
+    """Return the evidence in the rows of a `KubeStatePromql`.
+
+    What a number would say is not known where it cannot be that number, such as NaN for a time.
+    """
     by_stat: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_stat[row.labels.get(STAT, "")].append(row)
+    scrapes = {_target(row): scrape_times(row.points) for row in by_stat["scraped"]}
     owners = {_named(row, LINKS): _owner(row.labels) for row in by_stat["owner"]}
     said = {
-        stat: {_key(row): row.points[0][1] for row in by_stat[stat]}
-        for stat in ("created", "ready", "since", "lately", "once", "deleting", "gpu")
+        stat: {
+            _key(row): _value(row)
+            for row in by_stat[stat]
+            if stat in _ROW_ALONE or math.isfinite(_value(row))
+        }
+        for stat in ("created", "ready", "since", "deleting", *_ROW_ALONE)
     }
     phases = {_key(row): row.labels.get("phase", "") for row in by_stat["phase"]}
     return Evidence(
@@ -38,13 +51,17 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
             key: _statement(key, _owners(key, owner, owners), said, phases.get(key, "Running"))
             for key, owner in _controllers(by_stat["pod"]).items()
         },
-        without_pods=frozenset(_named(row, COUNTS) for row in by_stat["empty"]),
+        without_pods=frozenset(_named(row, COUNTS) for row in by_stat["empty"] if _value(row) == 0),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
-        scrapes={_target(row): row.points[0][1] for row in by_stat["scraped"]},
+        scrapes={target: max(times.values()) for target, times in scrapes.items() if times},
         stable_since={
-            _target(row): SETTLED_SECONDS / row.points[0][1] for row in by_stat["settled"]
+            _target(row): SETTLED_SECONDS / _value(row)
+            for row in by_stat["settled"]
+            if 1 <= _value(row) < math.inf
         },
-        down=frozenset(map(_target, by_stat["down"])),
+        down=frozenset(
+            [*map(_target, by_stat["down"]), *(one for one, times in scrapes.items() if not times)]
+        ),
     )
 
 
@@ -69,7 +86,7 @@ def _statement(
 
 def _ready(said: float | None, phase: str) -> bool | None:
     """Return whether a pod is Ready; one not yet on a node is not Ready, without a row for it."""
-    if said is None:
+    if said not in (0, 1):
         return False if phase == "Pending" else None
     return said == 1
 
@@ -102,6 +119,11 @@ def _named(row: Row, kinds_by_label: Mapping[str, tuple[str, str]]) -> tuple[str
     label = next((label for label in kinds_by_label if row.labels.get(label)), "")
     kind, _ = kinds_by_label.get(label, ("", ""))
     return row.labels.get("namespace", ""), Owner(kind, row.labels.get(label, ""))
+
+
+def _value(row: Row) -> float:
+    """Return the one value of a row."""
+    return row.points[0][1]
 
 
 def _key(row: Row) -> PodKey:
@@ -148,8 +170,10 @@ class KubeStateMetrics:
             return None
         names = frozenset(namespaces)
         promql = KubeStatePromql(names, self._jobs, self._new_namespaces(names, at))
-        rows = await self._queries.vector("evidence", promql, at)
-        said = await asyncio.to_thread(read_evidence, rows)
+        with self._queries.turn():
+            rows = await self._queries.vector("evidence", promql, at)
+            said = await asyncio.to_thread(read_evidence, rows)
+            del rows
         self._covered, self._covered_at = said.covered, at
         # A kube-state-metrics that does not collect pods lists none, however long it has been up.
         return said if self._lists_pods and self._shows_targets else replace(said, stable_since={})

@@ -12,20 +12,15 @@ from dataclasses import replace
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.own_query import element_ages_text, element_targets_text, elements_text
+from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.prometheus.endpoint import RowQueryClient
-from keda_gpu_scaler.sources.series import fill_gaps
+from keda_gpu_scaler.sources.series import fill_gaps, known_age, scrape_times
 from keda_gpu_scaler.spec.spec import OwnQuery
 
-_BLANK = frozenset(
-    float(first + number)
-    for first in (0x7FFFFFF0, 0x7FFFFFFFFFFFFFF0, 2**47)
-    for number in range(4)
-)
-"""DCGM's placeholders for a number that is not available; old exporters pass them on."""
 _LARGEST = 2.0**53
 _POD_LABELS = frozenset({*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS})
 
@@ -39,7 +34,7 @@ def oldest_age(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, floa
     """
     found: dict[PodKey | None, float] = {}
     for row in rows:
-        pod, age = profiles.pod_of(row.labels), row.points[-1][1]
+        pod, age = profiles.pod_of(row.labels), known_age(row.points[-1][1])
         found[pod] = max(age, found.get(pod, age))
     all_pods = found.pop(None, 0.0)
     shown = dict.fromkeys(pods, all_pods) if all_pods else {}
@@ -92,9 +87,12 @@ def _gpu(labels: Mapping[str, str]) -> str:
 
 def _is_believable(value: float) -> bool:
     """Tell whether a value can be a load; NaN and infinities fail one of these comparisons."""
-    return 0 <= value < _LARGEST and value not in _BLANK
+    return 0 <= value < _LARGEST and value not in dcgm.BLANKS
 
 
+OWN_BYTES = 2**20
+"""The limit of an answer to a user's own query: 1,500 GPUs with the usual window. There
+can be hundreds of such queries, and each is about one workload."""
 JOBS = 20
 """The health of at most so many scrape jobs is queried; with more jobs it stays unknown."""
 
@@ -131,7 +129,8 @@ class OwnQueries:
         """Return the elements up to `at`."""
         text = elements_text(own, snapshot_query.span_seconds, step_seconds)
         times = evaluation_times.within(at, snapshot_query.span_seconds, step_seconds)
-        rows = evaluation_times.since(times[0], await self._queries.matrix(kind, text, at))
+        asked = await self._queries.matrix(kind, text, at)
+        rows = evaluation_times.between(times[0], times[-1], asked)
         good = await self._good_scrapes(own, rows, snapshot_query.span_seconds, at, step_seconds)
         found, refused, unmatched_elements = await asyncio.to_thread(
             element_series, rows, snapshot_query.namespaces
@@ -154,6 +153,8 @@ class OwnQueries:
             return {}
         text = element_targets_text(jobs, span_seconds, step_seconds)
         return {
-            Target(row.labels.get("job", ""), row.labels.get("instance", "")): dict(row.points)
+            Target(row.labels.get("job", ""), row.labels.get("instance", "")): scrape_times(
+                row.points
+            )
             for row in await self._queries.matrix("own-targets", text, at)
         }

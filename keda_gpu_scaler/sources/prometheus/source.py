@@ -32,7 +32,8 @@ from keda_gpu_scaler.sources.prometheus import api
 from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint, RowQueryClient
 from keda_gpu_scaler.sources.prometheus.exporter_discovery import ExporterDiscovery
 from keda_gpu_scaler.sources.prometheus.kube_state_metrics import KubeStateMetrics
-from keda_gpu_scaler.sources.prometheus.own_queries import OwnQueries
+from keda_gpu_scaler.sources.prometheus.own_queries import OWN_BYTES, OwnQueries
+from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient
 from keda_gpu_scaler.sources.series import read_observation, sample_ages
 from keda_gpu_scaler.telemetry import facts
 
@@ -67,7 +68,9 @@ class PrometheusSource:
         self.kube_state_metrics = KubeStateMetrics(
             self._queries, clock, shows_targets=self._shows_targets
         )
-        self._own = OwnQueries(self._queries, settings.collection_seconds)
+        self._numbers = QueryClient(name, self._endpoint.limited(NUMBER_BYTES), observe, clock)
+        own = RowQueryClient(name, self._endpoint.limited(OWN_BYTES), observe, clock)
+        self._own = OwnQueries(own, settings.collection_seconds)
         self._server_clock = ServerClock(clock)
         self._discovery = ExporterDiscovery(name, observe, clock)
 
@@ -106,7 +109,7 @@ class PrometheusSource:
         """
         if self._server_clock.is_synchronized:
             return
-        there = await self._queries.asked("clock", "time()", None, api.clock)
+        there = await self._numbers.asked("clock", "time()", None, api.clock)
         self._server_clock.set(there.seconds)
         self._queries.longest_bytes = math.inf if there.takes_long_queries else LONGEST_BYTES
 
@@ -129,10 +132,12 @@ class PrometheusSource:
             snapshot_query, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds)
         )
         if snapshot_query.query is not None:
-            return await self._own.fetch(snapshot_query.query, wide, at, self.step_seconds)
-        observation = await self._observed("snapshot", wide, at, self.step_seconds)
-        ages = ages_promql(self._discovery.widened(snapshot_query))
-        rows = await self._queries.vector("age", ages, at)
+            async with self._endpoint.own_turns.turn(snapshot_query.namespaces):
+                return await self._own.fetch(snapshot_query.query, wide, at, self.step_seconds)
+        with self._queries.turn():
+            observation = await self._observed("snapshot", wide, at, self.step_seconds)
+            ages = ages_promql(self._discovery.widened(snapshot_query))
+            rows = await self._queries.vector("age", ages, at)
         alive = any(ALIVE_LABEL in row.labels for row in rows)
         return replace(
             observation, sample_ages=sample_ages(rows), absence_known=alive and self._shows_targets
@@ -146,15 +151,20 @@ class PrometheusSource:
         )
         if snapshot_query.query is not None:
             own, step = snapshot_query.query, evaluation_times.HISTORY_STEP_SECONDS
-            return await self._own.observed("own-history", own, hour, before, step)
-        return await self._observed("history", hour, before, evaluation_times.HISTORY_STEP_SECONDS)
+            async with self._endpoint.own_turns.turn(snapshot_query.namespaces):
+                return await self._own.observed("own-history", own, hour, before, step)
+        with self._queries.turn():
+            step = evaluation_times.HISTORY_STEP_SECONDS
+            return await self._observed("history", hour, before, step)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the reports of these GPUs; each query is about a few hundred."""
         found: dict[str, set[str]] = {"reported": set(), "busy": set()}
         ordered = iter(sorted(filter(None, uuids)))  # an element need not name its GPU
         while batch := list(itertools.islice(ordered, GPUS_PER_QUERY)):
-            for row in await self._queries.vector("gpus", GpusPromql(frozenset(batch)), at):
+            with self._queries.turn():
+                rows = await self._queries.vector("gpus", GpusPromql(frozenset(batch)), at)
+            for row in rows:
                 uuid = row.labels.get("UUID") or row.labels.get("uuid") or ""
                 found.setdefault(row.labels.get(STATE_LABEL, ""), set()).add(uuid)
         return GpuReports(frozenset(found["reported"]), frozenset(found["busy"]))
@@ -164,7 +174,8 @@ class PrometheusSource:
 
         VictoriaMetrics answers for 30 s ago, as for every query without a time.
         """
-        return await self._queries.asked("demand", text, None, api.number)
+        async with self._endpoint.number_turns.turn(None):
+            return await self._numbers.asked("demand", text, None, api.number)
 
     async def _observed(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.telemetry import facts
@@ -27,7 +27,10 @@ _Key = tuple[str, str, str]
 
 
 class _Decided(NamedTuple):
-    fact: facts.Evaluated
+    """What is shown of a decision; a trigger with long texts does not stay for its sake."""
+
+    decision: Decision
+    threshold: float
     at: float
     """The time on this process's clock."""
 
@@ -43,7 +46,10 @@ class Triggers(Collector):
     def evaluated(self, fact: facts.Evaluated) -> None:
         """Show this decision from now on."""
         namespace, name = fact.scaled_object
-        self._decided.put((namespace, name, fact.spec.metric_name), _Decided(fact, self._clock()))
+        self._decided.put(
+            (namespace, name, fact.spec.metric_name),
+            _Decided(fact.decision, fact.spec.threshold, self._clock()),
+        )
 
     def demand_known(self, fact: facts.DemandKnown) -> None:
         """Show this demand from now on."""
@@ -57,16 +63,16 @@ class Triggers(Collector):
         yield GaugeMetricFamily(left_out.name, left_out.meaning, value=self._decided.left_out())
         for metric, read in _GAUGES:
             for part in _parts(decided):
-                yield gauge(metric, [(labels, read(each.fact)) for labels, each in part])
+                yield gauge(metric, [(labels, read(each)) for labels, each in part])
         for part in _parts(decided):
             yield gauge(table.DECISION_AGE, [(labels, now - each.at) for labels, each in part])
         for known in _parts(demands):
             yield gauge(table.DEMAND, [(labels, demand.value) for labels, demand in known])
         for part in _parts(decided):
-            yield _choice(table.STATE, State, part, lambda fact: fact.decision.state)
+            yield _choice(table.STATE, State, part, lambda each: each.decision.state)
         for part in _parts(decided):
             yield _choice(
-                table.TRIGGER_EVIDENCE, EvidenceSource, part, lambda fact: fact.decision.evidence
+                table.TRIGGER_EVIDENCE, EvidenceSource, part, lambda each: each.decision.evidence
             )
 
 
@@ -83,24 +89,24 @@ def _choice(
     metric: table.Metric,
     words: Iterable[StrEnum],
     decided: Iterable[tuple[_Key, _Decided]],
-    read: Callable[[facts.Evaluated], StrEnum | None],
+    read: Callable[[_Decided], StrEnum | None],
 ) -> GaugeMetricFamily:
     """Return a family with 1 for the chosen word and 0 for the others; no samples without one."""
     family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
     for labels, each in decided:
-        chosen = read(each.fact)
+        chosen = read(each)
         for word in words if chosen is not None else ():
             family.add_metric((*labels, word), float(word is chosen))
     return family
 
 
-_GAUGES: tuple[tuple[table.Metric, Callable[[facts.Evaluated], float | None]], ...] = (
-    (table.VALUE, lambda fact: fact.decision.value),
-    (table.AVERAGE, lambda fact: fact.decision.average),
-    (table.THRESHOLD, lambda fact: fact.spec.threshold),
-    (table.ACTIVE, lambda fact: fact.decision.active),
-    (table.EXPECTED, lambda fact: fact.decision.expected),
-    (table.MEASURED, lambda fact: fact.decision.measured),
-    (table.REPORTING, lambda fact: fact.decision.reporting_pods),
-    (table.IGNORED, lambda fact: len(fact.decision.ignored)),
+_GAUGES: tuple[tuple[table.Metric, Callable[[_Decided], float | None]], ...] = (
+    (table.VALUE, lambda each: each.decision.value),
+    (table.AVERAGE, lambda each: each.decision.average),
+    (table.THRESHOLD, lambda each: each.threshold),
+    (table.ACTIVE, lambda each: each.decision.active),
+    (table.EXPECTED, lambda each: each.decision.expected),
+    (table.MEASURED, lambda each: each.decision.measured),
+    (table.REPORTING, lambda each: each.decision.reporting_pods),
+    (table.IGNORED, lambda each: len(each.decision.ignored)),
 )

@@ -204,7 +204,7 @@ async def test_a_line_that_ends_too_early_is_a_watch_that_is_lost(bench: Bench) 
         bench.api.end(api_server.PODS, '{"type": "ADDED", "obj')
         bench.api.end(api_server.PODS)
         await until(lambda: len(bench.changes("pods")) == 3)
-    reason = "cannot watch pods: an answer of another shape: JSONDecodeError"
+    reason = "cannot watch pods: an answer of another shape: DecodeError"
     assert bench.changes("pods")[1].reason == reason
 
 
@@ -266,8 +266,8 @@ async def test_without_replica_sets_the_owners_of_pods_are_still_said(bench: Ben
     [
         (JSONResponse({"message": "not yet"}, 503), "HTTP 503, not yet"),
         (PlainTextResponse("bad gateway", 502), "HTTP 502, no reason given"),
-        (PlainTextResponse("hello"), "an answer of another shape: JSONDecodeError"),
-        (JSONResponse({"items": []}), "an answer of another shape: KeyError"),
+        (PlainTextResponse("hello"), "an answer of another shape: DecodeError"),
+        (JSONResponse({"items": []}), "an answer of another shape: ValidationError"),
         (
             JSONResponse({"metadata": {"resourceVersion": "1"}, "items": [{}]}),
             "KeyError: 'metadata'",

@@ -1,7 +1,9 @@
 """Claims about what Kubernetes objects say."""
 
+import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import PodStatement
@@ -26,6 +28,11 @@ def _pod(**parts: dict[str, Any]) -> dict[str, Any]:
     """Return a Ready pod of a ReplicaSet with these fields of its parts changed."""
     pod = api_server.pod("bert-5d4f8-aaaaa", ("ReplicaSet", "bert-5d4f8"))
     return pod | {part: pod[part] | fields for part, fields in parts.items()}
+
+
+def _read(item: dict[str, Any]) -> objects.Item:
+    """Return an object as it is read from the API server."""
+    return msgspec.json.decode(json.dumps(item), type=objects.Item)
 
 
 def _conditions(status: str, changed: str) -> list[dict[str, str]]:
@@ -197,5 +204,19 @@ def test_a_name_that_no_object_can_have_is_a_reason_and_breaks_nothing(
 
 def test_the_labels_of_a_pod_are_kept_with_what_is_said_of_it() -> None:
     labelled = _pod(metadata={"labels": {"app": "bert"}})
-    assert objects.pod(labelled) == objects.Pod(READY, {"app": "bert"})
-    assert objects.pod(_pod()) == objects.Pod(READY, {})
+    assert objects.pod(_read(labelled)) == objects.Pod(READY, {"app": "bert"})
+    assert objects.pod(_read(_pod())) == objects.Pod(READY, {})
+    assert objects.pod(_read(_pod(metadata={"labels": None}))) == objects.Pod(READY, {})
+
+
+def test_more_labels_than_any_usual_pod_has_are_not_kept() -> None:
+    many = {f"label-{number}": "x" * 63 for number in range(300)}
+    assert objects.pod(_read(_pod(metadata={"labels": many}))) == objects.Pod(READY, {})
+
+
+def test_nothing_of_an_object_is_read_but_what_is_needed() -> None:
+    noted = [{"manager": "kubelet", "fieldsV1": {"f:status": {f"f:{n}": {} for n in range(99)}}}]
+    item = _read(_pod(metadata={"managedFields": noted, "annotations": {"a": "b"}}))
+    assert "managedFields" not in str(item)
+    assert "annotations" not in str(item)
+    assert objects.statement(item) == READY

@@ -143,7 +143,7 @@ async def test_who_looks_at_the_pods_has_it_read_again(bench: Bench) -> None:
             FORBIDDEN,
             r"cannot get models.example.com/scale \(models.example.com/bert in ml\): HTTP 403",
         ),
-        (JSONResponse([]), "an answer of another shape: TypeError"),
+        (JSONResponse([]), "an answer of another shape: ValidationError"),
     ],
     ids=["empty", "garbage", "forbidden", "shape"],
 )

@@ -1,5 +1,6 @@
 """Claims about finding kube-state-metrics in a server."""
 
+import contextlib
 from dataclasses import dataclass, field
 
 import pytest
@@ -23,6 +24,10 @@ class Server(RowQueryClient):
     requests: list[tuple[str, str]] = field(default_factory=list)
     fails: bool = False
     """It does not answer the question about pods."""
+
+    def turn(self) -> contextlib.AbstractContextManager[None]:
+        """Let everything be read at once."""
+        return contextlib.nullcontext()
 
     async def vector(self, kind: str, promql: SplittableQuery | str, at: float) -> list[Row]:
         """Answer."""

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -275,22 +277,28 @@ async def test_a_question_names_its_time_and_its_limit(server: HttpServer) -> No
 # The clock
 
 
+@functools.cache
+def here() -> float:
+    """Return this hour: a server is not believed whose clock is years away."""
+    return time.time() // 3600 * 3600
+
+
 def tells(seconds: float) -> web.Reply:
     return web.api("scalar", [0, str(seconds)])
 
 
 @pytest.mark.parametrize("offset", [-600.0, -0.5, 0.0, 180.25, 86_400.0])
 async def test_now_and_instants_follow_the_servers_clock(server: HttpServer, offset: float) -> None:
-    server.reply = tells(AT + offset)
+    server.reply = tells(here() + offset)
     clock = Clock()
     async with connected(server.url, clock=clock) as source:
         await source.synchronize()
 
-        assert source.now() == AT + offset
-        assert source.instant() == (AT + offset - 2) // 15 * 15
+        assert source.now() == here() + offset
+        assert source.instant() == (here() + offset - 2) // 15 * 15
         clock.now += 40
-        assert source.now() == AT + offset + 40
-        assert source.instant() == (AT + offset + 38) // 15 * 15
+        assert source.now() == here() + offset + 40
+        assert source.instant() == (here() + offset + 38) // 15 * 15
     assert "time" not in server.requests[0].form
     assert server.requests[0].form["query"] == "time()"
 
@@ -299,14 +307,14 @@ async def test_now_and_instants_follow_the_servers_clock(server: HttpServer, off
 async def test_an_instant_is_asked_for_two_seconds_later(
     server: HttpServer, seconds: float, expected: float
 ) -> None:
-    server.reply = tells(AT + seconds)
+    server.reply = tells(here() + seconds)
     async with connected(server.url) as source:
         await source.synchronize()
-        assert source.instant() == AT + expected
+        assert source.instant() == here() + expected
 
 
 async def test_the_clock_is_asked_again_after_a_while(server: HttpServer) -> None:
-    server.reply = tells(AT)
+    server.reply = tells(here())
     clock = Clock()
     async with connected(server.url, clock=clock) as source:
         await source.synchronize()
@@ -315,9 +323,23 @@ async def test_the_clock_is_asked_again_after_a_while(server: HttpServer) -> Non
         assert len(server.requests) == 1
 
         clock.now += 1
-        server.reply = tells(AT + 900)
+        server.reply = tells(here() + 900)
         await source.synchronize()
-        assert source.now() == AT + 900
+        assert source.now() == here() + 900
+
+
+@pytest.mark.parametrize(
+    ("times", "more"), [(0, 1e308), (0, -1e308), (0, -1.0), (0, 0.0), (1000, 0), (1, 400 * 86_400)]
+)
+async def test_a_clock_that_is_years_away_is_an_error_in_words(
+    server: HttpServer, times: float, more: float
+) -> None:
+    server.reply = tells(here() * times + more)
+    async with connected(server.url) as source:
+        with pytest.raises(errors.SourceMalformedError, match="clocks that are less than a year"):
+            await source.synchronize()
+        assert abs(source.now() - time.time()) < 86_400  # this machine's time until then
+        assert source.instant() % 15 == 0
 
 
 async def test_a_clock_that_failed_is_asked_again_at_once(server: HttpServer) -> None:
@@ -326,6 +348,6 @@ async def test_a_clock_that_failed_is_asked_again_at_once(server: HttpServer) ->
         with pytest.raises(errors.SourceMalformedError, match="no number"):
             await source.synchronize()
         assert source.instant() % 15 == 0  # this machine's time until then
-        server.reply = tells(AT)
+        server.reply = tells(here())
         await source.synchronize()
-        assert source.now() == AT
+        assert source.now() == here()
