@@ -336,3 +336,21 @@ async def test_one_tenants_flood_leaves_room_for_another() -> None:
         assert [(await call).result for call in calls] == [False] * 15
         answers = await asyncio.gather(*flood, return_exceptions=True)
         assert sum(isinstance(answer, grpc.aio.AioRpcError) for answer in answers) == 125
+
+
+async def test_the_requests_of_all_open_calls_are_bounded_together() -> None:
+    script = Script(QUIET)
+    script.gate.clear()
+    large = {f"key-{number}": "x" * 90_000 for number in range(11)}
+    async with serving(script) as served:
+        calls = [served.stub.IsActive(reference()) for _ in range(3)]
+        await script.asked_at_least(3)
+        streams = [
+            served.stub.StreamIsActive(reference(scalerAddress="x" * 1_000_000)) for _ in range(16)
+        ]
+        await script.asked_at_least(19)
+        assert await refusal(served.stub.IsActive(reference(**large))) == BUSY
+        script.gate.set()
+        for stream in streams:
+            stream.cancel()
+        assert [(await call).result for call in calls] == [False] * 3
