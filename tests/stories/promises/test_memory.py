@@ -109,7 +109,7 @@ class Client:
     async def look(self, namespace: str, name: str, **metadata: str) -> None:
         """Ask whether something is active; what the source says is no answer."""
         asked = self._reference(namespace, name, metadata)
-        call = self.stub.IsActive(asked, timeout=4 * DEADLINE_SECONDS)
+        call = self.stub.IsActive(asked, timeout=LIFE_SECONDS)
         code = await call.code()
         assert code in {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}, await call.details()
         assert code is not grpc.StatusCode.OK or (await call).result
