@@ -236,6 +236,7 @@ def _gpu_states(label: str, matched: str) -> Iterator[str]:
         f'({{{no_pod},pod=""}} or ({{{no_pod},pod!=""}} and on (job, instance, namespace, pod) up))'
     )
     mapped = f"({{{gpu}}} unless {unmapped})"
-    busy = f"{unmapped} > 0 unless on ({label}, GPU_I_ID) {mapped}"
+    # NaN differs from 0: only a number can show that a GPU is idle.
+    busy = f"{unmapped} != 0 unless on ({label}, GPU_I_ID) {mapped}"
     yield marked(f"group by ({label}) ({busy})", STATE_LABEL, "busy")
     yield marked(f"group by ({label}) ({{{gpu}}})", STATE_LABEL, "reported")

@@ -583,6 +583,16 @@ async def test_gpus_are_located(server: PrometheusServer, now: float, ns: str) -
     )
 
 
+async def test_a_gpu_without_a_number_is_not_shown_to_be_idle(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    await server.write(gpus.history(now, [Gpu("x", math.nan, uuid=ns, convention="idle")]))
+    async with connected(server) as source:
+        found = await source.locate([ns], now)
+    # VictoriaMetrics does not show it at all, which proves as little.
+    assert found.reported == found.busy_without_pod
+
+
 async def test_many_gpus_are_located_a_few_hundred_at_a_time(
     server: PrometheusServer, now: float, ns: str
 ) -> None:
