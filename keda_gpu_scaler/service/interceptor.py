@@ -179,11 +179,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         except _BusyError:
             outcome = BUSY
         except (asyncio.CancelledError, grpc.aio.InternalError) as error:
-            if not _is_abandoned(error):
-                outcome = _failed(method, error)
-            else:
+            if _is_abandoned(error):
                 outcome = _abandoned(context)
                 raise asyncio.CancelledError from None
+            outcome = _failed(method, error)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open

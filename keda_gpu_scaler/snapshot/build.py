@@ -90,9 +90,10 @@ def _ended(key: PodKey, pod: Pod, pod_statuses: PodStatuses, at: float) -> bool:
         return True
     if pod_statuses.proves_gone(key, pod.last_seen):
         return True
-    is_listed = status is not None and pod_statuses.is_listed(status)
-    is_newer = status is not None and status.listed_at > pod.last_seen
-    return pod.ended and not (is_listed and (is_newer or pod_statuses.is_current(at)))
+    if status is None or not pod_statuses.is_listed(status):
+        return pod.ended
+    stands = pod_statuses.is_current(at) or status.listed_at > pod.last_seen
+    return pod.ended and not stands
 
 
 def _is_there(key: PodKey, pod_statuses: PodStatuses, at: float) -> bool:

@@ -81,10 +81,8 @@ class Bench:
 
 async def landed() -> None:
     """Wait until no fetch of any evaluator is under way."""
-    if flights := _named("fetch ", "demand-"):
+    flights = [
+        task for task in asyncio.all_tasks() if task.get_name().startswith(("fetch ", "demand-"))
+    ]
+    if flights:
         await asyncio.wait(flights)
-
-
-def _named(*beginnings: str) -> list[asyncio.Task[object]]:
-    """Return the tasks whose names begin so."""
-    return [task for task in asyncio.all_tasks() if task.get_name().startswith(beginnings)]
