@@ -12,9 +12,10 @@ from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
 from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.decision.value import pending, value
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
-from keda_gpu_scaler.spec.spec import Aggregation, OnUnknown, TriggerSpec
+from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
 
 
@@ -161,6 +162,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     """
     pods = load.pods_of(spec, view)
     found = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
+    found = replace(found, pending=pending(spec, found, view.evidence))
     busy = activity.activity(spec, pods, view.at, context.now)
     state = state_of(spec, view, found, context.now)
     return replace(
@@ -213,16 +215,17 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
     if state is State.UNKNOWN:
         why = _why_unknown(spec, view, found, context)
         return unknown(spec, why, context.remembered, activated=busy.active)
-    complete = view.is_complete
-    value = _value(spec, state, found) if complete or state is State.EMPTY else None
     measured = len(found.of(PodState.MEASURED))
     empty = state is State.EMPTY
+    number = 0.0 if empty else None
+    if not empty and view.is_complete:
+        number = value(spec, found, complete=state is State.MEASURED)
     return Decision(
         state=state,
         reason=reasons.empty(spec, evidence_source)
         if empty
-        else _REASONS[state](spec, found, busy, value),
-        value=value,
+        else _REASONS[state](spec, found, busy, number),
+        value=number,
         active=busy.active or _active_by_state(state, found, busy),
         activated=busy.active,
         average=found.total / measured if measured else None,
@@ -249,20 +252,3 @@ def _active_by_state(state: State, found: Workload, busy: Activity) -> bool:
     if state is State.MEASURED:
         return not busy.covered
     return state is State.STARTING and bool(found.replicas)
-
-
-def _value(spec: TriggerSpec, state: State, found: Workload) -> float | None:
-    """Return the number, or None to hold.
-
-    While some replicas are not measured, the sum is too small by an unknown amount. It is an answer
-    only if it asks for more replicas than there are: the full sum would ask for even more.
-    """
-    if state is State.EMPTY:
-        return 0.0
-    expected = len(found.replicas)
-    if not found.of(PodState.MEASURED):
-        return None
-    enough = (1 + load.TOLERANCE) * expected * spec.threshold
-    if state is not State.MEASURED and found.total <= enough:
-        return None
-    return found.total if spec.aggregation is Aggregation.SUM else found.total / expected

@@ -5,11 +5,14 @@ samples that count. All loads are taken over a common time: once a new pod share
 from before would count the same work twice.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from keda_gpu_scaler.decision.pod_state import (
+    COVERED,
     NEVER,
     NOT_READY,
     REPORTING,
@@ -18,6 +21,8 @@ from keda_gpu_scaler.decision.pod_state import (
     pod_states,
     ready_since,
     since_when,
+    window_seconds,
+    within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
@@ -49,6 +54,9 @@ class Replica:
     name: str
     reporting: PodState
     load: float
+    halves: tuple[float | None, ...] = ()
+    """Its load in each half window, as far back as samples matter, the newest first; None: no
+    sample counts there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +74,20 @@ class Workload:
     """Ready pods that show no GPU while others of the workload do."""
     ready_known: bool = False
     """For some of its pods it is known whether they are Ready."""
+    pending: int = 0
+    """Replicas that the owner asks for, and that do not count yet."""
     last_listed: float = NEVER
     """When the cluster listed one of its pods for the last time, ended or not."""
     last_alive: float = NEVER
     """The same for pods that have not ended and may have a GPU."""
+
+    @property
+    def peak(self) -> float:
+        """The largest mean over the measured replicas in any half window."""
+        measured = self.of(PodState.MEASURED)
+        windows = zip_longest(*(one.halves for one in measured))
+        means = [[load for load in loads if load is not None] for loads in windows]
+        return round(max((_mean(loads) for loads in means if loads), default=0.0), DECIMALS)
 
     def of(self, reporting: PodState) -> list[Replica]:
         """Return the replicas in one condition."""
@@ -144,6 +162,7 @@ class _Reported:
     pod: Pod
     reporting: PodState
     load: float = 0.0
+    halves: tuple[float | None, ...] = ()
 
     def is_given_up(self, before: float) -> bool:
         return self.reporting is PodState.MISSING and _shown_at(self.pod) < before
@@ -194,14 +213,33 @@ def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
     loads = [aggregate(values) for values in counted(spec, pod, since).values()]
     if not loads:
         return _Reported(pod, PodState.WARMING)
-    return _Reported(pod, PodState.MEASURED, _mean(loads))
+    return _Reported(pod, PodState.MEASURED, _mean(loads), tuple(_halves(spec, pod)))
+
+
+def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
+    """Yield a pod's load in each half window, as far back as its samples matter."""
+    aggregate, half = _AGGREGATE[spec.gpu_aggregation], COVERED * window_seconds(spec, pod)
+    since = max(since_when(spec, pod), pod.last_seen - spec.reach_seconds)
+    for back in range(math.ceil(spec.reach_seconds / half)):
+        until = pod.last_seen - back * half
+        samples = within(pod, since, until - half, until)
+        yield _mean([aggregate(values) for values in samples.values()]) if samples else None
 
 
 def _replica(name: str, pods: list[_Reported]) -> Replica:
     for state in (*NOT_READY, PodState.MISSING, PodState.WARMING):
         if any(one.reporting is state for one in pods):
             return Replica(name, state, 0.0)
-    return Replica(name, PodState.MEASURED, _mean([one.load for one in pods]))
+    halves = (
+        [load for load in loads if load is not None]
+        for loads in zip_longest(*(one.halves for one in pods))
+    )
+    return Replica(
+        name,
+        PodState.MEASURED,
+        _mean([one.load for one in pods]),
+        tuple(_mean(loads) if loads else None for loads in halves),
+    )
 
 
 def _named(replicas: Sequence[Replica], reporting: PodState) -> tuple[str, ...]:

@@ -98,16 +98,26 @@ def ready_since(pod: Pod) -> float:
 
 
 def counted(spec: TriggerSpec, pod: Pod, since: float) -> Mapping[float, list[float]]:
-    """Return the samples of a pod's GPUs at each instant of its window from `since` on.
+    """Return the samples of a pod's GPUs at each instant of its window from `since` on."""
+    return within(pod, since, pod.last_seen - window_seconds(spec, pod), pod.last_seen)
+
+
+def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float, list[float]]:
+    """Return the samples of a pod's GPUs at each instant from `since` on, of a span of time.
 
     An instant with a refused sample does not count: the other samples are not the whole load.
+
+    Args:
+        pod: the pod.
+        since: the instant from which its samples count.
+        after: where the span begins; this instant is not in it.
+        until: where it ends.
     """
-    after = pod.last_seen - window_seconds(spec, pod)
     refused = {time for gpu in pod.gpus for time in gpu.refused}
     found: dict[float, list[float]] = defaultdict(list)
     for gpu in pod.gpus:
         for time, value in zip(gpu.times, gpu.values, strict=True):
-            if after < time <= pod.last_seen and time >= since and time not in refused:
+            if after < time <= until and time >= since and time not in refused:
                 found[time].append(value)
     return found
 
@@ -139,13 +149,13 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
 
 def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[PodState]) -> bool:
     """Tell whether all pods show only full GPUs, and one of them has for half a window."""
-    if not _has_limit(spec.signal) or not {PodState.MEASURED, PodState.WARMING} <= set(found):
+    if not has_limit(spec.signal) or not {PodState.MEASURED, PodState.WARMING} <= set(found):
         return False
     ready = [pod for pod, one in zip(pods, found, strict=True) if one not in NOT_READY]
     samples = [counted(spec, pod, since_when(spec, pod)) for pod in ready]
     return all(one and min(map(min, one.values())) >= FULL for one in samples)
 
 
-def _has_limit(signal: Signal) -> bool:
+def has_limit(signal: Signal) -> bool:
     """Tell whether the signal is work of at most 100; memory is used even without work."""
     return signal.is_percentage and signal is not Signal.MEMORY

@@ -21,9 +21,9 @@ OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was n
 
 def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say what was measured, what it asks for, and how busy the workload is."""
-    del value
+    held = _pending(found) if value is None else ""
     waiting = f"; {_names(found.starting)} not Ready yet" if found.starting else ""
-    return f"{_measurement(spec, found)}; {_activity(spec, busy)}{waiting}"
+    return f"{_measurement(spec, found)}{held}; {_activity(spec, busy)}{waiting}"
 
 
 def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
@@ -136,6 +136,12 @@ def _wanted(spec: TriggerSpec, found: Workload) -> str:
     if 1 - load.TOLERANCE <= ratio <= 1 + load.TOLERANCE:  # both ends, as in the HPA
         return f"is on target for {_count(replicas, 'replica')}"
     return f"asks for {_count(math.ceil(found.total / spec.threshold), 'replica')}"
+
+
+def _pending(found: Workload) -> str:
+    """Say why the sum of the replicas that work is no reason to do with fewer."""
+    awaited = f"{found.pending} more that its owner asks for"
+    return f" at least, and {awaited} {'is' if found.pending == 1 else 'are'} not Ready: hold"
 
 
 def _young(spec: TriggerSpec, found: Workload) -> str:

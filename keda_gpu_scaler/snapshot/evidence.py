@@ -73,6 +73,8 @@ class Evidence:
     selected: frozenset[tuple[str, Owner]] = frozenset()
     """The scale targets, by namespace, with a known label selector; every pod that one selects has
     it among its owners."""
+    wanted: Mapping[tuple[str, Owner], int] = field(default_factory=dict)
+    """How many replicas owners, by namespace, ask for (`spec.replicas`), where that is known."""
 
     @property
     def is_available(self) -> bool:
@@ -114,6 +116,8 @@ class NamespaceEvidence:
     evidence_source: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
     selected: frozenset[Owner] = frozenset()
     """The scale targets of which the selected pods are known."""
+    wanted: Mapping[Owner, int] = field(default_factory=dict)
+    """How many replicas owners ask for, where that is known."""
 
     def denies(self, owner: Owner | None, last_listed: float) -> bool:
         """Tell whether a workload without known pods is said to have none.

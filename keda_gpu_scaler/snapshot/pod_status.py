@@ -64,6 +64,8 @@ class PodStatuses:
     watch: Watch = field(default_factory=Watch)
     selected: frozenset[tuple[str, Owner]] = frozenset()
     """The scale targets of which the selected pods are known now."""
+    wanted: Mapping[tuple[str, Owner], int] = field(default_factory=dict)
+    """How many replicas owners ask for, where that is known."""
 
     def is_current(self, at: float) -> bool:
         """Tell whether there is recent evidence from the cluster."""
@@ -140,6 +142,7 @@ def advance_pod_statuses(
         pods=pods,
         without_pods=evidence.without_pods,
         selected=evidence.selected,
+        wanted=evidence.wanted,
         covered=evidence.covered,
         watch=watch,
     )
@@ -150,7 +153,12 @@ def silenced(pod_statuses: PodStatuses) -> PodStatuses:
     watch = replace(pod_statuses.watch, is_whole=False)
     nothing = frozenset[Any]()
     return replace(
-        pod_statuses, without_pods=nothing, selected=nothing, covered=nothing, watch=watch
+        pod_statuses,
+        without_pods=nothing,
+        selected=nothing,
+        wanted={},
+        covered=nothing,
+        watch=watch,
     )
 
 

@@ -88,6 +88,12 @@ CASES: dict[str, World] = {
     "no GPU was busy, and another pod was never Ready, beyond `startTimeout`": World(
         (*_pods(2, 0), _unready(LATE))
     ),
+    "the owner asks for more replicas than are Ready, and these are above `threshold`": World(
+        _pods(3, 90), replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
+    ),
+    "the owner asks for more replicas than are Ready, and these alone ask for more still": World(
+        _pods(5, 95), replace(LISTED, wanted={BERT_DEPLOYMENT: 6})
+    ),
     "a pod is too young to be measured, and the others alone ask for more": World(
         (*_pods(5, 100), _young(100))
     ),

@@ -1,6 +1,7 @@
 """kube-state-metrics in a Prometheus: found by its metrics, and queried at each step."""
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ from keda_gpu_scaler.query.kube_state_metrics import (
     PODS,
     SETTLED_SECONDS,
     STAT,
+    WANTED,
     KubeStatePromql,
 )
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
@@ -40,6 +42,11 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         },
         without_pods=frozenset(_named(row, COUNTS) for row in by_stat["empty"]),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
+        wanted={
+            _named(row, WANTED): round(row.points[0][1])
+            for row in by_stat["wanted"]
+            if math.isfinite(row.points[0][1])
+        },
         scrapes={_target(row): row.points[0][1] for row in by_stat["scraped"]},
         stable_since={
             _target(row): SETTLED_SECONDS / row.points[0][1] for row in by_stat["settled"]
