@@ -11,7 +11,7 @@ from enum import StrEnum
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.decision.pod_state import NOT_SEEN, PodState
 from keda_gpu_scaler.decision.value import pending, value
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
@@ -50,7 +50,7 @@ def state_of(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, now: f
         return _without_replicas(spec, view, found)
     if not found.reporting_pods:
         return State.UNKNOWN
-    if found.of(PodState.MISSING) or not view.is_complete:
+    if found.of(*NOT_SEEN) or not view.is_complete:
         return State.PARTIAL
     return State.STARTING if found.of(PodState.WARMING) else State.MEASURED
 
@@ -109,7 +109,9 @@ class Decision:
     evidence: EvidenceSource | None = None
     """The evidence source for which pods there are; None: there is no snapshot yet."""
     ignored: tuple[str, ...] = ()
-    """Ready pods that never showed a GPU, while others of the workload did."""
+    """Ready pods that ask for no GPU and never showed one, while others of the workload did."""
+    unseen: tuple[str, ...] = ()
+    """Ready replicas that ask for a GPU, of which no exporter ever showed one."""
     remembered: State | None = None
     """The last known state, if the load is unknown now; None: nothing is remembered."""
 
@@ -171,6 +173,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         reporting_pods=found.reporting_pods,
         evidence=view.evidence_source,
         ignored=found.ignored,
+        unseen=tuple(one.name for one in found.of(PodState.UNSEEN)),
     )
 
 
@@ -219,7 +222,7 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
     empty = state is State.EMPTY
     number = 0.0 if empty else None
     if not empty and view.is_complete:
-        number = value(spec, found, complete=state is State.MEASURED)
+        number = value(spec, found)
     return Decision(
         state=state,
         reason=reasons.empty(spec, evidence_source)

@@ -14,7 +14,9 @@ from itertools import zip_longest
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     NEVER,
+    NO_GPU_SECONDS,
     NOT_READY,
+    NOT_SEEN,
     REPORTING,
     PodState,
     counted,
@@ -32,8 +34,6 @@ DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; so thresholds are compared after rounding."""
 TOLERANCE = 0.1
 """The HPA's default tolerance: it changes nothing while a value is this near to its target."""
-NO_GPU_SECONDS = 900.0
-"""A Ready pod that shows no GPU for this long, while others of the workload do, has none."""
 
 
 def _mean(values: list[float]) -> float:
@@ -71,7 +71,9 @@ class Workload:
     stalled: tuple[str, ...] = ()
     """Replicas that were never Ready within startTimeout."""
     ignored: tuple[str, ...] = ()
-    """Ready pods that show no GPU while others of the workload do."""
+    """Ready pods that ask for no GPU, and show none while others of the workload do."""
+    blank: tuple[str, ...] = ()
+    """GPUs of pods that report, which show no number that can be believed."""
     ready_known: bool = False
     """For some of its pods it is known whether they are Ready."""
     pending: int = 0
@@ -89,9 +91,9 @@ class Workload:
         means = [[load for load in loads if load is not None] for loads in windows]
         return round(max((_mean(loads) for loads in means if loads), default=0.0), DECIMALS)
 
-    def of(self, reporting: PodState) -> list[Replica]:
-        """Return the replicas in one condition."""
-        return [replica for replica in self.replicas if replica.reporting is reporting]
+    def of(self, *reporting: PodState) -> list[Replica]:
+        """Return the replicas in one of these conditions."""
+        return [replica for replica in self.replicas if replica.reporting in reporting]
 
     @property
     def total(self) -> float:
@@ -132,7 +134,7 @@ def workload(
     listed = _listed_with_gpu(alive)
     known = {pod.name for pod in listed if pod.readiness is not Readiness.UNKNOWN}
     should = [pod for pod in alive if pod.was_seen or pod.name in known]
-    ignored = {pod.name for pod in should if not pod.was_seen and _never_will(pod, should, at)}
+    ignored = {pod.name for pod in should if _has_no_gpu(pod, should, at)}
     counting = [pod for pod in should if pod.name not in ignored]
     how = pod_states(spec, counting, at, now)
     reported = _with_loads(spec, list(map(_Reported, counting, how)))
@@ -149,6 +151,13 @@ def workload(
         starting=_named(replicas, PodState.STARTING),
         stalled=_named(replicas, PodState.STALLED),
         ignored=tuple(sorted(ignored)),
+        blank=tuple(
+            f"{gpu.gpu} of {one.pod.name}"
+            for one in reported
+            if one.reporting in NOT_SEEN
+            for gpu in one.pod.gpus
+            if gpu.refused[-1:] == (one.pod.last_seen,)
+        ),
         ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
         last_listed=_last_listed(pods),
         last_alive=_last_listed(listed),
@@ -190,8 +199,10 @@ def _listed_with_gpu(pods: Sequence[Pod]) -> list[Pod]:
     return asking or [pod for pod in pods if pod.status is not None]
 
 
-def _never_will(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
-    """Tell whether a pod has no GPU: it was Ready, and others reported, for long enough."""
+def _has_no_gpu(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
+    """Tell whether a pod asks for no GPU and showed none, Ready beside others for long enough."""
+    if pod.was_seen or pod.status is None or pod.status.asks_gpu:
+        return False
     since = at - NO_GPU_SECONDS
     lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= since
     return lasting and any(one.was_seen and (one.first_seen or NEVER) <= since for one in siblings)
@@ -227,7 +238,7 @@ def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
 
 
 def _replica(name: str, pods: list[_Reported]) -> Replica:
-    for state in (*NOT_READY, PodState.MISSING, PodState.WARMING):
+    for state in (*NOT_READY, *NOT_SEEN, PodState.WARMING):
         if any(one.reporting is state for one in pods):
             return Replica(name, state, 0.0)
     halves = (

@@ -25,6 +25,8 @@ COVERED = 0.5
 """The part of the window that a pod's samples since it became Ready have to cover: the mean of one
 or two samples of a bursty load is often far too high, and each needless pod causes another.
 """
+NO_GPU_SECONDS = 900.0
+"""A Ready pod that shows no GPU for this long has none that an exporter shows."""
 NEVER = float("-inf")
 
 
@@ -36,6 +38,10 @@ class PodState(Enum):
     """Its load is not known yet."""
     MISSING = auto()
     """Its load is not known any more."""
+    SILENT = auto()
+    """The same, and the cluster says that it is Ready: it works unseen."""
+    UNSEEN = auto()
+    """It asks for a GPU and has been Ready for long, and no exporter ever showed a GPU of it."""
     STARTING = auto()
     """It was never Ready, so it need not report."""
     STALLED = auto()
@@ -43,6 +49,7 @@ class PodState(Enum):
 
 
 NOT_READY = (PodState.STARTING, PodState.STALLED)
+NOT_SEEN = (PodState.MISSING, PodState.UNSEEN, PodState.SILENT)
 REPORTING = (PodState.MEASURED, PodState.WARMING)
 
 
@@ -67,7 +74,20 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
             return PodState.WARMING
     elif not silent and pod.last_seen < since:
         return PodState.WARMING
-    return PodState.MEASURED if not silent and counted(spec, pod, since) else PodState.MISSING
+    if not silent and counted(spec, pod, since):
+        return PodState.MEASURED
+    return _not_seen(pod, at)
+
+
+def _not_seen(pod: Pod, at: float) -> PodState:
+    """Return the state of a pod that is believed to work and shows no load."""
+    status = pod.status
+    if status is None or not status.is_ready:
+        return PodState.MISSING
+    if pod.was_seen:
+        return PodState.SILENT
+    lasting = at - ready_since(pod) >= NO_GPU_SECONDS
+    return PodState.UNSEEN if status.asks_gpu and lasting else PodState.MISSING
 
 
 def window_seconds(spec: TriggerSpec, pod: Pod) -> float:

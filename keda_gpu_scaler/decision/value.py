@@ -32,19 +32,34 @@ def is_full(spec: TriggerSpec, found: Workload) -> bool:
     return has_limit(spec.signal) and all(one.load >= FULL for one in measured)
 
 
-def value(spec: TriggerSpec, found: Workload, *, complete: bool) -> float | None:
-    """Return the number, or None to hold.
-
-    Args:
-        spec: the trigger.
-        found: the workload's replicas.
-        complete: every replica that should report is measured.
-    """
-    expected, measured = len(found.replicas), len(found.of(PodState.MEASURED))
-    if not measured:
+def value(spec: TriggerSpec, found: Workload) -> float | None:
+    """Return the number, or None to hold."""
+    expected = len(found.replicas)
+    if not found.of(PodState.MEASURED):
         return None
     awaited = found.pending if found.peak > spec.threshold else 0
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
-    if (awaited or not complete) and found.total <= enough:
+    total = found.total + _unseen(spec, found)
+    if (awaited or not _is_known(found)) and total <= enough:
         return None
-    return found.total if spec.aggregation is Aggregation.SUM else found.total / expected
+    return total if spec.aggregation is Aggregation.SUM else total / expected
+
+
+def _unseen(spec: TriggerSpec, found: Workload) -> float:
+    """Return the load of the replicas that are known to work unseen, as far as it can be told.
+
+    One that reported before does what the others do, if these are full. One that never did is on
+    its target, and above it if the others are: it can raise, and is no reason to lower.
+    """
+    measured = found.of(PodState.MEASURED)
+    mean = found.total / len(measured)
+    if _is_known(found):
+        return len(found.of(PodState.UNSEEN)) * max(mean, spec.threshold)
+    is_full = has_limit(spec.signal) and all(one.load >= FULL for one in measured)
+    return len(found.of(PodState.SILENT)) * mean if is_full else 0.0
+
+
+def _is_known(found: Workload) -> bool:
+    """Tell whether all are measured except some that never reported, if these are no majority."""
+    measured, unseen = found.of(PodState.MEASURED), found.of(PodState.UNSEEN)
+    return len(unseen) <= len(measured) == len(found.replicas) - len(unseen)

@@ -100,6 +100,8 @@ class PodStatus:
     """When it became Ready for the first time; None: not yet, or before it was watched."""
     ended: bool = False
     asks_gpu: bool = False
+    is_ready: bool = False
+    """It is Ready now, by a list that is not too old."""
     listed_at: float
     """The time of the newest scrape that showed it."""
 

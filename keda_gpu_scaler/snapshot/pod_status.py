@@ -95,15 +95,13 @@ class PodStatuses:
         return is_available and status.ended and self.is_listed(status)
 
     def status(self, key: PodKey, at: float) -> PodStatus | None:
-        """Return what is known of a pod; that it was never Ready holds only for a while."""
+        """Return what is known of a pod; how it is now, and was never, holds only for a while."""
         known = self.pods.get(key)
-        if (
-            known is None
-            or known.readiness is Readiness.EVER
-            or self._is_fresh(known.listed_at, at)
-        ):
+        if known is None or self._is_fresh(known.listed_at, at):
             return known
-        return replace(known, readiness=Readiness.UNKNOWN)
+        was_ready = known.readiness is Readiness.EVER
+        readiness = Readiness.EVER if was_ready else Readiness.UNKNOWN
+        return replace(known, readiness=readiness, is_ready=False)
 
     def proves_gone(self, key: PodKey, last_seen: float) -> bool:
         """Tell whether a pod that was last seen at `last_seen` does not exist any more."""
@@ -192,6 +190,7 @@ def _status(known: PodStatus | None, said: PodStatement, at: float, listed_at: f
         ready_since=since,
         ended=said.ended or (known is not None and known.ended),
         asks_gpu=said.asks_gpu,
+        is_ready=said.ready is True,
         listed_at=listed_at,
     )
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.decision.decision import Context, Decision, decide
+from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
-from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
@@ -114,3 +114,86 @@ def test_above_the_threshold_no_number_asks_for_fewer_than_the_owner_does(
     mean = sum(loads) / len(loads)
     if decided.value is not None and wanted > len(loads) and mean > trigger.threshold + 1e-6:
         assert decided.value > wanted * trigger.threshold
+
+
+# Replicas that are not seen
+
+READY = said(is_ready=True)
+
+
+def _silent(count: int) -> list[Pod]:
+    return [bert(letter, 50, last_seen=NOW - 100, status=READY) for letter in LETTERS[-count:]]
+
+
+def _unseen(count: int) -> list[Pod]:
+    return [unseen(letter, READY) for letter in LETTERS[6 : 6 + count]]
+
+
+def test_a_silent_replica_counts_as_full_while_all_others_are() -> None:
+    decided = _decide(*_ready(1, 96), *_silent(1), wanted=None)
+    assert (decided.state, decided.value, decided.active) == (State.PARTIAL, 192, True)
+    assert "1 of 2 replicas measured, all of them full" in decided.reason
+    assert "the others that are Ready count as full: sum 192 %" in decided.reason
+    assert _decide(*_ready(1, 94), *_silent(1), wanted=None).value is None
+    average = spec(aggregation="average")
+    assert _decide(*_ready(1, 96), *_silent(1), wanted=None, trigger=average).value == 96
+
+
+def test_a_replica_that_is_missing_and_not_ready_adds_nothing() -> None:
+    gone = bert("z", 50, last_seen=NOW - 100, status=said())
+    assert _decide(*_ready(1, 100), gone, wanted=None).value is None
+
+
+def test_a_gpu_that_shows_nothing_to_be_believed_is_named_and_raises() -> None:
+    whole = bert("z", 50, status=READY)
+    blank = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times)
+    halved = replace(whole, gpus=(*whole.gpus, blank))
+    decided = _decide(*_ready(1, 100), halved, wanted=None)
+    assert (decided.value, decided.active) == (200, True)
+    assert decided.reason.startswith("no number of GPU-x of bert-7b6667bd9-zzzzz can be believed")
+    idle = _decide(*_ready(1, 0), halved, wanted=None)
+    assert (idle.value, idle.active) == (None, True)
+
+
+@pytest.mark.parametrize(("load", "each"), [(0, 70), (60, 70), (90, 90)])
+def test_an_unseen_replica_counts_as_on_target_and_above_it_like_the_others(
+    load: float, each: float
+) -> None:
+    decided = _decide(*_ready(2, load), *_unseen(2), wanted=None)
+    assert (decided.state, decided.active) == (State.PARTIAL, True)
+    assert decided.value == 2 * load + 2 * each
+    assert decided.unseen == ("bert-7b6667bd9-jjjjj", "bert-7b6667bd9-kkkkk")
+    shown = "bert-7b6667bd9-jjjjj, bert-7b6667bd9-kkkkk ask for GPUs that no exporter shows"
+    assert decided.reason.startswith(f"{shown}: 2 of 4 replicas measured, and the others count")
+    alone = _decide(*_ready(1, 90), *_unseen(1), wanted=None)
+    assert alone.reason.startswith("bert-7b6667bd9-jjjjj asks for a GPU that no exporter shows:")
+
+
+def test_an_unseen_majority_holds_unless_the_measured_ones_ask_for_more() -> None:
+    assert _decide(*_ready(1, 100), *_unseen(2), wanted=None).value is None
+    low = spec(threshold="30")
+    assert _decide(*_ready(1, 100), *_unseen(2), wanted=None, trigger=low).value == 100
+
+
+def test_beside_a_silent_replica_an_unseen_one_adds_nothing() -> None:
+    assert _decide(*_ready(3, 100), *_silent(1), *_unseen(1), wanted=None).value == 400
+
+
+@given(
+    st.integers(1, 6),
+    st.integers(0, 4),
+    st.integers(0, 2),
+    st.floats(0, 100),
+    st.floats(10, 90),
+)
+def test_what_is_not_seen_raises_to_what_the_ready_ones_could_use_at_most(
+    measured: int, silent: int, unseen_count: int, load: float, threshold: float
+) -> None:
+    """However often it is repeated with new replicas that are not seen either."""
+    trigger = spec(threshold=f"{threshold:.3f}")
+    pods = [*_ready(measured, load), *(_silent(silent) if silent else ()), *_unseen(unseen_count)]
+    decided = _decide(*pods, wanted=None, trigger=trigger)
+    replicas = measured + silent + unseen_count
+    if decided.value is not None and decided.value > 1.1 * replicas * trigger.threshold:
+        added = silent or min(unseen_count, measured)
+        assert decided.value <= 100 * (measured + added) + 1e-6

@@ -129,6 +129,7 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
             "measured_replicas",
             "reporting_pods",
             "ignored_pods",
+            "unseen_replicas",
         )
     }
     assert shown == {
@@ -140,6 +141,7 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
         "measured_replicas": 2,
         "reporting_pods": 4,
         "ignored_pods": 1,
+        "unseen_replicas": 0,
     }
 
 

@@ -86,4 +86,5 @@ _GAUGES: tuple[tuple[table.Metric, Callable[[facts.Evaluated], float | None]], .
     (table.MEASURED, lambda fact: fact.decision.measured),
     (table.REPORTING, lambda fact: fact.decision.reporting_pods),
     (table.IGNORED, lambda fact: len(fact.decision.ignored)),
+    (table.UNSEEN, lambda fact: len(fact.decision.unseen)),
 )
