@@ -231,7 +231,7 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
         value=number,
         active=busy.active or _active_by_state(state, found, busy),
         activated=busy.active,
-        average=found.total / measured if measured else None,
+        average=found.mean if measured else None,
         measured=measured,
     )
 

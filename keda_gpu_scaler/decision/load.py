@@ -7,10 +7,11 @@ from before would count the same work twice.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+from keda_gpu_scaler.decision import departed
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     NEVER,
@@ -20,6 +21,7 @@ from keda_gpu_scaler.decision.pod_state import (
     REPORTING,
     PodState,
     counted,
+    loads,
     pod_states,
     ready_since,
     since_when,
@@ -28,7 +30,7 @@ from keda_gpu_scaler.decision.pod_state import (
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
-from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec
 
 DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; so thresholds are compared after rounding."""
@@ -36,15 +38,8 @@ TOLERANCE = 0.1
 """The HPA's default tolerance: it changes nothing while a value is this near to its target."""
 
 
-def _mean(values: list[float]) -> float:
+def _mean(values: Collection[float]) -> float:
     return sum(values) / len(values)
-
-
-_AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
-    GpuAggregation.AVERAGE: _mean,
-    GpuAggregation.MAX: max,
-    GpuAggregation.SUM: sum,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +61,8 @@ class Workload:
     replicas: tuple[Replica, ...]
     reporting_pods: int
     ended_pods: int
+    before: float = 0.0
+    """The sum as it was while replicas were there that have ended since, if that was lately."""
     starting: tuple[str, ...] = ()
     """Replicas that were never Ready, and are young enough to become so."""
     stalled: tuple[str, ...] = ()
@@ -97,8 +94,15 @@ class Workload:
 
     @property
     def total(self) -> float:
-        """The sum over the measured replicas."""
-        return round(sum(replica.load for replica in self.of(PodState.MEASURED)), DECIMALS)
+        """The sum over the replicas that were there, measured ones and those that just left."""
+        measured = sum(replica.load for replica in self.of(PodState.MEASURED))
+        return round(max(measured, self.before), DECIMALS)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the measured replicas; 0 without one."""
+        loads = [replica.load for replica in self.of(PodState.MEASURED)]
+        return round(_mean(loads), DECIMALS) if loads else 0.0
 
 
 def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
@@ -148,6 +152,11 @@ def workload(
         replicas=tuple(one for one in replicas if one.reporting not in NOT_READY),
         reporting_pods=sum(one.reporting in REPORTING for one in reported),
         ended_pods=sum(pod.ended for pod in pods),
+        before=departed.sum_before(
+            spec,
+            [[one.pod for one in group] for group in groups.values() if _is_measured(group)],
+            _ended(spec, pods, groups),
+        ),
         starting=_named(replicas, PodState.STARTING),
         stalled=_named(replicas, PodState.STALLED),
         ignored=tuple(sorted(ignored)),
@@ -220,21 +229,36 @@ def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]
 
 def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
     since = max(common, since_when(spec, pod))
-    aggregate = _AGGREGATE[spec.gpu_aggregation]
-    loads = [aggregate(values) for values in counted(spec, pod, since).values()]
-    if not loads:
+    found = loads(spec, counted(spec, pod, since))
+    if not found:
         return _Reported(pod, PodState.WARMING)
-    return _Reported(pod, PodState.MEASURED, _mean(loads), tuple(_halves(spec, pod)))
+    return _Reported(pod, PodState.MEASURED, _mean(found.values()), tuple(_halves(spec, pod)))
 
 
 def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
     """Yield a pod's load in each half window, as far back as its samples matter."""
-    aggregate, half = _AGGREGATE[spec.gpu_aggregation], COVERED * window_seconds(spec, pod)
+    half = COVERED * window_seconds(spec, pod)
     since = max(since_when(spec, pod), pod.last_seen - spec.reach_seconds)
     for back in range(math.ceil(spec.reach_seconds / half)):
         until = pod.last_seen - back * half
-        samples = within(pod, since, until - half, until)
-        yield _mean([aggregate(values) for values in samples.values()]) if samples else None
+        found = loads(spec, within(pod, since, until - half, until))
+        yield _mean(found.values()) if found else None
+
+
+def _is_measured(group: Sequence[_Reported]) -> bool:
+    return all(one.reporting is PodState.MEASURED for one in group)
+
+
+def _ended(
+    spec: TriggerSpec, pods: Sequence[Pod], alive: Collection[str]
+) -> Collection[Sequence[Pod]]:
+    """Return the pods of each replica that has ended as a whole."""
+    groups: dict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        replica = spec.pods.replica_of(pod.name)
+        if pod.ended and pod.gpus and replica not in alive:
+            groups[replica].append(pod)
+    return groups.values()
 
 
 def _replica(name: str, pods: list[_Reported]) -> Replica:

@@ -11,13 +11,19 @@ then takes only the start-up time and the exporter's delay for each step.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.snapshot.targets import grace_seconds
-from keda_gpu_scaler.spec.spec import AVERAGED_WINDOW_SECONDS, WINDOW_SECONDS, Signal, TriggerSpec
+from keda_gpu_scaler.spec.spec import (
+    AVERAGED_WINDOW_SECONDS,
+    WINDOW_SECONDS,
+    GpuAggregation,
+    Signal,
+    TriggerSpec,
+)
 
 UNKNOWN_SCRAPE_SECONDS = 30.0
 """The assumed scrape interval of a target while it is not known yet."""
@@ -105,16 +111,21 @@ def since_when(spec: TriggerSpec, pod: Pod) -> float:
 
 
 def ready_since(pod: Pod) -> float:
-    """Return the instant from which a pod's samples are about the time since it was Ready.
+    """Return the instant from which a pod's samples are about the time since it was Ready."""
+    if pod.status is None or pod.status.ready_since is None:
+        return NEVER
+    return pod.status.ready_since + delay_seconds(pod)
+
+
+def delay_seconds(pod: Pod) -> float:
+    """Return how old a pod's samples can be.
 
     A sample was scraped up to one scrape interval before its instant and collected up to one
     collection interval before that; an average reaches back one more.
     """
-    if pod.status is None or pod.status.ready_since is None:
-        return NEVER
     collections = 2 if pod.averaged else 1
     interval = pod.scrape_interval_seconds or UNKNOWN_SCRAPE_SECONDS
-    return pod.status.ready_since + interval + collections * pod.collection_seconds
+    return interval + collections * pod.collection_seconds
 
 
 def counted(spec: TriggerSpec, pod: Pod, since: float) -> Mapping[float, list[float]]:
@@ -140,6 +151,23 @@ def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float,
             if after < time <= until and time >= since and time not in refused:
                 found[time].append(value)
     return found
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+_AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
+    GpuAggregation.AVERAGE: _mean,
+    GpuAggregation.MAX: max,
+    GpuAggregation.SUM: sum,
+}
+
+
+def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> dict[float, float]:
+    """Return a pod's load at each instant: its GPUs aggregated."""
+    aggregate = _AGGREGATE[spec.gpu_aggregation]
+    return {time: aggregate(values) for time, values in samples.items()}
 
 
 def _created_at(pod: Pod, at: float) -> float:

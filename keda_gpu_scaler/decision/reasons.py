@@ -127,9 +127,10 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
 
 
 def _measurement(spec: TriggerSpec, found: Workload) -> str:
-    average = _number(spec, found.total / len(found.replicas))
-    replicas = _count(len(found.replicas), "replica")
-    return f"mean {spec.signal} {average} over {replicas}, {_asks(spec, found, found.total)}"
+    average, replicas = _number(spec, found.mean), _count(len(found.replicas), "replica")
+    asks = _asks(spec, found, found.total)
+    left = " and those that left just now" if found.total == found.before > 0 else ""
+    return f"mean {spec.signal} {average} over {replicas}{left}, {asks}"
 
 
 def _asks(spec: TriggerSpec, found: Workload, total: float) -> str:

@@ -51,12 +51,11 @@ def _unseen(spec: TriggerSpec, found: Workload) -> float:
     One that reported before does what the others do, if these are full. One that never did is on
     its target, and above it if the others are: it can raise, and is no reason to lower.
     """
-    measured = found.of(PodState.MEASURED)
-    mean = found.total / len(measured)
     if _is_known(found):
-        return len(found.of(PodState.UNSEEN)) * max(mean, spec.threshold)
-    is_full = has_limit(spec.signal) and all(one.load >= FULL for one in measured)
-    return len(found.of(PodState.SILENT)) * mean if is_full else 0.0
+        return len(found.of(PodState.UNSEEN)) * max(found.mean, spec.threshold)
+    is_full = all(one.load >= FULL for one in found.of(PodState.MEASURED))
+    silent = len(found.of(PodState.SILENT))
+    return silent * found.mean if is_full and has_limit(spec.signal) else 0.0
 
 
 def _is_known(found: Workload) -> bool:

@@ -102,6 +102,10 @@ class PodStatus:
     asks_gpu: bool = False
     is_ready: bool = False
     """It is Ready now, by a list that is not too old."""
+    alive_at: float = float("-inf")
+    """The time of the newest scrape that showed it, and not its end."""
+    ended_at: float | None = None
+    """The time of the first scrape that showed its end; None: none has."""
     listed_at: float
     """The time of the newest scrape that showed it."""
 

@@ -22,6 +22,7 @@ from keda_gpu_scaler.snapshot.evidence import (
 from keda_gpu_scaler.snapshot.targets import LEAST_GRACE_SECONDS, grace_seconds
 from keda_gpu_scaler.spec.workload import Owner
 
+NEVER = float("-inf")
 HOUR_SECONDS = 3600.0
 """How long a lost target is waited for, and a pod that is not listed is remembered."""
 YOUNG_SECONDS = 600.0
@@ -191,8 +192,16 @@ def _status(known: PodStatus | None, said: PodStatement, at: float, listed_at: f
         ended=said.ended or (known is not None and known.ended),
         asks_gpu=said.asks_gpu,
         is_ready=said.ready is True,
+        alive_at=listed_at if not said.ended else NEVER if known is None else known.alive_at,
+        ended_at=_ended_at(known, said, listed_at),
         listed_at=listed_at,
     )
+
+
+def _ended_at(known: PodStatus | None, said: PodStatement, listed_at: float) -> float | None:
+    if not said.ended:
+        return None
+    return listed_at if known is None or known.ended_at is None else known.ended_at
 
 
 def _is_another(known: PodStatus, said: PodStatement) -> bool:

@@ -131,7 +131,8 @@ def test_an_instant_at_which_a_gpu_is_not_there_counts_without_it() -> None:
 
 
 def test_an_ended_pod_is_counted_and_carries_nothing() -> None:
-    found = _workload(spec(), bert("b", 90), bert("c", 90, ended=True))
+    gone = bert("c", 90, last_seen=NOW - 200, ended=True)
+    found = _workload(spec(), bert("b", 90), gone)
     assert (found.total, found.ended_pods, len(found.replicas)) == (90, 1, 1)
 
 
