@@ -2,8 +2,8 @@
 
 Pure. They are checked in this order after the workload's own GPUs. The first that says active
 decides, and the ones after it are not asked for. None of them changes what GetMetrics returns for
-the load, except that an unknown or empty load is held while one of them says active. An unknown signal
-neither stops a workload that has pods nor wakes one that has none.
+the load, except that an unknown or empty load is held while one of them says active. An unknown
+signal neither stops a workload that has pods nor wakes one that has none.
 """
 
 from dataclasses import replace

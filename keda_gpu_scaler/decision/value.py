@@ -26,12 +26,6 @@ def pending(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) 
     return max(0, wanted - len(found.replicas) - len(found.ignored) - late)
 
 
-def is_full(spec: TriggerSpec, found: Workload) -> bool:
-    """Tell whether every measured replica can do no more."""
-    measured = found.of(PodState.MEASURED)
-    return has_limit(spec.signal) and all(one.load >= FULL for one in measured)
-
-
 def value(spec: TriggerSpec, found: Workload) -> float | None:
     """Return the number, or None to hold."""
     expected = len(found.replicas)

@@ -22,6 +22,17 @@ class Pod(NamedTuple):
     labels: Mapping[str, str]
 
 
+class ReplicaSet(NamedTuple):
+    """The data kept of a ReplicaSet."""
+
+    owner: Owner
+    """`NO_OWNER`: it has none."""
+    revision: int = 0
+    """Of its owner's revisions; the newest one has the newest number of replicas."""
+    wanted: int | None = None
+    """How many replicas its owner asks for; None: it does not say."""
+
+
 class Scale(NamedTuple):
     """The scale subresource of one object, as URLs name it."""
 
@@ -56,6 +67,10 @@ class Scale(NamedTuple):
 FIRST_STATUS_SECONDS = 10.0
 """A kubelet's first status says both that a pod started and that it is not Ready. A change to not
 Ready that comes later than this was a change from Ready."""
+_REVISIONED = ("deployment.kubernetes.io", "rollout.argoproj.io")
+"""Whose annotations a ReplicaSet of a Deployment and of a Rollout has."""
+_DIGITS = 10
+"""The longest number of 32 bits."""
 _ENDED = frozenset({"Succeeded", "Failed"})
 _CONTAINERS = ("containers", "initContainers")
 _AMOUNTS = ("requests", "limits")
@@ -78,6 +93,20 @@ def controller(item: Json) -> Owner | None:
 def above(item: Json) -> Owner:
     """Return the owner of an object that owns pods itself; `NO_OWNER`: there is none."""
     return controller(item) or NO_OWNER
+
+
+def replica_set(item: Json) -> ReplicaSet:
+    """Return the data kept of a ReplicaSet, of which only metadata is known.
+
+    The controllers of Deployments and Rollouts note there how many replicas these ask for.
+    """
+    annotations = item["metadata"].get("annotations") or {}
+    for prefix in _REVISIONED:
+        wanted = _count(annotations.get(f"{prefix}/desired-replicas"))
+        if wanted is not None:
+            revision = _count(annotations.get(f"{prefix}/revision")) or 0
+            return ReplicaSet(above(item), revision, wanted)
+    return ReplicaSet(above(item))
 
 
 def pod(item: Json) -> Pod:
@@ -160,6 +189,12 @@ def _resources(spec: Json) -> Iterator[tuple[str, object]]:
         for container in spec.get(kind) or ():
             for amounts in _AMOUNTS:
                 yield from ((container.get("resources") or {}).get(amounts) or {}).items()
+
+
+def _count(text: object) -> int | None:
+    """Return a whole number; None: it is none, or longer than one that Kubernetes writes."""
+    known = isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+    return int(str(text)) if known else None
 
 
 def _time(text: str | None) -> float | None:
