@@ -12,7 +12,7 @@ from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
 from keda_gpu_scaler.decision.pod_state import NOT_SEEN, PodState
-from keda_gpu_scaler.decision.value import pending, value
+from keda_gpu_scaler.decision.value import value, with_limits
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
@@ -164,7 +164,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     """
     pods = load.pods_of(spec, view)
     found = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
-    found = replace(found, pending=pending(spec, found, view.evidence))
+    found = with_limits(spec, found, view.evidence)
     busy = activity.activity(spec, pods, view.at, context.now)
     state = state_of(spec, view, found, context.now)
     return replace(

@@ -44,6 +44,8 @@ def sum_before(
 ) -> float:
     """Return the mean of the complete sums over one window; 0 if nothing has left within it.
 
+    It may be of an earlier time than the present load.
+
     Args:
         spec: the trigger.
         measured: the pods of each replica that is measured.

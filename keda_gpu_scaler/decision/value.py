@@ -5,6 +5,8 @@ they do, and what is not seen is not added up. A lower bound may raise the numbe
 may never lower it.
 """
 
+from dataclasses import replace
+
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import Workload
 from keda_gpu_scaler.decision.pod_state import FULL, PodState, has_limit
@@ -12,7 +14,18 @@ from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 
 
-def pending(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) -> int:
+def with_limits(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) -> Workload:
+    """Return the workload with what is known of replicas that are to come, and of those that left.
+
+    What was done before replicas left is a reason not to lower, and none to raise: it puts those
+    that are asked for on target, and no more.
+    """
+    awaited = _pending(spec, found, said)
+    on_target = (len(found.replicas) + awaited) * spec.threshold
+    return replace(found, pending=awaited, before=min(found.before, on_target))
+
+
+def _pending(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) -> int:
     """Return how many replicas the owner asks for that do not count yet, and are to be waited for.
 
     The extra pod of a rolling update is not one of them. One that was not Ready within startTimeout

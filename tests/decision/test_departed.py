@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision import load
+from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.workload import Owner
-from tests.support.snapshots import NOW, STEP, bert, pod, said, snapshot
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot
 from tests.support.triggers import spec
 
 LEFT = NOW - 90
@@ -136,3 +138,15 @@ def test_constant_work_is_the_sum_however_many_left_and_when(
     ]
     total = _workload(*_stays(stay, values), *ended).total
     assert total == pytest.approx(work, abs=1e-4)
+
+
+@pytest.mark.parametrize(("wanted", "value"), [(None, 140), (2, 140), (3, 210), (9, 220)])
+def test_what_was_done_before_is_no_reason_to_raise(wanted: int | None, value: float) -> None:
+    """It puts the replicas on target that there are, or that their owner asks for."""
+    fallen = _stays(2, [70.0] * 15 + [20.0] * 2)
+    left = _left("x", alive=LEFT + 60, ended=NOW)
+    gone = replace(left, gpus=bert("x", 80, last_seen=NOW - 30, history=210).gpus)
+    asked = {} if wanted is None else {BERT_DEPLOYMENT: wanted}
+    listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
+    seen = snapshot(*fallen, gone, evidence=listed)
+    assert decide(spec(), seen, Context(NOW, 3600.0)).value == value
