@@ -11,10 +11,11 @@ from enum import StrEnum
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.decision.pod_state import NOT_SEEN, PodState
+from keda_gpu_scaler.decision.value import value, with_limits
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
-from keda_gpu_scaler.spec.spec import Aggregation, OnUnknown, TriggerSpec
+from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
 
 
@@ -49,7 +50,7 @@ def state_of(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, now: f
         return _without_replicas(spec, view, found)
     if not found.reporting_pods:
         return State.UNKNOWN
-    if found.of(PodState.MISSING) or not view.is_complete:
+    if found.of(*NOT_SEEN) or not view.is_complete:
         return State.PARTIAL
     return State.STARTING if found.of(PodState.WARMING) else State.MEASURED
 
@@ -108,7 +109,9 @@ class Decision:
     evidence: EvidenceSource | None = None
     """The evidence source for which pods there are; None: there is no snapshot yet."""
     ignored: tuple[str, ...] = ()
-    """Ready pods that never showed a GPU, while others of the workload did."""
+    """Ready pods that ask for no GPU and never showed one, while others of the workload did."""
+    unseen: tuple[str, ...] = ()
+    """Ready replicas that ask for a GPU, of which no exporter ever showed one."""
     remembered: State | None = None
     """The last known state, if the load is unknown now; None: nothing is remembered."""
 
@@ -161,6 +164,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     """
     pods = load.pods_of(spec, view)
     found = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
+    found = with_limits(spec, found, view.evidence)
     busy = activity.activity(spec, pods, view.at, context.now)
     state = state_of(spec, view, found, context.now)
     return replace(
@@ -169,6 +173,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         reporting_pods=found.reporting_pods,
         evidence=view.evidence_source,
         ignored=found.ignored,
+        unseen=tuple(one.name for one in found.of(PodState.UNSEEN)),
     )
 
 
@@ -213,19 +218,20 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
     if state is State.UNKNOWN:
         why = _why_unknown(spec, view, found, context)
         return unknown(spec, why, context.remembered, activated=busy.active)
-    complete = view.is_complete
-    value = _value(spec, state, found) if complete or state is State.EMPTY else None
     measured = len(found.of(PodState.MEASURED))
     empty = state is State.EMPTY
+    number = 0.0 if empty else None
+    if not empty and view.is_complete:
+        number = value(spec, found)
     return Decision(
         state=state,
         reason=reasons.empty(spec, evidence_source)
         if empty
-        else _REASONS[state](spec, found, busy, value),
-        value=value,
+        else _REASONS[state](spec, found, busy, number),
+        value=number,
         active=busy.active or _active_by_state(state, found, busy),
         activated=busy.active,
-        average=found.total / measured if measured else None,
+        average=found.mean if measured else None,
         measured=measured,
     )
 
@@ -249,20 +255,3 @@ def _active_by_state(state: State, found: Workload, busy: Activity) -> bool:
     if state is State.MEASURED:
         return not busy.covered
     return state is State.STARTING and bool(found.replicas)
-
-
-def _value(spec: TriggerSpec, state: State, found: Workload) -> float | None:
-    """Return the number, or None to hold.
-
-    While some replicas are not measured, the sum is too small by an unknown amount. It is an answer
-    only if it asks for more replicas than there are: the full sum would ask for even more.
-    """
-    if state is State.EMPTY:
-        return 0.0
-    expected = len(found.replicas)
-    if not found.of(PodState.MEASURED):
-        return None
-    enough = (1 + load.TOLERANCE) * expected * spec.threshold
-    if state is not State.MEASURED and found.total <= enough:
-        return None
-    return found.total if spec.aggregation is Aggregation.SUM else found.total / expected

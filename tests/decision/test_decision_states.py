@@ -74,6 +74,11 @@ def _unready(age: float) -> Pod:
     return unseen("z", said(never=True, created=NOW - age))
 
 
+def _unseen(suffix: str = "z") -> Pod:
+    return unseen(suffix, said(is_ready=True))
+
+
+UNSHOWN = "a Ready pod asks for a GPU that no exporter has shown in 15 minutes"
 HALF = bert("b", [0.0] * 4)
 LATE = 1900.0
 UNTOLD = "nobody says whom a label selector selects"
@@ -88,6 +93,12 @@ CASES: dict[str, World] = {
     "no GPU was busy, and another pod was never Ready, beyond `startTimeout`": World(
         (*_pods(2, 0), _unready(LATE))
     ),
+    "the owner asks for more replicas than are Ready, and these are above `threshold`": World(
+        _pods(3, 90), replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
+    ),
+    "the owner asks for more replicas than are Ready, and these alone ask for more still": World(
+        _pods(5, 95), replace(LISTED, wanted={BERT_DEPLOYMENT: 6})
+    ),
     "a pod is too young to be measured, and the others alone ask for more": World(
         (*_pods(5, 100), _young(100))
     ),
@@ -96,6 +107,11 @@ CASES: dict[str, World] = {
     "no pod was ever Ready, beyond `startTimeout`": World((_unready(LATE),)),
     "a pod is missing, and the others alone ask for more": World((*_pods(5, 100), _missing())),
     "a pod is missing, and the others do not": World((*_pods(5, 0), _missing())),
+    "a Ready pod that reported is silent, and all others are full": World(
+        (bert("b", 100), replace(_missing(), status=said(is_ready=True)))
+    ),
+    f"{UNSHOWN}, and half are measured": World((bert("b", 0), _unseen())),
+    f"{UNSHOWN}, and fewer are measured": World((bert("b", 0), _unseen(), _unseen("x"))),
     "pods may be overlooked": World(_pods(5, 0), complete=False),
     "the owner has no replicas": World((), EMPTY),
     "the API lists no pod of it": World(()),

@@ -1,6 +1,7 @@
 """The loop itself: time, work, and the replicas that come of the scaler's answers."""
 
 import asyncio
+import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -61,6 +62,10 @@ class Loop:
     """Work beyond the replicas' capacity is done later."""
     averaged: bool = False
     """The exporters show averages; otherwise what they see at one moment."""
+    seed: int = 0
+    """Of how long each start takes and how the work is spread; 0: all alike."""
+    has_exporter: Callable[[int], bool] = lambda _number: True
+    """Tells whether the node of a replica has an exporter."""
     group: int = 0
     """The pods of one replica of a LeaderWorkerSet; 0: it is a Deployment."""
     demand: Callable[[float], float | None] | None = None
@@ -72,10 +77,15 @@ class Loop:
     sizes: list[int] = field(default_factory=list)
     """The replicas wanted, step by step."""
     decisions: list[Decision] = field(default_factory=list)
+    overloaded_seconds: float = 0.0
+    """How long there was more work than replicas could do."""
     begin: float = BEGIN
     clock: float = BEGIN
     monitoring: Monitoring = field(init=False)
     _evaluator: Evaluator = field(init=False)
+    _chance: random.Random = field(init=False)
+    _asked: list[tuple[float, int]] = field(default_factory=list, init=False)
+    """When the owner was told how many replicas, and how many."""
     _waiting: float = field(default=0.0, init=False)
     """Work not done yet, in GPU percent for one second."""
 
@@ -83,10 +93,13 @@ class Loop:
         """Begin with pods that have been Ready for an hour."""
         owner = self.trigger.pods.owner
         assert owner is not None
+        self._chance = random.Random(self.seed)
+        self._asked.append((float("-inf"), self.replicas))
         self.monitoring = Monitoring(
-            self.pods, owner, lambda: self.clock, self.evidence, self.averaged
+            self.pods, owner, lambda: self.clock, self.evidence, self.averaged, self.wanted
         )
-        stronger = (Api(pods=self.pods),) if self.evidence is EvidenceSource.KUBERNETES else ()
+        api = Api(pods=self.pods, owner=owner, wanted=self.wanted)
+        stronger = (api,) if self.evidence is EvidenceSource.KUBERNETES else ()
         self._evaluator = Evaluator(
             {"default": self.monitoring.ports(*stronger)},
             targets=stronger[0] if stronger else None,
@@ -107,6 +120,10 @@ class Loop:
     def errors(self) -> int:
         """How many answers were errors, of which KEDA's fallback is made."""
         return sum(one.refused or one.active is None for one in self.decisions)
+
+    def wanted(self, now: float) -> int:
+        """Return how many replicas the owner was told to run, as of a time."""
+        return next(replicas for since, replicas in reversed(self._asked) if since <= now)
 
     def seconds_until(self, replicas: int) -> float:
         """Return after how many seconds so many replicas were wanted for the first time."""
@@ -143,6 +160,8 @@ class Loop:
             self._create(self.clock)
         for pod in sorted(there, key=lambda one: -one.ready)[: max(0, len(there) - replicas)]:
             self.delete(pod)
+        if replicas != self.replicas:
+            self._asked.append((self.clock, replicas))
         self.replicas = replicas
 
     def surge(self) -> None:
@@ -156,14 +175,28 @@ class Loop:
                 one.deleted = self.clock
                 one.gone = self.clock + self.grace_seconds
 
+    def lose(self, *pods: SimPod, evicted_after: float = 0.0) -> None:
+        """Lose the nodes of pods; the control plane deletes the pods so much later."""
+        for pod in pods:
+            pod.lost, pod.unlisted = self.clock, self.clock
+            pod.deleted = pod.gone = self.clock + evicted_after
+
     def _create(self, created: float) -> None:
-        placed = created + self.node_seconds
+        placed = created + self.node_seconds * self._spread(0.2)
+        start_seconds = self.start_seconds * self._spread(0.2)
         number = len(self.pods) // max(1, self.group)
         workers: list[int | None] = list(range(self.group)) if self.group else [None]
         self.pods += [
-            SimPod(number, created, placed, placed + self.start_seconds, self.loading, worker)
+            SimPod(number, created, placed, placed + start_seconds, self.loading, worker)
             for worker in workers
         ]
+        if not self.has_exporter(number):
+            for pod in self.pods[-len(workers) :]:
+                pod.silent = created
+
+    def _spread(self, part: float) -> float:
+        """Return a factor around 1 that differs from time to time, unless all is alike."""
+        return self._chance.uniform(1 - part, 1 + part) if self.seed else 1.0
 
     def _there(self) -> list[SimPod]:
         return [pod for pod in self.pods if pod.is_replica and pod.counts(self.clock)]
@@ -193,8 +226,11 @@ class Loop:
     def _collect(self, now: int) -> None:
         working = sum(pod.is_replica and pod.works(now) for pod in self.pods)
         shares = [self._share(now - n, working) for n in range(COLLECT if self.averaged else 1)]
+        share = sum(shares) / len(shares)
         for pod in self.pods:
-            pod.collect(now, sum(shares) / len(shares))
+            pod.collect(now, min(100.0, share * self._spread(0.05)) if share < 100 else share)
+        if now >= self.begin and self.offered(now - self.begin) > 100 * working:
+            self.overloaded_seconds += COLLECT
 
     def _share(self, now: int, working: int) -> float:
         """Return how busy each replica is that works."""

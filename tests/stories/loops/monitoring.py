@@ -28,6 +28,8 @@ class Monitoring:
     evidence_from: EvidenceSource
     averaged: bool
     """What the exporters show are averages."""
+    wanted: Callable[[float], int]
+    """The replicas that the owner asked for at a time."""
     step_seconds: float = STEP
     history_since: float = AT_ONCE
     """What Prometheus stores begins here."""
@@ -86,7 +88,14 @@ class Monitoring:
         pods = {("ml", pod.name): pod.said(scraped) for pod in self.pods if pod.exists(scraped)}
         counted = any(pod.counts(scraped) for pod in self.pods)
         empty = frozenset() if counted else frozenset({("ml", self.owner)})
-        return Evidence(pods, empty, frozenset({"ml"}), {KUBE_STATE: scraped}, stable_since)
+        return Evidence(
+            pods,
+            empty,
+            frozenset({"ml"}),
+            {KUBE_STATE: scraped},
+            stable_since,
+            wanted={("ml", self.owner): self.wanted(scraped)},
+        )
 
     async def number(self, text: str) -> float | None:
         """Return what a router counts."""
@@ -118,16 +127,20 @@ class Monitoring:
     def _series(self, instants: tuple[float, ...]) -> Iterator[Series]:
         for pod in self.pods:
             shown = {time: pod.value(time) for time in instants}
-            values = {time: value for time, value in shown.items() if value is not None}
-            if values:
-                times = tuple(values)
+            present = tuple(time for time, value in shown.items() if value is not None)
+            values = {
+                time: value
+                for time, value in shown.items()
+                if value is not None and time < pod.blank
+            }
+            if present:
                 yield Series(
                     "ml",
                     pod.name,
                     pod.name,
                     pod.target,
-                    present=times,
-                    times=times,
+                    present=present,
+                    times=tuple(values),
                     values=tuple(values.values()),
                     averaged=self.averaged,
                 )

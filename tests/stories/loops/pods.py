@@ -8,6 +8,8 @@ from keda_gpu_scaler.spec.workload import Owner
 
 COLLECT = 30
 """dcgm-exporter reads its GPUs this often, and shows the same numbers in between."""
+NODE_GRACE = 40
+"""How long the control plane waits for a node before its pods are not Ready."""
 NEVER = float("inf")
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
@@ -35,6 +37,10 @@ class SimPod:
     unlisted: float = NEVER
     """From here on its exporter is not even listed."""
     completed: float = NEVER
+    blank: float = NEVER
+    """From here on its GPU shows no number that can be believed."""
+    lost: float = NEVER
+    """Its node is gone from here on, and all that runs there."""
     shown: dict[int, float] = field(default_factory=dict)
     """What the exporter collected, and when."""
 
@@ -61,7 +67,7 @@ class SimPod:
 
     def works(self, now: float) -> bool:
         """Tell whether it takes its share of the work."""
-        return self.ready <= now < min(self.deleted, self.completed)
+        return self.ready <= now < min(self.deleted, self.completed, self.lost)
 
     def counts(self, now: float) -> bool:
         """Tell whether its owner counts it."""
@@ -69,7 +75,7 @@ class SimPod:
 
     def scraped(self, now: float) -> bool:
         """Tell whether its exporter answers a scrape."""
-        return self.placed <= now < min(self.silent, self.unlisted)
+        return self.placed <= now < min(self.silent, self.unlisted, self.lost)
 
     def value(self, now: float) -> float | None:
         """Return what a scrape shows, if it shows the pod."""
@@ -85,12 +91,13 @@ class SimPod:
 
     def said(self, now: float) -> PodStatement:
         """Return what the cluster says of it."""
-        ready = self.ready <= now < self.completed
+        ready = self.ready <= now < min(self.completed, self.lost + NODE_GRACE)
         return PodStatement(
             owners=self._owners,
             created_at=self.created,
             ready=ready,
             ready_at=self.ready if ready else None,
+            was_ready=self.ready <= now and not ready,
             ended=min(self.deleted, self.completed, self.gone) <= now,
             asks_gpu=True,
         )
