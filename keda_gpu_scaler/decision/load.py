@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from keda_gpu_scaler.decision import activity
 from keda_gpu_scaler.decision.pod_state import (
     NEVER,
     NOT_READY,
@@ -91,7 +92,12 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     candidates = view.starting_with(spec.pods.prefix)
     ours = [pod for pod in candidates if _is_ours(spec, pod)]
     said = view.evidence
-    if said is None or spec.pods.owner not in said.without_pods:
+    if said is None:
+        return [
+            replace(pod, ended=pod.ended and not activity.in_use_unnamed(spec, pod, view.at))
+            for pod in ours
+        ]
+    if spec.pods.owner not in said.without_pods:
         return ours
     return [pod if _shown_at(pod) >= said.scraped_at else replace(pod, ended=True) for pod in ours]
 

@@ -58,6 +58,8 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
     if pod.readiness is Readiness.NEVER:
         is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
         return PodState.STARTING if is_young else PodState.STALLED
+    if pod.is_unnamed:
+        return PodState.MISSING  # its last load may be with the others by now
     grace, since = grace_seconds(pod.scrape_interval_seconds), since_when(spec, pod)
     silent = at - pod.last_seen > grace or now - pod.sampled_at > spec.max_age_seconds
     if pod.readiness is Readiness.EVER:

@@ -28,6 +28,8 @@ class Scene:
     observation: Observation
     up_intervals: Mapping[Target, UpIntervals]
     targets: Mapping[Target, TargetHealth]
+    naming: frozenset[Target]
+    """The targets that name a pod now."""
 
     def saw(self, target: Target, instant: float) -> bool:
         """Tell whether a series at `instant` comes from a good scrape; for unknown targets, yes."""
@@ -43,7 +45,7 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
         return known or _unscraped(key, group)
     anew = known is None or (known.ended and last_seen > known.last_seen)
     first_seen = _began(scene, group, known) if known is None or anew else known.first_seen
-    return Pod(
+    pod = Pod(
         name=key[1],
         gpus=_gpus(group, first_seen),
         first_seen=first_seen,
@@ -53,8 +55,16 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
         collection_seconds=scene.observation.collection_seconds,
         averaged=all(one.averaged for one in group if one.values),
         targets=targets,
-        ended=known is not None and known.ended and not anew,
-        released_since=known.released_since if known and known.last_seen == last_seen else None,
+        shows_free_gpus=all(one.shows_free_gpus for one in group),
+    )
+    if known is None or known.last_seen != last_seen:
+        return pod
+    return replace(
+        pod,
+        ended=known.ended,
+        released_since=known.released_since,
+        is_unnamed=known.is_unnamed,
+        busy_unnamed_at=known.busy_unnamed_at,
     )
 
 
@@ -130,23 +140,35 @@ def _samples(gpu: str, values: Mapping[float, float], present: set[float]) -> Gp
     return GpuSamples(gpu, times, tuple(values[time] for time in times), refused)
 
 
-def update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
+def update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: float) -> Pod:
     """Return a pod that does not report now, after looking for it and for its GPUs.
 
     It has ended at once if both agree: a good scrape of its target lacks it, and its GPUs are
     reported without it. One of them alone counts after the settling time: an exporter that has just
-    restarted may show no GPU yet, or not know its pods yet.
+    restarted may not know its pods yet. An exporter that shows no GPU at all proves nothing, except
+    one that shows only GPUs with pods.
+
+    A GPU that is busy without a pod speaks against it, until `forget_seconds` after the pod was
+    named: a process outside Kubernetes may use the GPU.
     """
     at, uuids = scene.observation.at, {uuid_of(gpu.gpu) for gpu in pod.gpus}
-    grace = grace_seconds(pod.scrape_interval_seconds)
-    busy = bool(uuids & gpus.busy_without_pod)
+    grace, silence = grace_seconds(pod.scrape_interval_seconds), at - pod.last_seen
+    busy = bool(uuids & gpus.busy_without_pod) and silence < forget_seconds
+    reported, names_others = uuids <= gpus.reported, bool(pod.targets & scene.naming)
     known = at if pod.released_since is None else pod.released_since
-    since = known if uuids <= gpus.reported and not busy else None
+    since = known if reported and not busy else None
+    shows_gpus = names_others or bool(uuids & gpus.reported)
+    waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else forget_seconds
     absent_from_good_scrape = any(_lacked(scene, pod, target) for target in pod.targets)
-    settled = absent_from_good_scrape and (since is not None or at - pod.last_seen >= grace)
+    settled = absent_from_good_scrape and (since is not None or silence >= waited_seconds)
     released = since is not None and at - since >= grace
-    ended = (settled or released) and not busy
-    return replace(pod, released_since=since, ended=ended)
+    return replace(
+        pod,
+        released_since=since,
+        is_unnamed=reported and not names_others,
+        busy_unnamed_at=at if busy else pod.busy_unnamed_at,
+        ended=(pod.ended or settled or released) and not busy,
+    )
 
 
 def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:
@@ -169,7 +191,10 @@ class ReportedPods:
 
 
 def advance_reported_pods(
-    reported_pods: ReportedPods, observation: Observation, gpus: GpuReports, forget_seconds: float
+    reported_pods: ReportedPods,
+    observation: Observation,
+    gpus: GpuReports,
+    forget_seconds: float,
 ) -> ReportedPods:
     """Return the reported pods after an observation.
 
@@ -180,26 +205,26 @@ def advance_reported_pods(
         forget_seconds: how long an ended pod is remembered.
     """
     up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
-    scene = Scene(observation, up_intervals, targets)
+    at = observation.at
+    naming = frozenset(one.target for one in observation.series if one.present[-1] >= at)
+    scene = Scene(observation, up_intervals, targets, naming)
     pods = dict(reported_pods.pods)
     for key, group in _by_pod(observation.series).items():
         pods[key] = update_reporting(scene, key, pods.get(key), group)
-    for key in [key for key, pod in pods.items() if _is_absent(pod, observation.at)]:
-        pods[key] = update_absent(scene, pods[key], gpus)
-    kept = _kept(pods, observation.at, forget_seconds)
-    return ReportedPods(
-        observation.at, kept, _watched(targets, kept, observation.at - forget_seconds)
-    )
+    for key in [key for key, pod in pods.items() if _is_looked_for(pod, at)]:
+        pods[key] = update_absent(scene, pods[key], gpus, forget_seconds)
+    kept = _kept(pods, at, forget_seconds)
+    return ReportedPods(at, kept, _watched(targets, kept, at - forget_seconds))
 
 
 def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
-    """Return the UUIDs of GPUs with pods that are absent now and not known to have ended."""
+    """Return the UUIDs of GPUs with pods that are absent now and may not have ended."""
     at = observation.at
     here = {(one.namespace, one.pod) for one in observation.series if one.present[-1] >= at}
     known = {
         gpu.gpu
         for key, pod in reported_pods.pods.items()
-        if key not in here and not pod.ended
+        if key not in here and (not pod.ended or pod.is_unnamed)
         for gpu in pod.gpus
     }
     new = {
@@ -237,6 +262,11 @@ def _by_pod(series: Iterable[Series]) -> dict[PodKey, list[Series]]:
 
 def _is_absent(pod: Pod, at: float) -> bool:
     return pod.last_seen < at and not pod.ended
+
+
+def _is_looked_for(pod: Pod, at: float) -> bool:
+    """Tell whether a pod is absent and may not have ended: its exporter may not know its pods."""
+    return pod.last_seen < at and (not pod.ended or pod.is_unnamed)
 
 
 def _watched(

@@ -65,6 +65,13 @@ class Pod:
     """It is known to be gone."""
     released_since: float | None = None
     """Since when its GPUs are always reported without it; None: they are not."""
+    is_unnamed: bool = False
+    """Its GPUs are reported without it, by an exporter that names no pod: it may have lost its map
+    of pods."""
+    busy_unnamed_at: float | None = None
+    """When one of its GPUs was last busy without a pod, since the exporter named it."""
+    shows_free_gpus: bool = False
+    """Its exporter shows GPUs without a pod as well."""
     status: PodStatus | None = None
     """What the cluster says of it; None: nothing, or the cluster was not asked."""
 

@@ -59,9 +59,23 @@ def test_a_pod_missing_from_a_later_good_scrape_has_ended_at_once() -> None:
     assert _pod(_watched(world, 885.0, 900.0, gpus=RELEASED)).ended
 
 
-def test_an_exporter_that_shows_no_gpu_yet_ends_nothing_before_a_minute_is_over() -> None:
-    """A restarted dcgm-exporter answers well and has no samples for its first interval."""
+def test_an_exporter_that_shows_only_gpus_with_pods_ends_a_pod_after_a_minute() -> None:
+    """It answers well, and shows nothing of a GPU that no pod has."""
     world = World((WorldPod("a", there=until(900.0)),))
+    assert not _pod(_watched(world, *_steps(885.0, 930.0))).ended
+    assert _pod(_watched(world, *_steps(885.0, 945.0))).ended
+
+
+def test_an_exporter_that_shows_no_gpu_at_all_ends_nothing_for_an_hour() -> None:
+    """A restarted dcgm-exporter answers well and has no samples until it has begun."""
+    world = World((WorldPod("a", there=until(900.0)),), shows_free_gpus=True)
+    assert not _pod(_watched(world, *_steps(885.0, 870.0 + FORGET))).ended
+    assert _pod(_watched(world, *_steps(885.0, 885.0 + FORGET))).ended
+
+
+def test_an_exporter_that_names_another_pod_is_not_blank() -> None:
+    pods = (WorldPod("a", there=until(900.0)), WorldPod("b"))
+    world = World(pods, shows_free_gpus=True)
     assert not _pod(_watched(world, *_steps(885.0, 930.0))).ended
     assert _pod(_watched(world, *_steps(885.0, 945.0))).ended
 
@@ -157,6 +171,34 @@ def test_an_exporter_that_lost_its_map_of_pods_ends_nothing_while_the_gpu_is_bus
     assert _pod(advance_reported_pods(reported_pods, world.observed(1515.0), idle, FORGET)).ended
 
 
+def test_a_pod_that_its_exporter_may_have_lost_is_looked_for_and_found_again() -> None:
+    world = World((WorldPod("a", there=until(900.0)),))
+    idle, busy = GpuReports(frozenset({"GPU-a"})), GpuReports(*[frozenset({"GPU-a"})] * 2)
+    reported_pods = _watched(world, 885.0, 900.0, gpus=idle)
+    assert (_pod(reported_pods).ended, _pod(reported_pods).is_unnamed) == (True, True)
+    assert absent_gpus(reported_pods, world.observed(915.0)) == {"GPU-a"}
+    reported_pods = advance_reported_pods(reported_pods, world.observed(915.0), busy, FORGET)
+    assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (False, 915.0)
+    reported_pods = advance_reported_pods(reported_pods, world.observed(930.0), idle, FORGET)
+    assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (True, 915.0)
+
+
+def test_a_process_outside_kubernetes_on_the_gpu_of_a_pod_keeps_it_for_an_hour_at_most() -> None:
+    world = World((WorldPod("a", there=until(900.0)),))
+    busy = GpuReports(*[frozenset({"GPU-a"})] * 2)
+    reported_pods = _watched(world, *_steps(885.0, 870.0 + FORGET), gpus=busy)
+    assert not _pod(reported_pods).ended
+    reported_pods = _watched(world, *_steps(885.0, 885.0 + FORGET), gpus=busy)
+    assert _pod(reported_pods).ended
+
+
+def test_a_pod_that_is_missing_where_its_exporter_names_another_has_ended_for_good() -> None:
+    world = World((WorldPod("a", there=until(900.0)), WorldPod("b")))
+    reported_pods = _watched(world, 885.0, 900.0, gpus=RELEASED)
+    assert (_pod(reported_pods).ended, _pod(reported_pods).is_unnamed) == (True, False)
+    assert absent_gpus(reported_pods, world.observed(915.0)) == frozenset()
+
+
 def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a_minute() -> None:
     world = World((WorldPod("a"),), {NODE: until(900.0), OTHER_NODE: since(930.0)})
     elsewhere = GpuReports(frozenset({"GPU-a"}))
@@ -230,6 +272,7 @@ def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() ->
     assert absent_gpus(ReportedPods(), world.observed(900.0)) == {"GPU-1", "GPU-2"}
     released = GpuReports(frozenset({"GPU-1", "GPU-2"}))
     ended = advance_reported_pods(reported_pods, world.observed(900.0), released, FORGET)
+    assert _pod(ended).ended
     assert absent_gpus(ended, world.observed(915.0)) == frozenset()
 
 

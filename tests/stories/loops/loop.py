@@ -19,6 +19,8 @@ from tests.stories.loops.pods import COLLECT, SimPod
 from tests.support.triggers import BERT, spec
 
 BEGIN = 100_020.0
+HPA_SECONDS = 30.0
+"""The deadline of the HPA's calls."""
 P = ParamSpec("P")
 T = TypeVar("T")
 _KUBERNETES = pytest.param(EvidenceSource.KUBERNETES, marks=pytest.mark.soak)
@@ -121,7 +123,9 @@ class Loop:
             # Queried a little later than the instant it is about.
             self.clock += 2
             self._count()
-            decided = await self._evaluator.evaluate(BERT, self.trigger, None)
+            # The HPA sets a deadline, and asks only about a workload with replicas.
+            timeout_seconds = HPA_SECONDS if self.replicas else None
+            decided = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
             metrics = [Metric(value=decided.value, target=self.trigger.threshold)]
             metrics += await self._demanded()
             flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]

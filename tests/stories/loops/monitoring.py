@@ -69,8 +69,10 @@ class Monitoring:
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the GPUs that are reported without their pods: those of exporters that answer."""
         self._answers()
-        there = {pod.name for pod in self.pods if pod.scraped(at)}
-        return GpuReports(frozenset(uuid for uuid in uuids if uuid in there))
+        wanted = frozenset(uuids)
+        there = {pod.name for pod in self.pods if pod.is_shown(at)}
+        busy = {pod.name for pod in self.pods if pod.is_busy_without_pod(at)}
+        return GpuReports(wanted & there, wanted & busy)
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
         """Return what kube-state-metrics said at its last scrape."""
@@ -130,4 +132,5 @@ class Monitoring:
                     times=times,
                     values=tuple(values.values()),
                     averaged=self.averaged,
+                    shows_free_gpus=True,
                 )

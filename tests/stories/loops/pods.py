@@ -35,6 +35,14 @@ class SimPod:
     unlisted: float = NEVER
     """From here on its exporter is not even listed."""
     completed: float = NEVER
+    exporter_since: float = -NEVER
+    """Its node's exporter answers from here on."""
+    unnamed: tuple[float, float] = (NEVER, NEVER)
+    """From and until when its exporter shows the GPU without any pod."""
+    blank: tuple[float, float] = (NEVER, NEVER)
+    """From and until when its exporter shows no GPU at all, and is scraped well."""
+    foreign_since: float = NEVER
+    """From here on a process outside Kubernetes keeps its GPU busy."""
     shown: dict[int, float] = field(default_factory=dict)
     """What the exporter collected, and when."""
 
@@ -69,11 +77,23 @@ class SimPod:
 
     def scraped(self, now: float) -> bool:
         """Tell whether its exporter answers a scrape."""
-        return self.placed <= now < min(self.silent, self.unlisted)
+        since = max(self.placed, self.exporter_since)
+        return since <= now < min(self.silent, self.unlisted)
+
+    def is_shown(self, now: float) -> bool:
+        """Tell whether a scrape shows its GPU, with the pod or without."""
+        return self.scraped(now) and not self.blank[0] <= now < self.blank[1]
+
+    def is_busy_without_pod(self, now: float) -> bool:
+        """Tell whether a scrape shows its GPU busy and names no pod."""
+        is_named = self.value(now) is not None
+        is_busy = self._collected(now) > 0 or now >= self.foreign_since
+        return self.is_shown(now) and not is_named and is_busy
 
     def value(self, now: float) -> float | None:
         """Return what a scrape shows, if it shows the pod."""
-        if not now < self.gone or not self.scraped(now):
+        is_named = now < self.gone and not self.unnamed[0] <= now < self.unnamed[1]
+        if not is_named or not self.is_shown(now):
             return None
         return self.shown.get(int(now // COLLECT) * COLLECT)
 
@@ -94,6 +114,9 @@ class SimPod:
             ended=min(self.deleted, self.completed, self.gone) <= now,
             asks_gpu=True,
         )
+
+    def _collected(self, now: float) -> float:
+        return self.shown.get(int(now // COLLECT) * COLLECT, 0.0)
 
     @property
     def _owners(self) -> frozenset[Owner]:
