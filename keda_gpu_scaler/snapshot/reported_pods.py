@@ -13,6 +13,7 @@ from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target, uuid_of
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.snapshot.targets import (
+    LEAST_GRACE_SECONDS,
     TargetHealth,
     UpIntervals,
     absent_from_good_scrape,
@@ -43,14 +44,18 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
     last_seen, targets = _last_seen(scene, group)
     if last_seen is None or (known is not None and last_seen < known.last_seen):
         return known or _unscraped(key, group)
-    anew = known is None or (known.ended and last_seen > known.last_seen)
-    first_seen = _began(scene, group, known) if known is None or anew else known.first_seen
+    sampled_at = _sampled_at(scene, key, last_seen, targets)
+    first_seen = _began(scene, group, known) if known is None else known.first_seen
+    if known is not None and known.ended_at is not None and last_seen > known.last_seen:
+        if not _is_newer(scene, key, known.ended_at, group, sampled_at):
+            return known
+        first_seen = _began(scene, group, known)
     pod = Pod(
         name=key[1],
         gpus=_gpus(group, first_seen),
         first_seen=first_seen,
         last_seen=last_seen,
-        sampled_at=_sampled_at(scene, key, last_seen, targets),
+        sampled_at=sampled_at,
         scrape_interval_seconds=_interval(scene, targets),
         collection_seconds=scene.observation.collection_seconds,
         averaged=all(one.averaged for one in group if one.values),
@@ -62,10 +67,28 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
     return replace(
         pod,
         ended=known.ended,
+        ended_at=known.ended_at,
         released_since=known.released_since,
         is_unnamed=known.is_unnamed,
         busy_unnamed_at=known.busy_unnamed_at,
     )
+
+
+def _is_newer(
+    scene: Scene, key: PodKey, ended_at: float, group: list[Series], sampled_at: float
+) -> bool:
+    """Tell whether the samples of a pod that had ended are newer than its end.
+
+    One of two Prometheus behind one address can show a pod that the other saw go: it was down then,
+    and repeats its last sample for five minutes. It shows the pod at the very instant of the end,
+    which one that agrees on the end does not.
+    """
+    observation = scene.observation
+    agrees = all(ended_at not in one.times for one in group)
+    if agrees and ended_at >= observation.instants[0]:
+        return True
+    certain = 0.0 if key in observation.sample_ages else LEAST_GRACE_SECONDS
+    return sampled_at - certain > ended_at
 
 
 def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozenset[Target]]:
@@ -162,12 +185,14 @@ def update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: floa
     absent_from_good_scrape = any(_lacked(scene, pod, target) for target in pod.targets)
     settled = absent_from_good_scrape and (since is not None or silence >= waited_seconds)
     released = since is not None and at - since >= grace
+    has_ended = (pod.ended or settled or released) and not busy
     return replace(
         pod,
         released_since=since,
-        is_unnamed=reported and not names_others,
+        is_unnamed=(reported or pod.is_unnamed) and not names_others,
         busy_unnamed_at=at if busy else pod.busy_unnamed_at,
-        ended=(pod.ended or settled or released) and not busy,
+        ended=has_ended,
+        ended_at=None if not has_ended else at if pod.ended_at is None else pod.ended_at,
     )
 
 

@@ -63,6 +63,8 @@ class Pod:
     """The targets that reported it at `last_seen`."""
     ended: bool = False
     """It is known to be gone."""
+    ended_at: float | None = None
+    """The instant at which exporters showed that it is gone; None: they did not."""
     released_since: float | None = None
     """Since when its GPUs are always reported without it; None: they are not."""
     is_unnamed: bool = False

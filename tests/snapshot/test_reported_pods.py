@@ -137,6 +137,32 @@ def test_an_ended_pod_of_the_same_name_is_born_again() -> None:
     assert (pod.first_seen, pod.ended) == (1005.0, False)
 
 
+def _lingering(at: float, age: float | None = None) -> Observation:
+    """Return what a Prometheus shows that was down when the pod went."""
+    ages = {} if age is None else {("ml", "a"): age}
+    return replace(World((WorldPod("a"),)).observed(at), sample_ages=ages)
+
+
+def test_an_ended_pod_that_a_second_prometheus_repeats_has_not_returned() -> None:
+    ended = _watched(World((WorldPod("a", there=until(900.0)),)), 885.0, 900.0, gpus=RELEASED)
+    again = advance_reported_pods(ended, _lingering(915.0), NOWHERE, FORGET)
+    assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
+    old = _lingering(1080.0, age=190.0)
+    again = advance_reported_pods(again, old, NOWHERE, FORGET)
+    assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
+    beyond = _lingering(1260.0, age=370.0)
+    assert _pod(advance_reported_pods(again, beyond, NOWHERE, FORGET)).ended
+
+
+def test_a_pod_that_ended_by_mistake_returns_within_a_minute() -> None:
+    """One of two Prometheus had not scraped it yet; the other shows it all the time."""
+    ended = _watched(World((WorldPod("a", there=until(900.0)),)), 885.0, 900.0, gpus=RELEASED)
+    again = advance_reported_pods(ended, _lingering(960.0), NOWHERE, FORGET)
+    assert _pod(again).ended
+    again = advance_reported_pods(again, _lingering(975.0), NOWHERE, FORGET)
+    assert (_pod(again).ended, _pod(again).last_seen) == (False, 975.0)
+
+
 def test_a_series_that_lingers_under_a_target_that_is_down_is_not_seen() -> None:
     observation = World((WorldPod("a"),)).observed(900.0)
     lingering = replace(observation, good_scrapes={NODE: {615.0: 615.0}})
