@@ -45,7 +45,11 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
     if last_seen is None or (known is not None and last_seen < known.last_seen):
         return known or _unscraped(key, group)
     sampled_at = _sampled_at(scene, key, last_seen, targets)
-    first_seen = _began(scene, group, known) if known is None else known.first_seen
+    group = _of_one_node(group, targets, last_seen)
+    if known is None or _has_moved(known, group, targets):
+        first_seen = _began(scene, group, known)
+    else:
+        first_seen = known.first_seen
     if known is not None and known.ended_at is not None and last_seen > known.last_seen:
         if not _is_newer(scene, key, known.ended_at, group, sampled_at):
             return known
@@ -72,6 +76,35 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
         is_unnamed=known.is_unnamed,
         busy_unnamed_at=known.busy_unnamed_at,
     )
+
+
+def _of_one_node(group: list[Series], targets: frozenset[Target], last_seen: float) -> list[Series]:
+    """Leave out an earlier pod of the same name, which other targets showed on other GPUs."""
+    current = {
+        uuid_of(one.gpu) for one in group if one.target in targets and one.present[-1] >= last_seen
+    }
+    return [
+        one
+        for one in group
+        if one.target in targets or uuid_of(one.gpu) in current or not _has_uuid(one.gpu)
+    ]
+
+
+def _has_moved(known: Pod, group: list[Series], targets: frozenset[Target]) -> bool:
+    """Tell whether a pod is another one of the same name: on other targets, and on other GPUs.
+
+    An exporter that restarts can be another target; one that shows no UUIDs then shows other GPUs.
+    """
+    gpus = {one.gpu for one in group}
+    are_named = all(map(_has_uuid, gpus.union(gpu.gpu for gpu in known.gpus)))
+    former = {uuid_of(gpu.gpu) for gpu in known.gpus}
+    is_elsewhere = known.targets.isdisjoint(targets) and former.isdisjoint(map(uuid_of, gpus))
+    return are_named and is_elsewhere
+
+
+def _has_uuid(gpu: str) -> bool:
+    """Tell whether a GPU has a name of its own, beside its number on its target."""
+    return "#" not in gpu
 
 
 def _is_newer(

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series
 from keda_gpu_scaler.snapshot.reported_pods import (
     MISSING_PODS_KEPT,
@@ -259,6 +261,36 @@ def test_a_pod_made_again_under_its_name_has_only_its_own_gpu_and_samples() -> N
     new = WorldPod("a", there=since(1000.0), gpus=("GPU-2",), value=0.0)
     reported_pods = _watched(World((old, new)), *_steps(885.0, 1005.0))
     assert [(gpu.gpu, gpu.values) for gpu in _pod(reported_pods).gpus] == [("GPU-2", (0.0,))]
+
+
+def test_a_pod_on_another_node_with_another_gpu_is_another_pod_of_the_name() -> None:
+    """It returned before its end was seen; the dead node's last samples still linger."""
+    old = WorldPod("a", there=until(920.0), gpus=("GPU-1",))
+    new = WorldPod("a", there=since(905.0), gpus=("GPU-2",), target=OTHER_NODE)
+    world = World((old, new), {NODE: until(900.0), OTHER_NODE: EVER})
+    pod = _pod(_watched(world, *_steps(885.0, 930.0)))
+    assert pod.first_seen == 915.0
+    assert pod.targets == {OTHER_NODE}
+    assert [gpu.gpu for gpu in pod.gpus] == ["GPU-2"]
+
+
+def test_a_fresh_process_tells_two_pods_of_one_name_apart() -> None:
+    old = WorldPod("a", there=until(850.0), gpus=("GPU-1",))
+    new = WorldPod("a", there=since(870.0), gpus=("GPU-2",), target=OTHER_NODE)
+    pod = _pod(_watched(World((old, new), {NODE: EVER, OTHER_NODE: EVER}), 930.0))
+    assert (pod.first_seen, [gpu.gpu for gpu in pod.gpus]) == (870.0, ["GPU-2"])
+
+
+@pytest.mark.parametrize("gpus", [("GPU-1", "GPU-1"), ("10.0.0.1:9400#0", "10.0.0.2:9400#0")])
+def test_an_exporter_that_restarts_as_another_target_shows_the_same_pod(
+    gpus: tuple[str, str],
+) -> None:
+    old = WorldPod("a", there=until(900.0), gpus=gpus[:1])
+    new = WorldPod("a", there=since(905.0), gpus=gpus[1:], target=OTHER_NODE)
+    world = World((old, new), {NODE: until(900.0), OTHER_NODE: since(905.0)})
+    pod = _pod(_watched(world, *_steps(885.0, 930.0)))
+    assert (pod.first_seen, pod.last_seen) == (None, 930.0)
+    assert {gpu.gpu for gpu in pod.gpus} == set(gpus)
 
 
 def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_are_not() -> None:

@@ -65,6 +65,8 @@ class Loop:
     """The exporters show averages; otherwise what they see at one moment."""
     group: int = 0
     """The pods of one replica of a LeaderWorkerSet; 0: it is a Deployment."""
+    stateful: bool = False
+    """It is a StatefulSet: a pod that is gone returns under its name."""
     demand: Callable[[float], float | None] | None = None
     """What demandQuery gives, by the seconds since the loop began; None: it is refused."""
     trigger: TriggerSpec = field(default_factory=spec)
@@ -94,8 +96,8 @@ class Loop:
             targets=stronger[0] if stronger else None,
             clock=lambda: self.clock,
         )
-        for _ in range(self.replicas):
-            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds)
+        for called in self._missing(self.replicas):
+            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds, called)
         for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):
             self._collect(then)
 
@@ -143,8 +145,8 @@ class Loop:
     def resize(self, replicas: int) -> None:
         """Create and delete pods as the workload's controller would."""
         there = self._there()
-        for _ in range(replicas - len(there)):
-            self._create(self.clock)
+        for called in self._missing(replicas):
+            self._create(self.clock, called)
         for pod in sorted(there, key=lambda one: -one.ready)[: max(0, len(there) - replicas)]:
             self.delete(pod)
         self.replicas = replicas
@@ -160,12 +162,21 @@ class Loop:
                 one.deleted = self.clock
                 one.gone = self.clock + self.grace_seconds
 
-    def _create(self, created: float) -> None:
+    def _missing(self, replicas: int) -> list[str]:
+        """Name the pods to create; one of a StatefulSet waits until its old one is gone."""
+        if not self.stateful:
+            return [""] * (replicas - len(self._there()))
+        taken = {pod.called for pod in self.pods if pod.exists(self.clock)}
+        return [name for n in range(replicas) if (name := f"bert-{n}") not in taken]
+
+    def _create(self, created: float, called: str = "") -> None:
         placed = created + self.node_seconds
         number = len(self.pods) // max(1, self.group)
         workers: list[int | None] = list(range(self.group)) if self.group else [None]
         self.pods += [
-            SimPod(number, created, placed, placed + self.start_seconds, self.loading, worker)
+            SimPod(
+                number, created, placed, placed + self.start_seconds, self.loading, worker, called
+            )
             for worker in workers
         ]
 

@@ -97,8 +97,8 @@ class Monitoring:
         """Return the GPUs that are reported without their pods: those of exporters that answer."""
         self._answers()
         wanted = frozenset(uuids)
-        there = {pod.name for pod in self.pods if pod.is_shown(at)}
-        busy = {pod.name for pod in self.pods if pod.is_busy_without_pod(at)}
+        there = {pod.gpu for pod in self.pods if pod.is_shown(at)}
+        busy = {pod.gpu for pod in self.pods if pod.is_busy_without_pod(at)}
         return GpuReports(wanted & there, wanted & busy)
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
@@ -163,7 +163,7 @@ class Monitoring:
                 yield Series(
                     "ml",
                     pod.name,
-                    pod.name,
+                    pod.gpu,
                     pod.target,
                     present=times,
                     times=times,

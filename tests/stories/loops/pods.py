@@ -27,6 +27,8 @@ class SimPod:
     """What its GPU shows until then."""
     worker: int | None = None
     """Its place in its group, of which 0 leads; None: it is a replica by itself."""
+    called: str = ""
+    """Its name, if its owner does not make it up."""
     deleted: float = NEVER
     """From here on it is terminating."""
     gone: float = NEVER
@@ -49,9 +51,16 @@ class SimPod:
     @property
     def name(self) -> str:
         """Return a name that its owner would give it."""
+        if self.called:
+            return self.called
         if self.worker is not None:
             return f"bert-{self.number}-{self.worker}" if self.worker else f"bert-{self.number}"
         return f"bert-7b6667bd9-{_LETTERS[self.number // 20 % 20] * 4}{_LETTERS[self.number % 20]}"
+
+    @property
+    def gpu(self) -> str:
+        """Return the UUID of its GPU; no two pods have the same node."""
+        return f"GPU-{self.worker or 0}-{self.number}"
 
     @property
     def target(self) -> Target:
