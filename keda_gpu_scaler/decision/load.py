@@ -71,6 +71,8 @@ class Workload:
     """When the cluster listed one of its pods for the last time, ended or not."""
     last_alive: float = NEVER
     """The same for pods that have not ended and may have a GPU."""
+    is_unseen: bool = False
+    """The HPA says that it has replicas, and no exporter shows one."""
 
     def of(self, reporting: PodState) -> list[Replica]:
         """Return the replicas in one condition."""

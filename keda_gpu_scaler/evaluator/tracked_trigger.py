@@ -2,13 +2,14 @@
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cachetools import TTLCache
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.evaluator.hpa_calls import HpaCalls
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS, TRIGGERS
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -56,6 +57,7 @@ class TrackedTrigger:
     memory: Memory | None = None
     """Used when its load becomes unknown."""
     answer: Answer | None = None
+    hpa_calls: HpaCalls = field(default_factory=HpaCalls)
 
 
 class TrackedTriggers:

@@ -15,7 +15,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.api import Api
 from tests.stories.loops.monitoring import STEP, Monitoring
-from tests.stories.loops.pods import COLLECT, SimPod
+from tests.stories.loops.pods import COLLECT, NEVER, SimPod
 from tests.support.triggers import BERT, spec
 
 BEGIN = 100_020.0
@@ -57,6 +57,10 @@ class Loop:
     start_seconds: float = 60.0
     node_seconds: float = 0.0
     """How long a pod waits for a node, where it starts."""
+    node_leaves_seconds: float = NEVER
+    """How long after a pod its node goes, and the exporter with it."""
+    exporter_late_seconds: float = 0.0
+    """How long after its pod is Ready a new node's exporter appears."""
     loading: float = 100.0
     grace_seconds: float = 30.0
     queues: bool = False
@@ -67,6 +71,8 @@ class Loop:
     """The pods of one replica of a LeaderWorkerSet; 0: it is a Deployment."""
     stateful: bool = False
     """It is a StatefulSet: a pod that is gone returns under its name."""
+    hpa_asks: bool = True
+    """Otherwise KEDA answers the HPA from what it polled: `useCachedMetrics`."""
     demand: Callable[[float], float | None] | None = None
     """What demandQuery gives, by the seconds since the loop began; None: it is refused."""
     trigger: TriggerSpec = field(default_factory=spec)
@@ -112,6 +118,11 @@ class Loop:
         """How many answers were errors, of which KEDA's fallback is made."""
         return sum(one.refused or one.active is None for one in self.decisions)
 
+    @property
+    def replica_hours(self) -> float:
+        """How many hours of replicas were wanted."""
+        return sum(self.sizes) * STEP / 3600
+
     def seconds_until(self, replicas: int) -> float:
         """Return after how many seconds so many replicas were wanted for the first time."""
         return float((self.sizes.index(replicas) + 1) * STEP)
@@ -126,7 +137,7 @@ class Loop:
             self.clock += 2
             self._count()
             # The HPA sets a deadline, and asks only about a workload with replicas.
-            timeout_seconds = HPA_SECONDS if self.replicas else None
+            timeout_seconds = HPA_SECONDS if self.replicas and self.hpa_asks else None
             decided = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
             metrics = [Metric(value=decided.value, target=self.trigger.threshold)]
             metrics += await self._demanded()
@@ -161,6 +172,7 @@ class Loop:
             if one.number == pod.number:
                 one.deleted = self.clock
                 one.gone = self.clock + self.grace_seconds
+                one.unlisted = min(one.unlisted, one.gone + self.node_leaves_seconds)
 
     def _missing(self, replicas: int) -> list[str]:
         """Name the pods to create; one of a StatefulSet waits until its old one is gone."""
@@ -173,9 +185,11 @@ class Loop:
         placed = created + self.node_seconds
         number = len(self.pods) // max(1, self.group)
         workers: list[int | None] = list(range(self.group)) if self.group else [None]
+        ready = placed + self.start_seconds
+        since = ready + self.exporter_late_seconds if self.exporter_late_seconds else placed
         self.pods += [
             SimPod(
-                number, created, placed, placed + self.start_seconds, self.loading, worker, called
+                number, created, placed, ready, self.loading, worker, called, exporter_since=since
             )
             for worker in workers
         ]
