@@ -5,12 +5,14 @@ samples that count. All loads are taken over a common time: once a new pod share
 from before would count the same work twice.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from keda_gpu_scaler.decision import activity
 from keda_gpu_scaler.decision.pod_state import (
+    COVERED,
     NEVER,
     NOT_READY,
     REPORTING,
@@ -19,6 +21,7 @@ from keda_gpu_scaler.decision.pod_state import (
     pod_states,
     ready_since,
     since_when,
+    window_seconds,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
@@ -128,10 +131,7 @@ def workload(
     reported = _with_loads(spec, list(map(_Reported, counting, how)))
     newest = max((pod.last_seen for pod in pods), default=NEVER)
     reported = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
-    groups: dict[str, list[_Reported]] = defaultdict(list)
-    for one in reported:
-        groups[spec.pods.replica_of(one.pod.name)].append(one)
-    replicas = [_replica(name, group) for name, group in sorted(groups.items())]
+    replicas = _replicas(spec, reported)
     return Workload(
         replicas=tuple(one for one in replicas if one.reporting not in NOT_READY),
         reporting_pods=sum(one.reporting in REPORTING for one in reported),
@@ -187,13 +187,48 @@ def _never_will(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
 
 
 def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]:
-    """Return the pods; measured ones with their load over the time when all were Ready."""
+    """Return the pods; measured ones with their load over the time when all were Ready.
+
+    By exporters alone, that time can be a single sample, and a few samples of a bursty load are
+    often far too high or too low. Over each pod's own time, what one carried alone is added to what
+    two share. Until the common time is half a window, both have to ask for the same replicas, or
+    both for more than there are; otherwise the load of the youngest pods is not known yet.
+    """
     measured = [one.pod for one in reported if one.reporting is PodState.MEASURED]
-    common = max((ready_since(pod) for pod in measured), default=NEVER)
+    ready = max((ready_since(pod) for pod in measured), default=NEVER)
+    common = max((since_when(spec, pod) for pod in measured), default=NEVER)
+    shared = _over(spec, reported, common)
+    if all(_covers(spec, pod, common) for pod in measured):
+        return shared
+    own = _over(spec, reported, ready)
+    wanted, wanted_shared = _wanted(spec, own), _wanted(spec, shared)
+    if wanted == wanted_shared:
+        return own
+    if wanted > wanted_shared > len(_replicas(spec, own)):
+        return shared
     return [
-        _measured(spec, one.pod, common) if one.reporting is PodState.MEASURED else one
+        _Reported(one.pod, PodState.WARMING)
+        if one.reporting is PodState.MEASURED
+        and not _covers(spec, one.pod, since_when(spec, one.pod))
+        else one
+        for one in own
+    ]
+
+
+def _over(spec: TriggerSpec, reported: list[_Reported], since: float) -> list[_Reported]:
+    return [
+        _measured(spec, one.pod, since) if one.reporting is PodState.MEASURED else one
         for one in reported
     ]
+
+
+def _covers(spec: TriggerSpec, pod: Pod, since: float) -> bool:
+    return pod.last_seen - since >= COVERED * window_seconds(spec, pod)
+
+
+def _wanted(spec: TriggerSpec, reported: list[_Reported]) -> int:
+    """Return for how many replicas the measured ones ask."""
+    return math.ceil(sum(one.load for one in _replicas(spec, reported)) / spec.threshold)
 
 
 def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
@@ -203,6 +238,13 @@ def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
     if not loads:
         return _Reported(pod, PodState.WARMING)
     return _Reported(pod, PodState.MEASURED, _mean(loads))
+
+
+def _replicas(spec: TriggerSpec, reported: list[_Reported]) -> list[Replica]:
+    groups: dict[str, list[_Reported]] = defaultdict(list)
+    for one in reported:
+        groups[spec.pods.replica_of(one.pod.name)].append(one)
+    return [_replica(name, group) for name, group in sorted(groups.items())]
 
 
 def _replica(name: str, pods: list[_Reported]) -> Replica:
