@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from keda_gpu_scaler.decision import departed
+from keda_gpu_scaler.decision import activity, departed
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     NEVER,
@@ -22,6 +22,7 @@ from keda_gpu_scaler.decision.pod_state import (
     PodState,
     counted,
     loads,
+    mean,
     pod_states,
     ready_since,
     since_when,
@@ -36,10 +37,6 @@ DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; so thresholds are compared after rounding."""
 TOLERANCE = 0.1
 """The HPA's default tolerance: it changes nothing while a value is this near to its target."""
-
-
-def _mean(values: Collection[float]) -> float:
-    return sum(values) / len(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,8 @@ class Workload:
     """When the cluster listed one of its pods for the last time, ended or not."""
     last_alive: float = NEVER
     """The same for pods that have not ended and may have a GPU."""
+    is_unseen: bool = False
+    """The HPA says that it has replicas, and no exporter shows one."""
 
     @property
     def peak(self) -> float:
@@ -86,7 +85,7 @@ class Workload:
         measured = self.of(PodState.MEASURED)
         windows = zip_longest(*(one.halves for one in measured))
         means = [[load for load in loads if load is not None] for loads in windows]
-        return round(max((_mean(loads) for loads in means if loads), default=0.0), DECIMALS)
+        return round(max((mean(loads) for loads in means if loads), default=0.0), DECIMALS)
 
     def of(self, *reporting: PodState) -> list[Replica]:
         """Return the replicas in one of these conditions."""
@@ -102,7 +101,7 @@ class Workload:
     def mean(self) -> float:
         """The mean over the measured replicas; 0 without one."""
         loads = [replica.load for replica in self.of(PodState.MEASURED)]
-        return round(_mean(loads), DECIMALS) if loads else 0.0
+        return round(mean(loads), DECIMALS) if loads else 0.0
 
 
 def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
@@ -115,7 +114,12 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     candidates = view.starting_with(spec.pods.prefix)
     ours = [pod for pod in candidates if _is_ours(spec, pod)]
     said = view.evidence
-    if said is None or spec.pods.owner not in said.without_pods:
+    if said is None:
+        return [
+            replace(pod, ended=pod.ended and not activity.in_use_unnamed(spec, pod, view.at))
+            for pod in ours
+        ]
+    if spec.pods.owner not in said.without_pods:
         return ours
     return [pod if _shown_at(pod) >= said.scraped_at else replace(pod, ended=True) for pod in ours]
 
@@ -144,10 +148,8 @@ def workload(
     reported = _with_loads(spec, list(map(_Reported, counting, how)))
     newest = max((pod.last_seen for pod in pods), default=NEVER)
     reported = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
-    groups: dict[str, list[_Reported]] = defaultdict(list)
-    for one in reported:
-        groups[spec.pods.replica_of(one.pod.name)].append(one)
-    replicas = [_replica(name, group) for name, group in sorted(groups.items())]
+    groups = _groups(spec, reported)
+    replicas = [_replica(spec, name, group) for name, group in sorted(groups.items())]
     return Workload(
         replicas=tuple(one for one in replicas if one.reporting not in NOT_READY),
         reporting_pods=sum(one.reporting in REPORTING for one in reported),
@@ -180,7 +182,6 @@ class _Reported:
     pod: Pod
     reporting: PodState
     load: float = 0.0
-    halves: tuple[float | None, ...] = ()
 
     def is_given_up(self, before: float) -> bool:
         return self.reporting is PodState.MISSING and _shown_at(self.pod) < before
@@ -218,13 +219,50 @@ def _has_no_gpu(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
 
 
 def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]:
-    """Return the pods; measured ones with their load over the time when all were Ready."""
+    """Return the pods; measured ones with their load over the time when all were Ready.
+
+    By exporters alone, that time can be a single sample, and a few samples of a bursty load are
+    often far too high or too low. Over each pod's own time, what one carried alone is added to what
+    two share. Until the common time is half a window, both have to ask for the same replicas, or
+    both for more than there are; otherwise the load of the youngest pods is not known yet.
+    """
     measured = [one.pod for one in reported if one.reporting is PodState.MEASURED]
-    common = max((ready_since(pod) for pod in measured), default=NEVER)
+    ready = max((ready_since(pod) for pod in measured), default=NEVER)
+    common = max((since_when(spec, pod) for pod in measured), default=NEVER)
+    shared = _over(spec, reported, common)
+    if all(_covers(spec, pod, common) for pod in measured):
+        return shared
+    own = _over(spec, reported, ready)
+    wanted, wanted_shared = _wanted(spec, own), _wanted(spec, shared)
+    if wanted == wanted_shared:
+        return own
+    if wanted > wanted_shared > len(_groups(spec, own)):
+        return shared
     return [
-        _measured(spec, one.pod, common) if one.reporting is PodState.MEASURED else one
+        _Reported(one.pod, PodState.WARMING)
+        if one.reporting is PodState.MEASURED
+        and not _covers(spec, one.pod, since_when(spec, one.pod))
+        else one
+        for one in own
+    ]
+
+
+def _over(spec: TriggerSpec, reported: list[_Reported], since: float) -> list[_Reported]:
+    return [
+        _measured(spec, one.pod, since) if one.reporting is PodState.MEASURED else one
         for one in reported
     ]
+
+
+def _covers(spec: TriggerSpec, pod: Pod, since: float) -> bool:
+    return pod.last_seen - since >= COVERED * window_seconds(spec, pod)
+
+
+def _wanted(spec: TriggerSpec, reported: list[_Reported]) -> int:
+    """Return for how many replicas the measured ones ask."""
+    groups = _groups(spec, reported).values()
+    total = sum(_load(group) for group in groups if _is_measured(group))
+    return math.ceil(round(total, DECIMALS) / spec.threshold)
 
 
 def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
@@ -232,7 +270,7 @@ def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
     found = loads(spec, counted(spec, pod, since))
     if not found:
         return _Reported(pod, PodState.WARMING)
-    return _Reported(pod, PodState.MEASURED, _mean(found.values()), tuple(_halves(spec, pod)))
+    return _Reported(pod, PodState.MEASURED, mean(found.values()))
 
 
 def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
@@ -242,11 +280,23 @@ def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
     for back in range(math.ceil(spec.reach_seconds / half)):
         until = pod.last_seen - back * half
         found = loads(spec, within(pod, since, until - half, until))
-        yield _mean(found.values()) if found else None
+        yield mean(found.values()) if found else None
+
+
+def _groups(spec: TriggerSpec, reported: Sequence[_Reported]) -> dict[str, list[_Reported]]:
+    """Return the pods of each replica."""
+    groups: dict[str, list[_Reported]] = defaultdict(list)
+    for one in reported:
+        groups[spec.pods.replica_of(one.pod.name)].append(one)
+    return groups
 
 
 def _is_measured(group: Sequence[_Reported]) -> bool:
     return all(one.reporting is PodState.MEASURED for one in group)
+
+
+def _load(group: Sequence[_Reported]) -> float:
+    return mean([one.load for one in group])
 
 
 def _ended(
@@ -261,19 +311,17 @@ def _ended(
     return groups.values()
 
 
-def _replica(name: str, pods: list[_Reported]) -> Replica:
+def _replica(spec: TriggerSpec, name: str, group: Sequence[_Reported]) -> Replica:
     for state in (*NOT_READY, *NOT_SEEN, PodState.WARMING):
-        if any(one.reporting is state for one in pods):
+        if any(one.reporting is state for one in group):
             return Replica(name, state, 0.0)
-    halves = (
-        [load for load in loads if load is not None]
-        for loads in zip_longest(*(one.halves for one in pods))
-    )
+    halves = zip_longest(*(_halves(spec, one.pod) for one in group))
+    known = ([load for load in loads if load is not None] for loads in halves)
     return Replica(
         name,
         PodState.MEASURED,
-        _mean([one.load for one in pods]),
-        tuple(_mean(loads) if loads else None for loads in halves),
+        _load(group),
+        tuple(mean(loads) if loads else None for loads in known),
     )
 
 

@@ -11,7 +11,7 @@ then takes only the start-up time and the exporter's delay for each step.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
@@ -71,6 +71,8 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
     if pod.readiness is Readiness.NEVER:
         is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
         return PodState.STARTING if is_young else PodState.STALLED
+    if pod.is_unnamed:
+        return _not_seen(pod, at)  # its last load may be with the others by now
     grace, since = grace_seconds(pod.scrape_interval_seconds), since_when(spec, pod)
     # Not `>`: a comparison with NaN is false, and what cannot be compared is not fresh.
     fresh = at - pod.last_seen <= grace and now - pod.sampled_at <= spec.max_age_seconds
@@ -155,12 +157,13 @@ def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float,
     return found
 
 
-def _mean(values: list[float]) -> float:
+def mean(values: Collection[float]) -> float:
+    """Return the mean of one or more numbers."""
     return sum(values) / len(values)
 
 
 _AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
-    GpuAggregation.AVERAGE: _mean,
+    GpuAggregation.AVERAGE: mean,
     GpuAggregation.MAX: max,
     GpuAggregation.SUM: sum,
 }

@@ -32,6 +32,8 @@ def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | 
     if warming:
         why = f"{_names(warming)} {_young(spec, found)}"
         return f"{why}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+    if found.is_unseen:
+        return f"{_unseen(spec)} yet: hold"
     if found.starting:
         return f"{_names(found.starting)} not Ready yet: hold; {_activity(spec, busy)}"
     limit = durations.text(spec.start_timeout_seconds)
@@ -90,6 +92,8 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
     if found.replicas:
         who = _names([replica.name for replica in found.replicas])
         return f"{who} did not end, and no fresh sample of them is left{because}"
+    if found.is_unseen:
+        return f"{_unseen(spec)} within startTimeout{because}"
     if spec.query is not None:
         return f"{_not_shown(spec, unmatched_elements)}{because}"
     early = "too soon to believe that after the source began or came back"
@@ -102,7 +106,12 @@ def untold(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     return f"{said} of {spec.workload}, and nothing else could (evidence: {evidence_source})"
 
 
-def held(active: bool | None, *, activated: bool) -> str:  # noqa: FBT001 - an answer, not a switch
+def held(
+    active: bool | None,  # noqa: FBT001 - an answer, not a switch
+    *,
+    activated: bool,
+    hpa_has_stopped: bool,
+) -> str:
     """Say how `hold` answers an unknown load."""
     if activated:
         return "hold, active because a GPU was busy within activationWindow"
@@ -110,7 +119,14 @@ def held(active: bool | None, *, activated: bool) -> str:  # noqa: FBT001 - an a
         return "hold, and nothing is remembered that could tell whether the workload is active"
     if active:
         return "hold, active because the workload was not at rest when it was last known"
+    if hpa_has_stopped:
+        why = "it was at rest when it was last known, and the HPA has stopped asking about it"
+        return f"hold, inactive because {why}"
     return "hold, inactive because the workload had no pods when it was last known"
+
+
+def _unseen(spec: TriggerSpec) -> str:
+    return f"the HPA asks about {spec.workload}, which has replicas then, and no exporter shows one"
 
 
 def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
 from keda_gpu_scaler.snapshot.evidence import (
     EvidenceSource,
     NamespaceEvidence,
@@ -37,6 +37,8 @@ class World:
     listed: NamespaceEvidence = LISTED
     complete: bool = True
     remembered: State | None = State.MEASURED
+    asking: Asking | None = None
+    """The HPA asks about the workload."""
     selected: bool = False
     """The trigger is about the pods that a label selector selects."""
 
@@ -116,6 +118,12 @@ CASES: dict[str, World] = {
     "the owner has no replicas": World((), EMPTY),
     "the API lists no pod of it": World(()),
     "each pod ended, or none was seen for an hour": World((bert("b", 90, ended=True),)),
+    "no pod is seen, and the HPA asks about one, within `startTimeout`": World(
+        (), asking=Asking(NOW - 60, NOW)
+    ),
+    "no pod is seen, and the HPA asks about one, beyond `startTimeout`": World(
+        (), asking=Asking(NOW - LATE, NOW)
+    ),
     "its last pod is ending, or went within the last minute": World(
         (bert("b", 90, ended=True, status=said(ended=True)),)
     ),
@@ -154,7 +162,7 @@ def _decided(world: World, evidence_source: str, policy: str) -> Decision:
         else None
     )
     seen = snapshot(*pods, complete=world.complete, evidence=listed)
-    context = Context(NOW, 3600, remembered=world.remembered)
+    context = Context(NOW, 3600, remembered=world.remembered, asking=world.asking)
     asked = spec(onUnknown=policy)
     if world.selected:
         asked = replace(asked, pods=Selected("ml", "models.example.com", "bert"))

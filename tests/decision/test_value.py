@@ -139,6 +139,15 @@ def test_a_silent_replica_counts_as_full_while_all_others_are() -> None:
     assert _decide(*_ready(1, 96), *_silent(1), wanted=None, trigger=average).value == 96
 
 
+def test_so_does_one_whose_exporter_has_lost_its_map_of_pods() -> None:
+    """Its last samples are not summed up, however new they are: others may do its work by now."""
+    unnamed = replace(bert("z", 50, last_seen=NOW - 30, status=READY), is_unnamed=True)
+    assert _decide(*_ready(1, 96), unnamed, wanted=None).value == 192
+    assert _decide(*_ready(1, 94), unnamed, wanted=None).value is None
+    gone = replace(unnamed, status=said())
+    assert _decide(*_ready(1, 96), gone, wanted=None).value is None
+
+
 def test_a_replica_that_is_missing_and_not_ready_adds_nothing() -> None:
     gone = bert("z", 50, last_seen=NOW - 100, status=said())
     assert _decide(*_ready(1, 100), gone, wanted=None).value is None

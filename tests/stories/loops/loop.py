@@ -16,10 +16,12 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.api import Api
 from tests.stories.loops.monitoring import STEP, Monitoring
-from tests.stories.loops.pods import COLLECT, SimPod
+from tests.stories.loops.pods import COLLECT, NEVER, SimPod
 from tests.support.triggers import BERT, spec
 
 BEGIN = 100_020.0
+HPA_SECONDS = 30.0
+"""The deadline of the HPA's calls."""
 P = ParamSpec("P")
 T = TypeVar("T")
 _KUBERNETES = pytest.param(EvidenceSource.KUBERNETES, marks=pytest.mark.soak)
@@ -56,6 +58,10 @@ class Loop:
     start_seconds: float = 60.0
     node_seconds: float = 0.0
     """How long a pod waits for a node, where it starts."""
+    node_leaves_seconds: float = NEVER
+    """How long after a pod its node goes, and the exporter with it."""
+    exporter_late_seconds: float = 0.0
+    """How long after its pod is Ready a new node's exporter appears."""
     loading: float = 100.0
     grace_seconds: float = 30.0
     queues: bool = False
@@ -68,6 +74,10 @@ class Loop:
     """Tells whether the node of a replica has an exporter."""
     group: int = 0
     """The pods of one replica of a LeaderWorkerSet; 0: it is a Deployment."""
+    stateful: bool = False
+    """It is a StatefulSet: a pod that is gone returns under its name."""
+    hpa_asks: bool = True
+    """Otherwise KEDA answers the HPA from what it polled: `useCachedMetrics`."""
     demand: Callable[[float], float | None] | None = None
     """What demandQuery gives, by the seconds since the loop began; None: it is refused."""
     trigger: TriggerSpec = field(default_factory=spec)
@@ -105,8 +115,8 @@ class Loop:
             targets=stronger[0] if stronger else None,
             clock=lambda: self.clock,
         )
-        for _ in range(self.replicas):
-            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds)
+        for called in self._missing(self.replicas):
+            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds, called)
         for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):
             self._collect(then)
 
@@ -120,6 +130,11 @@ class Loop:
     def errors(self) -> int:
         """How many answers were errors, of which KEDA's fallback is made."""
         return sum(one.refused or one.active is None for one in self.decisions)
+
+    @property
+    def replica_hours(self) -> float:
+        """How many hours of replicas were wanted."""
+        return sum(self.sizes) * STEP / 3600
 
     def wanted(self, now: float) -> int:
         """Return how many replicas the owner was told to run, as of a time."""
@@ -138,7 +153,9 @@ class Loop:
             # Queried a little later than the instant it is about.
             self.clock += 2
             self._count()
-            decided = await self._evaluator.evaluate(BERT, self.trigger, None)
+            # The HPA sets a deadline, and asks only about a workload with replicas.
+            timeout_seconds = HPA_SECONDS if self.replicas and self.hpa_asks else None
+            decided = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
             metrics = [Metric(value=decided.value, target=self.trigger.threshold)]
             metrics += await self._demanded()
             flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
@@ -156,8 +173,8 @@ class Loop:
     def resize(self, replicas: int) -> None:
         """Create and delete pods as the workload's controller would."""
         there = self._there()
-        for _ in range(replicas - len(there)):
-            self._create(self.clock)
+        for called in self._missing(replicas):
+            self._create(self.clock, called)
         for pod in sorted(there, key=lambda one: -one.ready)[: max(0, len(there) - replicas)]:
             self.delete(pod)
         if replicas != self.replicas:
@@ -174,6 +191,7 @@ class Loop:
             if one.number == pod.number:
                 one.deleted = self.clock
                 one.gone = self.clock + self.grace_seconds
+                one.unlisted = min(one.unlisted, one.gone + self.node_leaves_seconds)
 
     def lose(self, *pods: SimPod, evicted_after: float = 0.0) -> None:
         """Lose the nodes of pods; the control plane deletes the pods so much later."""
@@ -181,13 +199,23 @@ class Loop:
             pod.lost, pod.unlisted = self.clock, self.clock
             pod.deleted = pod.gone = self.clock + evicted_after
 
-    def _create(self, created: float) -> None:
+    def _missing(self, replicas: int) -> list[str]:
+        """Name the pods to create; one of a StatefulSet waits until its old one is gone."""
+        if not self.stateful:
+            return [""] * (replicas - len(self._there()))
+        taken = {pod.called for pod in self.pods if pod.exists(self.clock)}
+        return [name for n in range(replicas) if (name := f"bert-{n}") not in taken]
+
+    def _create(self, created: float, called: str = "") -> None:
         placed = created + self.node_seconds * self._spread(0.2)
-        start_seconds = self.start_seconds * self._spread(0.2)
+        ready = placed + self.start_seconds * self._spread(0.2)
         number = len(self.pods) // max(1, self.group)
         workers: list[int | None] = list(range(self.group)) if self.group else [None]
+        since = ready + self.exporter_late_seconds if self.exporter_late_seconds else placed
         self.pods += [
-            SimPod(number, created, placed, placed + start_seconds, self.loading, worker)
+            SimPod(
+                number, created, placed, ready, self.loading, worker, called, exporter_since=since
+            )
             for worker in workers
         ]
         if not self.has_exporter(number):

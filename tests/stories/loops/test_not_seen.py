@@ -81,13 +81,14 @@ async def test_a_gpu_that_shows_nothing_to_be_believed_does_not_stop_growth_eith
     seed: int,
 ) -> None:
     loop = Loop(lambda t: 120.0 if t < 300 else 800.0, replicas=2, seed=seed)
-    loop.pods[0].blank = loop.clock + 200
+    loop.pods[0].refused_since = loop.clock + 200
     await loop.run(2400)
     assert loop.sizes[-1] >= 11
     loop.offered = lambda _: 0.0
     await loop.run(2400, keda=True)
     assert {one.active for one in loop.decisions[-20:]} == {True}
-    assert f"no number of {loop.pods[0].name}" in loop.decisions[-1].reason
+    whose = f"{loop.pods[0].gpu} of {loop.pods[0].name}"
+    assert f"no number of {whose} can be believed" in loop.decisions[-1].reason
 
 
 @seeds
