@@ -7,7 +7,6 @@ name is kept here as one atom per character, so that it can be cut where Kuberne
 """
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
@@ -40,11 +39,6 @@ class PodNames:
     def match(self, pod: str) -> bool:
         """Tell whether `pod` is one of the names."""
         return self._compiled.fullmatch(pod) is not None
-
-    def __sizeof__(self) -> int:
-        """Return the bytes of its texts and of what they were compiled to, for caches."""
-        texts = sys.getsizeof(self.regex) + sys.getsizeof(self.prefix)
-        return object.__sizeof__(self) + texts + sys.getsizeof(self._compiled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import subprocess
 from concurrent import futures
 from pathlib import Path
+from typing import Any
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from tests.cli.test_serve_output import Scaler, writing_to
@@ -16,7 +17,7 @@ GROWTH_BYTES = 50 * 1024 * 1024
 """One page of so many triggers is 12 MiB, and what it is made from is several times as much."""
 
 
-def peak_bytes(process: subprocess.Popen[bytes]) -> int:
+def peak_bytes(process: subprocess.Popen[Any]) -> int:
     """Return the most memory that the process ever had."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))

@@ -6,11 +6,17 @@ from dataclasses import dataclass, field, replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.evaluator.snapshot_cache import (
+    OWN_QUERIES,
+    OWN_QUERIES_PER_NAMESPACE,
+    SharedSnapshot,
+    SnapshotCache,
+)
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.spec import Signal, TriggerSpec
+from keda_gpu_scaler.spec.spec import OwnQuery, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Workload
 from tests.support import triggers
 from tests.support.scripted import Clock, ScriptedSource
@@ -111,3 +117,24 @@ async def test_the_step_is_the_source_s(bench: Bench, namespace: str) -> None:
     bench.ask_by_namespace()
     await bench.ask(spec(namespace))
     assert bench.snapshot_cache.step_seconds("default") == bench.source.step_seconds
+
+
+async def test_own_queries_are_bounded_in_number_for_each_namespace_and_for_all(
+    bench: Bench,
+) -> None:
+    async def ask(number: int, tenant: str) -> SharedSnapshot:
+        one = replace(spec(), query=OwnQuery(f"x{number}", (), is_complete=True))
+        shared = bench.snapshot_cache.of(one, snapshot_query(one), tenant)
+        await shared.refresh(snapshot_query(one), bench.clock() + 10)
+        return shared
+
+    first = await ask(0, "a")
+    for number in range(1, OWN_QUERIES_PER_NAMESPACE):
+        await ask(number, "a")
+    with pytest.raises(errors.SourceRefusedError, match="too many different queries of a"):
+        await ask(-1, "a")
+    for number in range(OWN_QUERIES_PER_NAMESPACE, OWN_QUERIES):
+        await ask(number, "b")
+    with pytest.raises(errors.SourceRefusedError, match=f"more than {OWN_QUERIES}"):
+        await ask(-1, "c")
+    assert await ask(0, "c") is first

@@ -12,7 +12,12 @@ from keda_gpu_scaler.snapshot.evidence import (
     Readiness,
 )
 from keda_gpu_scaler.snapshot.observation import Target
-from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
+from keda_gpu_scaler.snapshot.pod_status import (
+    REMEMBERED,
+    PodStatuses,
+    advance_pod_statuses,
+    silenced,
+)
 
 AT = 10_000.0
 KEY = ("ml", "bert-0")
@@ -226,3 +231,19 @@ def test_one_that_was_silenced_proves_nothing_and_keeps_what_cannot_be_undone() 
     assert not book.proves_gone(("ml", "other"), AT - 90)
     assert book.evidence_source(AT) is EvidenceSource.EXPORTERS
     assert book.pods[KEY].readiness is Readiness.EVER
+
+
+def test_of_very_many_pods_those_that_are_gone_for_longest_are_forgotten() -> None:
+    one = PodStatement(ready=True)
+    first = {("ml", f"first-{number}"): one for number in range(REMEMBERED // 2)}
+    second = {("ml", f"second-{number}"): one for number in range(REMEMBERED // 2 + 10)}
+    book = PodStatuses()
+    for at, pods in ((AT, first), (AT + 15, second)):
+        said = Evidence(pods, covered=frozenset({"ml"}), scrapes={Target("ksm", "a"): at})
+        book = advance_pod_statuses(book, said, {"ml"}, at)
+    assert len(book.pods) == REMEMBERED
+    assert ("ml", "first-9") not in book.pods
+    assert ("ml", "first-10") in book.pods
+    many = {("ml", f"third-{number}"): one for number in range(REMEMBERED + 5)}
+    said = Evidence(many, covered=frozenset({"ml"}), scrapes={Target("ksm", "a"): AT + 30})
+    assert advance_pod_statuses(book, said, {"ml"}, AT + 30).pods.keys() == many.keys()

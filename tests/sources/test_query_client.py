@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.sources.query_client import QueryClient
+from keda_gpu_scaler.sources.query_client import QueryClient, countable
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import Answer
 from tests.support.clocks import Clock
@@ -51,3 +51,20 @@ async def test_a_query_is_one_fact_with_the_servers_error_if_there_is_one(
         with pytest.raises(type(raised)):
             await client.asked("snapshot", "up", 1.0, parse)
     assert seen == [facts.Queried("default", "snapshot", 0.0, error) for error in stated]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (-1.0, "-1 instead of a number from 0"),
+        (float("nan"), "nan instead of a number"),
+        (2147483632.0, "2147483632, which is what DCGM shows instead of a number that it lacks"),
+    ],
+)
+def test_what_is_no_demand_is_an_error_of_the_source(number: float, words: str) -> None:
+    with pytest.raises(errors.SourceMalformedError, match=words):
+        countable(number)
+
+
+def test_a_number_from_0_on_can_be_counted_with() -> None:
+    assert [countable(0.0), countable(2147483631.0)] == [0.0, 2147483631.0]

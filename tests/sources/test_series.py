@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Metric, MetricSource
 from keda_gpu_scaler.snapshot.observation import Row, Series, Target
-from keda_gpu_scaler.sources.series import read_series
+from keda_gpu_scaler.sources.series import LARGEST_GPUS, read_series
 from keda_gpu_scaler.spec.spec import Signal
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -506,3 +507,10 @@ def test_labels_that_are_not_its_identity_make_no_second_gpu(
     assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-a")
     unknown = metric.zero_is_unknown and value == 0
     assert one.values == (() if unknown else (value * metric.factor,))
+
+
+def test_more_gpus_than_any_cluster_has_are_not_read() -> None:
+    uuids = (f"GPU-{number}" for number in range(LARGEST_GPUS + 1))
+    rows = [row("DCGM_FI_DEV_GPU_UTIL", 1, UUID=uuid) for uuid in uuids]
+    with pytest.raises(errors.SourceMalformedError, match="spread the triggers over several"):
+        read_series(rows, "auto", Signal.UTILIZATION)

@@ -44,8 +44,18 @@ class Bench:
         scaled_object: ScaledObject = BERT,
         timeout_seconds: float | None = None,
     ) -> Decision:
-        """Evaluate a trigger, as KEDA would by one poll."""
-        return await self.evaluator.evaluate(scaled_object, trigger or spec(), timeout_seconds)
+        """Evaluate a trigger, as KEDA would by one poll.
+
+        A busy machine may take longer for a fetch than a call waits: then it is asked again.
+        """
+        asked = scaled_object, trigger or spec(), timeout_seconds
+        decided = await self.evaluator.evaluate(*asked)
+        is_slow = "no answer within 2.5 s" in decided.reason and self.source.gate is None
+        if is_slow and (late := _named("fetch ")):
+            await asyncio.wait(late)
+            self.clock.seconds += 1
+            decided = await self.evaluator.evaluate(*asked)
+        return decided
 
     async def later(self, seconds: float, trigger: TriggerSpec | None = None) -> Decision:
         """Let time pass in steps, asking at each as a poll does, and return the last decision."""
@@ -71,8 +81,10 @@ class Bench:
 
 async def landed() -> None:
     """Wait until no fetch of any evaluator is under way."""
-    flights = [
-        task for task in asyncio.all_tasks() if task.get_name().startswith(("fetch ", "demand-"))
-    ]
-    if flights:
+    if flights := _named("fetch ", "demand-"):
         await asyncio.wait(flights)
+
+
+def _named(*beginnings: str) -> list[asyncio.Task[object]]:
+    """Return the tasks whose names begin so."""
+    return [task for task in asyncio.all_tasks() if task.get_name().startswith(beginnings)]

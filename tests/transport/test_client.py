@@ -657,3 +657,29 @@ async def test_plain_http_to_a_tls_port_is_unreachable(authority: trustme.CA) ->
         async with connected(plain) as made:
             with pytest.raises(errors.SourceUnreachableError):
                 await made.get(plain)
+
+
+async def test_large_answers_are_read_in_turn() -> None:
+    """An answer and what is made of it take much memory: not those of all readers at a time."""
+    begun = asyncio.Event()
+
+    async def reply(request: web.Request, writer: asyncio.StreamWriter) -> None:
+        begun.set()
+        await web.says("x" * 3 * ONE_MIB)(request, writer)
+
+    async with HttpServer(reply) as server, connected(server.url) as client:
+
+        async def read() -> int:
+            with client.turn():
+                return len((await client.get(server.url)).body)
+
+        with client.turn():
+            assert len((await client.get(server.url)).body) == 3 * ONE_MIB
+            begun.clear()
+            second = asyncio.create_task(read())
+            await begun.wait()
+            small = await client.get(server.url)
+            assert small.body
+            assert not second.done()
+        async with asyncio.timeout(BOUND_SECONDS):
+            assert await second == 3 * ONE_MIB

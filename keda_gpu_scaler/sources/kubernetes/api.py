@@ -86,6 +86,8 @@ class Resource(NamedTuple):
     version: str
     plural: str
     metadata_only: bool = False
+    most: int = OBJECTS
+    """A list of more is an error."""
 
     def __str__(self) -> str:
         """Return the name as in kubectl: pods, replicasets.apps."""

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.sources.kubernetes import objects
-from keda_gpu_scaler.sources.kubernetes.api import OBJECTS, Api, Change, ExpiredError, Resource
+from keda_gpu_scaler.sources.kubernetes.api import Api, Change, ExpiredError, Resource
 from keda_gpu_scaler.telemetry import facts
 
 GONE_SECONDS = 60.0
@@ -180,8 +180,9 @@ class Reflector(Generic[T]):
         while True:
             page = await self._api.page(self._resource, following)
             found |= self._known(page.items)
-            if len(found) > OBJECTS:
-                raise errors.SourceMalformedError(f"more than {OBJECTS:,} {self._resource}")
+            if len(found) > self._resource.most:
+                message = f"more than {self._resource.most:,} {self._resource}"
+                raise errors.SourceMalformedError(message)
             following = page.following
             if not following:
                 self.listing.replace(found)

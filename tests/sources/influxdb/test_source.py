@@ -255,7 +255,7 @@ async def test_tags_of_ones_own_name_pods(influxdb: InfluxdbServer, ns: str) -> 
 
 async def test_a_retention_policy_can_be_named(influxdb: InfluxdbServer, ns: str) -> None:
     await influxdb.run(
-        f'CREATE RETENTION POLICY "short {ns}" ON {DATABASE} DURATION 1d REPLICATION 1'
+        f'CREATE RETENTION POLICY "short {ns}" ON {DATABASE} DURATION INF REPLICATION 1'
     )
     (one,) = [gpu("bert-0", 90, ns)]
     await influxdb.write([one], policy=f"short {ns}")

@@ -13,9 +13,10 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.sources import kubernetes
 from keda_gpu_scaler.sources.kubernetes import api as client
-from keda_gpu_scaler.sources.kubernetes import reflector
-from keda_gpu_scaler.sources.kubernetes.api import Api
+from keda_gpu_scaler.sources.kubernetes import objects, reflector
+from keda_gpu_scaler.sources.kubernetes.api import LINE_BYTES, PAGE_BYTES, Api
 from keda_gpu_scaler.sources.kubernetes.following import API_SERVER, PODS, Following
+from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Owner, Workload
@@ -303,6 +304,39 @@ async def test_an_answer_that_is_none_is_a_reason(
         with pytest.raises(errors.SourceError) as refused:
             await said(following)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "message"),
+    [
+        ("list", b"[" * (PAGE_BYTES + 1), "4 objects of more than 16777216 bytes"),
+        ("watch", b" " * (LINE_BYTES + 1), "a line of more than 8388608 bytes"),
+    ],
+)
+async def test_an_answer_beyond_all_measure_is_a_reason(
+    bench: Bench, verb: str, body: bytes, message: str
+) -> None:
+    bench.api.trouble[api_server.PODS, verb] = Response(body)
+    async with bench.following() as following:
+        await until(lambda: bool(bench.changes("pods") and not bench.changes("pods")[-1].works))
+        with pytest.raises(errors.SourceError, match=message):
+            await said(following)
+
+
+async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> None:
+    bench.api.objects[api_server.PODS] = [api_server.pod(name) for name in "abcd"]
+    api = Api()
+    few = PODS._replace(most=3)
+    followed = Reflector(api, few, objects.pod, bench.seen.append, bench.clock)
+    following = asyncio.create_task(followed.run())
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await followed.tried.wait()
+    finally:
+        following.cancel()
+        await asyncio.wait({following})
+        await api.close()
+    assert "more than 3 pods" in (followed.trouble or "")
 
 
 async def test_a_server_that_is_away_is_waited_for(

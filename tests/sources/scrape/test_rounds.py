@@ -411,3 +411,12 @@ def test_an_exporter_that_is_listed_anew_has_to_answer_first() -> None:
     add(history, 10, {A: [sample()]})
     add(history, 20, {A: [sample()], B: None})
     assert history.observation(snapshot_query(), 20).misses_targets
+
+
+def test_with_too_many_points_the_memory_is_shorter() -> None:
+    history = History(600, most_points=25)
+    at = rounds(
+        history, 8, sample("bert-0"), sample("bert-1"), *[sample(f"x-{n}") for n in range(8)]
+    )
+    assert history.instants[0] == at - 10
+    assert history.points == 20
