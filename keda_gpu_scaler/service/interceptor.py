@@ -178,10 +178,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
             outcome = BUSY
         except _BusyError:
             outcome = BUSY
-        except (asyncio.CancelledError, grpc.aio.InternalError):
-            # The caller went away, during the evaluation or while the answer was written.
-            outcome = _abandoned(context)
-            raise asyncio.CancelledError from None
+        except (asyncio.CancelledError, grpc.aio.InternalError) as error:
+            if not _is_abandoned(error):
+                outcome = _failed(method, error)
+            else:
+                outcome = _abandoned(context)
+                raise asyncio.CancelledError from None
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
@@ -210,6 +212,15 @@ def _scaled_object(request: Any) -> ScaledObject:  # noqa: ANN401 - one of two m
 def _trace_parent(context: Context) -> str:
     sent = dict(context.invocation_metadata() or ())
     return str(sent.get("traceparent", ""))
+
+
+def _is_abandoned(error: BaseException) -> bool:
+    """Tell whether the caller went away, during the evaluation or while the answer was written.
+
+    If not, something that the call waited for was cancelled. gRPC would leave the call open.
+    """
+    task = asyncio.current_task()
+    return isinstance(error, grpc.aio.InternalError) or (task is not None and task.cancelling() > 0)
 
 
 def _abandoned(context: Context) -> Status:

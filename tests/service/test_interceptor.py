@@ -182,6 +182,16 @@ async def test_a_panic_while_the_load_is_decided_ends_a_stream() -> None:
         assert [line["event"] for line in logs] == ["rpc.failed"]
 
 
+async def test_a_task_that_was_cancelled_elsewhere_leaves_no_call_open() -> None:
+    async with serving(Script(asyncio.CancelledError())) as served:
+        with capture_logs() as logs:
+            refused = await refusal(served.stub.IsActive(reference(), timeout=5))
+
+        assert refused == (grpc.StatusCode.INTERNAL, INTERNAL_TEXT)
+        assert await served.next_call() == ("IsActive", "INTERNAL")
+        assert [line["event"] for line in logs] == ["rpc.failed"]
+
+
 def test_the_end_of_the_process_is_no_answer() -> None:
     async def ask() -> None:
         async with serving(Script(SystemExit(3))) as served:
