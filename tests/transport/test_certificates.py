@@ -30,6 +30,7 @@ from tests.support.certificates import (
     write,
 )
 from tests.support.clocks import Clock
+from tests.support.processes import until
 
 AUTHORITY = trustme.CA()
 KEYS = (
@@ -365,6 +366,23 @@ def test_many_threads_look_while_the_files_rotate(followed: Followed, tmp_path: 
     assert set(shown) <= {chain(FIRST), chain(SECOND)}
     assert len(shown) == 80
     assert followed.shown() == chain(FIRST)
+
+
+async def test_no_file_stays_open_after_a_rotation(followed: Followed, tmp_path: Path) -> None:
+    def opened() -> int:
+        return len(list(Path("/dev/fd").iterdir()))
+
+    async def is_as_before() -> bool:
+        return opened() <= before + 5
+
+    for issued in (SECOND, FIRST):
+        write(tmp_path, issued)
+        followed.shown()
+    before = opened()
+    for issued in (SECOND, FIRST) * 10:
+        write(tmp_path, issued)
+        assert followed.shown() == chain(issued)
+    await until(is_as_before, 10, "what twenty rotations opened is closed")
 
 
 def test_the_context_of_an_http_server_takes_tls_1_2_and_newer(followed: Followed) -> None:
