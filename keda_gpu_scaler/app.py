@@ -93,7 +93,9 @@ async def run(
     logger = structlog.get_logger()
     logger.info("serve.starting", **settings.model_dump(mode="json", exclude_none=True))
     async with AsyncExitStack() as stack:
-        counted = metrics.Telemetry(lines_dropped=lines_dropped)
+        counted = metrics.Telemetry(
+            lines_dropped=lines_dropped, tasks=lambda: len(asyncio.all_tasks())
+        )
         observers: dict[str, facts.Observer] = {"metrics": counted, "log": LogObserver()}
         observers |= _start_traces(stack, settings)
         observe = Observers(observers, counted.losses.observer_failed)

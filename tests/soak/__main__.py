@@ -24,7 +24,7 @@ def main(
     seed: Annotated[int | None, typer.Option(help="Which order of faults; by default any.")] = None,
 ) -> None:
     """Let two scalers live with servers that misbehave, and compare each answer with the truth."""
-    programs.build(("prometheus",))
+    programs.build(("prometheus", "influxd"))
     chosen = time.time_ns() % 10_000 if seed is None else seed
     with tempfile.TemporaryDirectory(prefix="soak-") as directory:
         soak = Soak(Path(directory), Pace(minutes * 60), chosen)

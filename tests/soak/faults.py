@@ -1,4 +1,4 @@
-"""What goes wrong: with the source's HTTP API, with exporters, and with Prometheus itself."""
+"""What goes wrong: with servers' HTTP APIs, with exporters, and with whole servers."""
 
 import asyncio
 import gzip
@@ -6,6 +6,8 @@ import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from tests.support.http_replies import (
     Reply,
@@ -90,7 +92,7 @@ REPLIES: Mapping[str, Reply] = {
                       + b",".join([b"{}"] * 2_000_000) + b"]}}"),
     "a gzip bomb": says(_BOMB, content_encoding="gzip"),
 }  # fmt: skip
-"""What the source's API answers to half of the queries, in place of an answer."""
+"""What a source's API answers to half of the queries, in place of an answer."""
 
 CLOCKS: Mapping[str, float] = {"a clock 20 s late": -20, "a clock an hour early": 3600}
 """By how many seconds the source's clock is wrong."""
@@ -132,9 +134,22 @@ PAGES: Mapping[str, Callable[[Lines], Iterable[str]]] = {
 }
 """What two of the nodes' exporters show in place of their page."""
 
-OTHERS = ("exporters that are down", "exporters that hang", "Prometheus is killed")
+CLUSTER: Mapping[str, Response] = {
+    "an API server that is down": PlainTextResponse("upstream connect error", 503),
+    "an API server that forbids": JSONResponse({"kind": "Status", "code": 403}, 403),
+    "an API server that forgets": JSONResponse({"kind": "Status", "code": 410}, 410),
+    "an API server with garbage": PlainTextResponse("}{\x00" * 1000),
+}
+"""What the Kubernetes API answers to every list and watch; the watches that are open are cut."""
 
-NAMES = (*REPLIES, *CLOCKS, *PAGES, *OTHERS)
+OTHERS = (
+    "exporters that are down",
+    "exporters that hang",
+    "Prometheus is killed",
+    "InfluxDB is killed",
+)
+
+NAMES = (*REPLIES, *CLOCKS, *PAGES, *CLUSTER, *OTHERS)
 """Every fault, each of which lasts a while."""
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from tests.support.processes import bounded, inner, until
 READY_SECONDS = 60.0
 STOP_SECONDS = 45.0
 _KIB = 1024
+_TASKS = re.compile(r"^keda_gpu_scaler_tasks (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Size:
     peak_bytes: int
     files: int
     threads: int
+    tasks: int
+    """Tasks of its event loop."""
     series: int
     """The lines of its page of metrics."""
 
@@ -40,6 +44,8 @@ class Scaler:
     settings: Mapping[str, str]
     log_file: Path
     life_seconds: float
+    kubeconfig: str = ""
+    """The way to the Kubernetes API, where the settings ask for it."""
     is_up: bool = False
     """Whether it answers as far as the soak knows: not while it is being killed or started."""
     lives: int = 0
@@ -59,7 +65,9 @@ class Scaler:
             self._process = await asyncio.create_subprocess_exec(
                 *bounded(self.life_seconds),
                 *(sys.executable, "-m", "keda_gpu_scaler", "serve"),
-                env=kept | {f"KEDA_GPU_SCALER_{name}": text for name, text in own.items()},
+                env=kept
+                | {"KUBECONFIG": self.kubeconfig}
+                | {f"KEDA_GPU_SCALER_{name}": text for name, text in own.items()},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -106,6 +114,7 @@ class Scaler:
             int(status["VmHWM"].split()[0]) * _KIB,
             len(list((here / "fd").iterdir())),
             int(status["Threads"]),
+            int(float(_TASKS.findall(page)[0])),
             sum(not line.startswith("#") for line in page.splitlines()),
         )
 

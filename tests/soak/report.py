@@ -9,6 +9,8 @@ from tests.soak.process import Size
 
 GROWTH = 1.05
 """The largest ratio between the medians of the last and the second quarter."""
+FLAT = ("resident_bytes", "files", "threads", "tasks", "series")
+"""What may not grow, by the names of Size."""
 KNOWN = 0.95
 """The smallest share of numbers among the answers in undisturbed minutes."""
 
@@ -25,7 +27,10 @@ class Report:
     faulty: list[str] = field(default_factory=list)
     """Answers with a status that no fault of a server may cause."""
     calm: Counter[str] = field(default_factory=Counter)
-    """The same as `calls`, of GetMetrics in undisturbed minutes."""
+    """The same, of GetMetrics in undisturbed minutes at the scaler that is not restarted.
+
+    The other one's direct source has no past: it holds until its window is full.
+    """
     by_fault: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     """How often each fault was played."""
@@ -63,8 +68,7 @@ class Report:
         if is_long:
             if self.known < KNOWN:
                 found.append(f"only {self.known:.1%} of the undisturbed answers are numbers")
-            names = ("resident_bytes", "files", "threads", "series")
-            grown = {name: self.growth(name) for name in names}
+            grown = {name: self.growth(name) for name in FLAT}
             found += [
                 f"{name} grew to {ratio:.3f} of what it was"
                 for name, ratio in grown.items()
@@ -75,7 +79,7 @@ class Report:
     def lines(self) -> Sequence[str]:
         """Return the report as text."""
         mib = 1024 * 1024
-        sizes = self.sizes or [Size(0, 0, 0, 0, 0)]
+        sizes = self.sizes or [Size(0, 0, 0, 0, 0, 0)]
         played = f"{self.faults.total()} faults of {len(self.faults)} kinds"
         bad = {
             "wrong": len(self.wrong),
@@ -84,13 +88,12 @@ class Report:
             "own faults": len(self.own_faults),
         }
         peak = max(size.peak_bytes for size in sizes) / mib
-        names = ("resident_bytes", "files", "threads", "series")
         return [
             f"{self.seconds / 60:.0f} minutes, {played}, restarts {dict(self.restarts)}",
             f"{self.calls.total():,} answers {dict(self.calls)}, {self.streams:,} streams",
             ", ".join(f"{name} {count}" for name, count in bad.items()),
             f"numbers in undisturbed minutes {self.known:.2%} of {self.calm.total():,}",
             f"resident {sizes[-1].resident_bytes / mib:.0f} MiB, peak {peak:.0f} MiB",
-            *(f"{name} {getattr(sizes[-1], name)}, {self.growth(name):.3f}" for name in names),
+            *(f"{name} {getattr(sizes[-1], name)}, {self.growth(name):.3f}" for name in FLAT),
             f"ended by SIGTERM within {max(self.stop_seconds, default=0):.1f} s",
         ]

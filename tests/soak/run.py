@@ -20,16 +20,18 @@ from tests.soak import faults, world
 from tests.soak.process import Scaler, warnings
 from tests.soak.report import Report
 from tests.soak.world import Trigger
-from tests.support import certificates
+from tests.support import api_server, certificates
 from tests.support.http_replies import HttpServer, Reply, Request, closes, hangs, says
+from tests.support.influxdb import DATABASE, InfluxdbServer
 from tests.support.processes import free_port
 from tests.support.prometheus import PrometheusServer
+from tests.support.servers import Server
 
 CALL_SECONDS = 15.0
 """A call has at most so long; the scaler promises 2.5 s on a machine that is not overloaded."""
 SCRAPE = "5s"
 CALM_AFTER_SECONDS = 45.0
-"""So long after a fault the data of it may still be missing."""
+"""So long after the start, and after a fault, data may still be missing."""
 SERVER_CODES = frozenset({grpc.StatusCode.UNAVAILABLE})
 """What a fault of a source becomes."""
 
@@ -66,6 +68,8 @@ class Soak:
     ca: trustme.CA = field(default_factory=trustme.CA)
     chance: random.Random = field(init=False)
     prometheus: PrometheusServer = field(init=False)
+    influxdb: InfluxdbServer = field(init=False)
+    api: api_server.ApiServer = field(init=False)
     scalers: list[Scaler] = field(init=False)
     _upstream: httpx.AsyncClient = field(
         default_factory=lambda: httpx.AsyncClient(trust_env=False, timeout=20)
@@ -88,6 +92,7 @@ class Soak:
                     self._rotations(),
                     self._floods(),
                     self._sizes(),
+                    self._points(),
                     *(self._polls(scaler) for scaler in self.scalers),
                 )
             ]
@@ -137,7 +142,14 @@ class Soak:
             life_seconds=self.pace.seconds + 600,
         )
         await stack.enter_async_context(self.prometheus)
-        source = await stack.enter_async_context(HttpServer(self._api))
+        self.influxdb = InfluxdbServer(
+            self._folder("influxdb"), life_seconds=self.pace.seconds + 600
+        )
+        await stack.enter_async_context(self.influxdb)
+        self.api = api_server.ApiServer(world.objects(), page_objects=100)
+        await stack.enter_async_context(api_server.serving(self.api))
+        source = await stack.enter_async_context(HttpServer(self._prometheus_api))
+        points = await stack.enter_async_context(HttpServer(self._influxdb_api))
         token_file = self.directory / "token"
         token_file.write_text(self.tokens[-1])
         pair = self._certificate()
@@ -153,6 +165,8 @@ class Soak:
         config.write_text(
             "sources:\n  direct:\n    type: scrape\n"
             f"    interval: {SCRAPE}\n    timeout: 3s\n    targets: {targets}\n"
+            "  influxdb:\n    type: influxdb\n"
+            f"    url: {points.url}\n    step: {SCRAPE}\n    database: {DATABASE}\n"
         )
         settings["CONFIG"] = str(config)
         self.scalers = [
@@ -160,16 +174,17 @@ class Soak:
                 name,
                 free_port(),
                 free_port(),
-                settings,
+                settings | {"KUBERNETES": kubernetes},
                 self.directory / f"{name}.log",
                 self.pace.seconds + 600,
+                self.api.kubeconfig(self.directory, token=api_server.TOKEN),
             )
-            for name in ("scaler-a", "scaler-b")
+            for name, kubernetes in (("scaler-a", "true"), ("scaler-b", "false"))
         ]
         for scaler in self.scalers:
             stack.push_async_callback(scaler.close)
             await scaler.start()
-        self.calm_since = time.time()
+        self.calm_since = time.time() + CALM_AFTER_SECONDS
 
     def _folder(self, name: str) -> Path:
         folder = self.directory / name
@@ -182,23 +197,25 @@ class Soak:
 
     # The servers
 
-    async def _api(self, request: Request, writer: asyncio.StreamWriter) -> None:
+    async def _prometheus_api(self, request: Request, writer: asyncio.StreamWriter) -> None:
         """Answer in place of Prometheus: by the fault of the hour, or by what Prometheus says."""
         if request.headers.get("authorization", "") not in [f"Bearer {one}" for one in self.tokens]:
             await says("wrong token", 401, "text/plain")(request, writer)
             return
+        await (await self._answer(self.prometheus, request))(request, writer)
+
+    async def _influxdb_api(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        await (await self._answer(self.influxdb, request))(request, writer)
+
+    async def _answer(self, server: Server, request: Request) -> Reply:
         reply = faults.REPLIES.get(self.fault)
         if reply is not None and self.chance.random() < 0.5:
-            await reply(request, writer)
-            return
-        await (await self._answer(request))(request, writer)
-
-    async def _answer(self, request: Request) -> Reply:
+            return reply
         headers = {"content-type": request.headers.get("content-type", "text/plain")}
         try:
             answer = await self._upstream.request(
                 request.method,
-                f"{self.prometheus.url}{request.path}",
+                f"{server.url}{request.path}",
                 content=request.body,
                 headers=headers,
             )
@@ -207,7 +224,8 @@ class Soak:
         body = answer.content
         if self.fault in faults.CLOCKS and request.form.get("query") == "time()":
             body = faults.with_clock(faults.CLOCKS[self.fault], body)
-        return says(body, answer.status_code)
+        kept = {name: answer.headers[name] for name in ("date",) if name in answer.headers}
+        return says(body, answer.status_code, **kept)
 
     def _exporter(self, node: int) -> Reply:
         async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
@@ -231,13 +249,31 @@ class Soak:
             self.calm_since = float("inf")
             self.fault = name
             self.report.faults[name] += 1
-            if name == "Prometheus is killed":
-                await self.prometheus.kill()
+            killed = {
+                "Prometheus is killed": self.prometheus,
+                "InfluxDB is killed": self.influxdb,
+            }.get(name)
+            if killed is not None:
+                await killed.kill()
+            if name in faults.CLUSTER:
+                for path in api_server.PATHS:
+                    for kind in ("list", "watch"):
+                        self.api.trouble[path, kind] = faults.CLUSTER[name]
+                    self.api.end(path)
             await asyncio.sleep(self.pace.fault_seconds)
-            if name == "Prometheus is killed":
-                await self.prometheus.start()
+            if killed is not None:
+                await killed.start()
+            self.api.trouble.clear()
             self.fault = ""
             self.calm_since = time.time() + CALM_AFTER_SECONDS
+
+    async def _points(self) -> None:
+        """Write points as Telegraf does."""
+        while True:
+            with contextlib.suppress(httpx.HTTPError):  # killed under way
+                if self.fault != "InfluxDB is killed":
+                    await self.influxdb.write(world.points(time.time()))
+            await asyncio.sleep(5)
 
     async def _restarts(self) -> None:
         """Kill and end one of the scalers in turns; the other is the one whose size is judged."""
@@ -279,6 +315,7 @@ class Soak:
                 await asyncio.sleep(5)
                 for stream in streams[::2]:
                     stream.cancel()
+            del streams  # they keep their connections
 
     async def _sizes(self) -> None:
         while True:
@@ -382,7 +419,8 @@ class Soak:
     def _note(self, outcome: str, asked: "_Asked") -> None:
         self.report.calls[outcome] += 1
         self.report.by_fault[f"{asked.fault or 'calm'}: {outcome}"] += 1
-        if asked.calm and outcome not in ("active", "inactive"):
+        is_restarted = asked.scaler is not self.scalers[0]
+        if asked.calm and not is_restarted and outcome not in ("active", "inactive"):
             self.report.calm[outcome] += 1
 
 

@@ -24,7 +24,7 @@ SHORT = Pace(
 
 
 @pytest.mark.soak
-@pytest.mark.needs("prometheus")
+@pytest.mark.needs("prometheus", "influxd")
 async def test_no_answer_is_wrong_while_everything_goes_wrong(tmp_path: Path) -> None:
     report = await Soak(tmp_path, SHORT, seed=1).run()
 
@@ -62,8 +62,8 @@ def test_only_numbers_that_ask_for_more_may_be_lower_bounds() -> None:
 
 def test_a_report_fails_for_each_thing_it_judges() -> None:
     mib = 1024 * 1024
-    sizes = [Size(100 * mib, 100 * mib, 30, 15, 900) for _ in range(8)]
-    grown = [Size(110 * mib, 110 * mib, 30, 15, 900) for _ in range(8)]
+    sizes = [Size(100 * mib, 100 * mib, 30, 15, 40, 900) for _ in range(8)]
+    grown = [Size(110 * mib, 110 * mib, 30, 15, 40, 900) for _ in range(8)]
     good = Report(sizes=sizes)
     good.calm["number"] = 95
     good.calm["hold"] = 5

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from tests.support import api_server
+from tests.support.series import Series
 
 NODES = 8
 WORKLOADS = 50
@@ -74,7 +76,7 @@ class Bounds:
         return self.least * (1 - TOLERANCE) <= number <= self.most * (1 + TOLERANCE)
 
 
-KINDS = ("utilization", "average", "power", "query", "demand", "direct")
+KINDS = ("utilization", "average", "power", "query", "demand", "direct", "influxdb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Trigger:
     @property
     def metadata(self) -> dict[str, str]:
         """The trigger's metadata."""
-        name = self.workload.name
+        name, namespace = self.workload.name, self.workload.namespace
         common = {"scalerAddress": "soak:6000", "workload": name, "threshold": "70"}
         return (
             common
@@ -104,12 +106,16 @@ class Trigger:
                 "utilization": {},
                 "average": {"aggregation": "average"},
                 "power": {"signal": "power", "threshold": "400", "activationThreshold": "100"},
-                "query": {"query": "DCGM_FI_DEV_GPU_UTIL", "activationThreshold": "5"},
+                "query": {
+                    "query": f'DCGM_FI_DEV_GPU_UTIL{{exported_namespace="{namespace}"}}',
+                    "activationThreshold": "5",
+                },
                 "demand": {
                     "demandQuery": f'sum(soak_waiting{{workload="{name}"}})',
                     "demandThreshold": "100",
                 },
                 "direct": {"source": "direct"},
+                "influxdb": {"source": "influxdb"},
             }[self.kind]
         )
 
@@ -177,6 +183,28 @@ def exporter_page(node: int, at: float) -> Iterator[str]:
                 )
                 yield f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} {workload.percent(at):g}"
                 yield f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} {workload.watts(at):g}"
+
+
+def points(at: float) -> Iterator[Series]:
+    """Yield what Telegraf writes of all GPUs at one instant."""
+    for workload in map(Workload, range(WORKLOADS)):
+        for pod in workload.pods:
+            tags = {"namespace": workload.namespace, "pod": pod, "UUID": f"GPU-{pod}"}
+            yield Series("DCGM_FI_DEV_GPU_UTIL", tags, [(at, workload.percent(at))])
+
+
+def objects() -> dict[str, list[api_server.Json]]:
+    """Return what the Kubernetes API lists, by its path."""
+    found: dict[str, list[api_server.Json]] = {path: [] for path in api_server.PATHS}
+    for workload in map(Workload, range(WORKLOADS)):
+        name, here = f"{workload.name}-7b6667bd9", {"namespace": workload.namespace}
+        owned = api_server.metadata(name, ("Deployment", workload.name), **here)
+        found[api_server.REPLICA_SETS].append({"metadata": owned})
+        for pod in workload.pods:
+            listed = api_server.pod(pod, ("ReplicaSet", name))
+            listed["metadata"] |= here
+            found[api_server.PODS].append(listed)
+    return found
 
 
 def cluster_page(at: float) -> Iterator[str]:

@@ -259,6 +259,13 @@ def test_what_was_lost_of_the_log_and_of_facts_is_counted() -> None:
     assert value(counted, "observer_failures_total", observer="traces") == 2
 
 
+def test_the_tasks_of_the_event_loop_are_counted_when_they_are_asked_for() -> None:
+    counts = iter((3, 5))
+    counted = Telemetry(tasks=lambda: next(counts))
+    assert value(counted, "tasks") == 3
+    assert value(counted, "tasks") == 5
+
+
 def test_every_one_of_many_triggers_is_shown(counted: Telemetry) -> None:
     names = [f"bert-{number}" for number in range(2 * PART + 1)]
     for name in names:

@@ -36,18 +36,23 @@ class Telemetry:
     """Counts facts in its own registry."""
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, lines_dropped: Callable[[], int] = int
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        lines_dropped: Callable[[], int] = int,
+        tasks: Callable[[], int] = int,
     ) -> None:
         """Register every metric; counters start at zero.
 
         Args:
             clock: seconds that never go back; series of triggers without calls end by it.
             lines_dropped: returns how many lines of the log were not written.
+            tasks: returns how many tasks the event loop has.
         """
         self.registry = prometheus_client.CollectorRegistry()
         prometheus_client.PlatformCollector(self.registry)
         prometheus_client.ProcessCollector(registry=self.registry)
         _state_version(self.registry)
+        Gauge(table.TASKS.name, table.TASKS.meaning, registry=self.registry).set_function(tasks)
         self._rpcs = _counter(table.RPCS, self.registry)
         self._rpc_seconds = _histogram(table.RPC_SECONDS, _RPC_BUCKETS, self.registry)
         self._queries = _counter(table.QUERIES, self.registry)

@@ -178,6 +178,13 @@ TRIGGERS_LEFT_OUT = Metric(
     "Triggers that KEDA asked about recently and that have no series here, because 10,000 others "
     "have.",
 )
+TASKS = Metric(
+    "keda_gpu_scaler_tasks",
+    "gauge",
+    (),
+    "Tasks of the event loop: one or two for each open call and stream, and one for each query "
+    "under way.",
+)
 LINES_DROPPED = Metric(
     "keda_gpu_scaler_log_lines_dropped_total",
     "counter",
@@ -222,6 +229,7 @@ METRICS = (
     IGNORED,
     UNSEEN,
     TRIGGERS_LEFT_OUT,
+    TASKS,
     LINES_DROPPED,
     OBSERVER_FAILURES,
 )
