@@ -7,7 +7,6 @@ import pytest
 from lightkube.resources.core_v1 import Node, Pod
 from lightkube.types import PatchType
 
-from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.e2e import evidences
 from tests.e2e.lab import Lab
 from tests.e2e.longer_ago import ready_since
@@ -61,7 +60,8 @@ async def test_pods_that_no_exporter_ever_shows_take_nothing_away_and_can_raise(
     await goes_to_zero(lab)
 
 
-@evidences.each(core=EvidenceSource.KUBE_STATE_METRICS)
+@pytest.mark.core
+@evidences.of_all_pods
 async def test_full_replicas_raise_although_some_are_not_seen_any_more(lab: Lab) -> None:
     await run_under_load(lab, **SHORT_MAX_AGE)
     lost = lab.exporters[await node_of_some(lab)]
