@@ -43,6 +43,20 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
     )
 
 
+def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
+    """Tell whether a pod was in use within the window, and its exporter may have lost its map.
+
+    Args:
+        spec: the trigger.
+        pod: a pod that exporters do not show any more.
+        at: the snapshot's instant, where the window ends.
+    """
+    since = at - spec.activation_window_seconds
+    was_seen_busy = pod.busy_unnamed_at is not None and pod.busy_unnamed_at > since
+    was_busy = any(value > spec.activation_threshold for value in _values(pod, since))
+    return pod.is_unnamed and (was_seen_busy or was_busy)
+
+
 def _values(pod: Pod, since: float) -> Iterable[float]:
     for gpu in pod.gpus:
         for time, value in zip(gpu.times, gpu.values, strict=True):

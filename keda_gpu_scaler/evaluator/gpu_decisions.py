@@ -75,6 +75,12 @@ class GpuDecisions:
         theirs = self._neighbour(spec, decided, shared, snapshot_query)
         return GpuDecision(decided, theirs, source=shared.source_name)
 
+    def note_call(self, tracked: TrackedTrigger, *, is_hpa: bool) -> None:
+        """Remember that somebody asks about a trigger: the HPA, or a poll."""
+        with contextlib.suppress(errors.SourceRefusedError):
+            shared, _ = self._shared(tracked.scaled_object, tracked.spec)
+            tracked.hpa_calls.note(shared.now(), is_hpa=is_hpa)
+
     def keep_in_use(self, tracked: TrackedTrigger) -> None:
         """Remember that another signal said just now that the workload is active."""
         with contextlib.suppress(errors.SourceRefusedError):
@@ -105,7 +111,7 @@ class GpuDecisions:
         self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
     ) -> MadeDecision:
         spec, taken = tracked.spec, shared.snapshot
-        decided, tracked.memory = self._decided(spec, shared, snapshot_query, tracked.memory)
+        decided, tracked.memory = self._decided(tracked, shared, snapshot_query)
         gpu = GpuDecision(
             decided,
             neighbour=self._neighbour(spec, decided, shared, snapshot_query),
@@ -115,31 +121,40 @@ class GpuDecisions:
         return MadeDecision(gpu, None if taken is None else weakref.ref(taken), shared.now())
 
     def _decided(
-        self,
-        spec: TriggerSpec,
-        shared: SharedSnapshot,
-        snapshot_query: SnapshotQuery,
-        before: Memory | None,
+        self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
     ) -> tuple[Decision, Memory | None]:
         """Decide now; if the load is unknown, use what was known before."""
-        now = shared.now()
-        taken = shared.snapshot
+        spec, before, calls = tracked.spec, tracked.memory, tracked.hpa_calls
+        now, taken = shared.now(), shared.snapshot
+        has_stopped = calls.has_stopped(now)
         if taken is None or not shared.covers(snapshot_query):
             why = shared.trouble or f"source {spec.source}: no answer yet"
-            return unknown(spec, why, self._recalled(spec, before, now)), before
+            recalled = self._recalled(spec, before, now, has_stopped=has_stopped)
+            return unknown(spec, why, recalled, hpa_has_stopped=has_stopped), before
         view = taken.of(spec.pods.namespace)
-        context = Context(now, self._give_up_seconds, trouble=shared.trouble)
+        context = Context(
+            now,
+            self._give_up_seconds,
+            trouble=shared.trouble,
+            asking=calls.asking(now),
+            hpa_has_stopped=has_stopped,
+        )
         decided = decide(spec, view, context)
         if decided.state is not State.UNKNOWN:
             return decided, memory.remember(before, decided, taken.at)
         last = decide(spec, view, replace(context, now=taken.at))
         kept = memory.remember(before, last, taken.at)
+        if context.asking is not None:
+            kept = memory.asked(kept, context.asking.at)
         lost_at = shared.failure.since if shared.failure is not None else now
-        recalled = self._recalled(spec, kept, lost_at)
+        recalled = self._recalled(spec, kept, lost_at, has_stopped=has_stopped)
         return decide(spec, view, replace(context, remembered=recalled)), kept
 
-    def _recalled(self, spec: TriggerSpec, kept: Memory | None, lost_at: float) -> State | None:
-        return memory.recall(kept, lost_at, self._snapshot_cache.step_seconds(spec.source))
+    def _recalled(
+        self, spec: TriggerSpec, kept: Memory | None, lost_at: float, *, has_stopped: bool
+    ) -> State | None:
+        step_seconds = self._snapshot_cache.step_seconds(spec.source)
+        return memory.recall(kept, lost_at, step_seconds, hpa_has_stopped=has_stopped)
 
     def _neighbour(
         self,

@@ -149,7 +149,10 @@ class LogObserver:
         self._tells_all = self._logger.is_enabled_for(logging.DEBUG)
         kept = TRIGGERS, FORGET_SECONDS
         self._decided: TTLCache[_Key, tuple[State, bool | None]] = TTLCache(*kept, clock)
-        self._ignored: TTLCache[_Key, tuple[str, ...]] = TTLCache(*kept, clock)
+        self._noticed: dict[str, TTLCache[_Key, tuple[str, ...]]] = {
+            event: TTLCache(*kept, clock)
+            for event in ("trigger.pods_ignored", "trigger.pods_unseen")
+        }
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
         self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
@@ -195,7 +198,8 @@ class LogObserver:
             if self._tells_all:
                 self._explain(fact)
         self._notice(fact)
-        self._pods_ignored(fact)
+        self._pods_noticed(fact, "trigger.pods_ignored", fact.decision.ignored)
+        self._pods_noticed(fact, "trigger.pods_unseen", fact.decision.unseen)
         if before != now:
             self._logger.info("decision.changed", **decision_fields(fact))
         if self._tells_all:
@@ -235,12 +239,12 @@ class LogObserver:
         if evidence_source is not None:
             self._judged[name] = True
 
-    def _pods_ignored(self, fact: facts.Evaluated) -> None:
-        """Write a line if the set of pods that count as pods without a GPU has changed."""
-        key, ignored = (fact.scaled_object, hash(fact.spec)), fact.decision.ignored
-        if ignored and ignored != self._ignored.get(key):
-            self._logger.warning("trigger.pods_ignored", **trigger_fields(fact), pods=list(ignored))
-        self._ignored[key] = ignored
+    def _pods_noticed(self, fact: facts.Evaluated, event: str, pods: tuple[str, ...]) -> None:
+        """Write a line if the set of pods that never showed a GPU has changed."""
+        key, noticed = (fact.scaled_object, hash(fact.spec)), self._noticed[event]
+        if pods and pods != noticed.get(key):
+            self._logger.warning(event, **trigger_fields(fact), pods=list(pods))
+        noticed[key] = pods
 
     def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         before = self._bases.get(fact.source, EvidenceSource.KUBE_STATE_METRICS)

@@ -75,7 +75,8 @@ def test_a_workload_shows_pods_while_any_may_be_there(
 
 
 def test_pods_that_have_no_gpu_are_named() -> None:
-    decided = _decide(bert("b", 90, status=said()), unseen("c", said()))
+    pods = bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False))
+    decided = _decide(*pods)
     assert (decided.expected, decided.ignored) == (1, ("bert-7b6667bd9-ccccc",))
 
 

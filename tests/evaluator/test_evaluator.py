@@ -369,7 +369,7 @@ async def test_lost_pods_are_looked_for_by_their_gpus(bench: Bench) -> None:
     bench.source.reports = GpuReports(frozenset({"GPU-bert-7b6667bd9-ggggg"}), frozenset())
     decided = await bench.later(30)
     assert bench.source.located == [{"GPU-bert-7b6667bd9-ggggg"}]
-    assert (decided.state, decided.value) == (State.MEASURED, 360)
+    assert (decided.state, decided.expected) == (State.MEASURED, 4)
 
 
 def test_who_waits_for_alerts_is_not_called_where_nobody_tells_of_any() -> None:

@@ -208,6 +208,15 @@ def test_pods_without_a_gpu_are_told_when_they_change(lines: LogCapture) -> None
     assert {line["log_level"] for line in told} == {"warning"}
 
 
+def test_pods_that_no_exporter_shows_are_told_when_they_change(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for unseen in (("bert-0",), ("bert-0",), ("bert-1",)):
+        observe(evaluated(replace(evaluated().decision, unseen=unseen)))
+    told = named(lines, "trigger.pods_unseen")
+    assert [line["pods"] for line in told] == [["bert-0"], ["bert-1"]]
+    assert not named(lines, "trigger.pods_ignored")
+
+
 def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) -> None:
     observe = LogObserver()
     observe(facts.EvidenceChanged("default", EvidenceSource.KUBE_STATE_METRICS, "it answers"))

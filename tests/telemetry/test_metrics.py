@@ -130,6 +130,7 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
             "measured_replicas",
             "reporting_pods",
             "ignored_pods",
+            "unseen_replicas",
         )
     }
     assert shown == {
@@ -141,6 +142,7 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
         "measured_replicas": 2,
         "reporting_pods": 4,
         "ignored_pods": 1,
+        "unseen_replicas": 0,
     }
 
 

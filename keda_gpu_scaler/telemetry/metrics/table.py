@@ -160,7 +160,13 @@ IGNORED = Metric(
     "keda_gpu_scaler_trigger_ignored_pods",
     "gauge",
     _TRIGGER,
-    "Ready pods that never showed a GPU while others of the workload did.",
+    "Ready pods that ask for no GPU and never showed one, while others of the workload did.",
+)
+UNSEEN = Metric(
+    "keda_gpu_scaler_trigger_unseen_replicas",
+    "gauge",
+    _TRIGGER,
+    "Ready replicas that ask for a GPU, of which no exporter has shown one in 15 minutes.",
 )
 REPORTING = Metric(
     "keda_gpu_scaler_trigger_reporting_pods", "gauge", _TRIGGER, "Pods that report right now."
@@ -221,6 +227,7 @@ METRICS = (
     MEASURED,
     REPORTING,
     IGNORED,
+    UNSEEN,
     TRIGGERS_LEFT_OUT,
     TASKS,
     LINES_DROPPED,

@@ -18,6 +18,31 @@ KUBE_STATE = Target("kube-state-metrics", "10.0.1.1:8080")
 AT_ONCE = float("-inf")
 
 
+LOOKBACK = 300
+"""How long Prometheus shows a series that it scrapes no more, and did not see vanish."""
+
+
+@dataclass(slots=True)
+class Second:
+    """A second Prometheus: it scrapes the same, later, and has stored nothing while it was down."""
+
+    answers: Callable[[float], bool]
+    """Whether the question about an instant is answered by it."""
+    down: tuple[float, float] = (float("inf"), float("inf"))
+    late_seconds: float = 0.0
+    """How much later it scrapes."""
+
+    def scraped_at(self, pod: SimPod, now: float) -> float:
+        """Return the time of the sample that it shows of a pod."""
+        began, ended = self.down
+        now -= self.late_seconds
+        if now < began:
+            return now
+        saw_it_go = now >= ended and pod.value(ended) is not None
+        is_scraped = now >= ended and pod.value(now) is not None
+        return now if saw_it_go or is_scraped else began - 1
+
+
 @dataclass(slots=True)
 class Monitoring:
     """Reads the pods of one Deployment or LeaderWorkerSet in the namespace ml."""
@@ -28,6 +53,8 @@ class Monitoring:
     evidence_from: EvidenceSource
     averaged: bool
     """What the exporters show are averages."""
+    wanted: Callable[[float], int]
+    """The replicas that the owner asked for at a time."""
     step_seconds: float = STEP
     history_since: float = AT_ONCE
     """What Prometheus stores begins here."""
@@ -37,6 +64,8 @@ class Monitoring:
     """What a demandQuery gives; None: it is refused."""
     away_until: float = AT_ONCE
     """Prometheus answers nothing before; it goes on storing."""
+    second: "Second | None" = None
+    """The other one of a pair behind one address."""
 
     name: str = "kube-state-metrics"
 
@@ -69,8 +98,10 @@ class Monitoring:
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the GPUs that are reported without their pods: those of exporters that answer."""
         self._answers()
-        there = {pod.name for pod in self.pods if pod.scraped(at)}
-        return GpuReports(frozenset(uuid for uuid in uuids if uuid in there))
+        wanted = frozenset(uuids)
+        there = {pod.gpu for pod in self.pods if pod.is_shown(at)}
+        busy = {pod.gpu for pod in self.pods if pod.is_busy_without_pod(at)}
+        return GpuReports(wanted & there, wanted & busy)
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
         """Return what kube-state-metrics said at its last scrape."""
@@ -86,7 +117,14 @@ class Monitoring:
         pods = {("ml", pod.name): pod.said(scraped) for pod in self.pods if pod.exists(scraped)}
         counted = any(pod.counts(scraped) for pod in self.pods)
         empty = frozenset() if counted else frozenset({("ml", self.owner)})
-        return Evidence(pods, empty, frozenset({"ml"}), {KUBE_STATE: scraped}, stable_since)
+        return Evidence(
+            pods,
+            empty,
+            frozenset({"ml"}),
+            {KUBE_STATE: scraped},
+            stable_since,
+            wanted={("ml", self.owner): self.wanted(scraped)},
+        )
 
     async def number(self, text: str) -> float | None:
         """Return what a router counts."""
@@ -103,31 +141,46 @@ class Monitoring:
         first, last = (at - span) // step + 1, at // step
         instants = tuple(float(n * step) for n in range(int(first), int(last) + 1))
         stored = tuple(time for time in instants if time >= self.history_since)
+        seen = self.second if self.second is not None and self.second.answers(at) else None
         return Observation(
             instants,
-            tuple(self._series(stored)),
+            tuple(self._series(stored, seen)),
             {
                 pod.target: {time: time for time in stored if pod.scraped(time)}
                 for pod in self.pods
                 if any(pod.scraped(time) for time in stored) and pod.unlisted > at - 2 * STEP
             },
+            sample_ages=self._ages(at, seen),
             absence_known=self.history_since <= at - 120,
             collection_seconds=COLLECT,
         )
 
-    def _series(self, instants: tuple[float, ...]) -> Iterator[Series]:
+    def _ages(self, at: float, seen: Second | None) -> dict[tuple[str, str], float]:
+        """Return the ages of samples that are older than a minute."""
+        ages = {pod.name: at - seen.scraped_at(pod, at) for pod in self.pods} if seen else {}
+        return {("ml", name): age for name, age in ages.items() if 60 < age < LOOKBACK}
+
+    def _series(self, instants: tuple[float, ...], seen: Second | None) -> Iterator[Series]:
         for pod in self.pods:
-            shown = {time: pod.value(time) for time in instants}
-            values = {time: value for time, value in shown.items() if value is not None}
-            if values:
-                times = tuple(values)
+            scraped = {time: seen.scraped_at(pod, time) if seen else time for time in instants}
+            shown = {
+                time: pod.value(then) for time, then in scraped.items() if time - then < LOOKBACK
+            }
+            present = tuple(time for time, value in shown.items() if value is not None)
+            values = {
+                time: value
+                for time, value in shown.items()
+                if value is not None and time < pod.refused_since
+            }
+            if present:
                 yield Series(
                     "ml",
                     pod.name,
-                    pod.name,
+                    pod.gpu,
                     pod.target,
-                    present=times,
-                    times=times,
+                    present=present,
+                    times=tuple(values),
                     values=tuple(values.values()),
                     averaged=self.averaged,
+                    shows_free_gpus=True,
                 )

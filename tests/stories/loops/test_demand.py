@@ -61,6 +61,27 @@ async def test_a_gpu_node_pool_at_zero_is_woken_by_demand_and_by_nothing_else(
 
 
 @each
+@pytest.mark.parametrize("seed", range(1, 7))
+async def test_a_workload_that_was_just_woken_is_not_told_that_its_load_is_0(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    """Its owner's count of replicas is as old as the last scrape, and its model loads at 0 %."""
+    loop = Loop(
+        lambda _: 30.0,
+        evidence,
+        replicas=0,
+        seed=seed,
+        start_seconds=100.0,
+        loading=0.0,
+        trigger=WAKES,
+        demand=lambda t: 1.0 if t >= 300 + 15 * seed else 0.0,
+    )
+    await loop.run(900, keda=True)
+    assert loop.sizes[-1] == 1
+    assert not [one for one in loop.decisions if one.active and one.value == 0]
+
+
+@each
 async def test_an_idle_workload_falls_and_sleeps_for_hours(evidence: EvidenceSource) -> None:
     """Blips of 2 % included."""
     chance = random.Random(5)
