@@ -51,8 +51,8 @@ class Bench:
         asked = scaled_object, trigger or spec(), timeout_seconds
         decided = await self.evaluator.evaluate(*asked)
         is_slow = "no answer within 2.5 s" in decided.reason and self.source.gate is None
-        if is_slow and (late := _named("fetch ")):
-            await asyncio.wait(late)
+        if is_slow:
+            await landed()
             self.clock.seconds += 1
             decided = await self.evaluator.evaluate(*asked)
         return decided
