@@ -1,5 +1,6 @@
 """Health says whether this process takes calls: SERVING until it drains."""
 
+import asyncio
 from typing import Any
 
 import grpc
@@ -7,6 +8,7 @@ import pytest
 from grpc_health.v1 import health_pb2 as pb
 from grpc_health.v1 import health_pb2_grpc
 
+from keda_gpu_scaler.service.interceptor import BUSY, OTHER_STREAMS
 from tests.service.harness import QUIET, Script, Served, first, refusal, rest, serving
 
 SERVING = pb.HealthCheckResponse.SERVING
@@ -62,3 +64,26 @@ async def test_a_watcher_hears_of_the_change_and_does_not_hold_a_stopping_server
 async def test_health_answers_when_the_scaler_is_at_its_limit() -> None:
     async with serving(Script(QUIET), max_concurrent_rpcs=0) as served:
         assert (await health_of(served).Check(pb.HealthCheckRequest())).status == SERVING
+
+
+async def test_there_are_at_most_a_hundred_watches_and_checks_beyond_that() -> None:
+    async with serving(Script(QUIET)) as served:
+        watches = [health_of(served).Watch(pb.HealthCheckRequest()) for _ in range(OTHER_STREAMS)]
+        for watch in watches:
+            assert (await first(watch)).status == SERVING
+
+        assert await refusal(health_of(served).Watch(pb.HealthCheckRequest())) == BUSY
+        assert (await health_of(served).Check(pb.HealthCheckRequest())).status == SERVING
+
+        watches[0].cancel()
+        async with asyncio.timeout(30):
+            while not await _is_answered(health_of(served).Watch(pb.HealthCheckRequest())):
+                pass
+
+
+async def _is_answered(watch: Any) -> bool:  # noqa: ANN401 - as above
+    """Tell whether a watch is answered, and not refused."""
+    try:
+        return bool((await first(watch)).status == SERVING)
+    except grpc.aio.AioRpcError:
+        return False
