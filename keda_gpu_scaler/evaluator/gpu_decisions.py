@@ -79,7 +79,7 @@ class GpuDecisions:
         """Remember that somebody asks about a trigger: the HPA, or a poll."""
         with contextlib.suppress(errors.SourceRefusedError):
             shared, _ = self._shared(tracked.scaled_object, tracked.spec)
-            tracked.hpa_calls.note(shared.now(), is_hpa=is_hpa)
+            tracked.hpa_calls.note(_present(shared), is_hpa=is_hpa)
 
     def keep_in_use(self, tracked: TrackedTrigger) -> None:
         """Remember that another signal said just now that the workload is active."""
@@ -100,7 +100,7 @@ class GpuDecisions:
         That is so if less than a step has passed and there is no trouble. The decision for an
         unknown load also depends on memories, which can change at any time.
         """
-        taken, now = shared.snapshot, shared.now()
+        taken, now = shared.snapshot, _now(spec, shared)
         is_known = made.gpu.decision.state is not State.UNKNOWN and shared.trouble is None
         if taken is None or not is_known or now - taken.at > spec.max_age_seconds:
             return False
@@ -118,25 +118,25 @@ class GpuDecisions:
             snapshot_age_seconds=None if taken is None else shared.now() - taken.at,
             source=shared.source_name,
         )
-        return MadeDecision(gpu, None if taken is None else weakref.ref(taken), shared.now())
+        return MadeDecision(gpu, None if taken is None else weakref.ref(taken), _now(spec, shared))
 
     def _decided(
         self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
     ) -> tuple[Decision, Memory | None]:
         """Decide now; if the load is unknown, use what was known before."""
         spec, before, calls = tracked.spec, tracked.memory, tracked.hpa_calls
-        now, taken = shared.now(), shared.snapshot
-        has_stopped = calls.has_stopped(now)
+        now, taken = _now(spec, shared), shared.snapshot
+        has_stopped = calls.has_stopped(_present(shared))
         if taken is None or not shared.covers(snapshot_query):
             why = shared.trouble or f"source {spec.source}: no answer yet"
-            recalled = self._recalled(spec, before, now, has_stopped=has_stopped)
+            recalled = self._recalled(spec, before, shared.now(), has_stopped=has_stopped)
             return unknown(spec, why, recalled, hpa_has_stopped=has_stopped), before
         view = taken.of(spec.pods.namespace)
         context = Context(
             now,
             self._give_up_seconds,
             trouble=shared.trouble,
-            asking=calls.asking(now),
+            asking=calls.asking(_present(shared)),
             hpa_has_stopped=has_stopped,
         )
         decided = decide(spec, view, context)
@@ -146,7 +146,7 @@ class GpuDecisions:
         kept = memory.remember(before, last, taken.at)
         if context.asking is not None:
             kept = memory.asked(kept, context.asking.at)
-        lost_at = shared.failure.since if shared.failure is not None else now
+        lost_at = shared.failure.since if shared.failure is not None else shared.now()
         recalled = self._recalled(spec, kept, lost_at, has_stopped=has_stopped)
         return decide(spec, view, replace(context, remembered=recalled)), kept
 
@@ -169,8 +169,19 @@ class GpuDecisions:
         theirs = _of_neighbour(spec, spec.neighbour)
         if shared.snapshot is None or not shared.covers(snapshot_query):
             return unknown(theirs, decided.reason, None)
-        context = Context(shared.now(), self._give_up_seconds, trouble=shared.trouble)
+        context = Context(_now(spec, shared), self._give_up_seconds, trouble=shared.trouble)
         return decide(theirs, shared.snapshot.of(theirs.pods.namespace), context)
+
+
+def _present(shared: SharedSnapshot) -> float:
+    """Return the time that calls are made at, also where the samples are of an earlier one."""
+    return shared.now() + shared.lag_seconds
+
+
+def _now(spec: TriggerSpec, shared: SharedSnapshot) -> float:
+    """Return the time up to which ages count: a lag beyond `maxAge` is an age like any other."""
+    is_usable = shared.lag_seconds <= spec.max_age_seconds
+    return shared.now() if is_usable else _present(shared)
 
 
 def _of_neighbour(spec: TriggerSpec, pods: PodSelector) -> TriggerSpec:

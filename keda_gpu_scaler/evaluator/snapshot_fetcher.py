@@ -62,6 +62,12 @@ class EvidenceFetcher:
                 await self._ask(max(at, asked_at))
         return self._pod_statuses
 
+    def forget_after(self, at: float) -> None:
+        """Forget everything if it was asked about later instants: the clock was set back."""
+        if self._asked[0] > at:
+            self._pod_statuses = PodStatuses()
+            self._asked = float("-inf"), frozenset()
+
     async def _ask(self, at: float) -> None:
         self._wanted = {
             name: when for name, when in self._wanted.items() if at - when <= FORGET_SECONDS
@@ -153,6 +159,12 @@ class SnapshotFetcher:
         self._reported_pods = ReportedPods()
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
+
+    def forget_after(self, at: float) -> None:
+        """Forget what was learnt at later instants: the source's clock was set back."""
+        self._reported_pods, self._watched = ReportedPods(), {}
+        self._past_refused_at = float("-inf")
+        self._evidence_fetcher.forget_after(at)
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Snapshot:
         """Return a snapshot of everything in `snapshot_query` at the instant `at`.

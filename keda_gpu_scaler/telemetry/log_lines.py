@@ -130,6 +130,10 @@ EXPORTERS_ONLY = (
     "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
     "kube-state-metrics as well, or with KEDA_GPU_SCALER_KUBERNETES=true"
 )
+LATE = (
+    "all samples arrive so late: decisions are about the load that long ago, and cooldownPeriod "
+    "has to be longer"
+)
 _STRENGTH = tuple(EvidenceSource)
 _Key = tuple[ScaledObject, int]
 """A trigger by the hash of its spec, so that its texts do not stay for the sake of a log line."""
@@ -156,6 +160,7 @@ class LogObserver:
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
         self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
+        self._late: set[str] = set()
         self._bases: dict[str, EvidenceSource] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(*kept, clock)
 
@@ -164,7 +169,7 @@ class LogObserver:
         match fact:
             case facts.Evaluated():
                 self._evaluated(fact)
-            case facts.SourceChanged():
+            case facts.SourceChanged() | facts.LagChanged():
                 self._source_changed(fact)
             case facts.QueryChanged():
                 write = self._logger.info if fact.works else self._logger.warning
@@ -258,6 +263,17 @@ class LogObserver:
             reason=fact.reason,
         )
 
+    def _lag_changed(self, fact: facts.LagChanged) -> None:
+        """Write a line when samples begin to be late, and when they are on time again."""
+        if not fact.seconds:
+            self._late.discard(fact.source)
+            self._logger.info("source.on_time", source=fact.source)
+        elif fact.source not in self._late:
+            self._late.add(fact.source)
+            self._logger.warning(
+                "source.late", source=fact.source, lag_seconds=fact.seconds, warning=LATE
+            )
+
     def _watch_changed(self, fact: facts.WatchChanged) -> None:
         if fact.works:
             self._logger.info("kubernetes.watching", resource=fact.resource, reason=fact.reason)
@@ -288,8 +304,10 @@ class LogObserver:
         elif before and not failing:
             self._logger.info("source.part_back", **named)
 
-    def _source_changed(self, fact: facts.SourceChanged) -> None:
-        if fact.reachable:
+    def _source_changed(self, fact: facts.SourceChanged | facts.LagChanged) -> None:
+        if isinstance(fact, facts.LagChanged):
+            self._lag_changed(fact)
+        elif fact.reachable:
             self._logger.info("source.up", source=fact.source, reason=fact.reason)
         else:
             self._logger.warning("source.down", source=fact.source, reason=fact.reason)

@@ -601,3 +601,17 @@ async def test_what_the_kubernetes_api_does_not_list_is_empty_for_every_kind(aim
         assert decided.reason.startswith("the Kubernetes API lists no pod of ")
     decided = await aimed.ask(spec(workload="", podPattern="other-.*"))
     assert decided.state is not State.EMPTY
+
+
+async def test_ages_count_from_the_newest_sample_where_all_are_late(bench: Bench) -> None:
+    bench.source.lag_seconds = 150.0
+    decided = await bench.ask()
+    assert (decided.state, decided.value, decided.active) == (State.MEASURED, 450, True)
+
+
+async def test_a_lag_beyond_max_age_is_an_age_like_any_other(bench: Bench) -> None:
+    """What is remembered from then still counts: it had pods, and may have them."""
+    bench.source.lag_seconds = 150.0
+    decided = await bench.ask(spec(maxAge="2m"))
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
+    assert "s old, beyond maxAge 2m" in decided.reason

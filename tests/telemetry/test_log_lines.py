@@ -180,6 +180,22 @@ def test_an_outage_of_a_source_and_its_end_are_told(lines: LogCapture) -> None:
     ]
 
 
+def test_samples_that_are_late_are_told_once_with_the_figure(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for seconds in (150.0, 165.0, 0.0, 90.0):
+        observe(facts.LagChanged("default", seconds))
+    observe(facts.LagChanged("other", 75.0))
+    assert [
+        (line["event"], line["log_level"], line["source"], line.get("lag_seconds"))
+        for line in lines.entries
+    ] == [
+        ("source.late", "warning", "default", 150),
+        ("source.on_time", "info", "default", None),
+        ("source.late", "warning", "default", 90),
+        ("source.late", "warning", "other", 75),
+    ]
+
+
 def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: LogCapture) -> None:
     observe = LogObserver()
     alone = evaluated(replace(evaluated().decision, evidence=EvidenceSource.EXPORTERS))

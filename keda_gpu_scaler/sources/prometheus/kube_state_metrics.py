@@ -188,7 +188,7 @@ class KubeStateMetrics:
 
     def _new_namespaces(self, namespaces: frozenset[str], at: float) -> frozenset[str]:
         """Return the namespaces that were not covered recently, so that their past is queried."""
-        is_watched = at - self._covered_at <= PAST_SECONDS
+        is_watched = 0 <= at - self._covered_at <= PAST_SECONDS
         return namespaces - (self._covered if is_watched else frozenset())
 
     async def _look(self, at: float) -> None:

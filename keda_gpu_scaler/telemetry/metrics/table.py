@@ -45,6 +45,13 @@ QUERY_SECONDS = Metric(
 SOURCE_UP = Metric(
     "keda_gpu_scaler_source_up", "gauge", ("source",), "1 while a source answers, 0 while not."
 )
+SOURCE_LAG = Metric(
+    "keda_gpu_scaler_source_lag_seconds",
+    "gauge",
+    ("source",),
+    "How late all samples of a source arrive, where that is more than a minute; absent where they "
+    "never were.",
+)
 EVIDENCE = Metric(
     "keda_gpu_scaler_source_evidence",
     "gauge",
@@ -206,6 +213,7 @@ METRICS = (
     QUERIES,
     QUERY_SECONDS,
     SOURCE_UP,
+    SOURCE_LAG,
     EVIDENCE,
     WATCH_UP,
     SNAPSHOT_AGE,

@@ -1,13 +1,14 @@
 """The scaler's source: what a Prometheus stores of exporters and of kube-state-metrics."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
+from keda_gpu_scaler.sources.lag import LEAST_SECONDS, Lag
 from keda_gpu_scaler.spec.workload import Owner
 from tests.stories.loops.pods import COLLECT, SimPod
 
@@ -18,6 +19,8 @@ KUBE_STATE = Target("kube-state-metrics", "10.0.1.1:8080")
 AT_ONCE = float("-inf")
 
 
+SETTLED = 120
+"""How long kube-state-metrics has to answer before its list counts as whole."""
 LOOKBACK = 300
 """How long Prometheus shows a series that it scrapes no more, and did not see vanish."""
 
@@ -66,6 +69,12 @@ class Monitoring:
     """Prometheus answers nothing before; it goes on storing."""
     second: "Second | None" = None
     """The other one of a pair behind one address."""
+    late_seconds: Callable[[str, float], float] = lambda _target, _now: 0.0
+    """How long a sample of a target takes to arrive, by the target's address and the time."""
+    scraped_until: float = float("inf")
+    """From here on Prometheus scrapes nothing."""
+
+    lag: Lag = field(default_factory=lambda: Lag(STEP))
 
     name: str = "kube-state-metrics"
 
@@ -74,15 +83,25 @@ class Monitoring:
         return Source(self, (*stronger, self), self)
 
     async def synchronize(self) -> None:
-        """The clock is the loop's."""
+        """Look how old the newest sample is: the clock is the loop's, or as late as all samples."""
+        now = self.clock()
+        targets = {KUBE_STATE, *(pod.target for pod in self.pods if pod.scraped(now))}
+        age = now - max(map(self._stored_until, targets))
+        if age < LOOKBACK:
+            self.lag.observe(now, age if age > LEAST_SECONDS else 0.0)
+
+    @property
+    def lag_seconds(self) -> float:
+        """How late all samples are."""
+        return self.lag.seconds
 
     def now(self) -> float:
-        """Return the simulated time."""
-        return self.clock()
+        """Return the simulated time, or the one that the samples are of."""
+        return self.clock() - self.lag.seconds
 
     def instant(self) -> float:
         """Return the newest multiple of the step."""
-        return self.clock() // STEP * STEP
+        return self.now() // STEP * STEP
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return what Prometheus stores of the exporters."""
@@ -99,8 +118,9 @@ class Monitoring:
         """Return the GPUs that are reported without their pods: those of exporters that answer."""
         self._answers()
         wanted = frozenset(uuids)
-        there = {pod.gpu for pod in self.pods if pod.is_shown(at)}
-        busy = {pod.gpu for pod in self.pods if pod.is_busy_without_pod(at)}
+        then = [(pod, min(at, self._stored_until(pod.target))) for pod in self.pods]
+        there = {pod.gpu for pod, time in then if pod.is_shown(time)}
+        busy = {pod.gpu for pod, time in then if pod.is_busy_without_pod(time)}
         return GpuReports(wanted & there, wanted & busy)
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
@@ -110,10 +130,12 @@ class Monitoring:
         self._answers()
         if self.evidence_from is not EvidenceSource.KUBE_STATE_METRICS:
             return None
-        scraped = at // LIST * LIST
-        if scraped < self.listed_since:
+        scraped = min(at, self._stored_until(KUBE_STATE)) // LIST * LIST
+        if scraped < self.listed_since or at - scraped >= LOOKBACK:
             return Evidence({})
-        stable_since = {KUBE_STATE: float(LIST)} if scraped - 120 >= self.listed_since else {}
+        recent = (scraped - (at - SETTLED)) // LIST + 1
+        is_settled = scraped - SETTLED >= self.listed_since and recent >= 1
+        stable_since = {KUBE_STATE: SETTLED / recent} if is_settled else {}
         pods = {("ml", pod.name): pod.said(scraped) for pod in self.pods if pod.exists(scraped)}
         counted = any(pod.counts(scraped) for pod in self.pods)
         empty = frozenset() if counted else frozenset({("ml", self.owner)})
@@ -146,23 +168,42 @@ class Monitoring:
             instants,
             tuple(self._series(stored, seen)),
             {
-                pod.target: {time: time for time in stored if pod.scraped(time)}
+                pod.target: scrapes
                 for pod in self.pods
-                if any(pod.scraped(time) for time in stored) and pod.unlisted > at - 2 * STEP
+                if (scrapes := self._scrapes(pod, stored)) and pod.unlisted > at - 2 * STEP
             },
             sample_ages=self._ages(at, seen),
-            absence_known=self.history_since <= at - 120,
+            absence_known=self.history_since <= at - SETTLED,
             collection_seconds=COLLECT,
         )
 
+    def _scrapes(self, pod: SimPod, instants: tuple[float, ...]) -> dict[float, float]:
+        """Return the instants at which the newest stored scrape was good, and its time."""
+        until = self._stored_until(pod.target)
+        stored = {time: min(time, until) for time in instants if time - until < LOOKBACK}
+        return {time: then for time, then in stored.items() if pod.scraped(then)}
+
+    def _scraped_at(self, pod: SimPod, seen: Second | None) -> Callable[[float], float]:
+        """Return what tells the time of the sample of a pod that is shown at an instant."""
+        if seen:
+            return lambda time: seen.scraped_at(pod, time)
+        until = self._stored_until(pod.target)
+        return lambda time: min(time, until)
+
+    def _stored_until(self, target: Target) -> float:
+        """Return up to when the samples of a target are stored."""
+        now = self.clock()
+        return min(now - self.late_seconds(target.instance, now), self.scraped_until)
+
     def _ages(self, at: float, seen: Second | None) -> dict[tuple[str, str], float]:
         """Return the ages of samples that are older than a minute."""
-        ages = {pod.name: at - seen.scraped_at(pod, at) for pod in self.pods} if seen else {}
+        ages = {pod.name: at - self._scraped_at(pod, seen)(at) for pod in self.pods}
         return {("ml", name): age for name, age in ages.items() if 60 < age < LOOKBACK}
 
     def _series(self, instants: tuple[float, ...], seen: Second | None) -> Iterator[Series]:
         for pod in self.pods:
-            scraped = {time: seen.scraped_at(pod, time) if seen else time for time in instants}
+            scraped_at = self._scraped_at(pod, seen)
+            scraped = {time: scraped_at(time) for time in instants}
             shown = {
                 time: pod.value(then) for time, then in scraped.items() if time - then < LOOKBACK
             }
