@@ -21,6 +21,8 @@ class Activity:
     active: bool
     covered: bool
     """The samples cover the window well enough to call the workload idle."""
+    averaged: bool = False
+    """Its samples are averages, in which work between two of them shows as well."""
 
 
 def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> Activity:
@@ -40,6 +42,7 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
         busiest=busiest,
         active=busiest is not None and busiest > spec.activation_threshold,
         covered=bool(usable) and all(_covered(pod, since, at) for pod in usable),
+        averaged=bool(usable) and all(pod.averaged for pod in usable),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.decision.pod_state import PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
@@ -200,8 +200,15 @@ def _activity(spec: TriggerSpec, busy: Activity) -> str:
     busiest = f"busiest GPU {_number(spec, busy.busiest)}"
     if busy.active:
         return f"{busiest} is above activationThreshold {threshold}"
-    rest = "idle" if busy.covered else f"but samples do not cover {window} yet"
+    rest = _idle(spec, busy) if busy.covered else f"but samples do not cover {window} yet"
     return f"{busiest} within {window} is not above activationThreshold {threshold}, {rest}"
+
+
+def _idle(spec: TriggerSpec, busy: Activity) -> str:
+    """Say that it is idle, and what the samples cannot show of work; a user's own may be means."""
+    if busy.averaged or spec.query is not None or not has_limit(spec.signal):
+        return "idle"
+    return "idle by samples of single moments (short requests show only in an averaged metric)"
 
 
 def _number(spec: TriggerSpec, value: float) -> str:

@@ -215,7 +215,7 @@ def test_the_source_s_own_words_are_in_the_reason() -> None:
         (_busy(5), "mean utilization 90 % over 5 replicas, sum 450 % at threshold 70 % asks for 7"),
         (_busy(2, 75), "sum 150 % at threshold 70 % is on target for 2 replicas"),
         (_busy(1, 77), "sum 77 % at threshold 70 % is on target for 1 replica"),
-        (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle"),
+        (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle by"),
         ([bert("b", [0] * 4)], "but samples do not cover 2m yet"),
         ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
         ([bert("b", 50, status=said(ready=NOW - 50))], "Ready for too short a time to be measured"),
@@ -228,6 +228,29 @@ def test_the_source_s_own_words_are_in_the_reason() -> None:
 )
 def test_the_reason_is_a_sentence_with_the_numbers_in_it(pods: list[Pod], words: str) -> None:
     assert words in _decide(*pods).reason
+
+
+MOMENTS = "idle by samples of single moments (short requests show only in an averaged metric)"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "averaged", "words"),
+    [
+        (spec(), [False, False], MOMENTS),
+        (spec(), [True, False], MOMENTS),
+        (spec(), [True, True], "idle"),
+        (spec(signal="memory", activationThreshold="20"), [False], "idle"),
+        (spec(signal="power", activationThreshold="20"), [False], "idle"),
+        (spec(query="load", activationThreshold="5"), [False], "idle"),
+    ],
+)
+def test_the_reason_names_what_samples_cannot_show(
+    trigger: TriggerSpec, averaged: list[bool], words: str
+) -> None:
+    pods = [bert(x, 0, averaged=one) for x, one in zip(LETTERS, averaged, strict=False)]
+    decided = _decide(*pods, trigger=trigger)
+    assert decided.active is False
+    assert decided.reason.endswith(f", {words}")
 
 
 def test_the_reason_of_an_average_names_the_average() -> None:
