@@ -85,7 +85,7 @@ class GpuDecisions:
         """Remember that another signal said just now that the workload is active."""
         with contextlib.suppress(errors.SourceRefusedError):
             shared, _ = self._shared(tracked.scaled_object, tracked.spec)
-            tracked.memory = memory.in_use(shared.now())
+            tracked.memory = memory.in_use(_present(shared))
 
     def _shared(
         self, scaled_object: ScaledObject, spec: TriggerSpec
