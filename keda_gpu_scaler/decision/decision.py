@@ -185,7 +185,8 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     busy = activity.activity(spec, pods, view.at, context.now)
     state = state_of(spec, view, found, context.now)
     unseen_since = _unseen_since(pods, context)
-    if state is State.ENDED and view.evidence is None and unseen_since is not None:
+    told_at = NEVER if view.evidence is None else view.evidence.scraped_at
+    if state.is_gone and unseen_since is not None and unseen_since > told_at:
         is_young = context.now - unseen_since < spec.start_timeout_seconds
         state = State.STARTING if is_young else State.UNKNOWN
         found = replace(found, is_unseen=True)

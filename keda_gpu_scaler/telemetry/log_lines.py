@@ -131,8 +131,8 @@ EXPORTERS_ONLY = (
     "kube-state-metrics as well, or with KEDA_GPU_SCALER_KUBERNETES=true"
 )
 LATE = (
-    "all samples arrive so late: decisions are about the load that long ago, and cooldownPeriod "
-    "has to be longer"
+    "all samples arrive so late: decisions are about the load that long ago; cooldownPeriod should "
+    "be longer than this and a start-up"
 )
 _STRENGTH = tuple(EvidenceSource)
 _Key = tuple[ScaledObject, int]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from keda_gpu_scaler.spec.workload import Selected
+from keda_gpu_scaler.spec.workload import Owner, Selected
 from tests.support.snapshots import NOW, bert, pod, said, snapshot, unseen
 from tests.support.triggers import spec
 
@@ -251,6 +251,20 @@ def test_the_reason_names_what_samples_cannot_show(
     decided = _decide(*pods, trigger=trigger)
     assert decided.active is False
     assert decided.reason.endswith(f", {words}")
+
+
+@pytest.mark.parametrize(
+    ("asking_since", "state", "answer"),
+    [(NOW - 60, State.STARTING, (None, True)), (NOW - 200, State.EMPTY, (0, False))],
+)
+def test_a_count_from_before_the_hpa_began_to_ask_is_not_believed(
+    asking_since: float, state: State, answer: tuple[float | None, bool]
+) -> None:
+    empty = NamespaceEvidence(
+        NOW - 150, absence_known=True, without_pods=frozenset({Owner("Deployment", "bert")})
+    )
+    decided = _decide(evidence=empty, asking=Asking(asking_since, NOW))
+    assert _answer(decided) == (state, *answer)
 
 
 def test_the_reason_of_an_average_names_the_average() -> None:

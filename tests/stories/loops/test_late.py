@@ -65,10 +65,13 @@ async def test_a_scale_in_is_final(seed: int, evidence: EvidenceSource) -> None:
 
 @each
 @seeds
+@pytest.mark.parametrize("cooldown_seconds", [60, 300])
 async def test_a_workload_that_was_woken_stays_as_it_is(
-    seed: int, evidence: EvidenceSource
+    cooldown_seconds: float, seed: int, evidence: EvidenceSource
 ) -> None:
-    loop = Loop(lambda t: 60.0 if t > 1300 else 0.0, evidence, replicas=0, seed=seed)
+    """Its owner's count is of the time before, and the HPA asks about a replica meanwhile."""
+    keda = Keda(cooldown_seconds=cooldown_seconds)
+    loop = Loop(lambda t: 60.0 if t > 1300 else 0.0, evidence, replicas=0, seed=seed, keda=keda)
     await _late(loop, 150).run(1200, keda=True)
     loop.wake()
     await loop.run(1800, keda=True)
