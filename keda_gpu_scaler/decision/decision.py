@@ -211,13 +211,14 @@ def _unseen_since(pods: Sequence[Pod], context: Context) -> float | None:
     return max(context.asking.since, gone_at)
 
 
-def unknown(
+def unknown(  # noqa: PLR0913 - all that there is to know
     spec: TriggerSpec,
     why: str,
     remembered: State | None,
     *,
     activated: bool = False,
     hpa_has_stopped: bool = False,
+    has_pods: str | None = None,
 ) -> Decision:
     """Return the answer of `onUnknown` to an unknown load.
 
@@ -227,6 +228,7 @@ def unknown(
         remembered: the last known state before; None: nothing is remembered.
         activated: a GPU said active recently; that holds, whatever else is unknown.
         hpa_has_stopped: the HPA asked about the workload before, and has not for a minute.
+        has_pods: what says that it has pods now, for when nothing is remembered; None: nothing.
     """
     policy = OnUnknown.HOLD if activated else spec.on_unknown
     answer = Decision(
@@ -241,6 +243,8 @@ def unknown(
         return replace(answer, value=0.0, active=False, reason=f"{why}: 0 by onUnknown zero")
     if policy is OnUnknown.ERROR:
         return replace(answer, refused=True, reason=f"{why}: an error by onUnknown error")
+    if not activated and remembered is None and has_pods is not None:
+        return replace(answer, active=True, reason=f"{why}: hold, active because {has_pods}")
     active = activated or (None if remembered is None else not remembered.is_gone)
     held = reasons.held(active, activated=activated, hpa_has_stopped=hpa_has_stopped)
     return replace(answer, active=active, reason=f"{why}: {held}")
@@ -263,6 +267,7 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
             context.remembered,
             activated=busy.active,
             hpa_has_stopped=context.hpa_has_stopped,
+            has_pods=_has_pods(spec, view, found, context),
         )
     measured = len(found.of(PodState.MEASURED))
     empty = state is State.EMPTY
@@ -280,6 +285,17 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
         average=found.mean if measured else None,
         measured=measured,
     )
+
+
+def _has_pods(
+    spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, context: Context
+) -> str | None:
+    """Return what says that a workload with an unknown load has pods now; None: nothing does."""
+    said = view.evidence
+    is_listed = said is not None and found.last_alive >= said.scraped_at
+    if is_listed and context.now - view.at <= spec.max_age_seconds:
+        return reasons.LISTED
+    return reasons.ASKED if context.asking is not None else None
 
 
 def _why_unknown(

@@ -72,6 +72,31 @@ def sum_before(
     return sum(sums) / len(sums) if sums else 0.0
 
 
+def is_untold(
+    spec: TriggerSpec, measured: Collection[Sequence[Pod]], ended: Collection[Sequence[Pod]]
+) -> bool:
+    """Tell whether a replica left within the window of which the cluster did not say until when.
+
+    It says so of all others. It is asked about the present alone: a process that has just started
+    knows of no pod that ended before.
+
+    Args:
+        spec: the trigger.
+        measured: the pods of each replica that is measured.
+        ended: the pods of each replica that has ended.
+    """
+    pods = [pod for group in measured for pod in group if pod.status is not None]
+    if not pods:
+        return False
+    since = max(pod.last_seen - window_seconds(spec, pod) for pod in pods)
+    return any(
+        _worked_until(pod) == NEVER or pod.status is None
+        for group in ended
+        for pod in group
+        if _taken_over_at(pod) > since
+    )
+
+
 def _gone(spec: TriggerSpec, group: Sequence[Pod]) -> _Gone:
     worked_until = min(_worked_until(pod) for pod in group)
     shown = [

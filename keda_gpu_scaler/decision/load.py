@@ -60,6 +60,8 @@ class Workload:
     ended_pods: int
     before: float = 0.0
     """The sum as it was while replicas were there that have ended since, if that was lately."""
+    is_untold: bool = False
+    """One has ended lately of which it is not known until when it worked."""
     starting: tuple[str, ...] = ()
     """Replicas that were never Ready, and are young enough to become so."""
     stalled: tuple[str, ...] = ()
@@ -150,15 +152,14 @@ def workload(
     reported = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
     groups = _groups(spec, reported)
     replicas = [_replica(spec, name, group) for name, group in sorted(groups.items())]
+    measured = [[one.pod for one in group] for group in groups.values() if _is_measured(group)]
+    ended = _ended(spec, pods, groups)
     return Workload(
         replicas=tuple(one for one in replicas if one.reporting not in NOT_READY),
         reporting_pods=sum(one.reporting in REPORTING for one in reported),
         ended_pods=sum(pod.ended for pod in pods),
-        before=departed.sum_before(
-            spec,
-            [[one.pod for one in group] for group in groups.values() if _is_measured(group)],
-            _ended(spec, pods, groups),
-        ),
+        before=departed.sum_before(spec, measured, ended),
+        is_untold=departed.is_untold(spec, measured, ended),
         starting=_named(replicas, PodState.STARTING),
         stalled=_named(replicas, PodState.STALLED),
         ignored=tuple(sorted(ignored)),
@@ -184,7 +185,8 @@ class _Reported:
     load: float = 0.0
 
     def is_given_up(self, before: float) -> bool:
-        return self.reporting is PodState.MISSING and _shown_at(self.pod) < before
+        shown_at = _shown_at(self.pod) + self.pod.unsure_seconds
+        return self.reporting is PodState.MISSING and shown_at < before
 
 
 def _is_ours(spec: TriggerSpec, pod: Pod) -> bool:

@@ -16,12 +16,15 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 
 NAMES_SHOWN = 3
+LISTED = "the cluster lists a pod of it, and nothing is remembered that says more"
+ASKED = "the HPA asks about it, which it does while it has replicas"
+UNTOLD = " at least, and it is not known until when the replicas worked that left just now: hold"
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 
 
 def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say what was measured, what it asks for, and how busy the workload is."""
-    held = _pending(found) if value is None else ""
+    held = "" if value is not None else _pending(found) if found.pending else UNTOLD
     waiting = f"; {_names(found.starting)} not Ready yet" if found.starting else ""
     return f"{_measurement(spec, found)}{held}; {_activity(spec, busy)}{waiting}"
 

@@ -47,7 +47,7 @@ def value(spec: TriggerSpec, found: Workload) -> float | None:
     awaited = found.pending if found.peak > spec.threshold else 0
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
     total = found.total + _unseen(spec, found)
-    if (awaited or not _is_known(found)) and total <= enough:
+    if (awaited or found.is_untold or not _is_known(found)) and total <= enough:
         return None
     return total if spec.aggregation is Aggregation.SUM else total / expected
 

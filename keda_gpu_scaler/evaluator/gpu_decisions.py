@@ -8,7 +8,7 @@ import weakref
 from dataclasses import replace
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import memory
+from keda_gpu_scaler.decision import memory, reasons
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide, unknown
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.snapshot_cache import SharedSnapshot, SnapshotCache
@@ -127,16 +127,19 @@ class GpuDecisions:
         spec, before, calls = tracked.spec, tracked.memory, tracked.hpa_calls
         now, taken = _now(spec, shared), shared.snapshot
         has_stopped = calls.has_stopped(_present(shared))
+        asking = calls.asking(_present(shared))
         if taken is None or not shared.covers(snapshot_query):
             why = shared.trouble or f"source {spec.source}: no answer yet"
             recalled = self._recalled(spec, before, shared.now(), has_stopped=has_stopped)
-            return unknown(spec, why, recalled, hpa_has_stopped=has_stopped), before
+            has_pods = None if asking is None else reasons.ASKED
+            decided = unknown(spec, why, recalled, hpa_has_stopped=has_stopped, has_pods=has_pods)
+            return decided, before
         view = taken.of(spec.pods.namespace)
         context = Context(
             now,
             self._give_up_seconds,
             trouble=shared.trouble,
-            asking=calls.asking(_present(shared)),
+            asking=asking,
             hpa_has_stopped=has_stopped,
         )
         decided = decide(spec, view, context)
@@ -144,8 +147,8 @@ class GpuDecisions:
             return decided, memory.remember(before, decided, taken.at)
         last = decide(spec, view, replace(context, now=taken.at))
         kept = memory.remember(before, last, taken.at)
-        if context.asking is not None:
-            kept = memory.asked(kept, context.asking.at)
+        if asking is not None:
+            kept = memory.asked(kept, asking.at)
         lost_at = shared.failure.since if shared.failure is not None else shared.now()
         recalled = self._recalled(spec, kept, lost_at, has_stopped=has_stopped)
         return decide(spec, view, replace(context, remembered=recalled)), kept

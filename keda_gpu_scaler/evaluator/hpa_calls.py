@@ -11,13 +11,16 @@ from keda_gpu_scaler.decision.decision import Asking
 SILENT_SECONDS = 60.0
 """Four syncs of the HPA at its default of 15 s, because a sync may be late."""
 REPEATED_SECONDS = 30.0
-"""A person or a probe asks once; the HPA goes on."""
+"""A person or a probe asks once; the HPA goes on. But a process that has just started cannot know
+whether it is the first call: for this long, one is enough."""
 
 
 @dataclass(slots=True)
 class HpaCalls:
     """The calls about one trigger; all times are seconds on one clock."""
 
+    _noted_since: float | None = None
+    """When the first call of all was noted."""
     _asked_at: float | None = None
     _asking_since: float = 0.0
     _called_at: float = 0.0
@@ -26,6 +29,8 @@ class HpaCalls:
 
     def note(self, now: float, *, is_hpa: bool) -> None:
         """Remember a call of the HPA's, or a poll."""
+        if self._noted_since is None:
+            self._noted_since = now
         if is_hpa:
             if self._asked_at is None or now - self._asked_at > SILENT_SECONDS:
                 self._asking_since = now
@@ -39,7 +44,8 @@ class HpaCalls:
         if self._asked_at is None or now - self._asked_at > SILENT_SECONDS:
             return None
         is_repeated = self._asked_at - self._asking_since >= REPEATED_SECONDS
-        return Asking(self._asking_since, self._asked_at) if is_repeated else None
+        is_new = self._noted_since is not None and now - self._noted_since < REPEATED_SECONDS
+        return Asking(self._asking_since, self._asked_at) if is_repeated or is_new else None
 
     def has_stopped(self, now: float) -> bool:
         """Tell whether the HPA asked before and has been silent since, while polls went on."""

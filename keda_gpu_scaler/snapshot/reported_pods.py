@@ -297,13 +297,38 @@ def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozen
     return frozenset(uuid_of(gpu) for gpu in known | new)
 
 
-def join(reported_pods: ReportedPods, history: ReportedPods) -> ReportedPods:
-    """Return `reported_pods` with the pods of namespaces that were not asked about before."""
+def join(
+    reported_pods: ReportedPods, history: ReportedPods, unsure_seconds: float = 0.0
+) -> ReportedPods:
+    """Return `reported_pods` with the pods of namespaces that were not asked about before.
+
+    Args:
+        reported_pods: what is known.
+        history: the pods of the new namespaces, from the past.
+        unsure_seconds: the time between two instants of that past.
+    """
+    past = {key: replace(pod, unsure_seconds=unsure_seconds) for key, pod in history.pods.items()}
     return ReportedPods(
         history.at if reported_pods.at is None else reported_pods.at,
-        {**history.pods, **reported_pods.pods},
+        {**past, **reported_pods.pods},
         {**history.targets, **reported_pods.targets},
     )
+
+
+def busy_before(reported_pods: ReportedPods, gpus: GpuReports, at: float) -> ReportedPods:
+    """Return the pods with those marked of which a GPU was busy without a pod at an earlier time.
+
+    Args:
+        reported_pods: the pods from the past of new namespaces.
+        gpus: where GPUs were then.
+        at: that time.
+    """
+    marked = {
+        key: replace(pod, busy_unnamed_at=at)
+        for key, pod in reported_pods.pods.items()
+        if pod.last_seen < at and {uuid_of(gpu.gpu) for gpu in pod.gpus} & gpus.busy_without_pod
+    }
+    return replace(reported_pods, pods={**reported_pods.pods, **marked})
 
 
 def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:

@@ -101,6 +101,9 @@ CASES: dict[str, World] = {
     "the owner asks for more replicas than are Ready, and these alone ask for more still": World(
         _pods(5, 95), replace(LISTED, wanted={BERT_DEPLOYMENT: 6})
     ),
+    "a replica left lately of which it is not known until when it worked": World(
+        (*_pods(5, 50), bert("z", 50, ended=True, status=said(ended=True, ended_at=NOW)))
+    ),
     "a pod is too young to be measured, and the others alone ask for more": World(
         (*_pods(5, 100), _young(100))
     ),
@@ -136,6 +139,12 @@ CASES: dict[str, World] = {
     ),
     "no pod reports; before, it was another state": World((_missing(),)),
     "no pod reports, and nothing is remembered": World((_missing(),), remembered=None),
+    "no pod reports, nothing is remembered, and the cluster lists one": World(
+        (_missing(),), remembered=None
+    ),
+    "no pod reports, nothing is remembered, and the HPA asks about one": World(
+        (_missing(),), remembered=None, asking=Asking(NOW - 60, NOW)
+    ),
     "no pod reports, or samples are older than `maxAge`": World((_missing(),)),
     f"{UNTOLD}; before, it was `ended` or `empty`": replace(SELECTED, remembered=State.EMPTY),
     f"{UNTOLD}; before, it was another state": SELECTED,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.workload import Owner
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot
@@ -150,3 +150,39 @@ def test_what_was_done_before_is_no_reason_to_raise(wanted: int | None, value: f
     listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
     seen = snapshot(*fallen, gone, evidence=listed)
     assert decide(spec(), seen, Context(NOW, 3600.0)).value == value
+
+
+@pytest.mark.parametrize(
+    ("status", "is_untold"),
+    [
+        (None, True),
+        (said(ended=True, ended_at=NOW - 30), True),
+        (said(ended=True, alive_at=LEFT, ended_at=LEFT + 30), False),
+    ],
+)
+def test_a_replica_that_left_and_was_never_listed_alive_is_untold(
+    status: PodStatus | None,
+    is_untold: bool,  # noqa: FBT001 - an example
+) -> None:
+    """A process that has just started knows of no list before its first one."""
+    gone = bert("x", 40, last_seen=LEFT, history=150, ended=True, status=status)
+    assert _workload(*_stays(4, OLD + NEW), gone).is_untold is is_untold
+
+
+def test_by_exporters_alone_and_a_window_later_none_is_untold() -> None:
+    gone = bert("x", 40, last_seen=LEFT, history=150, ended=True)
+    alone = [replace(pod, status=None) for pod in _stays(4, OLD + NEW)]
+    assert not _workload(*alone, gone).is_untold
+    old = bert("x", 40, last_seen=NOW - 300, ended=True)
+    assert not _workload(*_stays(4, OLD + NEW), old).is_untold
+    assert not _workload(gone).is_untold
+
+
+def test_while_a_replica_that_left_is_untold_the_sum_can_only_raise() -> None:
+    gone = bert("x", 40, last_seen=LEFT, history=150, ended=True)
+    listed = NamespaceEvidence(NOW - 10, absence_known=True)
+    for load_, answer in ((50.0, None), (77.0, None), (80.0, 320.0)):
+        stay = [bert(letter, load_, status=said()) for letter in "bcdf"]
+        decided = decide(spec(), snapshot(*stay, gone, evidence=listed), Context(NOW, 3600.0))
+        assert decided.value == answer
+        assert ("it is not known until when" in decided.reason) is (answer is None)

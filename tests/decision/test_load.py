@@ -142,6 +142,8 @@ def test_a_pod_lost_with_its_exporter_is_given_up_only_while_others_report() -> 
     assert _conditions(_workload(spec(), lost)) == [PodState.MISSING]
     recent = bert("b", 90, last_seen=NOW - HOUR)
     assert len(_workload(spec(), recent, bert("c", 50)).replicas) == 2
+    unsure = replace(lost, unsure_seconds=1.0)
+    assert len(_workload(spec(), unsure, bert("c", 50)).replicas) == 2
 
 
 def test_a_group_of_a_leaderworkerset_is_one_replica() -> None:

@@ -615,3 +615,18 @@ async def test_a_lag_beyond_max_age_is_an_age_like_any_other(bench: Bench) -> No
     decided = await bench.ask(spec(maxAge="2m"))
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
     assert "s old, beyond maxAge 2m" in decided.reason
+
+
+async def test_an_outage_at_the_start_is_no_error_where_the_hpa_asks() -> None:
+    """It asks about a workload with replicas; a poll is about any."""
+    clock = Clock()
+    source = ScriptedSource(World(PODS), clock, trouble=AWAY)
+    started = Bench(source, clock)
+    assert (await started.ask()).active is None
+    clock.seconds += 15
+    decided = await started.ask(timeout_seconds=30.0)
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
+    assert decided.reason.endswith(
+        "active because the HPA asks about it, which it does while it has replicas"
+    )
+    await started.evaluator.close()

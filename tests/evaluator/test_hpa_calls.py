@@ -19,6 +19,13 @@ def test_without_a_call_nothing_is_known() -> None:
     assert (found.asking(100.0), found.has_stopped(100.0)) == (None, False)
 
 
+def test_while_a_process_is_new_it_cannot_know_whether_a_call_is_the_first() -> None:
+    found = _called((90.0, False), (100.0, True))
+    assert (found.asking(119.0), found.asking(120.0)) == ((100.0, 100.0), None)
+    found.note(200.0, is_hpa=True)
+    assert found.asking(200.0) is None
+
+
 def test_the_hpa_asks_again_and_again_and_a_probe_does_not() -> None:
     assert _called((100.0, True)).asking(130.0) is None
     assert _called((100.0, True), (115.0, True), (130.0, True)).asking(130.0) == (100.0, 130.0)

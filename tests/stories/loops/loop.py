@@ -80,6 +80,10 @@ class Loop:
     """Otherwise KEDA answers the HPA from what it polled: `useCachedMetrics`."""
     demand: Callable[[float], float | None] | None = None
     """What demandQuery gives, by the seconds since the loop began; None: it is refused."""
+    restarts: Callable[[], bool] | None = None
+    """Tells, step by step, whether a second replica of the scaler restarts; None: there is none."""
+    beside: list[tuple[int, Decision, Decision]] = field(default_factory=list)
+    """The replicas, and what both scalers say of them, step by step."""
     trigger: TriggerSpec = field(default_factory=spec)
     hpa: Hpa = field(default_factory=lambda: Hpa(maximum=20))
     keda: Keda = field(default_factory=Keda)
@@ -93,6 +97,7 @@ class Loop:
     clock: float = BEGIN
     monitoring: Monitoring = field(init=False)
     _evaluator: Evaluator = field(init=False)
+    _second: Evaluator = field(init=False)
     _chance: random.Random = field(init=False)
     _asked: list[tuple[float, int]] = field(default_factory=list, init=False)
     """When the owner was told how many replicas, and how many."""
@@ -108,13 +113,7 @@ class Loop:
         self.monitoring = Monitoring(
             self.pods, owner, lambda: self.clock, self.evidence, self.averaged, self.wanted
         )
-        api = Api(pods=self.pods, owner=owner, wanted=self.wanted)
-        stronger = (api,) if self.evidence is EvidenceSource.KUBERNETES else ()
-        self._evaluator = Evaluator(
-            {"default": self.monitoring.ports(*stronger)},
-            targets=stronger[0] if stronger else None,
-            clock=lambda: self.clock,
-        )
+        self._evaluator, self._second = self._started(), self._started()
         for called in self._missing(self.replicas):
             self._create(self.begin - 3600 - self.start_seconds - self.node_seconds, called)
         for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):
@@ -151,6 +150,7 @@ class Loop:
             if self.clock % COLLECT == 0:
                 self._collect(int(self.clock))
             # Queried a little later than the instant it is about.
+            until = self.clock + STEP
             self.clock += 2
             self._count()
             # The HPA sets a deadline, and asks only about a workload with replicas.
@@ -158,9 +158,9 @@ class Loop:
             decided = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
             metrics = [Metric(value=decided.value, target=self.trigger.threshold)]
             metrics += await self._demanded()
-            flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
-            await asyncio.gather(*flights)
-            self.clock += STEP - 2
+            await self._fetched()
+            await self._compare(timeout_seconds)
+            self.clock = until
             self.decisions.append(decided)
             self._scale(decided, metrics, keda=keda)
             self.sizes.append(self.replicas)
@@ -233,6 +233,37 @@ class Loop:
         """Let the router count what there is now."""
         demand, now = self.demand, self.clock - self.begin
         self.monitoring.counted = None if demand is None else lambda: demand(now)
+
+    def _started(self) -> Evaluator:
+        """Return a scaler that knows nothing yet."""
+        owner = self.trigger.pods.owner
+        assert owner is not None
+        api = Api(pods=self.pods, owner=owner, wanted=self.wanted)
+        stronger = (api,) if self.evidence is EvidenceSource.KUBERNETES else ()
+        return Evaluator(
+            {"default": self.monitoring.ports(*stronger)},
+            targets=stronger[0] if stronger else None,
+            clock=lambda: self.clock,
+        )
+
+    async def _compare(self, timeout_seconds: float | None) -> None:
+        """Ask both replicas of the scaler about the same instant."""
+        if self.restarts is None:
+            return
+        if self.restarts():
+            await self._second.close()
+            self._second = self._started()
+        self.clock += 1  # the same poll would get the same answer
+        first = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
+        await self._second.evaluate(BERT, self.trigger, timeout_seconds)
+        await self._fetched()
+        self.clock += 1
+        second = await self._second.evaluate(BERT, self.trigger, timeout_seconds)
+        self.beside.append((self.replicas, first, second))
+
+    async def _fetched(self) -> None:
+        flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
+        await asyncio.gather(*flights)
 
     async def _demanded(self) -> list[Metric]:
         """Return the metric of the demand, where the trigger has one."""

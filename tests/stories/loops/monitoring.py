@@ -9,6 +9,7 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
 from keda_gpu_scaler.sources.lag import LEAST_SECONDS, Lag
+from keda_gpu_scaler.sources.evaluation_times import HISTORY_SECONDS, HISTORY_STEP_SECONDS
 from keda_gpu_scaler.spec.workload import Owner
 from tests.stories.loops.pods import COLLECT, SimPod
 
@@ -112,7 +113,7 @@ class Monitoring:
         """Return the last hour."""
         assert snapshot_query.namespaces == {"ml"}
         self._answers()
-        return self._observed(at - STEP, 3600, 120)
+        return self._observed(at - STEP, HISTORY_SECONDS, HISTORY_STEP_SECONDS)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the GPUs that are reported without their pods: those of exporters that answer."""
@@ -159,7 +160,7 @@ class Monitoring:
         if self.clock() < self.away_until:
             raise errors.SourceUnreachableError("connection refused")
 
-    def _observed(self, at: float, span: float, step: int) -> Observation:
+    def _observed(self, at: float, span: float, step: float) -> Observation:
         first, last = (at - span) // step + 1, at // step
         instants = tuple(float(n * step) for n in range(int(first), int(last) + 1))
         stored = tuple(time for time in instants if time >= self.history_since)
