@@ -34,6 +34,10 @@ class _Gone:
 
     loads: Sequence[Loads]
     """The loads of its pods while they worked."""
+    ready_at: float
+    """From here on it may have worked."""
+    shown_since: float
+    """From here on its own samples are about its work."""
     worked_until: float
     taken_over_at: float
     """From here on the others show its work."""
@@ -105,8 +109,18 @@ def _gone(spec: TriggerSpec, group: Sequence[Pod]) -> _Gone:
         if pod.readiness is not Readiness.NEVER
     ]
     return _Gone(
-        [one for one in shown if one], worked_until, max(_taken_over_at(pod) for pod in group)
+        [one for one in shown if one],
+        min(_ready_at(pod) for pod in group),
+        max(since_when(spec, pod) for pod in group),
+        worked_until,
+        max(_taken_over_at(pod) for pod in group),
     )
+
+
+def _ready_at(pod: Pod) -> float:
+    """Return the instant before which the work was done without it."""
+    ready = pod.first_seen if pod.status is None else pod.status.ready_since
+    return NEVER if ready is None else ready
 
 
 def _worked_until(pod: Pod) -> float:
@@ -124,7 +138,8 @@ def _taken_over_at(pod: Pod) -> float:
 
 
 def _is_between(gone: _Gone, time: float) -> bool:
-    return gone.worked_until < time < gone.taken_over_at
+    is_young = gone.ready_at <= time < gone.shown_since
+    return is_young or gone.worked_until < time < gone.taken_over_at
 
 
 def _sum(replicas: Iterable[Sequence[Loads]], time: float) -> float:

@@ -22,7 +22,8 @@ def with_limits(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | No
     """
     awaited = _pending(spec, found, said)
     on_target = (len(found.replicas) + awaited) * spec.threshold
-    return replace(found, pending=awaited, before=min(found.before, on_target))
+    before = round(min(found.before, on_target), load.DECIMALS)
+    return replace(found, pending=awaited, before=before)
 
 
 def _pending(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) -> int:

@@ -73,3 +73,18 @@ async def test_work_that_rises_right_after_a_scale_in_is_answered(
     loop = Loop(lambda t: 240.0 if t < 60 else 600.0, evidence, replicas=6, seed=seed, hpa=hpa)
     await loop.run(240)
     assert loop.sizes[-1] > 4
+
+
+@told
+@seeds
+async def test_replicas_that_were_there_for_minutes_only_leave_the_rest_their_share(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    """They did a part of the work before their own samples counted."""
+    hpa = Hpa(minimum=10, maximum=20, stabilization_seconds=0)
+    loop = Loop(lambda _: 375.0, evidence, replicas=6, seed=seed, start_seconds=30.0, hpa=hpa)
+    await loop.run(105)
+    hpa.minimum = 0
+    await loop.run(600)
+    assert loop.grown == [10, 6]
+    assert any("those that left just now" in one.reason for one in loop.decisions)
