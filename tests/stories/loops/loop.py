@@ -2,21 +2,23 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 import pytest
 
-from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, Scale
+from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, MetricType, Scale
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.api import Api
 from tests.stories.loops.monitoring import STEP, Monitoring
 from tests.stories.loops.pods import COLLECT, NEVER, SimPod
+from tests.stories.loops.recipes import Recipe
 from tests.support.triggers import BERT, spec
 
 BEGIN = 100_020.0
@@ -84,6 +86,10 @@ class Loop:
     """Tells, step by step, whether a second replica of the scaler restarts; None: there is none."""
     beside: list[tuple[int, Decision, Decision]] = field(default_factory=list)
     """The replicas, and what both scalers say of them, step by step."""
+    recipe: Recipe | None = None
+    """What is asked in the scaler's place."""
+    also: Callable[[Decision, float | None], Awaitable[None]] | None = None
+    """Is told of each decision and of the deadline of the call, at the time of the call."""
     trigger: TriggerSpec = field(default_factory=spec)
     hpa: Hpa = field(default_factory=lambda: Hpa(maximum=20))
     keda: Keda = field(default_factory=Keda)
@@ -113,7 +119,7 @@ class Loop:
         self.monitoring = Monitoring(
             self.pods, owner, lambda: self.clock, self.evidence, self.averaged, self.wanted
         )
-        self._evaluator, self._second = self._started(), self._started()
+        self._evaluator, self._second = self.evaluator(), self.evaluator()
         for called in self._missing(self.replicas):
             self._create(self.begin - 3600 - self.start_seconds - self.node_seconds, called)
         for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):
@@ -155,8 +161,18 @@ class Loop:
             self._count()
             # The HPA sets a deadline, and asks only about a workload with replicas.
             timeout_seconds = HPA_SECONDS if self.replicas and self.hpa_asks else None
-            decided = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
-            metrics = [Metric(value=decided.value, target=self.trigger.threshold)]
+            decided = await self._decided(timeout_seconds)
+            if self.also is not None:
+                await self.also(decided, timeout_seconds)
+            metrics = [
+                Metric(
+                    value=decided.value,
+                    target=self.trigger.threshold,
+                    metric_type=self.recipe.metric_type
+                    if self.recipe
+                    else MetricType.AVERAGE_VALUE,
+                )
+            ]
             metrics += await self._demanded()
             await self._fetched()
             await self._compare(timeout_seconds)
@@ -164,6 +180,23 @@ class Loop:
             self.decisions.append(decided)
             self._scale(decided, metrics, keda=keda)
             self.sizes.append(self.replicas)
+
+    def evaluator(self, samples: Samples | None = None) -> Evaluator:
+        """Return the evaluator of a scaler that has just started, and remembers nothing.
+
+        Args:
+            samples: what it sees of the GPUs, if that is not what the monitoring shows.
+        """
+        owner = self.trigger.pods.owner
+        assert owner is not None
+        api = Api(pods=self.pods, owner=owner, wanted=self.wanted)
+        stronger = (api,) if self.evidence is EvidenceSource.KUBERNETES else ()
+        source = self.monitoring.ports(*stronger)
+        return Evaluator(
+            {"default": source if samples is None else replace(source, samples=samples)},
+            targets=stronger[0] if stronger else None,
+            clock=lambda: self.clock,
+        )
 
     def wake(self) -> None:
         """Create the first replica: another trigger is active just now."""
@@ -175,7 +208,8 @@ class Loop:
         there = self._there()
         for called in self._missing(replicas):
             self._create(self.clock, called)
-        for pod in sorted(there, key=lambda one: -one.ready)[: max(0, len(there) - replicas)]:
+        there.sort(key=lambda one: (one.called, one.ready), reverse=True)
+        for pod in there[: max(0, len(there) - replicas)]:
             self.delete(pod)
         if replicas != self.replicas:
             self._asked.append((self.clock, replicas))
@@ -234,17 +268,10 @@ class Loop:
         demand, now = self.demand, self.clock - self.begin
         self.monitoring.counted = None if demand is None else lambda: demand(now)
 
-    def _started(self) -> Evaluator:
-        """Return a scaler that knows nothing yet."""
-        owner = self.trigger.pods.owner
-        assert owner is not None
-        api = Api(pods=self.pods, owner=owner, wanted=self.wanted)
-        stronger = (api,) if self.evidence is EvidenceSource.KUBERNETES else ()
-        return Evaluator(
-            {"default": self.monitoring.ports(*stronger)},
-            targets=stronger[0] if stronger else None,
-            clock=lambda: self.clock,
-        )
+    async def _decided(self, timeout_seconds: float | None) -> Decision:
+        if self.recipe is not None:
+            return self.recipe.decided(self.monitoring.shown())
+        return await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
 
     async def _compare(self, timeout_seconds: float | None) -> None:
         """Ask both replicas of the scaler about the same instant."""
@@ -252,7 +279,7 @@ class Loop:
             return
         if self.restarts():
             await self._second.close()
-            self._second = self._started()
+            self._second = self.evaluator()
         self.clock += 1  # the same poll would get the same answer
         first = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
         await self._second.evaluate(BERT, self.trigger, timeout_seconds)

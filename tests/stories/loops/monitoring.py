@@ -8,8 +8,8 @@ from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
-from keda_gpu_scaler.sources.lag import LEAST_SECONDS, Lag
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_SECONDS, HISTORY_STEP_SECONDS
+from keda_gpu_scaler.sources.lag import LEAST_SECONDS, Lag
 from keda_gpu_scaler.spec.workload import Owner
 from tests.stories.loops.pods import COLLECT, SimPod
 
@@ -77,6 +77,9 @@ class Monitoring:
 
     lag: Lag = field(default_factory=lambda: Lag(STEP))
 
+    is_direct: bool = False
+    """The scaler scrapes the exporters itself: there is no past, and nothing else is stored."""
+
     name: str = "kube-state-metrics"
 
     def ports(self, *stronger: EvidenceProvider) -> Source:
@@ -109,8 +112,10 @@ class Monitoring:
         self._answers()
         return self._observed(at, snapshot_query.span_seconds, STEP)
 
-    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
+    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
         """Return the last hour."""
+        if self.is_direct:
+            return None
         assert snapshot_query.namespaces == {"ml"}
         self._answers()
         return self._observed(at - STEP, HISTORY_SECONDS, HISTORY_STEP_SECONDS)
@@ -155,6 +160,13 @@ class Monitoring:
         if self.counted is None:
             raise errors.SourceRefusedError(f"HTTP 400, bad_data: {text}")
         return self.counted()
+
+    def shown(self) -> list[float] | None:
+        """Return what a query for the pods' GPUs gives now; None: it fails."""
+        if self.clock() < self.away_until:
+            return None
+        values = (pod.value(self.clock()) for pod in self.pods)
+        return [value for value in values if value is not None]
 
     def _answers(self) -> None:
         if self.clock() < self.away_until:
