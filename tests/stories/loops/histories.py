@@ -178,11 +178,11 @@ async def climbing(one: History) -> None:
 
 async def map_of_pods(one: History) -> None:
     """An exporter names no pod any more, while the GPU is busy now and then."""
-    loop = one.begin(0.0)
+    loop = one.begin(60.0)
     phase = one.chance.randrange(4)
     one.works(lambda t: 100.0 if (t // COLLECT + phase) % 4 == 0 else 0.0)
     await one.last(300, 450)
-    loop.pods[0].unnamed = (loop.clock + one.chance.randrange(60), NEVER)
+    one.working[0].unnamed = (loop.clock + one.chance.randrange(60), NEVER)
     await one.last(900, 1200)
 
 
