@@ -31,6 +31,11 @@ class More:
     async def synchronize(self) -> None:
         """The clock is the loop's."""
 
+    @property
+    def lag_seconds(self) -> float:
+        """How late its samples are."""
+        return self.shown.lag_seconds
+
     def now(self) -> float:
         """Return the simulated time."""
         return self.shown.now()
