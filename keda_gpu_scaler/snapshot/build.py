@@ -80,16 +80,19 @@ def _listed(
 
 
 def _ended(key: PodKey, pod: Pod, pod_statuses: PodStatuses, at: float) -> bool:
-    """Tell whether a pod is gone; the cluster decides where it is newer than the last sample."""
+    """Tell whether a pod is gone; exporters do not end one that the cluster's newest list shows.
+
+    That list may be a little older than the end. It may also be the exporter that has lost its map
+    of pods, so the next list is waited for.
+    """
     status = pod_statuses.status(key, at)
     if status is not None and status.ended:
         return True
     if pod_statuses.proves_gone(key, pod.last_seen):
         return True
-    stands = (
-        status is not None and pod_statuses.is_listed(status) and status.listed_at > pod.last_seen
-    )
-    return pod.ended and not stands
+    is_listed = status is not None and pod_statuses.is_listed(status)
+    is_newer = status is not None and status.listed_at > pod.last_seen
+    return pod.ended and not (is_listed and (is_newer or pod_statuses.is_current(at)))
 
 
 def _is_there(key: PodKey, pod_statuses: PodStatuses, at: float) -> bool:

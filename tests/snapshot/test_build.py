@@ -121,13 +121,22 @@ def test_a_silent_pod_that_is_not_listed_any_more_has_ended() -> None:
     assert not _ended(silent, said(listed=NOW - 80), watch=Watch())
 
 
-def test_the_word_of_the_cluster_stands_where_it_is_newer_than_the_last_sighting() -> None:
+def test_exporters_end_no_pod_that_the_newest_list_of_the_cluster_shows() -> None:
+    """Also where that list is a little older: it may be the exporter that lost its map of pods."""
     lacked = pod(NAME, 90, last_seen=NOW - 30, ended=True)
-    assert not _ended(lacked, said(listed=NOW - 10))
-    assert _ended(lacked, said(listed=NOW - 30), scraped=NOW - 30)
-    assert _ended(lacked, said(listed=NOW - 40), scraped=NOW - 40)
+    for listed in (NOW - 10, NOW - 30, NOW - 40):
+        assert not _ended(lacked, said(listed=listed), scraped=listed)
     assert _ended(lacked, said(listed=NOW - 20), scraped=NOW - 10)
     assert _ended(lacked, None)
+
+
+def test_a_list_that_is_no_evidence_any_more_stands_only_where_it_is_newer_than_the_samples() -> (
+    None
+):
+    old = NOW - 500
+    assert _ended(pod(NAME, 90, last_seen=old + 10, ended=True), said(listed=old), scraped=old)
+    before = pod(NAME, 90, last_seen=old - 10, ended=True)
+    assert not _ended(before, said(listed=old), scraped=old)
 
 
 def test_each_namespace_knows_which_owners_have_no_replicas() -> None:
