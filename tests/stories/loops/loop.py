@@ -36,6 +36,12 @@ told = pytest.mark.parametrize("evidence", [_KUBERNETES, EvidenceSource.KUBE_STA
 """A claim holds with evidence of the cluster."""
 
 
+def seeded(numbers: Sequence[int]) -> pytest.MarkDecorator:
+    """Run a claim with each seed; the usual suite has the first two."""
+    more = [pytest.param(number, marks=pytest.mark.soak) for number in numbers[2:]]
+    return pytest.mark.parametrize("seed", [*numbers[:2], *more])
+
+
 class AtOnce(ThreadPoolExecutor):
     """Runs in the caller's thread what is meant for another: many calls, each small."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each, told
+from tests.stories.loops.loop import Loop, each, seeded, told
 from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import demanding
 
@@ -61,7 +61,7 @@ async def test_a_gpu_node_pool_at_zero_is_woken_by_demand_and_by_nothing_else(
 
 
 @each
-@pytest.mark.parametrize("seed", range(1, 7))
+@seeded(range(1, 7))
 async def test_a_workload_that_was_just_woken_is_not_told_that_its_load_is_0(
     seed: int, evidence: EvidenceSource
 ) -> None:

@@ -3,14 +3,12 @@
 import random
 from collections.abc import Callable
 
-import pytest
-
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop
+from tests.stories.loops.loop import Loop, seeded
 from tests.stories.loops.monitoring import STEP
 from tests.stories.loops.pods import COLLECT, NEVER
 
-seeds = pytest.mark.parametrize("seed", range(6))
+seeds = seeded(range(6))
 
 
 def _bursts(seed: int, share: float) -> Callable[[float], float]:

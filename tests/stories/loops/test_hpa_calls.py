@@ -4,10 +4,10 @@ import pytest
 
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop
+from tests.stories.loops.loop import Loop, seeded
 from tests.stories.loops.monitoring import STEP
 
-seeds = pytest.mark.parametrize("seed", range(6))
+seeds = seeded(range(6))
 
 
 @seeds

@@ -8,12 +8,12 @@ import pytest
 from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import BEGIN, Loop, each
+from tests.stories.loops.loop import BEGIN, Loop, each, seeded
 from tests.stories.loops.monitoring import KUBE_STATE, STEP
 from tests.stories.loops.pods import COLLECT
 from tests.support.triggers import spec
 
-seeds = pytest.mark.parametrize("seed", range(1, 7))
+seeds = seeded(range(1, 7))
 
 
 def _late(loop: Loop, seconds: float | Callable[[float], float]) -> Loop:

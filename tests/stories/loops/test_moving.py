@@ -3,11 +3,11 @@
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop
+from tests.stories.loops.loop import Loop, seeded
 from tests.support.triggers import spec
 
 
-@pytest.mark.parametrize("seed", range(6))
+@seeded(range(6))
 @pytest.mark.parametrize("node_seconds", [0.0, 45.0, 240.0])
 @pytest.mark.parametrize("exporter", ["stays", "leaves"])
 async def test_a_stateful_pod_on_another_node_is_a_new_pod(

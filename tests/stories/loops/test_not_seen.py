@@ -6,10 +6,10 @@ import pytest
 
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, told
+from tests.stories.loops.loop import Loop, seeded, told
 from tests.stories.loops.monitoring import STEP
 
-seeds = pytest.mark.parametrize("seed", range(1, 7))
+seeds = seeded(range(1, 7))
 
 
 @told

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop
+from tests.stories.loops.loop import Loop, seeded
 from tests.stories.loops.monitoring import STEP, Second
 
-seeds = pytest.mark.parametrize("seed", range(6))
+seeds = seeded(range(6))
 
 
 def _second(seed: int) -> Second:

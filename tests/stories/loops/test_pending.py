@@ -3,14 +3,12 @@
 import random
 from collections.abc import Callable
 
-import pytest
-
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, told
+from tests.stories.loops.loop import Loop, seeded, told
 from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import spec
 
-seeds = pytest.mark.parametrize("seed", range(1, 7))
+seeds = seeded(range(1, 7))
 
 
 def _about(level: float, seed: int, part: float = 0.03) -> Callable[[float], float]:

@@ -3,17 +3,15 @@
 import math
 import random
 
-import pytest
-
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each
+from tests.stories.loops.loop import Loop, each, seeded
 from tests.stories.loops.monitoring import STEP
 from tests.stories.loops.pods import COLLECT, NEVER
 
 THRESHOLD = 70
-seeds = pytest.mark.parametrize("seed", range(6))
+seeds = seeded(range(6))
 
 
 def _restarting(loop: Loop, seed: int, seconds: float = 300.0) -> Loop:

@@ -8,10 +8,10 @@ import random
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop
+from tests.stories.loops.loop import Loop, seeded
 from tests.stories.loops.pods import COLLECT
 
-seeds = pytest.mark.parametrize("seed", range(6))
+seeds = seeded(range(6))
 
 
 @pytest.mark.parametrize("start_seconds", [90.0, 110.0, 115.0, 120.0])

@@ -2,10 +2,8 @@
 
 import random
 
-import pytest
-
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each
+from tests.stories.loops.loop import Loop, each, seeded
 
 
 @each
@@ -45,7 +43,7 @@ async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: Eviden
 
 
 @each
-@pytest.mark.parametrize("seed", range(6))
+@seeded(range(6))
 async def test_an_exporter_that_looks_at_single_moments_overlooks_short_requests(
     seed: int, evidence: EvidenceSource
 ) -> None:
