@@ -2,8 +2,8 @@
 
 Pure. They are checked in this order after the workload's own GPUs. The first that says active
 decides, and the ones after it are not asked for. None of them changes what GetMetrics returns for
-the load, except that an unknown load is held while one of them says active. An unknown signal
-neither stops a workload that has pods nor wakes one that has none.
+the load, except that an unknown or empty load is held while one of them says active. An unknown
+signal neither stops a workload that has pods nor wakes one that has none.
 """
 
 from dataclasses import replace
@@ -67,9 +67,12 @@ def _with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decisi
 
 
 def _active(decided: Decision, said: str) -> Decision:
-    """Say active; hold an unknown load despite `onUnknown`: a workload in use is not at zero."""
+    """Say active; hold an unknown load despite `onUnknown`: a workload in use is not at zero.
+
+    Neither is one with no replicas by a count that may be older than its first pod.
+    """
     answer = replace(decided, active=True, activated=True)
-    if decided.state is State.UNKNOWN:
+    if decided.state in {State.UNKNOWN, State.EMPTY}:
         answer = replace(answer, value=None, refused=False)
         said = f"but {said}: hold, and active"
     return _said(answer, said)

@@ -21,6 +21,8 @@ class Activity:
     active: bool
     covered: bool
     """The samples cover the window well enough to call the workload idle."""
+    averaged: bool = False
+    """Its samples are averages, in which work between two of them shows as well."""
 
 
 def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> Activity:
@@ -40,7 +42,22 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
         busiest=busiest,
         active=busiest is not None and busiest > spec.activation_threshold,
         covered=bool(usable) and all(_covered(pod, since, at) for pod in usable),
+        averaged=bool(usable) and all(pod.averaged for pod in usable),
     )
+
+
+def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
+    """Tell whether a pod was in use within the window, and its exporter may have lost its map.
+
+    Args:
+        spec: the trigger.
+        pod: a pod that exporters do not show any more.
+        at: the snapshot's instant, where the window ends.
+    """
+    since = at - spec.activation_window_seconds
+    was_seen_busy = pod.busy_unnamed_at is not None and pod.busy_unnamed_at > since
+    was_busy = any(value > spec.activation_threshold for value in _values(pod, since))
+    return pod.is_unnamed and (was_seen_busy or was_busy)
 
 
 def _values(pod: Pod, since: float) -> Iterable[float]:

@@ -5,17 +5,23 @@ Pure: no clock, no I/O, no logger. Unknown is never zero. Only `measured`, `empt
 time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState
+from keda_gpu_scaler.decision.value import value, with_limits
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
-from keda_gpu_scaler.spec.spec import Aggregation, OnUnknown, TriggerSpec
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
+from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
+
+GONE_SECONDS = 60.0
+"""How long after a workload's last replica went the HPA may still ask about it."""
 
 
 class State(StrEnum):
@@ -49,7 +55,7 @@ def state_of(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, now: f
         return _without_replicas(spec, view, found)
     if not found.reporting_pods:
         return State.UNKNOWN
-    if found.of(PodState.MISSING) or not view.is_complete:
+    if found.of(*NOT_SEEN) or not view.is_complete:
         return State.PARTIAL
     return State.STARTING if found.of(PodState.WARMING) else State.MEASURED
 
@@ -108,7 +114,9 @@ class Decision:
     evidence: EvidenceSource | None = None
     """The evidence source for which pods there are; None: there is no snapshot yet."""
     ignored: tuple[str, ...] = ()
-    """Ready pods that never showed a GPU, while others of the workload did."""
+    """Ready pods that ask for no GPU and never showed one, while others of the workload did."""
+    unseen: tuple[str, ...] = ()
+    """Ready replicas that ask for a GPU, of which no exporter ever showed one."""
     remembered: State | None = None
     """The last known state, if the load is unknown now; None: nothing is remembered."""
 
@@ -137,6 +145,14 @@ _REASONS = {
 }
 
 
+class Asking(NamedTuple):
+    """The calls of an HPA that goes on asking."""
+
+    since: float
+    at: float
+    """When it asked for the last time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a decision needs beside the trigger and the snapshot."""
@@ -149,6 +165,10 @@ class Context:
     """The last known state before the load became unknown; None: nothing is remembered."""
     trouble: str | None = None
     """Why there is no newer snapshot, in the source's words; None: no trouble."""
+    asking: Asking | None = None
+    """The HPA asks about the workload, which it does while that has replicas; None: it does not."""
+    hpa_has_stopped: bool = False
+    """It asked before, and has not for a minute."""
 
 
 def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Decision:
@@ -161,19 +181,44 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     """
     pods = load.pods_of(spec, view)
     found = load.workload(spec, pods, view.at, context.now, context.give_up_seconds)
+    found = with_limits(spec, found, view.evidence)
     busy = activity.activity(spec, pods, view.at, context.now)
     state = state_of(spec, view, found, context.now)
+    unseen_since = _unseen_since(pods, context)
+    told_at = NEVER if view.evidence is None else view.evidence.scraped_at
+    if state.is_gone and unseen_since is not None and unseen_since > told_at:
+        is_young = context.now - unseen_since < spec.start_timeout_seconds
+        state = State.STARTING if is_young else State.UNKNOWN
+        found = replace(found, is_unseen=True)
     return replace(
         _decided(spec, state, view, found, busy, context),
         expected=len(found.replicas),
         reporting_pods=found.reporting_pods,
         evidence=view.evidence_source,
         ignored=found.ignored,
+        unseen=tuple(one.name for one in found.of(PodState.UNSEEN)),
     )
 
 
-def unknown(
-    spec: TriggerSpec, why: str, remembered: State | None, *, activated: bool = False
+def _unseen_since(pods: Sequence[Pod], context: Context) -> float | None:
+    """Return since when the HPA asks about replicas that no exporter shows; None: it does not.
+
+    It may ask once more about pods that have just gone.
+    """
+    gone_at = max((pod.last_seen for pod in pods), default=NEVER) + GONE_SECONDS
+    if context.asking is None or context.asking.at < gone_at:
+        return None
+    return max(context.asking.since, gone_at)
+
+
+def unknown(  # noqa: PLR0913 - all that there is to know
+    spec: TriggerSpec,
+    why: str,
+    remembered: State | None,
+    *,
+    activated: bool = False,
+    hpa_has_stopped: bool = False,
+    has_pods: str | None = None,
 ) -> Decision:
     """Return the answer of `onUnknown` to an unknown load.
 
@@ -182,6 +227,8 @@ def unknown(
         why: what is not known, and why: a clause.
         remembered: the last known state before; None: nothing is remembered.
         activated: a GPU said active recently; that holds, whatever else is unknown.
+        hpa_has_stopped: the HPA asked about the workload before, and has not for a minute.
+        has_pods: what says that it has pods now, for when nothing is remembered; None: nothing.
     """
     policy = OnUnknown.HOLD if activated else spec.on_unknown
     answer = Decision(
@@ -196,8 +243,10 @@ def unknown(
         return replace(answer, value=0.0, active=False, reason=f"{why}: 0 by onUnknown zero")
     if policy is OnUnknown.ERROR:
         return replace(answer, refused=True, reason=f"{why}: an error by onUnknown error")
+    if not activated and remembered is None and has_pods is not None:
+        return replace(answer, active=True, reason=f"{why}: hold, active because {has_pods}")
     active = activated or (None if remembered is None else not remembered.is_gone)
-    held = reasons.held(active, activated=activated)
+    held = reasons.held(active, activated=activated, hpa_has_stopped=hpa_has_stopped)
     return replace(answer, active=active, reason=f"{why}: {held}")
 
 
@@ -212,22 +261,41 @@ def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
     evidence_source = view.evidence_source
     if state is State.UNKNOWN:
         why = _why_unknown(spec, view, found, context)
-        return unknown(spec, why, context.remembered, activated=busy.active)
-    complete = view.is_complete
-    value = _value(spec, state, found) if complete or state is State.EMPTY else None
+        return unknown(
+            spec,
+            why,
+            context.remembered,
+            activated=busy.active,
+            hpa_has_stopped=context.hpa_has_stopped,
+            has_pods=_has_pods(spec, view, found, context),
+        )
     measured = len(found.of(PodState.MEASURED))
     empty = state is State.EMPTY
+    number = 0.0 if empty else None
+    if not empty and view.is_complete:
+        number = value(spec, found)
     return Decision(
         state=state,
         reason=reasons.empty(spec, evidence_source)
         if empty
-        else _REASONS[state](spec, found, busy, value),
-        value=value,
+        else _REASONS[state](spec, found, busy, number),
+        value=number,
         active=busy.active or _active_by_state(state, found, busy),
         activated=busy.active,
-        average=found.total / measured if measured else None,
+        average=found.mean if measured else None,
         measured=measured,
     )
+
+
+def _has_pods(
+    spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, context: Context
+) -> str | None:
+    """Return what says that a workload with an unknown load has pods now; None: nothing does."""
+    said = view.evidence
+    is_listed = said is not None and found.last_alive >= said.scraped_at
+    if is_listed and context.now - view.at <= spec.max_age_seconds:
+        return reasons.LISTED
+    return reasons.ASKED if context.asking is not None else None
 
 
 def _why_unknown(
@@ -244,25 +312,8 @@ def _why_unknown(
 
 def _active_by_state(state: State, found: Workload, busy: Activity) -> bool:
     """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
-    if found.starting or state is State.PARTIAL:
+    if found.starting or found.is_unseen or state is State.PARTIAL:
         return True
     if state is State.MEASURED:
         return not busy.covered
     return state is State.STARTING and bool(found.replicas)
-
-
-def _value(spec: TriggerSpec, state: State, found: Workload) -> float | None:
-    """Return the number, or None to hold.
-
-    While some replicas are not measured, the sum is too small by an unknown amount. It is an answer
-    only if it asks for more replicas than there are: the full sum would ask for even more.
-    """
-    if state is State.EMPTY:
-        return 0.0
-    expected = len(found.replicas)
-    if not found.of(PodState.MEASURED):
-        return None
-    enough = (1 + load.TOLERANCE) * expected * spec.threshold
-    if state is not State.MEASURED and found.total <= enough:
-        return None
-    return found.total if spec.aggregation is Aggregation.SUM else found.total / expected

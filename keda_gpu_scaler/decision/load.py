@@ -5,41 +5,38 @@ samples that count. All loads are taken over a common time: once a new pod share
 from before would count the same work twice.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
+from keda_gpu_scaler.decision import activity, departed
 from keda_gpu_scaler.decision.pod_state import (
+    COVERED,
     NEVER,
+    NO_GPU_SECONDS,
     NOT_READY,
+    NOT_SEEN,
     REPORTING,
     PodState,
     counted,
+    loads,
+    mean,
     pod_states,
     ready_since,
     since_when,
+    window_seconds,
+    within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
-from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec
 
 DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; so thresholds are compared after rounding."""
 TOLERANCE = 0.1
 """The HPA's default tolerance: it changes nothing while a value is this near to its target."""
-NO_GPU_SECONDS = 900.0
-"""A Ready pod that shows no GPU for this long, while others of the workload do, has none."""
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
-_AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
-    GpuAggregation.AVERAGE: _mean,
-    GpuAggregation.MAX: max,
-    GpuAggregation.SUM: sum,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +46,9 @@ class Replica:
     name: str
     reporting: PodState
     load: float
+    halves: tuple[float | None, ...] = ()
+    """Its load in each half window, as far back as samples matter, the newest first; None: no
+    sample counts there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +58,52 @@ class Workload:
     replicas: tuple[Replica, ...]
     reporting_pods: int
     ended_pods: int
+    before: float = 0.0
+    """The sum as it was while replicas were there that have ended since, if that was lately."""
+    is_untold: bool = False
+    """One has ended lately of which it is not known until when it worked."""
     starting: tuple[str, ...] = ()
     """Replicas that were never Ready, and are young enough to become so."""
     stalled: tuple[str, ...] = ()
     """Replicas that were never Ready within startTimeout."""
     ignored: tuple[str, ...] = ()
-    """Ready pods that show no GPU while others of the workload do."""
+    """Ready pods that ask for no GPU, and show none while others of the workload do."""
+    blank: tuple[str, ...] = ()
+    """GPUs of pods that report, which show no number that can be believed."""
     ready_known: bool = False
     """For some of its pods it is known whether they are Ready."""
+    pending: int = 0
+    """Replicas that the owner asks for, and that do not count yet."""
     last_listed: float = NEVER
     """When the cluster listed one of its pods for the last time, ended or not."""
     last_alive: float = NEVER
     """The same for pods that have not ended and may have a GPU."""
+    is_unseen: bool = False
+    """The HPA says that it has replicas, and no exporter shows one."""
 
-    def of(self, reporting: PodState) -> list[Replica]:
-        """Return the replicas in one condition."""
-        return [replica for replica in self.replicas if replica.reporting is reporting]
+    @property
+    def peak(self) -> float:
+        """The largest mean over the measured replicas in any half window."""
+        measured = self.of(PodState.MEASURED)
+        windows = zip_longest(*(one.halves for one in measured))
+        means = [[load for load in loads if load is not None] for loads in windows]
+        return round(max((mean(loads) for loads in means if loads), default=0.0), DECIMALS)
+
+    def of(self, *reporting: PodState) -> list[Replica]:
+        """Return the replicas in one of these conditions."""
+        return [replica for replica in self.replicas if replica.reporting in reporting]
 
     @property
     def total(self) -> float:
-        """The sum over the measured replicas."""
-        return round(sum(replica.load for replica in self.of(PodState.MEASURED)), DECIMALS)
+        """The sum over the replicas that were there, measured ones and those that just left."""
+        measured = sum(replica.load for replica in self.of(PodState.MEASURED))
+        return round(max(measured, self.before), DECIMALS)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the measured replicas; 0 without one."""
+        loads = [replica.load for replica in self.of(PodState.MEASURED)]
+        return round(mean(loads), DECIMALS) if loads else 0.0
 
 
 def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
@@ -91,7 +116,12 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     candidates = view.starting_with(spec.pods.prefix)
     ours = [pod for pod in candidates if _is_ours(spec, pod)]
     said = view.evidence
-    if said is None or spec.pods.owner not in said.without_pods:
+    if said is None:
+        return [
+            replace(pod, ended=pod.ended and not activity.in_use_unnamed(spec, pod, view.at))
+            for pod in ours
+        ]
+    if spec.pods.owner not in said.without_pods:
         return ours
     return [pod if _shown_at(pod) >= said.scraped_at else replace(pod, ended=True) for pod in ours]
 
@@ -114,23 +144,32 @@ def workload(
     listed = _listed_with_gpu(alive)
     known = {pod.name for pod in listed if pod.readiness is not Readiness.UNKNOWN}
     should = [pod for pod in alive if pod.was_seen or pod.name in known]
-    ignored = {pod.name for pod in should if not pod.was_seen and _never_will(pod, should, at)}
+    ignored = {pod.name for pod in should if _has_no_gpu(pod, should, at)}
     counting = [pod for pod in should if pod.name not in ignored]
     how = pod_states(spec, counting, at, now)
     reported = _with_loads(spec, list(map(_Reported, counting, how)))
     newest = max((pod.last_seen for pod in pods), default=NEVER)
     reported = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
-    groups: dict[str, list[_Reported]] = defaultdict(list)
-    for one in reported:
-        groups[spec.pods.replica_of(one.pod.name)].append(one)
-    replicas = [_replica(name, group) for name, group in sorted(groups.items())]
+    groups = _groups(spec, reported)
+    replicas = [_replica(spec, name, group) for name, group in sorted(groups.items())]
+    measured = [[one.pod for one in group] for group in groups.values() if _is_measured(group)]
+    ended = _ended(spec, pods, groups)
     return Workload(
         replicas=tuple(one for one in replicas if one.reporting not in NOT_READY),
         reporting_pods=sum(one.reporting in REPORTING for one in reported),
         ended_pods=sum(pod.ended for pod in pods),
+        before=departed.sum_before(spec, measured, ended),
+        is_untold=departed.is_untold(spec, measured, ended),
         starting=_named(replicas, PodState.STARTING),
         stalled=_named(replicas, PodState.STALLED),
         ignored=tuple(sorted(ignored)),
+        blank=tuple(
+            f"{gpu.gpu} of {one.pod.name}"
+            for one in reported
+            if one.reporting in NOT_SEEN
+            for gpu in one.pod.gpus
+            if gpu.refused[-1:] == (one.pod.last_seen,)
+        ),
         ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
         last_listed=_last_listed(pods),
         last_alive=_last_listed(listed),
@@ -146,7 +185,8 @@ class _Reported:
     load: float = 0.0
 
     def is_given_up(self, before: float) -> bool:
-        return self.reporting is PodState.MISSING and _shown_at(self.pod) < before
+        shown_at = _shown_at(self.pod) + self.pod.unsure_seconds
+        return self.reporting is PodState.MISSING and shown_at < before
 
 
 def _is_ours(spec: TriggerSpec, pod: Pod) -> bool:
@@ -171,37 +211,120 @@ def _listed_with_gpu(pods: Sequence[Pod]) -> list[Pod]:
     return asking or [pod for pod in pods if pod.status is not None]
 
 
-def _never_will(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
-    """Tell whether a pod has no GPU: it was Ready, and others reported, for long enough."""
+def _has_no_gpu(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
+    """Tell whether a pod asks for no GPU and showed none, Ready beside others for long enough."""
+    if pod.was_seen or pod.status is None or pod.status.asks_gpu:
+        return False
     since = at - NO_GPU_SECONDS
     lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= since
     return lasting and any(one.was_seen and (one.first_seen or NEVER) <= since for one in siblings)
 
 
 def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]:
-    """Return the pods; measured ones with their load over the time when all were Ready."""
+    """Return the pods; measured ones with their load over the time when all were Ready.
+
+    By exporters alone, that time can be a single sample, and a few samples of a bursty load are
+    often far too high or too low. Over each pod's own time, what one carried alone is added to what
+    two share. Until the common time is half a window, both have to ask for the same replicas, or
+    both for more than there are; otherwise the load of the youngest pods is not known yet.
+    """
     measured = [one.pod for one in reported if one.reporting is PodState.MEASURED]
-    common = max((ready_since(pod) for pod in measured), default=NEVER)
+    ready = max((ready_since(pod) for pod in measured), default=NEVER)
+    common = max((since_when(spec, pod) for pod in measured), default=NEVER)
+    shared = _over(spec, reported, common)
+    if all(_covers(spec, pod, common) for pod in measured):
+        return shared
+    own = _over(spec, reported, ready)
+    wanted, wanted_shared = _wanted(spec, own), _wanted(spec, shared)
+    if wanted == wanted_shared:
+        return own
+    if wanted > wanted_shared > len(_groups(spec, own)):
+        return shared
     return [
-        _measured(spec, one.pod, common) if one.reporting is PodState.MEASURED else one
+        _Reported(one.pod, PodState.WARMING)
+        if one.reporting is PodState.MEASURED
+        and not _covers(spec, one.pod, since_when(spec, one.pod))
+        else one
+        for one in own
+    ]
+
+
+def _over(spec: TriggerSpec, reported: list[_Reported], since: float) -> list[_Reported]:
+    return [
+        _measured(spec, one.pod, since) if one.reporting is PodState.MEASURED else one
         for one in reported
     ]
 
 
+def _covers(spec: TriggerSpec, pod: Pod, since: float) -> bool:
+    return pod.last_seen - since >= COVERED * window_seconds(spec, pod)
+
+
+def _wanted(spec: TriggerSpec, reported: list[_Reported]) -> int:
+    """Return for how many replicas the measured ones ask."""
+    groups = _groups(spec, reported).values()
+    total = sum(_load(group) for group in groups if _is_measured(group))
+    return math.ceil(round(total, DECIMALS) / spec.threshold)
+
+
 def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
     since = max(common, since_when(spec, pod))
-    aggregate = _AGGREGATE[spec.gpu_aggregation]
-    loads = [aggregate(values) for values in counted(spec, pod, since).values()]
-    if not loads:
+    found = loads(spec, counted(spec, pod, since))
+    if not found:
         return _Reported(pod, PodState.WARMING)
-    return _Reported(pod, PodState.MEASURED, _mean(loads))
+    return _Reported(pod, PodState.MEASURED, mean(found.values()))
 
 
-def _replica(name: str, pods: list[_Reported]) -> Replica:
-    for state in (*NOT_READY, PodState.MISSING, PodState.WARMING):
-        if any(one.reporting is state for one in pods):
+def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
+    """Yield a pod's load in each half window, as far back as its samples matter."""
+    half = COVERED * window_seconds(spec, pod)
+    since = max(since_when(spec, pod), pod.last_seen - spec.reach_seconds)
+    for back in range(math.ceil(spec.reach_seconds / half)):
+        until = pod.last_seen - back * half
+        found = loads(spec, within(pod, since, until - half, until))
+        yield mean(found.values()) if found else None
+
+
+def _groups(spec: TriggerSpec, reported: Sequence[_Reported]) -> dict[str, list[_Reported]]:
+    """Return the pods of each replica."""
+    groups: dict[str, list[_Reported]] = defaultdict(list)
+    for one in reported:
+        groups[spec.pods.replica_of(one.pod.name)].append(one)
+    return groups
+
+
+def _is_measured(group: Sequence[_Reported]) -> bool:
+    return all(one.reporting is PodState.MEASURED for one in group)
+
+
+def _load(group: Sequence[_Reported]) -> float:
+    return mean([one.load for one in group])
+
+
+def _ended(
+    spec: TriggerSpec, pods: Sequence[Pod], alive: Collection[str]
+) -> Collection[Sequence[Pod]]:
+    """Return the pods of each replica that has ended as a whole."""
+    groups: dict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        replica = spec.pods.replica_of(pod.name)
+        if pod.ended and pod.gpus and replica not in alive:
+            groups[replica].append(pod)
+    return groups.values()
+
+
+def _replica(spec: TriggerSpec, name: str, group: Sequence[_Reported]) -> Replica:
+    for state in (*NOT_READY, *NOT_SEEN, PodState.WARMING):
+        if any(one.reporting is state for one in group):
             return Replica(name, state, 0.0)
-    return Replica(name, PodState.MEASURED, _mean([one.load for one in pods]))
+    halves = zip_longest(*(_halves(spec, one.pod) for one in group))
+    known = ([load for load in loads if load is not None] for loads in halves)
+    return Replica(
+        name,
+        PodState.MEASURED,
+        _load(group),
+        tuple(mean(loads) if loads else None for loads in known),
+    )
 
 
 def _named(replicas: Sequence[Replica], reporting: PodState) -> tuple[str, ...]:

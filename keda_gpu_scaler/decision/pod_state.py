@@ -11,13 +11,19 @@ then takes only the start-up time and the exporter's delay for each step.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.snapshot.targets import grace_seconds
-from keda_gpu_scaler.spec.spec import AVERAGED_WINDOW_SECONDS, WINDOW_SECONDS, Signal, TriggerSpec
+from keda_gpu_scaler.spec.spec import (
+    AVERAGED_WINDOW_SECONDS,
+    WINDOW_SECONDS,
+    GpuAggregation,
+    Signal,
+    TriggerSpec,
+)
 
 UNKNOWN_SCRAPE_SECONDS = 30.0
 """The assumed scrape interval of a target while it is not known yet."""
@@ -25,6 +31,8 @@ COVERED = 0.5
 """The part of the window that a pod's samples since it became Ready have to cover: the mean of one
 or two samples of a bursty load is often far too high, and each needless pod causes another.
 """
+NO_GPU_SECONDS = 900.0
+"""A Ready pod that shows no GPU for this long has none that an exporter shows."""
 NEVER = float("-inf")
 
 
@@ -36,6 +44,10 @@ class PodState(Enum):
     """Its load is not known yet."""
     MISSING = auto()
     """Its load is not known any more."""
+    SILENT = auto()
+    """The same, and the cluster says that it is Ready: it works unseen."""
+    UNSEEN = auto()
+    """It asks for a GPU and has been Ready for long, and no exporter ever showed a GPU of it."""
     STARTING = auto()
     """It was never Ready, so it need not report."""
     STALLED = auto()
@@ -43,6 +55,7 @@ class PodState(Enum):
 
 
 NOT_READY = (PodState.STARTING, PodState.STALLED)
+NOT_SEEN = (PodState.MISSING, PodState.UNSEEN, PodState.SILENT)
 REPORTING = (PodState.MEASURED, PodState.WARMING)
 
 
@@ -58,6 +71,8 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
     if pod.readiness is Readiness.NEVER:
         is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
         return PodState.STARTING if is_young else PodState.STALLED
+    if pod.is_unnamed:
+        return _not_seen(pod, at)  # its last load may be with the others by now
     grace, since = grace_seconds(pod.scrape_interval_seconds), since_when(spec, pod)
     # Not `>`: a comparison with NaN is false, and what cannot be compared is not fresh.
     fresh = at - pod.last_seen <= grace and now - pod.sampled_at <= spec.max_age_seconds
@@ -69,7 +84,20 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
             return PodState.WARMING
     elif not silent and pod.last_seen < since:
         return PodState.WARMING
-    return PodState.MEASURED if not silent and counted(spec, pod, since) else PodState.MISSING
+    if not silent and counted(spec, pod, since):
+        return PodState.MEASURED
+    return _not_seen(pod, at)
+
+
+def _not_seen(pod: Pod, at: float) -> PodState:
+    """Return the state of a pod that is believed to work and shows no load."""
+    status = pod.status
+    if status is None or not status.is_ready:
+        return PodState.MISSING
+    if pod.was_seen:
+        return PodState.SILENT
+    lasting = at - ready_since(pod) >= NO_GPU_SECONDS
+    return PodState.UNSEEN if status.asks_gpu and lasting else PodState.MISSING
 
 
 def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
@@ -87,31 +115,64 @@ def since_when(spec: TriggerSpec, pod: Pod) -> float:
 
 
 def ready_since(pod: Pod) -> float:
-    """Return the instant from which a pod's samples are about the time since it was Ready.
+    """Return the instant from which a pod's samples are about the time since it was Ready."""
+    if pod.status is None or pod.status.ready_since is None:
+        return NEVER
+    return pod.status.ready_since + delay_seconds(pod)
+
+
+def delay_seconds(pod: Pod) -> float:
+    """Return how old a pod's samples can be.
 
     A sample was scraped up to one scrape interval before its instant and collected up to one
     collection interval before that; an average reaches back one more.
     """
-    if pod.status is None or pod.status.ready_since is None:
-        return NEVER
     collections = 2 if pod.averaged else 1
     interval = pod.scrape_interval_seconds or UNKNOWN_SCRAPE_SECONDS
-    return pod.status.ready_since + interval + collections * pod.collection_seconds
+    return interval + collections * pod.collection_seconds
 
 
 def counted(spec: TriggerSpec, pod: Pod, since: float) -> Mapping[float, list[float]]:
-    """Return the samples of a pod's GPUs at each instant of its window from `since` on.
+    """Return the samples of a pod's GPUs at each instant of its window from `since` on."""
+    return within(pod, since, pod.last_seen - window_seconds(spec, pod), pod.last_seen)
+
+
+def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float, list[float]]:
+    """Return the samples of a pod's GPUs at each instant from `since` on, of a span of time.
 
     An instant with a refused sample does not count: the other samples are not the whole load.
+
+    Args:
+        pod: the pod.
+        since: the instant from which its samples count.
+        after: where the span begins; this instant is not in it.
+        until: where it ends.
     """
-    after = pod.last_seen - window_seconds(spec, pod)
     refused = {time for gpu in pod.gpus for time in gpu.refused}
     found: dict[float, list[float]] = defaultdict(list)
     for gpu in pod.gpus:
         for time, value in zip(gpu.times, gpu.values, strict=True):
-            if after < time <= pod.last_seen and time >= since and time not in refused:
+            if after < time <= until and time >= since and time not in refused:
                 found[time].append(value)
     return found
+
+
+def mean(values: Collection[float]) -> float:
+    """Return the mean of one or more numbers."""
+    return sum(values) / len(values)
+
+
+_AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
+    GpuAggregation.AVERAGE: mean,
+    GpuAggregation.MAX: max,
+    GpuAggregation.SUM: sum,
+}
+
+
+def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> dict[float, float]:
+    """Return a pod's load at each instant: its GPUs aggregated."""
+    aggregate = _AGGREGATE[spec.gpu_aggregation]
+    return {time: aggregate(values) for time, values in samples.items()}
 
 
 def _created_at(pod: Pod, at: float) -> float:
@@ -141,13 +202,13 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
 
 def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[PodState]) -> bool:
     """Tell whether all pods show only full GPUs, and one of them has for half a window."""
-    if not _has_limit(spec.signal) or not {PodState.MEASURED, PodState.WARMING} <= set(found):
+    if not has_limit(spec.signal) or not {PodState.MEASURED, PodState.WARMING} <= set(found):
         return False
     ready = [pod for pod, one in zip(pods, found, strict=True) if one not in NOT_READY]
     samples = [counted(spec, pod, since_when(spec, pod)) for pod in ready]
     return all(one and min(map(min, one.values())) >= FULL for one in samples)
 
 
-def _has_limit(signal: Signal) -> bool:
+def has_limit(signal: Signal) -> bool:
     """Tell whether the signal is work of at most 100; memory is used even without work."""
     return signal.is_percentage and signal is not Signal.MEMORY

@@ -5,25 +5,28 @@ Pure. The operator reads them in the log and in gRPC errors. They must answer "w
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.decision.pod_state import PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 
 NAMES_SHOWN = 3
+LISTED = "the cluster lists a pod of it, and nothing is remembered that says more"
+ASKED = "the HPA asks about it, which it does while it has replicas"
+UNTOLD = " at least, and it is not known until when the replicas worked that left just now: hold"
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 
 
 def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say what was measured, what it asks for, and how busy the workload is."""
-    del value
+    held = "" if value is not None else _pending(found) if found.pending else UNTOLD
     waiting = f"; {_names(found.starting)} not Ready yet" if found.starting else ""
-    return f"{_measurement(spec, found)}; {_activity(spec, busy)}{waiting}"
+    return f"{_measurement(spec, found)}{held}; {_activity(spec, busy)}{waiting}"
 
 
 def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
@@ -32,6 +35,8 @@ def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | 
     if warming:
         why = f"{_names(warming)} {_young(spec, found)}"
         return f"{why}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+    if found.is_unseen:
+        return f"{_unseen(spec)} yet: hold"
     if found.starting:
         return f"{_names(found.starting)} not Ready yet: hold; {_activity(spec, busy)}"
     limit = durations.text(spec.start_timeout_seconds)
@@ -41,10 +46,21 @@ def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | 
 
 def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say which replicas do not report, and how that changes the answer."""
-    missing = found.of(PodState.MISSING)
-    names = _names([replica.name for replica in missing])
-    who = f"{names} stopped reporting without having ended" if missing else OVERLOOKED
-    return f"{who}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+    why = "; ".join(_not_seen(found)) or OVERLOOKED
+    return f"{why}: {_incomplete(spec, found, value)}; {_activity(spec, busy)}"
+
+
+def _not_seen(found: Workload) -> Iterator[str]:
+    """Say which replicas do not report, by what is the matter with them."""
+    unseen = [replica.name for replica in found.of(PodState.UNSEEN)]
+    silent = [replica.name for replica in found.of(PodState.MISSING, PodState.SILENT)]
+    if found.blank:
+        yield f"no number of {_names(found.blank)} can be believed"
+    elif silent:
+        yield f"{_names(silent)} stopped reporting without having ended"
+    if unseen:
+        ask = "asks for a GPU that" if len(unseen) == 1 else "ask for GPUs that"
+        yield f"{_names(unseen)} {ask} no exporter shows"
 
 
 def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
@@ -79,6 +95,8 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
     if found.replicas:
         who = _names([replica.name for replica in found.replicas])
         return f"{who} did not end, and no fresh sample of them is left{because}"
+    if found.is_unseen:
+        return f"{_unseen(spec)} within startTimeout{because}"
     if spec.query is not None:
         return f"{_not_shown(spec, unmatched_elements)}{because}"
     early = "too soon to believe that after the source began or came back"
@@ -91,7 +109,12 @@ def untold(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     return f"{said} of {spec.workload}, and nothing else could (evidence: {evidence_source})"
 
 
-def held(active: bool | None, *, activated: bool) -> str:  # noqa: FBT001 - an answer, not a switch
+def held(
+    active: bool | None,  # noqa: FBT001 - an answer, not a switch
+    *,
+    activated: bool,
+    hpa_has_stopped: bool,
+) -> str:
     """Say how `hold` answers an unknown load."""
     if activated:
         return "hold, active because a GPU was busy within activationWindow"
@@ -99,7 +122,14 @@ def held(active: bool | None, *, activated: bool) -> str:  # noqa: FBT001 - an a
         return "hold, and nothing is remembered that could tell whether the workload is active"
     if active:
         return "hold, active because the workload was not at rest when it was last known"
+    if hpa_has_stopped:
+        why = "it was at rest when it was last known, and the HPA has stopped asking about it"
+        return f"hold, inactive because {why}"
     return "hold, inactive because the workload had no pods when it was last known"
+
+
+def _unseen(spec: TriggerSpec) -> str:
+    return f"the HPA asks about {spec.workload}, which has replicas then, and no exporter shows one"
 
 
 def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
@@ -116,26 +146,33 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
 
 
 def _measurement(spec: TriggerSpec, found: Workload) -> str:
-    average = _number(spec, found.total / len(found.replicas))
-    replicas = _count(len(found.replicas), "replica")
-    return f"mean {spec.signal} {average} over {replicas}, {_asks(spec, found)}"
+    average, replicas = _number(spec, found.mean), _count(len(found.replicas), "replica")
+    asks = _asks(spec, found, found.total)
+    left = " and those that left just now" if found.total == found.before > 0 else ""
+    return f"mean {spec.signal} {average} over {replicas}{left}, {asks}"
 
 
-def _asks(spec: TriggerSpec, found: Workload) -> str:
+def _asks(spec: TriggerSpec, found: Workload, total: float) -> str:
     threshold = _number(spec, spec.threshold)
     if spec.aggregation is Aggregation.AVERAGE:
-        average = _number(spec, found.total / len(found.replicas))
+        average = _number(spec, total / len(found.replicas))
         return f"average {average} against threshold {threshold}"
-    return f"sum {_number(spec, found.total)} at threshold {threshold} {_wanted(spec, found)}"
+    wanted = _wanted(spec, len(found.replicas), total)
+    return f"sum {_number(spec, total)} at threshold {threshold} {wanted}"
 
 
-def _wanted(spec: TriggerSpec, found: Workload) -> str:
+def _wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
     """Say what the HPA does with the sum, if it runs as many replicas as report here."""
-    replicas = len(found.replicas)
-    ratio = found.total / (replicas * spec.threshold)
+    ratio = total / (replicas * spec.threshold)
     if 1 - load.TOLERANCE <= ratio <= 1 + load.TOLERANCE:  # both ends, as in the HPA
         return f"is on target for {_count(replicas, 'replica')}"
-    return f"asks for {_count(math.ceil(found.total / spec.threshold), 'replica')}"
+    return f"asks for {_count(math.ceil(total / spec.threshold), 'replica')}"
+
+
+def _pending(found: Workload) -> str:
+    """Say why the sum of the replicas that work is no reason to do with fewer."""
+    awaited = f"{found.pending} more that its owner asks for"
+    return f" at least, and {awaited} {'is' if found.pending == 1 else 'are'} not Ready: hold"
 
 
 def _young(spec: TriggerSpec, found: Workload) -> str:
@@ -149,7 +186,13 @@ def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
     part = f"{known} of {_count(len(found.replicas), 'replica')} measured"
     if value is None:
         return f"{part}, hold"
-    return f"{part}, and those alone ask for more than there are: {_asks(spec, found)}"
+    total = value if spec.aggregation is Aggregation.SUM else value * len(found.replicas)
+    asked = _asks(spec, found, total)
+    if math.isclose(total, found.total):
+        return f"{part}, and those alone ask for more than there are: {asked}"
+    if found.of(PodState.MISSING, PodState.SILENT):
+        return f"{part}, all of them full, and the others that are Ready count as full: {asked}"
+    return f"{part}, and the others count as on target at least: {asked}"
 
 
 def _activity(spec: TriggerSpec, busy: Activity) -> str:
@@ -160,8 +203,15 @@ def _activity(spec: TriggerSpec, busy: Activity) -> str:
     busiest = f"busiest GPU {_number(spec, busy.busiest)}"
     if busy.active:
         return f"{busiest} is above activationThreshold {threshold}"
-    rest = "idle" if busy.covered else f"but samples do not cover {window} yet"
+    rest = _idle(spec, busy) if busy.covered else f"but samples do not cover {window} yet"
     return f"{busiest} within {window} is not above activationThreshold {threshold}, {rest}"
+
+
+def _idle(spec: TriggerSpec, busy: Activity) -> str:
+    """Say that it is idle, and what the samples cannot show of work; a user's own may be means."""
+    if busy.averaged or spec.query is not None or not has_limit(spec.signal):
+        return "idle"
+    return "idle by samples of single moments (short requests show only in an averaged metric)"
 
 
 def _number(spec: TriggerSpec, value: float) -> str:

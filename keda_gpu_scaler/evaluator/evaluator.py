@@ -112,6 +112,8 @@ class Evaluator:
             gpu = await self._gpu_decisions.unaimed(scaled_object, spec, str(error), deadline)
             return await self._concluded(tracked, gpu, deadline)
         tracked = self._triggers.track(scaled_object, spec)
+        is_hpa = timeout_seconds is not None and not wait_for_fresh  # only a stream waits
+        self._gpu_decisions.note_call(tracked, is_hpa=is_hpa)
         if tracked.answer is not None and self._is_of_this_poll(scaled_object, tracked.answer):
             return tracked.answer.decision
         gpu = await self._gpu_decisions.decide(tracked, deadline, wait_for_fresh=wait_for_fresh)

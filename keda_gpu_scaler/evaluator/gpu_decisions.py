@@ -8,7 +8,7 @@ import weakref
 from dataclasses import replace
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import memory
+from keda_gpu_scaler.decision import memory, reasons
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide, unknown
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.snapshot_cache import SharedSnapshot, SnapshotCache
@@ -75,11 +75,17 @@ class GpuDecisions:
         theirs = self._neighbour(spec, decided, shared, snapshot_query)
         return GpuDecision(decided, theirs, source=shared.source_name)
 
+    def note_call(self, tracked: TrackedTrigger, *, is_hpa: bool) -> None:
+        """Remember that somebody asks about a trigger: the HPA, or a poll."""
+        with contextlib.suppress(errors.SourceRefusedError):
+            shared, _ = self._shared(tracked.scaled_object, tracked.spec)
+            tracked.hpa_calls.note(_present(shared), is_hpa=is_hpa)
+
     def keep_in_use(self, tracked: TrackedTrigger) -> None:
         """Remember that another signal said just now that the workload is active."""
         with contextlib.suppress(errors.SourceRefusedError):
             shared, _ = self._shared(tracked.scaled_object, tracked.spec)
-            tracked.memory = memory.in_use(shared.now())
+            tracked.memory = memory.in_use(_present(shared))
 
     def _shared(
         self, scaled_object: ScaledObject, spec: TriggerSpec
@@ -94,7 +100,7 @@ class GpuDecisions:
         That is so if less than a step has passed and there is no trouble. The decision for an
         unknown load also depends on memories, which can change at any time.
         """
-        taken, now = shared.snapshot, shared.now()
+        taken, now = shared.snapshot, _now(spec, shared)
         is_known = made.gpu.decision.state is not State.UNKNOWN and shared.trouble is None
         if taken is None or not is_known or now - taken.at > spec.max_age_seconds:
             return False
@@ -105,41 +111,53 @@ class GpuDecisions:
         self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
     ) -> MadeDecision:
         spec, taken = tracked.spec, shared.snapshot
-        decided, tracked.memory = self._decided(spec, shared, snapshot_query, tracked.memory)
+        decided, tracked.memory = self._decided(tracked, shared, snapshot_query)
         gpu = GpuDecision(
             decided,
             neighbour=self._neighbour(spec, decided, shared, snapshot_query),
             snapshot_age_seconds=None if taken is None else shared.now() - taken.at,
             source=shared.source_name,
         )
-        return MadeDecision(gpu, None if taken is None else weakref.ref(taken), shared.now())
+        return MadeDecision(gpu, None if taken is None else weakref.ref(taken), _now(spec, shared))
 
     def _decided(
-        self,
-        spec: TriggerSpec,
-        shared: SharedSnapshot,
-        snapshot_query: SnapshotQuery,
-        before: Memory | None,
+        self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
     ) -> tuple[Decision, Memory | None]:
         """Decide now; if the load is unknown, use what was known before."""
-        now = shared.now()
-        taken = shared.snapshot
+        spec, before, calls = tracked.spec, tracked.memory, tracked.hpa_calls
+        now, taken = _now(spec, shared), shared.snapshot
+        has_stopped = calls.has_stopped(_present(shared))
+        asking = calls.asking(_present(shared))
         if taken is None or not shared.covers(snapshot_query):
             why = shared.trouble or f"source {spec.source}: no answer yet"
-            return unknown(spec, why, self._recalled(spec, before, now)), before
+            recalled = self._recalled(spec, before, shared.now(), has_stopped=has_stopped)
+            has_pods = None if asking is None else reasons.ASKED
+            decided = unknown(spec, why, recalled, hpa_has_stopped=has_stopped, has_pods=has_pods)
+            return decided, before
         view = taken.of(spec.pods.namespace)
-        context = Context(now, self._give_up_seconds, trouble=shared.trouble)
+        context = Context(
+            now,
+            self._give_up_seconds,
+            trouble=shared.trouble,
+            asking=asking,
+            hpa_has_stopped=has_stopped,
+        )
         decided = decide(spec, view, context)
         if decided.state is not State.UNKNOWN:
             return decided, memory.remember(before, decided, taken.at)
         last = decide(spec, view, replace(context, now=taken.at))
         kept = memory.remember(before, last, taken.at)
-        lost_at = shared.failure.since if shared.failure is not None else now
-        recalled = self._recalled(spec, kept, lost_at)
+        if asking is not None:
+            kept = memory.asked(kept, asking.at)
+        lost_at = shared.failure.since if shared.failure is not None else shared.now()
+        recalled = self._recalled(spec, kept, lost_at, has_stopped=has_stopped)
         return decide(spec, view, replace(context, remembered=recalled)), kept
 
-    def _recalled(self, spec: TriggerSpec, kept: Memory | None, lost_at: float) -> State | None:
-        return memory.recall(kept, lost_at, self._snapshot_cache.step_seconds(spec.source))
+    def _recalled(
+        self, spec: TriggerSpec, kept: Memory | None, lost_at: float, *, has_stopped: bool
+    ) -> State | None:
+        step_seconds = self._snapshot_cache.step_seconds(spec.source)
+        return memory.recall(kept, lost_at, step_seconds, hpa_has_stopped=has_stopped)
 
     def _neighbour(
         self,
@@ -154,8 +172,19 @@ class GpuDecisions:
         theirs = _of_neighbour(spec, spec.neighbour)
         if shared.snapshot is None or not shared.covers(snapshot_query):
             return unknown(theirs, decided.reason, None)
-        context = Context(shared.now(), self._give_up_seconds, trouble=shared.trouble)
+        context = Context(_now(spec, shared), self._give_up_seconds, trouble=shared.trouble)
         return decide(theirs, shared.snapshot.of(theirs.pods.namespace), context)
+
+
+def _present(shared: SharedSnapshot) -> float:
+    """Return the time that calls are made at, also where the samples are of an earlier one."""
+    return shared.now() + shared.lag_seconds
+
+
+def _now(spec: TriggerSpec, shared: SharedSnapshot) -> float:
+    """Return the time up to which ages count: a lag beyond `maxAge` is an age like any other."""
+    is_usable = shared.lag_seconds <= spec.max_age_seconds
+    return shared.now() if is_usable else _present(shared)
 
 
 def _of_neighbour(spec: TriggerSpec, pods: PodSelector) -> TriggerSpec:

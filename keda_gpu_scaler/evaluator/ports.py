@@ -112,6 +112,10 @@ class Samples(Protocol):
     async def synchronize(self) -> None:
         """Learn the source's clock, if it is not known well enough."""
 
+    @property
+    def lag_seconds(self) -> float:
+        """How far the source's clock is behind, because all its samples arrive late; mostly 0."""
+
     def now(self) -> float:
         """The time on the source's clock; this machine's, until the source's is known."""
 

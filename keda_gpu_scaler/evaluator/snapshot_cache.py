@@ -91,6 +91,10 @@ class BoundedFetcher:
             raise
         return snapshot
 
+    def forget_after(self, at: float) -> None:
+        """Forget what was learnt at later instants: the source's clock was set back."""
+        self._fetcher.forget_after(at)
+
 
 USABLE_STEPS = 2
 """A snapshot older than this is not used while a newer one can be had."""
@@ -180,6 +184,11 @@ class SharedSnapshot:
         """The time on the source's clock."""
         return self._samples.now()
 
+    @property
+    def lag_seconds(self) -> float:
+        """How far that clock is behind, because all samples of the source arrive so late."""
+        return self._samples.lag_seconds
+
     def covers(self, snapshot_query: SnapshotQuery) -> bool:
         """Tell whether the snapshot holds everything that `snapshot_query` is about."""
         if self.snapshot is None or snapshot_query.span_seconds > self._span_seconds:
@@ -194,7 +203,7 @@ class SharedSnapshot:
         if self.snapshot is None or not self.covers(snapshot_query):
             return False
         behind = self._samples.instant() - self.snapshot.at
-        return behind <= USABLE_STEPS * self._samples.step_seconds
+        return abs(behind) <= USABLE_STEPS * self._samples.step_seconds
 
     def _is_down(self) -> bool:
         return self.failure is not None or self._is_slow()
@@ -203,13 +212,20 @@ class SharedSnapshot:
         return self._flight.is_under_way and self._clock() - self._launched_at >= SLOW_SECONDS
 
     def _is_due(self, snapshot_query: SnapshotQuery) -> bool:
-        if self._samples.instant() > self._tried:
+        if self._samples.instant() > self._tried or self._is_set_back():
             return True
         return (
             self.failure is None
             and not self._is_current(snapshot_query)
             and self._until_wider() <= 0
         )
+
+    def _is_set_back(self) -> bool:
+        """Tell whether the clock is farther behind the snapshot than it is worth waiting for."""
+        if self.snapshot is None:
+            return False
+        ahead = self.snapshot.at - self._samples.instant()
+        return ahead > USABLE_STEPS * self._samples.step_seconds
 
     def _until_wider(self) -> float:
         return self._launched_at + WIDEN_SECONDS - self._clock()
@@ -233,6 +249,10 @@ class SharedSnapshot:
         try:
             await self._samples.synchronize()
             self._tried = self._samples.instant()
+            if self._is_set_back():
+                self._snapshot_fetcher.forget_after(self._tried)
+            elif self.snapshot is not None and self._tried < self.snapshot.at:
+                return  # until the clock has caught up with the snapshot
             snapshot_query = self._wanted.together()
             self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)
             self._span_seconds = snapshot_query.span_seconds

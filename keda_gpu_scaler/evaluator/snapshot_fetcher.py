@@ -9,8 +9,10 @@ exporters' evidence is used. Each change of the evidence source is reported.
 """
 
 import asyncio
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Samples, Source
@@ -23,6 +25,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     ReportedPods,
     absent_gpus,
     advance_reported_pods,
+    busy_before,
     confined,
     join,
 )
@@ -61,6 +64,12 @@ class EvidenceFetcher:
             if at > asked_at or not asked.issuperset(namespaces):
                 await self._ask(max(at, asked_at))
         return self._pod_statuses
+
+    def forget_after(self, at: float) -> None:
+        """Forget everything if it was asked about later instants: the clock was set back."""
+        if self._asked[0] > at:
+            self._pod_statuses = PodStatuses()
+            self._asked = float("-inf"), frozenset()
 
     async def _ask(self, at: float) -> None:
         self._wanted = {
@@ -133,6 +142,21 @@ HOUR_SECONDS = 3600.0
 """A pod not seen for this long did not exist; the sources' history reaches as far back."""
 RETRY_SECONDS = 300.0
 """A failed history query is repeated after this time."""
+LOOKS = 20
+"""At so many instants of a new namespace's past GPUs without their pods are looked for at most:
+small queries, and only for pods that are not shown any more."""
+
+
+class _Past(NamedTuple):
+    """What was before a namespace was watched."""
+
+    reported_pods: ReportedPods
+    step_seconds: float = 0.0
+    """The time between two of its instants."""
+
+
+def _step_seconds(history: Observation) -> float:
+    return history.at - min(history.instants[-2:])
 
 
 class SnapshotFetcher:
@@ -154,6 +178,12 @@ class SnapshotFetcher:
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
 
+    def forget_after(self, at: float) -> None:
+        """Forget what was learnt at later instants: the source's clock was set back."""
+        self._reported_pods, self._watched = ReportedPods(), {}
+        self._past_refused_at = float("-inf")
+        self._evidence_fetcher.forget_after(at)
+
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Snapshot:
         """Return a snapshot of everything in `snapshot_query` at the instant `at`.
 
@@ -169,9 +199,14 @@ class SnapshotFetcher:
         if new_namespaces:
             past = await self._past(replace(snapshot_query, namespaces=new_namespaces), at)
             if past is not None:
-                reported_pods = join(reported_pods, past)
+                reported_pods = join(reported_pods, past.reported_pods, past.step_seconds)
                 watched |= dict.fromkeys(new_namespaces, float("-inf"))
-        self._reported_pods = await self._advanced(reported_pods, observation)
+        reported_pods = await self._advanced(reported_pods, observation)
+        if new_namespaces:
+            reported_pods = await self._looked_back(
+                reported_pods, observation, replace(snapshot_query, namespaces=new_namespaces)
+            )
+        self._reported_pods = reported_pods
         self._watched = watched
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
         return await asyncio.to_thread(
@@ -211,7 +246,7 @@ class SnapshotFetcher:
             return frozenset()
         return frozenset(name for name, since in watched.items() if at - since < HOUR_SECONDS)
 
-    async def _past(self, snapshot_query: SnapshotQuery, at: float) -> ReportedPods | None:
+    async def _past(self, snapshot_query: SnapshotQuery, at: float) -> _Past | None:
         """Return the last hour of new namespaces; None if the query fails.
 
         A source that cannot answer this larger query still answers the small ones. A pod that never
@@ -220,11 +255,30 @@ class SnapshotFetcher:
         try:
             history = await self._samples.history(snapshot_query, at)
             if history is None:
-                return ReportedPods()
-            return await self._advanced(ReportedPods(), history)
+                return _Past(ReportedPods())
+            return _Past(await self._advanced(ReportedPods(), history), _step_seconds(history))
         except errors.SourceError:
             self._past_refused_at = at
             return None
+
+    async def _looked_back(
+        self,
+        reported_pods: ReportedPods,
+        observation: Observation,
+        snapshot_query: SnapshotQuery,
+    ) -> ReportedPods:
+        """Return the pods with what a process that watched new namespaces would have noticed.
+
+        Where an exporter has lost its map of pods, a bursty GPU is busy at some instants only.
+        """
+        if observation.is_selective:
+            return reported_pods
+        lost = absent_gpus(confined(reported_pods, snapshot_query.namespaces), observation)
+        since = observation.at - snapshot_query.window_seconds
+        instants = [time for time in observation.instants[:-1] if lost and time > since]
+        for at in instants[:: math.ceil(len(instants) / LOOKS) or 1]:
+            reported_pods = busy_before(reported_pods, await self._samples.locate(lost, at), at)
+        return reported_pods
 
     async def _advanced(
         self, reported_pods: ReportedPods, observation: Observation

@@ -3,13 +3,14 @@
 import operator
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cachetools import TTLCache
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.evaluator.hpa_calls import HpaCalls
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.sizes import deep_size
@@ -58,12 +59,13 @@ class TrackedTrigger:
     memory: Memory | None = None
     """Used when its load becomes unknown."""
     answer: Answer | None = None
+    hpa_calls: HpaCalls = field(default_factory=HpaCalls)
     kept_bytes: int = 0
 
 
 TRACKED_BYTES = 48 * 2**20
 """Room for fifteen thousand usual triggers."""
-_DECISION_BYTES = 1536
+_DECISION_BYTES = 1792
 """What is remembered of one trigger beside its spec."""
 
 

@@ -44,6 +44,12 @@ COUNTS = {
     "statefulset": ("StatefulSet", "kube_statefulset_status_replicas"),
     "replicaset": ("ReplicaSet", "kube_replicaset_status_replicas"),
 }
+WANTED = {
+    "deployment": ("Deployment", "kube_deployment_spec_replicas"),
+    "statefulset": ("StatefulSet", "kube_statefulset_replicas"),
+    "replicaset": ("ReplicaSet", "kube_replicaset_spec_replicas"),
+}
+"""How many replicas an owner asks for (`spec.replicas`), by the label of the owner."""
 IS_CONTROLLER = "owner_is_controller"
 _READY = 'condition="true"'
 
@@ -76,6 +82,8 @@ def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
     yield "covered", f"group by (namespace) ({here.any_of(_COUNTED)})"
     for label, (_, metric) in COUNTS.items():
         yield "empty", f"max by (namespace, {label}) ({here.all(metric)}) == 0{here.alone(label)}"
+    for label, (_, metric) in WANTED.items():
+        yield "wanted", f"max by (namespace, {label}) ({here.all(metric)}) > 0{here.alone(label)}"
     yield "deleting", here.pods("kube_pod_deletion_timestamp")
     phases = here.all("kube_pod_status_phase", 'phase=~"Pending|Succeeded|Failed"')
     yield "phase", f"max by (namespace, pod, phase) ({phases} == 1)"

@@ -19,12 +19,20 @@ from keda_gpu_scaler.spec.spec import Signal
 
 ALIVE_LABEL = "alive"
 """Marks the row of an `AgesQuery` which says that the source was scraping two minutes ago."""
+ON_TIME_LABEL = "on_time"
+"""Marks the row of an `AgesQuery` which says that a sample of any target is fresh."""
 METRIC_LABEL = "metric"
 """Keeps apart rows that are equal without their names; `or` would drop one of them."""
 LONGEST_BYTES = 16_384
 """VictoriaMetrics refuses longer texts, unless its `-search.maxQueryLen` allows them."""
 STALE_SECONDS = 60
 """Younger samples count as fresh at any scrape interval; only older ones are returned."""
+NEWEST_AGE = "time() - max(max_over_time(timestamp(up)[5m:15s]))"
+"""The query for the age of the newest sample of all targets, scraped well or not.
+
+VictoriaMetrics shows a sample for no longer than one and a half of its intervals: so it is looked
+for in the past. With many targets that takes longer, and it is asked only where none is fresh.
+"""
 
 
 def alternatives(texts: Iterable[str]) -> str:
@@ -59,7 +67,7 @@ class SnapshotPromql(SplittableQuery):
 
 @dataclass(frozen=True, slots=True)
 class AgesPromql(SplittableQuery):
-    """The ages of stale pods in some namespaces, and whether the source was alive before.
+    """The ages of stale pods in some namespaces, and whether the source is alive and on time.
 
     A pod is as fresh as its freshest sample. `group(up offset 2m)` is empty in the first two
     minutes after a cold start: absent series may not have been scraped yet.
@@ -79,7 +87,9 @@ class AgesPromql(SplittableQuery):
         names = ((labels.namespace, labels.pod) for labels, *_ in self.metric_sources)
         pod = ", ".join(dict.fromkeys(name for pair in names for name in pair))
         stale = f"time() - max by ({pod}) ({' or '.join(newest)}) > {STALE_SECONDS}"
-        return f"({stale}) or {marked('group(up offset 2m)', ALIVE_LABEL, '1')}"
+        alive = marked("group(up offset 2m)", ALIVE_LABEL, "1")
+        fresh = f"max(timestamp(up)) >= time() - {STALE_SECONDS}"
+        return f"({stale}) or {alive} or {marked(fresh, ON_TIME_LABEL, '1')}"
 
 
 def snapshot_promql(

@@ -39,12 +39,11 @@ def merged(snapshot_queries: Collection[SnapshotQuery]) -> SnapshotQuery:
 def snapshot_query_of(spec: TriggerSpec, step_seconds: float) -> SnapshotQuery:
     """Return what one trigger asks of its source, which has new samples once per step."""
     window = spec.window_seconds if spec.window_seconds is not None else WINDOW_SECONDS
-    reach = max(window + spec.warmup_seconds, spec.activation_window_seconds, spec.max_age_seconds)
     return SnapshotQuery(
         spec.shared_signal,
         spec.profile,
         frozenset({spec.pods.namespace}),
-        span_seconds=reach + step_seconds,
+        span_seconds=spec.reach_seconds + step_seconds,
         window_seconds=max(window, spec.activation_window_seconds),
         query=spec.query,
     )

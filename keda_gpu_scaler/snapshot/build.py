@@ -111,6 +111,9 @@ def _evidence(
     pod_statuses: PodStatuses, namespaces: Collection[str]
 ) -> dict[str, NamespaceEvidence]:
     empty, selected = _by_namespace(pod_statuses.without_pods), _by_namespace(pod_statuses.selected)
+    wanted: dict[str, dict[Owner, int]] = defaultdict(dict)
+    for (namespace, owner), replicas in pod_statuses.wanted.items():
+        wanted[namespace][owner] = replicas
     return {
         namespace: NamespaceEvidence(
             pod_statuses.scraped_at,
@@ -118,6 +121,7 @@ def _evidence(
             frozenset(empty[namespace]),
             pod_statuses.watch.evidence_source,
             frozenset(selected[namespace]),
+            wanted[namespace],
         )
         for namespace in pod_statuses.covered.intersection(namespaces)
     }

@@ -73,6 +73,8 @@ class Evidence:
     selected: frozenset[tuple[str, Owner]] = frozenset()
     """The scale targets, by namespace, with a known label selector; every pod that one selects has
     it among its owners."""
+    wanted: Mapping[tuple[str, Owner], int] = field(default_factory=dict)
+    """How many replicas owners, by namespace, ask for (`spec.replicas`), where that is known."""
 
     @property
     def is_available(self) -> bool:
@@ -98,6 +100,12 @@ class PodStatus:
     """When it became Ready for the first time; None: not yet, or before it was watched."""
     ended: bool = False
     asks_gpu: bool = False
+    is_ready: bool = False
+    """It is Ready now, by a list that is not too old."""
+    alive_at: float = float("-inf")
+    """The time of the newest scrape that showed it, and not its end."""
+    ended_at: float | None = None
+    """The time of the first scrape that showed its end; None: none has."""
     listed_at: float
     """The time of the newest scrape that showed it."""
 
@@ -114,6 +122,8 @@ class NamespaceEvidence:
     evidence_source: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
     selected: frozenset[Owner] = frozenset()
     """The scale targets of which the selected pods are known."""
+    wanted: Mapping[Owner, int] = field(default_factory=dict)
+    """How many replicas owners ask for, where that is known."""
 
     def denies(self, owner: Owner | None, last_listed: float) -> bool:
         """Tell whether a workload without known pods is said to have none.

@@ -72,6 +72,8 @@ class Series:
     times: tuple[float, ...]
     values: tuple[float, ...]
     averaged: bool
+    shows_free_gpus: bool = False
+    """Its exporter shows GPUs without a pod as well."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from keda_gpu_scaler.spec.workload import Owner
 
 REMEMBERED = 50_000
 """How many pods are remembered, beyond which those that are not listed any more are forgotten."""
+NEVER = float("-inf")
 HOUR_SECONDS = 3600.0
 """How long a lost target is waited for, and a pod that is not listed is remembered."""
 YOUNG_SECONDS = 600.0
@@ -66,6 +67,8 @@ class PodStatuses:
     watch: Watch = field(default_factory=Watch)
     selected: frozenset[tuple[str, Owner]] = frozenset()
     """The scale targets of which the selected pods are known now."""
+    wanted: Mapping[tuple[str, Owner], int] = field(default_factory=dict)
+    """How many replicas owners ask for, where that is known."""
 
     def is_current(self, at: float) -> bool:
         """Tell whether there is recent evidence from the cluster."""
@@ -95,15 +98,13 @@ class PodStatuses:
         return is_available and status.ended and self.is_listed(status)
 
     def status(self, key: PodKey, at: float) -> PodStatus | None:
-        """Return what is known of a pod; that it was never Ready holds only for a while."""
+        """Return what is known of a pod; how it is now, and was never, holds only for a while."""
         known = self.pods.get(key)
-        if (
-            known is None
-            or known.readiness is Readiness.EVER
-            or self._is_fresh(known.listed_at, at)
-        ):
+        if known is None or self._is_fresh(known.listed_at, at):
             return known
-        return replace(known, readiness=Readiness.UNKNOWN)
+        was_ready = known.readiness is Readiness.EVER
+        readiness = Readiness.EVER if was_ready else Readiness.UNKNOWN
+        return replace(known, readiness=readiness, is_ready=False)
 
     def proves_gone(self, key: PodKey, last_seen: float) -> bool:
         """Tell whether a pod that was last seen at `last_seen` does not exist any more."""
@@ -146,6 +147,7 @@ def advance_pod_statuses(
         pods=pods,
         without_pods=evidence.without_pods,
         selected=evidence.selected,
+        wanted=evidence.wanted,
         covered=evidence.covered,
         watch=watch,
     )
@@ -156,7 +158,12 @@ def silenced(pod_statuses: PodStatuses) -> PodStatuses:
     watch = replace(pod_statuses.watch, is_whole=False)
     nothing = frozenset[Any]()
     return replace(
-        pod_statuses, without_pods=nothing, selected=nothing, covered=nothing, watch=watch
+        pod_statuses,
+        without_pods=nothing,
+        selected=nothing,
+        wanted={},
+        covered=nothing,
+        watch=watch,
     )
 
 
@@ -190,8 +197,17 @@ def _status(known: PodStatus | None, said: PodStatement, at: float, listed_at: f
         ready_since=since,
         ended=said.ended or (known is not None and known.ended),
         asks_gpu=said.asks_gpu,
+        is_ready=said.ready is True,
+        alive_at=listed_at if not said.ended else NEVER if known is None else known.alive_at,
+        ended_at=_ended_at(known, said, listed_at),
         listed_at=listed_at,
     )
+
+
+def _ended_at(known: PodStatus | None, said: PodStatement, listed_at: float) -> float | None:
+    if not said.ended:
+        return None
+    return listed_at if known is None or known.ended_at is None else known.ended_at
 
 
 def _is_another(known: PodStatus, said: PodStatement) -> bool:

@@ -13,6 +13,7 @@ from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target, uuid_of
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.snapshot.targets import (
+    LEAST_GRACE_SECONDS,
     TargetHealth,
     UpIntervals,
     absent_from_good_scrape,
@@ -28,6 +29,8 @@ class Scene:
     observation: Observation
     up_intervals: Mapping[Target, UpIntervals]
     targets: Mapping[Target, TargetHealth]
+    naming: frozenset[Target]
+    """The targets that name a pod now."""
 
     def saw(self, target: Target, instant: float) -> bool:
         """Tell whether a series at `instant` comes from a good scrape; for unknown targets, yes."""
@@ -41,21 +44,84 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
     last_seen, targets = _last_seen(scene, group)
     if last_seen is None or (known is not None and last_seen < known.last_seen):
         return known or _unscraped(key, group)
-    anew = known is None or (known.ended and last_seen > known.last_seen)
-    first_seen = _began(scene, group, known) if known is None or anew else known.first_seen
-    return Pod(
+    sampled_at = _sampled_at(scene, key, last_seen, targets)
+    group = _of_one_node(group, targets, last_seen)
+    if known is None or _has_moved(known, group, targets):
+        first_seen = _began(scene, group, known)
+    else:
+        first_seen = known.first_seen
+    if known is not None and known.ended_at is not None and last_seen > known.last_seen:
+        if not _is_newer(scene, key, known.ended_at, group, sampled_at):
+            return known
+        first_seen = _began(scene, group, known)
+    pod = Pod(
         name=key[1],
         gpus=_gpus(group, first_seen),
         first_seen=first_seen,
         last_seen=last_seen,
-        sampled_at=_sampled_at(scene, key, last_seen, targets),
+        sampled_at=sampled_at,
         scrape_interval_seconds=_interval(scene, targets),
         collection_seconds=scene.observation.collection_seconds,
         averaged=all(one.averaged for one in group if one.values),
         targets=targets,
-        ended=known is not None and known.ended and not anew,
-        released_since=known.released_since if known and known.last_seen == last_seen else None,
+        shows_free_gpus=all(one.shows_free_gpus for one in group),
     )
+    if known is None or known.last_seen != last_seen:
+        return pod
+    return replace(
+        pod,
+        ended=known.ended,
+        ended_at=known.ended_at,
+        released_since=known.released_since,
+        is_unnamed=known.is_unnamed,
+        busy_unnamed_at=known.busy_unnamed_at,
+    )
+
+
+def _of_one_node(group: list[Series], targets: frozenset[Target], last_seen: float) -> list[Series]:
+    """Leave out an earlier pod of the same name, which other targets showed on other GPUs."""
+    current = {
+        uuid_of(one.gpu) for one in group if one.target in targets and one.present[-1] >= last_seen
+    }
+    return [
+        one
+        for one in group
+        if one.target in targets or uuid_of(one.gpu) in current or not _has_uuid(one.gpu)
+    ]
+
+
+def _has_moved(known: Pod, group: list[Series], targets: frozenset[Target]) -> bool:
+    """Tell whether a pod is another one of the same name: on other targets, and on other GPUs.
+
+    An exporter that restarts can be another target; one that shows no UUIDs then shows other GPUs.
+    """
+    gpus = {one.gpu for one in group}
+    are_named = all(map(_has_uuid, gpus.union(gpu.gpu for gpu in known.gpus)))
+    former = {uuid_of(gpu.gpu) for gpu in known.gpus}
+    is_elsewhere = known.targets.isdisjoint(targets) and former.isdisjoint(map(uuid_of, gpus))
+    return are_named and is_elsewhere
+
+
+def _has_uuid(gpu: str) -> bool:
+    """Tell whether a GPU has a name of its own, beside its number on its target."""
+    return "#" not in gpu
+
+
+def _is_newer(
+    scene: Scene, key: PodKey, ended_at: float, group: list[Series], sampled_at: float
+) -> bool:
+    """Tell whether the samples of a pod that had ended are newer than its end.
+
+    One of two Prometheus behind one address can show a pod that the other saw go: it was down then,
+    and repeats its last sample for five minutes. It shows the pod at the very instant of the end,
+    which one that agrees on the end does not.
+    """
+    observation = scene.observation
+    agrees = all(ended_at not in one.times for one in group)
+    if agrees and ended_at >= observation.instants[0]:
+        return True
+    certain = 0.0 if key in observation.sample_ages else LEAST_GRACE_SECONDS
+    return sampled_at - certain > ended_at
 
 
 def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozenset[Target]]:
@@ -130,23 +196,38 @@ def _samples(gpu: str, values: Mapping[float, float], present: set[float]) -> Gp
     return GpuSamples(gpu, times, tuple(values[time] for time in times), refused)
 
 
-def update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
+def update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: float) -> Pod:
     """Return a pod that does not report now, after looking for it and for its GPUs.
 
     It has ended at once if both agree: a good scrape of its target lacks it, and its GPUs are
     reported without it. One of them alone counts after the settling time: an exporter that has just
-    restarted may show no GPU yet, or not know its pods yet.
+    restarted may not know its pods yet. An exporter that shows no GPU at all proves nothing, except
+    one that shows only GPUs with pods.
+
+    A GPU that is busy without a pod speaks against it, until `forget_seconds` after the pod was
+    named: a process outside Kubernetes may use the GPU.
     """
     at, uuids = scene.observation.at, {uuid_of(gpu.gpu) for gpu in pod.gpus}
-    grace = grace_seconds(pod.scrape_interval_seconds)
-    busy = bool(uuids & gpus.busy_without_pod)
+    grace, silence = grace_seconds(pod.scrape_interval_seconds), at - pod.last_seen
+    busy = bool(uuids & gpus.busy_without_pod) and silence < forget_seconds
+    reported = bool(uuids) and uuids <= gpus.reported
+    names_others = bool(pod.targets & scene.naming)
     known = at if pod.released_since is None else pod.released_since
-    since = known if uuids and uuids <= gpus.reported and not busy else None
+    since = known if reported and not busy else None
+    shows_gpus = names_others or bool(uuids & gpus.reported)
+    waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else forget_seconds
     absent_from_good_scrape = any(_lacked(scene, pod, target) for target in pod.targets)
-    settled = absent_from_good_scrape and (since is not None or at - pod.last_seen >= grace)
+    settled = absent_from_good_scrape and (since is not None or silence >= waited_seconds)
     released = since is not None and at - since >= grace
-    ended = (settled or released) and not busy
-    return replace(pod, released_since=since, ended=ended)
+    has_ended = (pod.ended or settled or released) and not busy
+    return replace(
+        pod,
+        released_since=since,
+        is_unnamed=(reported or pod.is_unnamed) and not names_others,
+        busy_unnamed_at=at if busy else pod.busy_unnamed_at,
+        ended=has_ended,
+        ended_at=None if not has_ended else at if pod.ended_at is None else pod.ended_at,
+    )
 
 
 def _lacked(scene: Scene, pod: Pod, target: Target) -> bool:
@@ -171,7 +252,10 @@ class ReportedPods:
 
 
 def advance_reported_pods(
-    reported_pods: ReportedPods, observation: Observation, gpus: GpuReports, forget_seconds: float
+    reported_pods: ReportedPods,
+    observation: Observation,
+    gpus: GpuReports,
+    forget_seconds: float,
 ) -> ReportedPods:
     """Return the reported pods after an observation.
 
@@ -182,26 +266,26 @@ def advance_reported_pods(
         forget_seconds: how long an ended pod is remembered.
     """
     up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
-    scene = Scene(observation, up_intervals, targets)
+    at = observation.at
+    naming = frozenset(one.target for one in observation.series if one.present[-1] >= at)
+    scene = Scene(observation, up_intervals, targets, naming)
     pods = dict(reported_pods.pods)
     for key, group in _by_pod(observation.series).items():
         pods[key] = update_reporting(scene, key, pods.get(key), group)
-    for key in [key for key, pod in pods.items() if _is_absent(pod, observation.at)]:
-        pods[key] = update_absent(scene, pods[key], gpus)
-    kept = _kept(pods, observation.at, forget_seconds)
-    return ReportedPods(
-        observation.at, kept, _watched(targets, kept, observation.at - forget_seconds)
-    )
+    for key in [key for key, pod in pods.items() if _is_looked_for(pod, at)]:
+        pods[key] = update_absent(scene, pods[key], gpus, forget_seconds)
+    kept = _kept(pods, at, forget_seconds)
+    return ReportedPods(at, kept, _watched(targets, kept, at - forget_seconds))
 
 
 def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
-    """Return the UUIDs of GPUs with pods that are absent now and not known to have ended."""
+    """Return the UUIDs of GPUs with pods that are absent now and may not have ended."""
     at = observation.at
     here = {(one.namespace, one.pod) for one in observation.series if one.present[-1] >= at}
     known = {
         gpu.gpu
         for key, pod in reported_pods.pods.items()
-        if key not in here and not pod.ended
+        if key not in here and (not pod.ended or pod.is_unnamed)
         for gpu in pod.gpus
     }
     new = {
@@ -213,13 +297,38 @@ def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozen
     return frozenset(uuid_of(gpu) for gpu in known | new)
 
 
-def join(reported_pods: ReportedPods, history: ReportedPods) -> ReportedPods:
-    """Return `reported_pods` with the pods of namespaces that were not asked about before."""
+def join(
+    reported_pods: ReportedPods, history: ReportedPods, unsure_seconds: float = 0.0
+) -> ReportedPods:
+    """Return `reported_pods` with the pods of namespaces that were not asked about before.
+
+    Args:
+        reported_pods: what is known.
+        history: the pods of the new namespaces, from the past.
+        unsure_seconds: the time between two instants of that past.
+    """
+    past = {key: replace(pod, unsure_seconds=unsure_seconds) for key, pod in history.pods.items()}
     return ReportedPods(
         history.at if reported_pods.at is None else reported_pods.at,
-        {**history.pods, **reported_pods.pods},
+        {**past, **reported_pods.pods},
         {**history.targets, **reported_pods.targets},
     )
+
+
+def busy_before(reported_pods: ReportedPods, gpus: GpuReports, at: float) -> ReportedPods:
+    """Return the pods with those marked of which a GPU was busy without a pod at an earlier time.
+
+    Args:
+        reported_pods: the pods from the past of new namespaces.
+        gpus: where GPUs were then.
+        at: that time.
+    """
+    marked = {
+        key: replace(pod, busy_unnamed_at=at)
+        for key, pod in reported_pods.pods.items()
+        if pod.last_seen < at and {uuid_of(gpu.gpu) for gpu in pod.gpus} & gpus.busy_without_pod
+    }
+    return replace(reported_pods, pods={**reported_pods.pods, **marked})
 
 
 def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:
@@ -239,6 +348,11 @@ def _by_pod(series: Iterable[Series]) -> dict[PodKey, list[Series]]:
 
 def _is_absent(pod: Pod, at: float) -> bool:
     return pod.last_seen < at and not pod.ended
+
+
+def _is_looked_for(pod: Pod, at: float) -> bool:
+    """Tell whether a pod is absent and may not have ended: its exporter may not know its pods."""
+    return pod.last_seen < at and (not pod.ended or pod.is_unnamed)
 
 
 def _watched(

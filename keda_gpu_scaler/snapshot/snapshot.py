@@ -64,8 +64,19 @@ class Pod:
     """The targets that reported it at `last_seen`."""
     ended: bool = False
     """It is known to be gone."""
+    ended_at: float | None = None
+    """The instant at which exporters showed that it is gone; None: they did not."""
     released_since: float | None = None
     """Since when its GPUs are always reported without it; None: they are not."""
+    is_unnamed: bool = False
+    """Its GPUs are reported without it, by an exporter that names no pod: it may have lost its map
+    of pods."""
+    busy_unnamed_at: float | None = None
+    """When one of its GPUs was last busy without a pod, since the exporter named it."""
+    shows_free_gpus: bool = False
+    """Its exporter shows GPUs without a pod as well."""
+    unsure_seconds: float = 0.0
+    """It may have been seen so much later than `last_seen`: that comes from a coarse history."""
     status: PodStatus | None = None
     """What the cluster says of it; None: nothing, or the cluster was not asked."""
 
@@ -118,7 +129,7 @@ class NamespaceSnapshot:
         return self.shows_every_pod or (self.evidence is not None and self.evidence.absence_known)
 
 
-_POD_BYTES, _GPU_BYTES, _SAMPLE_BYTES = 700, 320, 48
+_POD_BYTES, _GPU_BYTES, _SAMPLE_BYTES = 800, 320, 48
 """As measured, without names."""
 
 

@@ -25,6 +25,7 @@ from keda_gpu_scaler.spec.spec import Signal
 
 Points = Sequence[tuple[float, float]]
 """Time in seconds and value."""
+_BOARD_LABELS = frozenset(profiles.BOARD_LABELS)
 
 
 class _Key(NamedTuple):
@@ -133,6 +134,7 @@ def _combined(key: _Key, readings: list[_Reading]) -> Series:
         times=times,
         values=tuple(values[time] for time in times),
         averaged=averaged,
+        shows_free_gpus=not _BOARD_LABELS.isdisjoint(readings[0].way.labels.gpu),
     )
 
 

@@ -148,6 +148,14 @@ class TriggerSpec:
         """The signal of the snapshot; with a query NUMBER, as `signal` then only names the unit."""
         return self.signal if self.query is None else Signal.NUMBER
 
+    @property
+    def reach_seconds(self) -> float:
+        """How far back from now its samples matter."""
+        window = WINDOW_SECONDS if self.window_seconds is None else self.window_seconds
+        return max(
+            window + self.warmup_seconds, self.activation_window_seconds, self.max_age_seconds
+        )
+
 
 WINDOW_SECONDS = 120.0
 AVERAGED_WINDOW_SECONDS = 60.0

@@ -84,7 +84,7 @@ class Queried:
     source: str
     query: str
     """Which query: snapshot, age, history, gpus, clock, evidence, jobs, exporters, own,
-    own-targets, own-age, own-history, demand, scrape."""
+    own-targets, own-age, own-history, demand, scrape, lag."""
     seconds: float
     error: str | None
     """The reason in words; None: it was answered."""
@@ -122,6 +122,15 @@ class QueryChanged:
     """The signal, or the short name of a user's own query or of a demandQuery."""
     works: bool
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LagChanged:
+    """All samples of a source arrive so late, and ages count from then; stated at each change."""
+
+    source: str
+    seconds: float
+    """0: they are on time again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +227,7 @@ Fact = (
     | SnapshotTaken
     | SourceChanged
     | QueryChanged
+    | LagChanged
     | ExportersFound
     | EvidenceChanged
     | WatchChanged

@@ -130,6 +130,10 @@ EXPORTERS_ONLY = (
     "only exporters show which pods exist: minReplicaCount 0 is safe where the source has "
     "kube-state-metrics as well, or with KEDA_GPU_SCALER_KUBERNETES=true"
 )
+LATE = (
+    "all samples arrive so late: decisions are about the load that long ago; cooldownPeriod should "
+    "be longer than this and a start-up"
+)
 _STRENGTH = tuple(EvidenceSource)
 _Key = tuple[ScaledObject, int]
 """A trigger by the hash of its spec, so that its texts do not stay for the sake of a log line."""
@@ -149,10 +153,14 @@ class LogObserver:
         self._tells_all = self._logger.is_enabled_for(logging.DEBUG)
         kept = TRIGGERS, FORGET_SECONDS
         self._decided: TTLCache[_Key, tuple[State, bool | None]] = TTLCache(*kept, clock)
-        self._ignored: TTLCache[_Key, tuple[str, ...]] = TTLCache(*kept, clock)
+        self._noticed: dict[str, TTLCache[_Key, tuple[str, ...]]] = {
+            event: TTLCache(*kept, clock)
+            for event in ("trigger.pods_ignored", "trigger.pods_unseen")
+        }
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
         self._alerts, self._certificates = AlertLog(clock), CertificateLog()
         self._found: dict[str, frozenset[str]] = {}
+        self._late: set[str] = set()
         self._bases: dict[str, EvidenceSource] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(*kept, clock)
 
@@ -161,7 +169,7 @@ class LogObserver:
         match fact:
             case facts.Evaluated():
                 self._evaluated(fact)
-            case facts.SourceChanged():
+            case facts.SourceChanged() | facts.LagChanged():
                 self._source_changed(fact)
             case facts.QueryChanged():
                 write = self._logger.info if fact.works else self._logger.warning
@@ -195,7 +203,8 @@ class LogObserver:
             if self._tells_all:
                 self._explain(fact)
         self._notice(fact)
-        self._pods_ignored(fact)
+        self._pods_noticed(fact, "trigger.pods_ignored", fact.decision.ignored)
+        self._pods_noticed(fact, "trigger.pods_unseen", fact.decision.unseen)
         if before != now:
             self._logger.info("decision.changed", **decision_fields(fact))
         if self._tells_all:
@@ -235,12 +244,12 @@ class LogObserver:
         if evidence_source is not None:
             self._judged[name] = True
 
-    def _pods_ignored(self, fact: facts.Evaluated) -> None:
-        """Write a line if the set of pods that count as pods without a GPU has changed."""
-        key, ignored = (fact.scaled_object, hash(fact.spec)), fact.decision.ignored
-        if ignored and ignored != self._ignored.get(key):
-            self._logger.warning("trigger.pods_ignored", **trigger_fields(fact), pods=list(ignored))
-        self._ignored[key] = ignored
+    def _pods_noticed(self, fact: facts.Evaluated, event: str, pods: tuple[str, ...]) -> None:
+        """Write a line if the set of pods that never showed a GPU has changed."""
+        key, noticed = (fact.scaled_object, hash(fact.spec)), self._noticed[event]
+        if pods and pods != noticed.get(key):
+            self._logger.warning(event, **trigger_fields(fact), pods=list(pods))
+        noticed[key] = pods
 
     def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         before = self._bases.get(fact.source, EvidenceSource.KUBE_STATE_METRICS)
@@ -253,6 +262,17 @@ class LogObserver:
             evidence=str(fact.evidence_source),
             reason=fact.reason,
         )
+
+    def _lag_changed(self, fact: facts.LagChanged) -> None:
+        """Write a line when samples begin to be late, and when they are on time again."""
+        if not fact.seconds:
+            self._late.discard(fact.source)
+            self._logger.info("source.on_time", source=fact.source)
+        elif fact.source not in self._late:
+            self._late.add(fact.source)
+            self._logger.warning(
+                "source.late", source=fact.source, lag_seconds=fact.seconds, warning=LATE
+            )
 
     def _watch_changed(self, fact: facts.WatchChanged) -> None:
         if fact.works:
@@ -284,8 +304,10 @@ class LogObserver:
         elif before and not failing:
             self._logger.info("source.part_back", **named)
 
-    def _source_changed(self, fact: facts.SourceChanged) -> None:
-        if fact.reachable:
+    def _source_changed(self, fact: facts.SourceChanged | facts.LagChanged) -> None:
+        if isinstance(fact, facts.LagChanged):
+            self._lag_changed(fact)
+        elif fact.reachable:
             self._logger.info("source.up", source=fact.source, reason=fact.reason)
         else:
             self._logger.warning("source.down", source=fact.source, reason=fact.reason)

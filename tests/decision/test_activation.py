@@ -62,8 +62,9 @@ LOADS = {
 """The decisions from the workload's own GPUs, by their name in the table."""
 ALL = [load for loads in LOADS.values() for load in loads]
 LOADS["any but busy"] = [load for load in ALL if not load.activated]
-LOADS["known"] = [load for load in LOADS["any but busy"] if load.state is not State.UNKNOWN]
-LOADS["unknown"] = [load for load in LOADS["any but busy"] if load.state is State.UNKNOWN]
+UNKNOWN = {State.UNKNOWN, State.EMPTY}
+LOADS["known"] = [load for load in LOADS["any but busy"] if load.state not in UNKNOWN]
+LOADS["unknown"] = [load for load in LOADS["any but busy"] if load.state in UNKNOWN]
 LOADS["any other"] = LOADS["active by itself"] + LOADS["an error, or zero by choice"]
 NEIGHBOURS: dict[str, list[Decision | None]] = {
     "not looked at": [None],

@@ -1,9 +1,12 @@
 """Claims about whether a workload is in use."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from keda_gpu_scaler.decision import activity
-from keda_gpu_scaler.decision.activity import Activity
+from keda_gpu_scaler.decision.activity import Activity, in_use_unnamed
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.support.snapshots import NOW, bert, said
@@ -107,3 +110,21 @@ def test_ended_pods_and_stale_samples_are_no_activity() -> None:
 def test_a_missing_pod_was_busy_as_long_as_the_window_remembers_it() -> None:
     assert _activity(bert("b", 90, last_seen=NOW - 100)).active
     assert not _activity(bert("b", 90, last_seen=NOW - 121)).active
+
+
+@pytest.mark.parametrize(
+    ("how", "is_in_use"),
+    [
+        pytest.param({}, True, id="busy when it was named"),
+        pytest.param({"is_unnamed": False}, False, id="its exporter names others"),
+        pytest.param({"last_seen": NOW - 120, "gpus": ()}, False, id="named too long ago"),
+        pytest.param({"gpus": (), "busy_unnamed_at": NOW - 105}, True, id="busy since"),
+        pytest.param({"gpus": (), "busy_unnamed_at": NOW - 120}, False, id="not busy for long"),
+    ],
+)
+def test_a_pod_whose_exporter_may_have_lost_its_map_is_in_use_for_the_window(
+    how: dict[str, Any],
+    is_in_use: bool,  # noqa: FBT001 - an example
+) -> None:
+    pod = replace(bert("b", 90, last_seen=NOW - 105, ended=True), is_unnamed=True)
+    assert in_use_unnamed(spec(), replace(pod, **how), NOW) is is_in_use

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from keda_gpu_scaler.spec.workload import Selected
+from keda_gpu_scaler.spec.workload import Owner, Selected
 from tests.support.snapshots import NOW, bert, pod, said, snapshot, unseen
 from tests.support.triggers import spec
 
@@ -75,7 +75,8 @@ def test_a_workload_shows_pods_while_any_may_be_there(
 
 
 def test_pods_that_have_no_gpu_are_named() -> None:
-    decided = _decide(bert("b", 90, status=said()), unseen("c", said()))
+    pods = bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False))
+    decided = _decide(*pods)
     assert (decided.expected, decided.ignored) == (1, ("bert-7b6667bd9-ccccc",))
 
 
@@ -214,7 +215,7 @@ def test_the_source_s_own_words_are_in_the_reason() -> None:
         (_busy(5), "mean utilization 90 % over 5 replicas, sum 450 % at threshold 70 % asks for 7"),
         (_busy(2, 75), "sum 150 % at threshold 70 % is on target for 2 replicas"),
         (_busy(1, 77), "sum 77 % at threshold 70 % is on target for 1 replica"),
-        (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle"),
+        (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle by"),
         ([bert("b", [0] * 4)], "but samples do not cover 2m yet"),
         ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
         ([bert("b", 50, status=said(ready=NOW - 50))], "Ready for too short a time to be measured"),
@@ -227,6 +228,43 @@ def test_the_source_s_own_words_are_in_the_reason() -> None:
 )
 def test_the_reason_is_a_sentence_with_the_numbers_in_it(pods: list[Pod], words: str) -> None:
     assert words in _decide(*pods).reason
+
+
+MOMENTS = "idle by samples of single moments (short requests show only in an averaged metric)"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "averaged", "words"),
+    [
+        (spec(), [False, False], MOMENTS),
+        (spec(), [True, False], MOMENTS),
+        (spec(), [True, True], "idle"),
+        (spec(signal="memory", activationThreshold="20"), [False], "idle"),
+        (spec(signal="power", activationThreshold="20"), [False], "idle"),
+        (spec(query="load", activationThreshold="5"), [False], "idle"),
+    ],
+)
+def test_the_reason_names_what_samples_cannot_show(
+    trigger: TriggerSpec, averaged: list[bool], words: str
+) -> None:
+    pods = [bert(x, 0, averaged=one) for x, one in zip(LETTERS, averaged, strict=False)]
+    decided = _decide(*pods, trigger=trigger)
+    assert decided.active is False
+    assert decided.reason.endswith(f", {words}")
+
+
+@pytest.mark.parametrize(
+    ("asking_since", "state", "answer"),
+    [(NOW - 60, State.STARTING, (None, True)), (NOW - 200, State.EMPTY, (0, False))],
+)
+def test_a_count_from_before_the_hpa_began_to_ask_is_not_believed(
+    asking_since: float, state: State, answer: tuple[float | None, bool]
+) -> None:
+    empty = NamespaceEvidence(
+        NOW - 150, absence_known=True, without_pods=frozenset({Owner("Deployment", "bert")})
+    )
+    decided = _decide(evidence=empty, asking=Asking(asking_since, NOW))
+    assert _answer(decided) == (state, *answer)
 
 
 def test_the_reason_of_an_average_names_the_average() -> None:

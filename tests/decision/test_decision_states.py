@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
 from keda_gpu_scaler.snapshot.evidence import (
     EvidenceSource,
     NamespaceEvidence,
@@ -37,6 +37,8 @@ class World:
     listed: NamespaceEvidence = LISTED
     complete: bool = True
     remembered: State | None = State.MEASURED
+    asking: Asking | None = None
+    """The HPA asks about the workload."""
     selected: bool = False
     """The trigger is about the pods that a label selector selects."""
 
@@ -74,6 +76,11 @@ def _unready(age: float) -> Pod:
     return unseen("z", said(never=True, created=NOW - age))
 
 
+def _unseen(suffix: str = "z") -> Pod:
+    return unseen(suffix, said(is_ready=True))
+
+
+UNSHOWN = "a Ready pod asks for a GPU that no exporter has shown in 15 minutes"
 HALF = bert("b", [0.0] * 4)
 LATE = 1900.0
 UNTOLD = "nobody says whom a label selector selects"
@@ -88,6 +95,15 @@ CASES: dict[str, World] = {
     "no GPU was busy, and another pod was never Ready, beyond `startTimeout`": World(
         (*_pods(2, 0), _unready(LATE))
     ),
+    "the owner asks for more replicas than are Ready, and these are above `threshold`": World(
+        _pods(3, 90), replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
+    ),
+    "the owner asks for more replicas than are Ready, and these alone ask for more still": World(
+        _pods(5, 95), replace(LISTED, wanted={BERT_DEPLOYMENT: 6})
+    ),
+    "a replica left lately of which it is not known until when it worked": World(
+        (*_pods(5, 50), bert("z", 50, ended=True, status=said(ended=True, ended_at=NOW)))
+    ),
     "a pod is too young to be measured, and the others alone ask for more": World(
         (*_pods(5, 100), _young(100))
     ),
@@ -96,10 +112,21 @@ CASES: dict[str, World] = {
     "no pod was ever Ready, beyond `startTimeout`": World((_unready(LATE),)),
     "a pod is missing, and the others alone ask for more": World((*_pods(5, 100), _missing())),
     "a pod is missing, and the others do not": World((*_pods(5, 0), _missing())),
+    "a Ready pod that reported is silent, and all others are full": World(
+        (bert("b", 100), replace(_missing(), status=said(is_ready=True)))
+    ),
+    f"{UNSHOWN}, and half are measured": World((bert("b", 0), _unseen())),
+    f"{UNSHOWN}, and fewer are measured": World((bert("b", 0), _unseen(), _unseen("x"))),
     "pods may be overlooked": World(_pods(5, 0), complete=False),
     "the owner has no replicas": World((), EMPTY),
     "the API lists no pod of it": World(()),
     "each pod ended, or none was seen for an hour": World((bert("b", 90, ended=True),)),
+    "no pod is seen, and the HPA asks about one, within `startTimeout`": World(
+        (), asking=Asking(NOW - 60, NOW)
+    ),
+    "no pod is seen, and the HPA asks about one, beyond `startTimeout`": World(
+        (), asking=Asking(NOW - LATE, NOW)
+    ),
     "its last pod is ending, or went within the last minute": World(
         (bert("b", 90, ended=True, status=said(ended=True)),)
     ),
@@ -112,6 +139,12 @@ CASES: dict[str, World] = {
     ),
     "no pod reports; before, it was another state": World((_missing(),)),
     "no pod reports, and nothing is remembered": World((_missing(),), remembered=None),
+    "no pod reports, nothing is remembered, and the cluster lists one": World(
+        (_missing(),), remembered=None
+    ),
+    "no pod reports, nothing is remembered, and the HPA asks about one": World(
+        (_missing(),), remembered=None, asking=Asking(NOW - 60, NOW)
+    ),
     "no pod reports, or samples are older than `maxAge`": World((_missing(),)),
     f"{UNTOLD}; before, it was `ended` or `empty`": replace(SELECTED, remembered=State.EMPTY),
     f"{UNTOLD}; before, it was another state": SELECTED,
@@ -138,7 +171,7 @@ def _decided(world: World, evidence_source: str, policy: str) -> Decision:
         else None
     )
     seen = snapshot(*pods, complete=world.complete, evidence=listed)
-    context = Context(NOW, 3600, remembered=world.remembered)
+    context = Context(NOW, 3600, remembered=world.remembered, asking=world.asking)
     asked = spec(onUnknown=policy)
     if world.selected:
         asked = replace(asked, pods=Selected("ml", "models.example.com", "bert"))

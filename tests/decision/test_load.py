@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import Workload
 from keda_gpu_scaler.decision.pod_state import PodState
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, Readiness
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
@@ -131,7 +131,8 @@ def test_an_instant_at_which_a_gpu_is_not_there_counts_without_it() -> None:
 
 
 def test_an_ended_pod_is_counted_and_carries_nothing() -> None:
-    found = _workload(spec(), bert("b", 90), bert("c", 90, ended=True))
+    gone = bert("c", 90, last_seen=NOW - 200, ended=True)
+    found = _workload(spec(), bert("b", 90), gone)
     assert (found.total, found.ended_pods, len(found.replicas)) == (90, 1, 1)
 
 
@@ -141,6 +142,8 @@ def test_a_pod_lost_with_its_exporter_is_given_up_only_while_others_report() -> 
     assert _conditions(_workload(spec(), lost)) == [PodState.MISSING]
     recent = bert("b", 90, last_seen=NOW - HOUR)
     assert len(_workload(spec(), recent, bert("c", 50)).replicas) == 2
+    unsure = replace(lost, unsure_seconds=1.0)
+    assert len(_workload(spec(), unsure, bert("c", 50)).replicas) == 2
 
 
 def test_a_group_of_a_leaderworkerset_is_one_replica() -> None:
@@ -282,10 +285,45 @@ def test_a_pod_that_asks_for_no_gpu_while_others_do_is_left_out() -> None:
 def test_a_pod_that_never_reported_while_others_did_for_long_has_no_gpu(
     ready: float | None, began: float | None, *, ignored: bool
 ) -> None:
-    silent = unseen("c", said(ready=ready))
-    found = _workload(spec(), bert("b", 90, first_seen=began, status=said()), silent)
+    silent = unseen("c", said(ready=ready, asks_gpu=False))
+    reports = bert("b", 90, first_seen=began, status=said(asks_gpu=False))
+    found = _workload(spec(), reports, silent)
     assert found.ignored == (("bert-7b6667bd9-ccccc",) if ignored else ())
     assert len(found.replicas) == (1 if ignored else 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (said(is_ready=True), PodState.UNSEEN),
+        (said(is_ready=True, ready=NOW - 960), PodState.UNSEEN),
+        (said(is_ready=True, ready=NOW - 959), PodState.MISSING),
+        (said(is_ready=True, asks_gpu=False), None),
+        (said(), PodState.MISSING),
+    ],
+)
+def test_a_ready_pod_that_asks_for_a_gpu_and_never_showed_one_is_never_ignored(
+    status: PodStatus, state: PodState | None
+) -> None:
+    found = _workload(spec(), bert("b", 90, status=said()), unseen("c", status))
+    assert [*_conditions(found)[1:]] == ([] if state is None else [state])
+    assert not found.ignored
+
+
+def test_a_pod_that_is_silent_and_ready_is_told_from_one_that_may_be_gone() -> None:
+    for is_ready, state in ((True, PodState.SILENT), (False, PodState.MISSING)):
+        lost = bert("b", 90, last_seen=NOW - 100, status=said(is_ready=is_ready))
+        assert _conditions(_workload(spec(), lost)) == [state]
+
+
+def test_a_gpu_that_shows_nothing_to_be_believed_is_named() -> None:
+    whole = bert("b", 90, status=said(is_ready=True))
+    blank = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times)
+    found = _workload(spec(), replace(whole, gpus=(*whole.gpus, blank)))
+    assert (found.blank, _conditions(found)) == (
+        ("GPU-x of bert-7b6667bd9-bbbbb",),
+        [PodState.SILENT],
+    )
 
 
 def test_a_pod_is_the_workload_s_by_its_owner_and_not_by_its_name() -> None:

@@ -1,5 +1,7 @@
 """Claims about which earlier facts are trusted after the load became unknown."""
 
+from dataclasses import replace
+
 import pytest
 
 from keda_gpu_scaler.decision import memory
@@ -78,3 +80,42 @@ def test_no_pods_at_an_instant_before_a_signal_say_nothing_of_the_time_after_it(
 def test_pods_at_an_instant_before_a_signal_are_as_good_as_the_signal() -> None:
     after = memory.remember(memory.in_use(115.0), _decision(State.PARTIAL), 105.0)
     assert after == Memory(State.PARTIAL, 105.0)
+
+
+IDLE = Memory(State.MEASURED, 100.0, is_idle=True)
+
+
+def test_an_idle_workload_is_at_rest_only_where_the_hpa_has_stopped_asking() -> None:
+    assert memory.recall(IDLE, 145.0, STEP) is State.MEASURED
+    assert memory.recall(IDLE, 145.0, STEP, hpa_has_stopped=True) is State.ENDED
+    assert memory.recall(IDLE, 146.0, STEP, hpa_has_stopped=True) is State.MEASURED
+
+
+def test_a_workload_in_use_is_not_at_rest_because_the_hpa_is_silent() -> None:
+    busy = Memory(State.MEASURED, 100.0)
+    assert memory.recall(busy, 145.0, STEP, hpa_has_stopped=True) is State.MEASURED
+
+
+def test_no_pods_stay_no_pods_where_the_hpa_has_stopped_asking() -> None:
+    gone = Memory(State.ENDED, 100.0)
+    assert memory.recall(gone, 9999.0, STEP, hpa_has_stopped=True) is State.ENDED
+
+
+def test_pods_that_are_not_in_use_are_remembered_as_idle() -> None:
+    idle = replace(_decision(State.MEASURED), active=False)
+    assert memory.remember(None, idle, 100.0) == IDLE
+    in_doubt = replace(_decision(State.MEASURED), active=True)
+    assert memory.remember(None, in_doubt, 100.0) == Memory(State.MEASURED, 100.0)
+
+
+@pytest.mark.parametrize("before", [IDLE, Memory(State.ENDED, 100.0)])
+def test_a_call_of_the_hpa_ends_a_memory_of_rest_once_it_cannot_be_about_the_last_replica(
+    before: Memory,
+) -> None:
+    assert memory.asked(before, 159.0) == before
+    assert memory.asked(before, 160.0) == memory.in_use(160.0)
+
+
+@pytest.mark.parametrize("before", [None, Memory(State.PARTIAL, 100.0)])
+def test_a_call_of_the_hpa_changes_no_other_memory(before: Memory | None) -> None:
+    assert memory.asked(before, 200.0) == before

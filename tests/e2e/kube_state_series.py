@@ -46,17 +46,23 @@ def of_replica_set(replica_set: ReplicaSet) -> Iterator[Sample]:
 
 
 def of_deployment(deployment: Deployment) -> Iterator[Sample]:
-    """Yield how many pods one Deployment has."""
+    """Yield how many pods one Deployment asks for and has."""
     this = _this("deployment", deployment.metadata or ObjectMeta())
+    yield "kube_deployment_spec_replicas", this, _asked(deployment.spec.replicas)
     replicas = deployment.status and deployment.status.replicas
     yield "kube_deployment_status_replicas", this, replicas or 0
 
 
 def of_stateful_set(stateful_set: StatefulSet) -> Iterator[Sample]:
-    """Yield how many pods one StatefulSet has."""
+    """Yield how many pods one StatefulSet asks for and has."""
     this = _this("statefulset", stateful_set.metadata or ObjectMeta())
+    yield "kube_statefulset_replicas", this, _asked(stateful_set.spec.replicas)
     replicas = stateful_set.status and stateful_set.status.replicas
     yield "kube_statefulset_status_replicas", this, replicas or 0
+
+
+def _asked(replicas: int | None) -> int:
+    return 1 if replicas is None else replicas
 
 
 def _this(kind: str, metadata: ObjectMeta) -> Labels:

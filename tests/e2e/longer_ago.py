@@ -2,6 +2,7 @@
 
 import datetime as dt
 import time
+from collections.abc import Collection
 
 from lightkube.models.core_v1 import PodCondition
 from lightkube.resources.core_v1 import Pod
@@ -14,18 +15,28 @@ _SCRAPED_EVERY_SECONDS = 5
 _GPU = '{{__name__=~"DCGM_FI_.*",namespace="{namespace}"}}'
 
 
-async def ready_since(lab: Lab, seconds: float) -> None:
-    """Make every pod of a lab Ready for this long, its GPUs at their present values throughout."""
+async def ready_since(lab: Lab, seconds: float, *, unseen: Collection[str] = ()) -> None:
+    """Make every pod of a lab Ready for this long, its GPUs at their present values throughout.
+
+    Args:
+        lab: the lab.
+        seconds: how long.
+        unseen: the nodes that have no exporter.
+    """
     began = time.time() - seconds
-    await lab.wait(lambda: _all_are_shown(lab), "every pod shows its GPUs")
+    await lab.wait(lambda: _all_are_shown(lab, unseen), "every pod shows its GPUs")
     await lab.prometheus.write([await _earlier(lab, each, began) for each in await _shown(lab)])
     async for pod in lab.client.list(Pod, namespace=lab.name):
         await _backdate(lab, pod, dt.datetime.fromtimestamp(began, dt.UTC))
 
 
-async def _all_are_shown(lab: Lab) -> bool:
+async def _all_are_shown(lab: Lab, unseen: Collection[str]) -> bool:
     """Tell whether every pod has been scraped: without a series there is no past to store."""
-    pods = {pod.metadata.name async for pod in lab.client.list(Pod, namespace=lab.name)}  # type: ignore[union-attr] # a listed object has it
+    pods = {
+        pod.metadata.name  # type: ignore[union-attr] # a listed object has it
+        async for pod in lab.client.list(Pod, namespace=lab.name)
+        if pod.spec is not None and pod.spec.nodeName not in unseen
+    }
     return bool(pods) and pods <= {each.get("pod") for each in await _shown(lab)}
 
 

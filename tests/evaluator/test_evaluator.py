@@ -372,7 +372,7 @@ async def test_lost_pods_are_looked_for_by_their_gpus(bench: Bench) -> None:
     bench.source.reports = GpuReports(frozenset({"GPU-bert-7b6667bd9-ggggg"}), frozenset())
     decided = await bench.later(30)
     assert bench.source.located == [{"GPU-bert-7b6667bd9-ggggg"}]
-    assert (decided.state, decided.value) == (State.MEASURED, 360)
+    assert (decided.state, decided.expected) == (State.MEASURED, 4)
 
 
 def test_who_waits_for_alerts_is_not_called_where_nobody_tells_of_any() -> None:
@@ -601,3 +601,32 @@ async def test_what_the_kubernetes_api_does_not_list_is_empty_for_every_kind(aim
         assert decided.reason.startswith("the Kubernetes API lists no pod of ")
     decided = await aimed.ask(spec(workload="", podPattern="other-.*"))
     assert decided.state is not State.EMPTY
+
+
+async def test_ages_count_from_the_newest_sample_where_all_are_late(bench: Bench) -> None:
+    bench.source.lag_seconds = 150.0
+    decided = await bench.ask()
+    assert (decided.state, decided.value, decided.active) == (State.MEASURED, 450, True)
+
+
+async def test_a_lag_beyond_max_age_is_an_age_like_any_other(bench: Bench) -> None:
+    """What is remembered from then still counts: it had pods, and may have them."""
+    bench.source.lag_seconds = 150.0
+    decided = await bench.ask(spec(maxAge="2m"))
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
+    assert "s old, beyond maxAge 2m" in decided.reason
+
+
+async def test_an_outage_at_the_start_is_no_error_where_the_hpa_asks() -> None:
+    """It asks about a workload with replicas; a poll is about any."""
+    clock = Clock()
+    source = ScriptedSource(World(PODS), clock, trouble=AWAY)
+    started = Bench(source, clock)
+    assert (await started.ask()).active is None
+    clock.seconds += 15
+    decided = await started.ask(timeout_seconds=30.0)
+    assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
+    assert decided.reason.endswith(
+        "active because the HPA asks about it, which it does while it has replicas"
+    )
+    await started.evaluator.close()

@@ -226,6 +226,18 @@ async def test_the_next_snapshot_without_pods_ends_that(bench: Bench) -> None:
     assert await _after_an_outage(bench) is False
 
 
+async def test_a_signal_is_newer_than_late_samples_of_the_time_before_it(bench: Bench) -> None:
+    """They say that it had no pods, when it was not woken yet."""
+    bench.source.lag_seconds = 150.0
+    await bench.ask()
+    bench.alerts.alert = "GpuBusy"
+    await bench.again()
+    bench.alerts.alert = None
+    assert (await bench.later(30)).state is State.ENDED
+    bench.source.trouble = REFUSED
+    assert await _after_an_outage(bench) is True
+
+
 async def test_a_signal_during_an_outage_is_remembered(bench: Bench) -> None:
     await bench.ask()
     bench.source.trouble = REFUSED

@@ -53,7 +53,7 @@ class Bench:
     async def ask(self, one: TriggerSpec) -> None:
         """Bring the snapshot of a trigger up to date."""
         await self.snapshot_cache.of(one, snapshot_query(one), "ml").refresh(
-            snapshot_query(one), self.clock() + 10
+            snapshot_query(one), self.clock() + 10, wait_for_fresh=True
         )
 
 
@@ -138,3 +138,41 @@ async def test_own_queries_are_bounded_in_number_for_each_namespace_and_for_all(
     with pytest.raises(errors.SourceRefusedError, match=f"more than {OWN_QUERIES}"):
         await ask(-1, "c")
     assert await ask(0, "c") is first
+
+
+async def test_a_clock_that_was_set_back_far_begins_anew(bench: Bench) -> None:
+    """All samples are known to arrive late from now on: what was known before is of later times."""
+    shared = bench.snapshot_cache.of(spec(), snapshot_query(spec()), "ml")
+    await bench.ask(spec())
+    before = shared.snapshot
+    assert before is not None
+    bench.clock.seconds += 15
+    bench.source.lag_seconds = 165.0
+    await bench.ask(spec())
+    assert shared.snapshot is not None
+    assert shared.snapshot.at == before.at - 150
+    assert shared.lag_seconds == 165
+    assert [at for _, at in bench.source.questioned] == [before.at, before.at - 150]
+    assert len(bench.source.remembered) == 2
+
+
+async def test_a_clock_that_was_set_back_a_little_is_waited_for(bench: Bench) -> None:
+    await bench.ask(spec())
+    bench.source.lag_seconds = 30.0
+    for steps, fetched in [(1, 1), (2, 1), (3, 2)]:
+        bench.clock.seconds += 15
+        await bench.ask(spec())
+        assert len(bench.source.fetched) == fetched, steps
+    assert len(bench.source.remembered) == 1
+
+
+async def test_a_lag_that_is_learnt_in_a_fetch_is_waited_for_if_it_is_short(bench: Bench) -> None:
+    shared = bench.snapshot_cache.of(spec(), snapshot_query(spec()), "ml")
+    await bench.ask(spec())
+    before = shared.snapshot
+    bench.clock.seconds += 15
+    bench.source.real_lag_seconds = 30.0
+    await bench.ask(spec())
+    assert bench.source.lag_seconds == 30
+    assert shared.snapshot is before
+    assert shared.trouble is None

@@ -9,11 +9,11 @@ from keda_gpu_scaler.evaluator.snapshot_cache import BoundedFetcher
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement, Readiness
-from keda_gpu_scaler.snapshot.observation import Target
+from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
-from tests.support.worlds import World
+from tests.support.worlds import World, WorldPod, until
 
 AT = 99_990.0
 KSM = Target("ksm", "10.0.1.1:8080")
@@ -221,3 +221,47 @@ async def test_of_a_snapshot_without_room_nothing_is_remembered(source: Scripted
         await fetcher.fetch(query, AT)
     assert (await fetcher.fetch(query, AT)).at == AT
     assert len(created) == 2
+
+
+QUERY = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
+
+
+def _fetcher(source: ScriptedSource) -> SnapshotFetcher:
+    return SnapshotFetcher(source, EvidenceFetcher("default", source.ports()), 3600)
+
+
+async def test_what_a_gpu_did_without_its_pod_is_looked_for_in_a_new_namespace_once() -> None:
+    """At each instant of the window, as a process has done that was there."""
+    source = ScriptedSource(World((WorldPod("bert-0", there=until(AT - 60)),)), Clock(AT))
+    source.reports = GpuReports(busy_without_pod=frozenset({"GPU-bert-0"}))
+    fetcher = _fetcher(source)
+    pod = (await fetcher.fetch(QUERY, AT)).of("ml").pods["bert-0"]
+    assert (pod.last_seen, pod.busy_unnamed_at) == (AT - 75, AT - 15)
+    assert source.located == [{"GPU-bert-0"}] * (2 + 7)
+    source.clock.seconds = AT + 15
+    await fetcher.fetch(QUERY, AT + 15)
+    assert len(source.located) == 2 + 7 + 1
+
+
+async def test_where_all_pods_report_nothing_is_looked_for(source: ScriptedSource) -> None:
+    source.world = World((WorldPod("bert-0"),))
+    await _fetcher(source).fetch(QUERY, AT)
+    source.world = World((WorldPod("bert-0", there=until(AT - 60)),))
+    source.is_selective = True
+    await _fetcher(source).fetch(QUERY, AT)
+    assert source.located == []
+
+
+async def test_of_a_pod_from_the_history_it_is_not_known_when_it_was_last_seen() -> None:
+    pods = (
+        WorldPod("old", there=until(AT - 1000)),
+        WorldPod("gone", there=until(AT - 60)),
+        WorldPod("new"),
+    )
+    source = ScriptedSource(World(pods), Clock(AT))
+    found = (await _fetcher(source).fetch(QUERY, AT)).of("ml").pods
+    assert {name: pod.unsure_seconds for name, pod in found.items()} == {
+        "old": 120,
+        "gone": 0,
+        "new": 0,
+    }

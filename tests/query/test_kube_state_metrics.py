@@ -1,6 +1,7 @@
 """Claims about kube-state-metrics: the query on a real Prometheus, and what its rows mean."""
 
 import itertools
+import math
 import time
 from dataclasses import replace
 
@@ -192,6 +193,26 @@ async def test_an_owner_without_replicas_says_so(
         (ns, Owner("Deployment", "bert")),
         (ns, Owner("StatefulSet", "store")),
         (ns, Owner("ReplicaSet", "r")),
+    }
+
+
+async def test_an_owner_says_how_many_replicas_it_asks_for(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    """A ReplicaSet does so only without an owner; one that asks for none has no row."""
+    sets = [
+        Listed(metric="kube_statefulset_replicas", labels={"statefulset": "store"}, value=3),
+        Listed(metric="kube_replicaset_spec_replicas", labels={"replicaset": "r"}, value=2),
+        cluster.link("ReplicaSet", "r", ("", "")),
+        Listed(metric="kube_replicaset_spec_replicas", labels={"replicaset": "bert-7b6667bd9"}),
+        cluster.BERT,
+    ]
+    deployments = cluster.wanted(12), cluster.wanted(0, "asleep"), cluster.wanted(math.inf, "odd")
+    said = await _said(server, now, ns, *deployments, *sets)
+    assert said.wanted == {
+        (ns, Owner("Deployment", "bert")): 12,
+        (ns, Owner("StatefulSet", "store")): 3,
+        (ns, Owner("ReplicaSet", "r")): 2,
     }
 
 

@@ -188,6 +188,7 @@ def test_the_ages_of_pods_are_told_apart_by_metric_and_the_source_itself_is_mark
         "label_replace(max by (kube_namespace, kube_pod) (timestamp(xpum_engine_group_ratio"
         '{kube_namespace=~"ml",kube_pod!="",sub_dev=""})), "metric", "xpum_engine_group_ratio", "",'
         ' "")) > 60) or label_replace(group(up offset 2m), "alive", "1", "", "")'
+        ' or label_replace(max(timestamp(up)) >= time() - 60, "on_time", "1", "", "")'
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.rules import MetricType
 from tests.repository.test_docs import ROOT, section, table
-from tests.stories.loops.test_climbing import CLIMBED_SECONDS
+from tests.stories.loops.test_climbing import CLIMBED_SECONDS, WINDOWS
 from tests.stories.loops.test_demand import WAITED_SECONDS
 
 CONCEPTS = ROOT / "docs" / "concepts.md"
@@ -72,6 +72,27 @@ def test_the_times_of_a_climb_are_those_that_the_loops_claim() -> None:
     ]
     head = ["a pod takes to start", "by utilization alone", "with a demand"]
     assert section(CONCEPTS, "climbing-times") == table(head, rows)
+
+
+def test_what_a_window_costs_is_what_the_loops_claim() -> None:
+    rows = [
+        [
+            f"`{window}`",
+            f"{cost.first_step_seconds:g} s",
+            f"{cost.varying_hours:.1f}",
+            f"{cost.bursts_hours:.1f}",
+            str(cost.bursts_changes),
+        ]
+        for window, cost in WINDOWS.items()
+    ]
+    head = [
+        "window",
+        "20 % becomes 140 %: a second replica after",
+        "replica-hours at 200 % ± 30 %",
+        "replica-hours in bursts",
+        "changes in bursts",
+    ]
+    assert section(CONCEPTS, "windows") == table(head, rows)
 
 
 @pytest.mark.parametrize("threshold", [91, 95])

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
 from keda_gpu_scaler.snapshot.reported_pods import (
     MISSING_PODS_KEPT,
@@ -60,9 +62,23 @@ def test_a_pod_missing_from_a_later_good_scrape_has_ended_at_once() -> None:
     assert _pod(_watched(world, 885.0, 900.0, gpus=RELEASED)).ended
 
 
-def test_an_exporter_that_shows_no_gpu_yet_ends_nothing_before_a_minute_is_over() -> None:
-    """A restarted dcgm-exporter answers well and has no samples for its first interval."""
+def test_an_exporter_that_shows_only_gpus_with_pods_ends_a_pod_after_a_minute() -> None:
+    """It answers well, and shows nothing of a GPU that no pod has."""
     world = World((WorldPod("a", there=until(900.0)),))
+    assert not _pod(_watched(world, *_steps(885.0, 930.0))).ended
+    assert _pod(_watched(world, *_steps(885.0, 945.0))).ended
+
+
+def test_an_exporter_that_shows_no_gpu_at_all_ends_nothing_for_an_hour() -> None:
+    """A restarted dcgm-exporter answers well and has no samples until it has begun."""
+    world = World((WorldPod("a", there=until(900.0)),), shows_free_gpus=True)
+    assert not _pod(_watched(world, *_steps(885.0, 870.0 + FORGET))).ended
+    assert _pod(_watched(world, *_steps(885.0, 885.0 + FORGET))).ended
+
+
+def test_an_exporter_that_names_another_pod_is_not_blank() -> None:
+    pods = (WorldPod("a", there=until(900.0)), WorldPod("b"))
+    world = World(pods, shows_free_gpus=True)
     assert not _pod(_watched(world, *_steps(885.0, 930.0))).ended
     assert _pod(_watched(world, *_steps(885.0, 945.0))).ended
 
@@ -124,6 +140,32 @@ def test_an_ended_pod_of_the_same_name_is_born_again() -> None:
     assert (pod.first_seen, pod.ended) == (1005.0, False)
 
 
+def _lingering(at: float, age: float | None = None) -> Observation:
+    """Return what a Prometheus shows that was down when the pod went."""
+    ages = {} if age is None else {("ml", "a"): age}
+    return replace(World((WorldPod("a"),)).observed(at), sample_ages=ages)
+
+
+def test_an_ended_pod_that_a_second_prometheus_repeats_has_not_returned() -> None:
+    ended = _watched(World((WorldPod("a", there=until(900.0)),)), 885.0, 900.0, gpus=RELEASED)
+    again = advance_reported_pods(ended, _lingering(915.0), NOWHERE, FORGET)
+    assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
+    old = _lingering(1080.0, age=190.0)
+    again = advance_reported_pods(again, old, NOWHERE, FORGET)
+    assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
+    beyond = _lingering(1260.0, age=370.0)
+    assert _pod(advance_reported_pods(again, beyond, NOWHERE, FORGET)).ended
+
+
+def test_a_pod_that_ended_by_mistake_returns_within_a_minute() -> None:
+    """One of two Prometheus had not scraped it yet; the other shows it all the time."""
+    ended = _watched(World((WorldPod("a", there=until(900.0)),)), 885.0, 900.0, gpus=RELEASED)
+    again = advance_reported_pods(ended, _lingering(960.0), NOWHERE, FORGET)
+    assert _pod(again).ended
+    again = advance_reported_pods(again, _lingering(975.0), NOWHERE, FORGET)
+    assert (_pod(again).ended, _pod(again).last_seen) == (False, 975.0)
+
+
 def test_a_series_that_lingers_under_a_target_that_is_down_is_not_seen() -> None:
     observation = World((WorldPod("a"),)).observed(900.0)
     lingering = replace(observation, good_scrapes={NODE: {615.0: 615.0}})
@@ -156,6 +198,34 @@ def test_an_exporter_that_lost_its_map_of_pods_ends_nothing_while_the_gpu_is_bus
     assert not _pod(reported_pods).ended
     idle = GpuReports(frozenset({"GPU-a"}))
     assert _pod(advance_reported_pods(reported_pods, world.observed(1515.0), idle, FORGET)).ended
+
+
+def test_a_pod_that_its_exporter_may_have_lost_is_looked_for_and_found_again() -> None:
+    world = World((WorldPod("a", there=until(900.0)),))
+    idle, busy = GpuReports(frozenset({"GPU-a"})), GpuReports(*[frozenset({"GPU-a"})] * 2)
+    reported_pods = _watched(world, 885.0, 900.0, gpus=idle)
+    assert (_pod(reported_pods).ended, _pod(reported_pods).is_unnamed) == (True, True)
+    assert absent_gpus(reported_pods, world.observed(915.0)) == {"GPU-a"}
+    reported_pods = advance_reported_pods(reported_pods, world.observed(915.0), busy, FORGET)
+    assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (False, 915.0)
+    reported_pods = advance_reported_pods(reported_pods, world.observed(930.0), idle, FORGET)
+    assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (True, 915.0)
+
+
+def test_a_process_outside_kubernetes_on_the_gpu_of_a_pod_keeps_it_for_an_hour_at_most() -> None:
+    world = World((WorldPod("a", there=until(900.0)),))
+    busy = GpuReports(*[frozenset({"GPU-a"})] * 2)
+    reported_pods = _watched(world, *_steps(885.0, 870.0 + FORGET), gpus=busy)
+    assert not _pod(reported_pods).ended
+    reported_pods = _watched(world, *_steps(885.0, 885.0 + FORGET), gpus=busy)
+    assert _pod(reported_pods).ended
+
+
+def test_a_pod_that_is_missing_where_its_exporter_names_another_has_ended_for_good() -> None:
+    world = World((WorldPod("a", there=until(900.0)), WorldPod("b")))
+    reported_pods = _watched(world, 885.0, 900.0, gpus=RELEASED)
+    assert (_pod(reported_pods).ended, _pod(reported_pods).is_unnamed) == (True, False)
+    assert absent_gpus(reported_pods, world.observed(915.0)) == frozenset()
 
 
 def test_a_gpu_that_a_restarted_exporter_reports_without_the_pod_ends_it_after_a_minute() -> None:
@@ -192,6 +262,36 @@ def test_a_pod_made_again_under_its_name_has_only_its_own_gpu_and_samples() -> N
     new = WorldPod("a", there=since(1000.0), gpus=("GPU-2",), value=0.0)
     reported_pods = _watched(World((old, new)), *_steps(885.0, 1005.0))
     assert [(gpu.gpu, gpu.values) for gpu in _pod(reported_pods).gpus] == [("GPU-2", (0.0,))]
+
+
+def test_a_pod_on_another_node_with_another_gpu_is_another_pod_of_the_name() -> None:
+    """It returned before its end was seen; the dead node's last samples still linger."""
+    old = WorldPod("a", there=until(920.0), gpus=("GPU-1",))
+    new = WorldPod("a", there=since(905.0), gpus=("GPU-2",), target=OTHER_NODE)
+    world = World((old, new), {NODE: until(900.0), OTHER_NODE: EVER})
+    pod = _pod(_watched(world, *_steps(885.0, 930.0)))
+    assert pod.first_seen == 915.0
+    assert pod.targets == {OTHER_NODE}
+    assert [gpu.gpu for gpu in pod.gpus] == ["GPU-2"]
+
+
+def test_a_fresh_process_tells_two_pods_of_one_name_apart() -> None:
+    old = WorldPod("a", there=until(850.0), gpus=("GPU-1",))
+    new = WorldPod("a", there=since(870.0), gpus=("GPU-2",), target=OTHER_NODE)
+    pod = _pod(_watched(World((old, new), {NODE: EVER, OTHER_NODE: EVER}), 930.0))
+    assert (pod.first_seen, [gpu.gpu for gpu in pod.gpus]) == (870.0, ["GPU-2"])
+
+
+@pytest.mark.parametrize("gpus", [("GPU-1", "GPU-1"), ("10.0.0.1:9400#0", "10.0.0.2:9400#0")])
+def test_an_exporter_that_restarts_as_another_target_shows_the_same_pod(
+    gpus: tuple[str, str],
+) -> None:
+    old = WorldPod("a", there=until(900.0), gpus=gpus[:1])
+    new = WorldPod("a", there=since(905.0), gpus=gpus[1:], target=OTHER_NODE)
+    world = World((old, new), {NODE: until(900.0), OTHER_NODE: since(905.0)})
+    pod = _pod(_watched(world, *_steps(885.0, 930.0)))
+    assert (pod.first_seen, pod.last_seen) == (None, 930.0)
+    assert {gpu.gpu for gpu in pod.gpus} == set(gpus)
 
 
 def test_targets_that_are_gone_for_good_are_forgotten_and_those_of_missing_pods_are_not() -> None:
@@ -231,6 +331,7 @@ def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() ->
     assert absent_gpus(ReportedPods(), world.observed(900.0)) == {"GPU-1", "GPU-2"}
     released = GpuReports(frozenset({"GPU-1", "GPU-2"}))
     ended = advance_reported_pods(reported_pods, world.observed(900.0), released, FORGET)
+    assert _pod(ended).ended
     assert absent_gpus(ended, world.observed(915.0)) == frozenset()
 
 

@@ -72,7 +72,17 @@ def test_every_label_scheme_names_the_workloads_pod(labels: dict[str, str]) -> N
     (one,) = read(given)
 
     target = Target("dcgm", "10.0.0.1:9400")
-    assert one == Series("ml", "bert-0", "GPU-a", target, (0.0,), (0.0,), (50.0,), averaged=False)
+    assert one == Series(
+        "ml",
+        "bert-0",
+        "GPU-a",
+        target,
+        (0.0,),
+        (0.0,),
+        (50.0,),
+        averaged=False,
+        shows_free_gpus=True,
+    )
     assert profiles.pod_of(given.labels) == ("ml", "bert-0")
 
 

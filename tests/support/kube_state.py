@@ -98,6 +98,12 @@ def replicas(count: float, name: str = "bert", namespace: str = "ml") -> Listed:
     return Listed(metric="kube_deployment_status_replicas", labels=labels, value=count)
 
 
+def wanted(count: float, name: str = "bert", namespace: str = "ml") -> Listed:
+    """Return how many replicas a Deployment asks for."""
+    labels = {"namespace": namespace, "deployment": name}
+    return Listed(metric="kube_deployment_spec_replicas", labels=labels, value=count)
+
+
 def up(begin: float = -900, value: float = 1, end: float | None = None) -> Listed:
     """Return the health of kube-state-metrics itself."""
     return Listed(metric="up", labels={}, value=value, begin=begin, end=end)

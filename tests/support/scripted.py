@@ -57,6 +57,10 @@ class ScriptedSource:
     within_namespaces: dict[str, "ScriptedSource"] = field(default_factory=dict)
     """The sources for a namespace alone."""
     name: str = "kube-state-metrics"
+    lag_seconds: float = 0.0
+    """How late all samples are known to be."""
+    real_lag_seconds: float | None = None
+    """How late they turn out to be when it is asked for its clock; None: as late as known."""
 
     def ports(self, *stronger: EvidenceProvider, is_per_namespace: bool = False) -> Source:
         """Return what can be asked of it; its own evidence comes after the stronger."""
@@ -70,15 +74,17 @@ class ScriptedSource:
         return own.ports()
 
     async def synchronize(self) -> None:
-        """The clock is the test's."""
+        """Learn the lag: the clock is the test's."""
+        if self.real_lag_seconds is not None:
+            self.lag_seconds = self.real_lag_seconds
 
     def now(self) -> float:
-        """Return the test's time."""
-        return self.clock()
+        """Return the test's time, earlier where samples are late."""
+        return self.clock() - self.lag_seconds
 
     def instant(self) -> float:
         """Return the newest multiple of the step."""
-        return self.clock() // self.step_seconds * self.step_seconds
+        return self.now() // self.step_seconds * self.step_seconds
 
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Show the world, or do what was scripted."""

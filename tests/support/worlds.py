@@ -45,6 +45,7 @@ class WorldPod:
                 times=shown,
                 values=tuple(self.values.get(gpu, self.value) for _ in shown),
                 averaged=self.averaged,
+                shows_free_gpus=world.shows_free_gpus,
             )
             for gpu in names
             if shown
@@ -57,6 +58,8 @@ class World:
 
     pods: tuple[WorldPod, ...]
     targets: Mapping[Target, Spans] = field(default_factory=lambda: {NODE: EVER})
+    shows_free_gpus: bool = False
+    """Its exporters show GPUs without a pod as well."""
 
     def is_good(self, target: Target, instant: float) -> bool:
         """Tell whether the latest scrape of a target was good at this instant."""

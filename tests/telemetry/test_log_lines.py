@@ -180,6 +180,22 @@ def test_an_outage_of_a_source_and_its_end_are_told(lines: LogCapture) -> None:
     ]
 
 
+def test_samples_that_are_late_are_told_once_with_the_figure(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for seconds in (150.0, 165.0, 0.0, 90.0):
+        observe(facts.LagChanged("default", seconds))
+    observe(facts.LagChanged("other", 75.0))
+    assert [
+        (line["event"], line["log_level"], line["source"], line.get("lag_seconds"))
+        for line in lines.entries
+    ] == [
+        ("source.late", "warning", "default", 150),
+        ("source.on_time", "info", "default", None),
+        ("source.late", "warning", "default", 90),
+        ("source.late", "warning", "other", 75),
+    ]
+
+
 def test_an_object_that_exporters_alone_speak_for_is_told_once_loudly(lines: LogCapture) -> None:
     observe = LogObserver()
     alone = evaluated(replace(evaluated().decision, evidence=EvidenceSource.EXPORTERS))
@@ -206,6 +222,15 @@ def test_pods_without_a_gpu_are_told_when_they_change(lines: LogCapture) -> None
     told = named(lines, "trigger.pods_ignored")
     assert [line["pods"] for line in told] == [["bert-0"], ["bert-0", "bert-1"]]
     assert {line["log_level"] for line in told} == {"warning"}
+
+
+def test_pods_that_no_exporter_shows_are_told_when_they_change(lines: LogCapture) -> None:
+    observe = LogObserver()
+    for unseen in (("bert-0",), ("bert-0",), ("bert-1",)):
+        observe(evaluated(replace(evaluated().decision, unseen=unseen)))
+    told = named(lines, "trigger.pods_unseen")
+    assert [line["pods"] for line in told] == [["bert-0"], ["bert-1"]]
+    assert not named(lines, "trigger.pods_ignored")
 
 
 def test_evidence_that_is_lost_is_a_warning_and_found_is_not(lines: LogCapture) -> None:

@@ -130,6 +130,7 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
             "measured_replicas",
             "reporting_pods",
             "ignored_pods",
+            "unseen_replicas",
         )
     }
     assert shown == {
@@ -141,6 +142,7 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
         "measured_replicas": 2,
         "reporting_pods": 4,
         "ignored_pods": 1,
+        "unseen_replicas": 0,
     }
 
 
@@ -229,6 +231,7 @@ def test_the_table_is_exactly_what_is_exposed(counted: Telemetry) -> None:
     counted(facts.Queried("default", "snapshot", 0.5, None))
     counted(facts.Called("GetMetrics", "OK", 0.002))
     counted(facts.ExportersFound("default", ("hami",)))
+    counted(facts.LagChanged("default", 150.0))
     counted(facts.WatchChanged("pods", works=True, reason="it is listed"))
     counted(facts.Notified("alertmanager", 200, "taken: 1"))
     counted(facts.AlertChanged(triggers.BERT, "Busy", fires=True, reason="it fires"))

@@ -49,8 +49,8 @@ class Scaler:
         """Get the specs, then each value, then the activity; one error discards them all."""
         try:
             specs = await self._stub.GetMetricSpec(self._trigger, timeout=_CALL_SECONDS)
-            metrics = [await self._metric(each) for each in specs.metricSpecs]
             # The scaler takes a call with a deadline for one of the HPA; it limits its own time.
+            metrics = [await self._metric(each) for each in specs.metricSpecs]
             active = await self._stub.IsActive(self._trigger)
         except grpc.aio.AioRpcError as error:
             return Answer(error=f"{error.code().name}: {error.details()}")
@@ -60,7 +60,7 @@ class Scaler:
         request = externalscaler_pb2.GetMetricsRequest(
             scaledObjectRef=self._trigger, metricName=each.metricName
         )
-        found = await self._stub.GetMetrics(request, timeout=_CALL_SECONDS)
+        found = await self._stub.GetMetrics(request)
         values = [_number(one.metricValueFloat, one.metricValue) for one in found.metricValues]
         return rules.Metric(
             value=sum(values) if values else None,

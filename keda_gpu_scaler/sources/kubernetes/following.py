@@ -61,17 +61,15 @@ class Following:
         """
         self._api = api
         self._pods = Reflector(api, PODS, objects.pod, observe, clock)
-        self._owners = {
-            "ReplicaSet": Reflector(api, REPLICA_SETS, objects.above, observe, clock),
-            "Job": Reflector(api, JOBS, objects.above, observe, clock),
-        }
+        self._replica_sets = Reflector(api, REPLICA_SETS, objects.replica_set, observe, clock)
+        self._jobs = Reflector(api, JOBS, objects.above, observe, clock)
         self._targets = Reflector(api, SCALED_OBJECTS, objects.target, observe, clock)
         self._selections = Selections(api, observe, clock)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin to list and to watch."""
-        followed: list[Reflector[Any]] = [self._pods, *self._owners.values(), self._targets]
+        followed: list[Reflector[Any]] = [self._pods, self._replica_sets, self._jobs, self._targets]
         for each in followed:
             self._tasks.append(asyncio.create_task(each.run(), name="kubernetes-watch"))
 
@@ -98,6 +96,7 @@ class Following:
         return Evidence(
             pods=dict(self._statements(namespaces)),
             selected=self._selections.sure(namespaces),
+            wanted=self._wanted(namespaces),
             covered=frozenset(namespaces),
             scrapes={API_SERVER: min(at, now - self._pods.silence_seconds)},
             stable_since={API_SERVER: 0.0},
@@ -152,5 +151,20 @@ class Following:
         return replace(pod.said, owners=pod.said.owners | more) if more else pod.said
 
     def _above(self, namespace: str, owner: Owner) -> Owner | None:
-        known = self._owners.get(owner.kind)
-        return None if known is None else known.listing.last((namespace, owner.name))
+        key = namespace, owner.name
+        if owner.kind == "Job":
+            return self._jobs.listing.last(key)
+        known = self._replica_sets.listing.last(key) if owner.kind == "ReplicaSet" else None
+        return None if known is None else known.owner
+
+    def _wanted(self, namespaces: Collection[str]) -> dict[tuple[str, Owner], int]:
+        """Return how many replicas the owners of ReplicaSets ask for; {}: it may be out of date."""
+        if self._replica_sets.trouble is not None:
+            return {}
+        known = sorted(
+            (replica_set.revision, replica_set.wanted, (namespace, replica_set.owner))
+            for namespace in namespaces
+            for replica_set in self._replica_sets.listing.of(namespace).values()
+            if replica_set.wanted is not None
+        )
+        return {owner: wanted for _, wanted, owner in known}  # the last one is the newest

@@ -31,6 +31,19 @@ class OwnerReference(TypedDict, total=False):
     controller: bool | None
 
 
+Annotations = TypedDict(
+    "Annotations",
+    {
+        "deployment.kubernetes.io/desired-replicas": str,
+        "deployment.kubernetes.io/revision": str,
+        "rollout.argoproj.io/desired-replicas": str,
+        "rollout.argoproj.io/revision": str,
+    },
+    total=False,
+)
+"""What the controllers of Deployments and Rollouts note about their ReplicaSets."""
+
+
 class Metadata(TypedDict, total=False):
     """The metadata of an object."""
 
@@ -38,6 +51,7 @@ class Metadata(TypedDict, total=False):
     name: str
     resourceVersion: str
     labels: msgspec.Raw
+    annotations: Annotations | None
     ownerReferences: list[OwnerReference] | None
     creationTimestamp: str | None
     deletionTimestamp: str | None
@@ -103,6 +117,17 @@ class Pod(NamedTuple):
     labels: Mapping[str, str]
 
 
+class ReplicaSet(NamedTuple):
+    """The data kept of a ReplicaSet."""
+
+    owner: Owner
+    """`NO_OWNER`: it has none."""
+    revision: int = 0
+    """Of its owner's revisions; the newest one has the newest number of replicas."""
+    wanted: int | None = None
+    """How many replicas its owner asks for; None: it does not say."""
+
+
 class Scale(NamedTuple):
     """The scale subresource of one object, as URLs name it."""
 
@@ -139,6 +164,10 @@ FIRST_STATUS_SECONDS = 10.0
 Ready that comes later than this was a change from Ready."""
 _NO_LABELS = msgspec.Raw(b"null")
 _LABELS = Decoder(dict[str, str] | None)
+_REVISIONED = ("deployment.kubernetes.io", "rollout.argoproj.io")
+"""Whose annotations a ReplicaSet of a Deployment and of a Rollout has."""
+_DIGITS = 10
+"""The longest number of 32 bits."""
 _ENDED = frozenset({"Succeeded", "Failed"})
 _CONTAINERS = ("containers", "initContainers")
 _AMOUNTS = ("requests", "limits")
@@ -161,6 +190,20 @@ def controller(item: Json) -> Owner | None:
 def above(item: Json) -> Owner:
     """Return the owner of an object that owns pods itself; `NO_OWNER`: there is none."""
     return controller(item) or NO_OWNER
+
+
+def replica_set(item: Json) -> ReplicaSet:
+    """Return the data kept of a ReplicaSet, of which only metadata is known.
+
+    The controllers of Deployments and Rollouts note there how many replicas these ask for.
+    """
+    annotations = item["metadata"].get("annotations") or {}
+    for prefix in _REVISIONED:
+        wanted = _count(annotations.get(f"{prefix}/desired-replicas"))
+        if wanted is not None:
+            revision = _count(annotations.get(f"{prefix}/revision")) or 0
+            return ReplicaSet(above(item), revision, wanted)
+    return ReplicaSet(above(item))
 
 
 def pod(item: Json) -> Pod:
@@ -250,6 +293,12 @@ def _labels(text: msgspec.Raw) -> Mapping[str, str]:
     if memoryview(text).nbytes > LABEL_BYTES:
         return {}
     return _LABELS.decode(text) or {}
+
+
+def _count(text: object) -> int | None:
+    """Return a whole number; None: it is none, or longer than one that Kubernetes writes."""
+    known = isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+    return int(str(text)) if known else None
 
 
 def _time(text: str | None) -> float | None:

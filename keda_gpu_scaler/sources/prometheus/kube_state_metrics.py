@@ -15,6 +15,7 @@ from keda_gpu_scaler.query.kube_state_metrics import (
     PODS,
     SETTLED_SECONDS,
     STAT,
+    WANTED,
     KubeStatePromql,
 )
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, Evidence, PodKey, PodStatement
@@ -23,6 +24,8 @@ from keda_gpu_scaler.sources.prometheus.endpoint import RowQueryClient
 from keda_gpu_scaler.sources.series import scrape_times
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
+MOST_REPLICAS = 2**31 - 1
+"""A number of replicas in Kubernetes has 32 bits."""
 _ROW_ALONE = ("lately", "once", "gpu")
 """The stats whose numbers say nothing: that there is a row says it."""
 
@@ -53,6 +56,11 @@ def read_evidence(rows: Iterable[Row]) -> Evidence:
         },
         without_pods=frozenset(_named(row, COUNTS) for row in by_stat["empty"] if _value(row) == 0),
         covered=frozenset(_key(row)[0] for row in [*by_stat["covered"], *by_stat["pod"]]),
+        wanted={
+            _named(row, WANTED): round(_value(row))
+            for row in by_stat["wanted"]
+            if 0 <= _value(row) <= MOST_REPLICAS
+        },
         scrapes={target: max(times.values()) for target, times in scrapes.items() if times},
         stable_since={
             _target(row): SETTLED_SECONDS / _value(row)
@@ -180,7 +188,7 @@ class KubeStateMetrics:
 
     def _new_namespaces(self, namespaces: frozenset[str], at: float) -> frozenset[str]:
         """Return the namespaces that were not covered recently, so that their past is queried."""
-        is_watched = at - self._covered_at <= PAST_SECONDS
+        is_watched = 0 <= at - self._covered_at <= PAST_SECONDS
         return namespaces - (self._covered if is_watched else frozenset())
 
     async def _look(self, at: float) -> None:

@@ -6,6 +6,7 @@ of new namespaces, and the GPUs of pods that just vanished.
 """
 
 import asyncio
+import contextlib
 import functools
 import itertools
 import math
@@ -13,11 +14,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
 from keda_gpu_scaler.query.promql_texts import (
     ALIVE_LABEL,
     EXPORTERS,
     LONGEST_BYTES,
+    NEWEST_AGE,
+    ON_TIME_LABEL,
     STATE_LABEL,
     GpusPromql,
     ages_promql,
@@ -28,6 +32,7 @@ from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import connection, evaluation_times
 from keda_gpu_scaler.sources.evaluation_times import ServerClock
+from keda_gpu_scaler.sources.lag import Lag
 from keda_gpu_scaler.sources.prometheus import api
 from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint, RowQueryClient
 from keda_gpu_scaler.sources.prometheus.exporter_discovery import ExporterDiscovery
@@ -38,6 +43,8 @@ from keda_gpu_scaler.sources.series import read_observation, sample_ages
 from keda_gpu_scaler.telemetry import facts
 
 GPUS_PER_QUERY = 500
+UNANSWERED_SECONDS = 300.0
+"""A server that does not say how late it is, is asked again after this time."""
 
 
 class PrometheusSource:
@@ -71,7 +78,8 @@ class PrometheusSource:
         self._numbers = QueryClient(name, self._endpoint.limited(NUMBER_BYTES), observe, clock)
         own = RowQueryClient(name, self._endpoint.limited(OWN_BYTES), observe, clock)
         self._own = OwnQueries(own, settings.collection_seconds)
-        self._server_clock = ServerClock(clock)
+        self._server_clock, self._lag = ServerClock(clock), Lag(self.step_seconds)
+        self._is_late, self._lag_due_at = False, float("-inf")
         self._discovery = ExporterDiscovery(name, observe, clock)
 
     def ports(self, *stronger: EvidenceProvider) -> Source:
@@ -101,21 +109,27 @@ class PrometheusSource:
         await self._endpoint.client.close()
 
     async def synchronize(self) -> None:
-        """Learn the server's clock, unless it was asked recently.
+        """Learn the server's clock, unless it was asked recently, and whether its lag has changed.
 
         Without a time in the query, VictoriaMetrics answers for 30 s ago (its
         `-search.latencyOffset`). For any later time it would repeat its data of that instant. So
         the answer here is its clock, and no query is about a later instant.
         """
-        if self._server_clock.is_synchronized:
-            return
-        there = await self._numbers.asked("clock", "time()", None, api.clock)
-        self._server_clock.set(there.seconds)
-        self._queries.longest_bytes = math.inf if there.takes_long_queries else LONGEST_BYTES
+        if not self._server_clock.is_synchronized:
+            there = await self._numbers.asked("clock", "time()", None, api.clock)
+            self._server_clock.set(there.seconds)
+            self._queries.longest_bytes = math.inf if there.takes_long_queries else LONGEST_BYTES
+        if self._is_late and self._server_clock.now() >= self._lag_due_at:
+            await self._ask_lag(self._server_clock.now())
+
+    @property
+    def lag_seconds(self) -> float:
+        """How far its clock is behind the server's, because all samples arrive so late."""
+        return self._lag.seconds
 
     def now(self) -> float:
-        """The time on the server's clock."""
-        return self._server_clock.now()
+        """The time on the server's clock; where all samples arrive late, so much earlier."""
+        return self._server_clock.now() - self._lag.seconds
 
     def instant(self) -> float:
         """The newest multiple of the step that is two seconds past."""
@@ -139,6 +153,10 @@ class PrometheusSource:
             ages = ages_promql(self._discovery.widened(snapshot_query))
             rows = await self._queries.vector("age", ages, at)
         alive = any(ALIVE_LABEL in row.labels for row in rows)
+        on_time = any(ON_TIME_LABEL in row.labels for row in rows)
+        self._is_late = bool(self._lag.seconds) or (self._shows_targets and not on_time)
+        if not self._is_late:
+            self._note_age(at, 0.0)
         return replace(
             observation, sample_ages=sample_ages(rows), absence_known=alive and self._shows_targets
         )
@@ -193,6 +211,22 @@ class PrometheusSource:
             rows = await self._rows(kind, self._discovery.widened(snapshot_query), at, step)
         observation = await asyncio.to_thread(read_observation, rows, snapshot_query, at, step)
         return replace(observation, collection_seconds=self._settings.collection_seconds)
+
+    async def _ask_lag(self, now: float) -> None:
+        """Ask how old the newest sample is; without an answer the lag stays what it was."""
+        self._lag_due_at = now + UNANSWERED_SECONDS
+        with contextlib.suppress(errors.SourceError):
+            age = await self._numbers.asked("lag", NEWEST_AGE, now, api.number)
+            self._lag_due_at = now + self.step_seconds
+            if age is not None:
+                self._note_age(now, age)
+
+    def _note_age(self, at: float, age_seconds: float) -> None:
+        """Note the age of the newest sample, and state a lag that has changed."""
+        before = self._lag.seconds
+        self._lag.observe(at, age_seconds)
+        if self._lag.seconds != before:
+            self._observe(facts.LagChanged(self._name, self._lag.seconds))
 
     async def _exporters(self, at: float) -> list[Row]:
         return await self._queries.vector("exporters", EXPORTERS, at)

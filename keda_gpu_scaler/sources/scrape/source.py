@@ -98,6 +98,11 @@ class ScrapeSource:
         if self._tasks is not None and self._tasks.done():
             self._tasks.result()
 
+    @property
+    def lag_seconds(self) -> float:
+        """None: this process takes the samples itself."""
+        return 0.0
+
     def now(self) -> float:
         """This machine's time, without clock changes since the start."""
         return self._clock() + self._offset

@@ -78,7 +78,7 @@ class Telemetry:
                 self._triggers.demand_known(fact)
             case facts.SnapshotTaken():
                 self._snapshots.taken(fact)
-            case facts.SourceChanged():
+            case facts.SourceChanged() | facts.LagChanged():
                 self._snapshots.source_changed(fact)
             case facts.EvidenceChanged():
                 self._snapshots.evidence_changed(fact)

@@ -36,6 +36,7 @@ class Snapshots(Collector):
         self._shown: Expiring[_Key, _Shown] = Expiring(LIMIT, clock)
         self._up: Expiring[str, bool] = Expiring(LIMIT, clock)
         self._evidence: Expiring[str, EvidenceSource] = Expiring(LIMIT, clock)
+        self._lags: Expiring[str, float] = Expiring(LIMIT, clock)
         self._watches: dict[str, bool] = {}
 
     def taken(self, fact: facts.SnapshotTaken) -> None:
@@ -54,12 +55,15 @@ class Snapshots(Collector):
         age = fact.snapshot_age_seconds
         born = None if age is None else self._clock() - age
         self._shown.put(key, replace(shown, born=born))
-        for known in (self._up, self._evidence):
+        for known in (self._up, self._evidence, self._lags):
             known.mention(source)
 
-    def source_changed(self, fact: facts.SourceChanged) -> None:
-        """Show whether the source answers."""
-        self._up.put(fact.source, fact.reachable)
+    def source_changed(self, fact: facts.SourceChanged | facts.LagChanged) -> None:
+        """Show whether the source answers, and how late its samples arrive."""
+        if isinstance(fact, facts.LagChanged):
+            self._lags.put(fact.source, fact.seconds)
+        else:
+            self._up.put(fact.source, fact.reachable)
 
     def evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         """Show the evidence about pods."""
@@ -86,3 +90,4 @@ class Snapshots(Collector):
         watches = [((name,), works) for name, works in list(self._watches.items())]
         yield gauge(table.WATCH_UP, watches)
         yield gauge(table.SOURCE_UP, [((name,), up) for name, up in self._up.items()])
+        yield gauge(table.SOURCE_LAG, [((name,), lag) for name, lag in self._lags.items()])

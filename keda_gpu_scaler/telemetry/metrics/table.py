@@ -45,6 +45,13 @@ QUERY_SECONDS = Metric(
 SOURCE_UP = Metric(
     "keda_gpu_scaler_source_up", "gauge", ("source",), "1 while a source answers, 0 while not."
 )
+SOURCE_LAG = Metric(
+    "keda_gpu_scaler_source_lag_seconds",
+    "gauge",
+    ("source",),
+    "How late all samples of a source arrive, where that is more than a minute; absent where they "
+    "never were.",
+)
 EVIDENCE = Metric(
     "keda_gpu_scaler_source_evidence",
     "gauge",
@@ -160,7 +167,13 @@ IGNORED = Metric(
     "keda_gpu_scaler_trigger_ignored_pods",
     "gauge",
     _TRIGGER,
-    "Ready pods that never showed a GPU while others of the workload did.",
+    "Ready pods that ask for no GPU and never showed one, while others of the workload did.",
+)
+UNSEEN = Metric(
+    "keda_gpu_scaler_trigger_unseen_replicas",
+    "gauge",
+    _TRIGGER,
+    "Ready replicas that ask for a GPU, of which no exporter has shown one in 15 minutes.",
 )
 REPORTING = Metric(
     "keda_gpu_scaler_trigger_reporting_pods", "gauge", _TRIGGER, "Pods that report right now."
@@ -200,6 +213,7 @@ METRICS = (
     QUERIES,
     QUERY_SECONDS,
     SOURCE_UP,
+    SOURCE_LAG,
     EVIDENCE,
     WATCH_UP,
     SNAPSHOT_AGE,
@@ -221,6 +235,7 @@ METRICS = (
     MEASURED,
     REPORTING,
     IGNORED,
+    UNSEEN,
     TRIGGERS_LEFT_OUT,
     TASKS,
     LINES_DROPPED,

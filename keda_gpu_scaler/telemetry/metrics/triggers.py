@@ -109,4 +109,5 @@ _GAUGES: tuple[tuple[table.Metric, Callable[[_Decided], float | None]], ...] = (
     (table.MEASURED, lambda each: each.decision.measured),
     (table.REPORTING, lambda each: each.decision.reporting_pods),
     (table.IGNORED, lambda each: len(each.decision.ignored)),
+    (table.UNSEEN, lambda each: len(each.decision.unseen)),
 )

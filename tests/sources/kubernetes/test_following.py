@@ -130,6 +130,25 @@ async def test_pods_are_said_with_their_owners_and_the_owners_of_those(bench: Be
     assert elsewhere.is_whole
 
 
+async def test_the_newest_replica_set_says_how_many_replicas_its_owner_asks_for(
+    bench: Bench,
+) -> None:
+    """Older ones may still note an older number; one that cannot be followed says nothing."""
+    for revision, count in ((9, 3), (10, 12), (2, 8)):
+        notes = {"desired-replicas": f"{count}", "revision": f"{revision}"}
+        annotations = {f"deployment.kubernetes.io/{key}": text for key, text in notes.items()}
+        owned = api_server.metadata(
+            f"bert-{revision}", ("Deployment", "bert"), annotations=annotations
+        )
+        bench.api.objects[api_server.REPLICA_SETS].append({"metadata": owned})
+    async with bench.watching() as following:
+        assert (await said(following)).wanted == {("ml", DEPLOYMENT): 12}
+        assert not (await said(following, {"web"})).wanted
+    bench.api.trouble[api_server.REPLICA_SETS, "list"] = FORBIDDEN
+    async with bench.watching() as following:
+        assert not (await said(following)).wanted
+
+
 async def test_only_metadata_is_asked_for_where_that_is_enough(bench: Bench) -> None:
     async with bench.watching():
         pass

@@ -8,7 +8,7 @@ import pytest
 
 from keda_gpu_scaler.snapshot.evidence import PodStatement
 from keda_gpu_scaler.sources.kubernetes import objects
-from keda_gpu_scaler.sources.kubernetes.objects import Scale
+from keda_gpu_scaler.sources.kubernetes.objects import ReplicaSet, Scale
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.workload import Owner, Workload
@@ -99,6 +99,23 @@ def test_a_pod_not_ready_any_more_was_ready_once(
 def test_a_gpu_is_asked_for_by_a_resource_or_a_claim(spec: dict[str, Any], *, asks: bool) -> None:
     pod = api_server.pod("bert") | {"spec": spec}
     assert objects.statement(pod).asks_gpu is asks
+
+
+@pytest.mark.parametrize("prefix", ["deployment.kubernetes.io", "rollout.argoproj.io"])
+def test_a_replica_set_says_how_many_replicas_its_owner_asks_for(prefix: str) -> None:
+    notes = {f"{prefix}/desired-replicas": "12", f"{prefix}/revision": "7"}
+    owned = api_server.metadata("bert-5d4f8", ("Deployment", "bert"), annotations=notes)
+    owner = Owner("Deployment", "bert")
+    assert objects.replica_set(_read({"metadata": owned})) == ReplicaSet(owner, 7, 12)
+    del notes[f"{prefix}/revision"]
+    assert objects.replica_set(_read({"metadata": owned})) == ReplicaSet(owner, 0, 12)
+
+
+@pytest.mark.parametrize("text", [None, 12, "", "-1", "1.5", "1e9", "²", "1" * 11])
+def test_what_is_no_count_of_replicas_says_nothing(text: object) -> None:
+    notes = {"deployment.kubernetes.io/desired-replicas": text}
+    alone = api_server.metadata("bert-5d4f8", annotations=notes)
+    assert objects.replica_set({"metadata": alone}) == ReplicaSet(workload.NO_OWNER)
 
 
 def test_the_controller_is_one_of_the_owners() -> None:
@@ -218,5 +235,5 @@ def test_nothing_of_an_object_is_read_but_what_is_needed() -> None:
     noted = [{"manager": "kubelet", "fieldsV1": {"f:status": {f"f:{n}": {} for n in range(99)}}}]
     item = _read(_pod(metadata={"managedFields": noted, "annotations": {"a": "b"}}))
     assert "managedFields" not in str(item)
-    assert "annotations" not in str(item)
+    assert item["metadata"].get("annotations") == {}
     assert objects.statement(item) == READY

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
+from keda_gpu_scaler.snapshot.reported_pods import ReportedPods, advance_reported_pods
 from keda_gpu_scaler.sources.scrape.exposition import Sample
 from keda_gpu_scaler.sources.scrape.rounds import (
     MOST_LABEL_BYTES,
@@ -252,6 +253,21 @@ def test_a_gpu_of_old_names_is_found_too() -> None:
     rounds(history, 1, ({"__name__": "dcgm_gpu_utilization", "uuid": "GPU-a"}, 7.0))
 
     assert history.gpus(["GPU-a"]) == GpuReports(frozenset({"GPU-a"}), frozenset({"GPU-a"}))
+
+
+def test_a_page_that_is_empty_for_a_while_ends_no_pod() -> None:
+    """dcgm-exporter's, while it starts."""
+    history, reported_pods = History(600), ReportedPods()
+    rounds(history, 3, sample())
+    for at in range(30, 500, 10):
+        history.add(at, {A: Scrape(at, [])})
+        reported_pods = advance_reported_pods(
+            reported_pods,
+            history.observation(snapshot_query(span=600), at),
+            history.gpus(["GPU-bert-0"]),
+            3600,
+        )
+    assert not reported_pods.pods["ml", "bert-0"].ended
 
 
 # Memory

@@ -1,11 +1,12 @@
 """The scaler's cluster: what the Kubernetes API says of the pods of a loop."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
 from keda_gpu_scaler.sources.kubernetes.following import API_SERVER
 from keda_gpu_scaler.sources.kubernetes.reflector import GONE_SECONDS
+from keda_gpu_scaler.spec.workload import Owner
 from tests.stories.loops.pods import SimPod
 from tests.support.scripted import ScriptedCluster
 
@@ -15,6 +16,8 @@ class Api(ScriptedCluster):
     """It knows of each change at once."""
 
     pods: list[SimPod] = field(kw_only=True)
+    owner: Owner = field(kw_only=True)
+    wanted: Callable[[float], int] = field(kw_only=True)
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
         """Return which pods there are now, and which went in the last minute."""
@@ -29,4 +32,5 @@ class Api(ScriptedCluster):
             scrapes={API_SERVER: at},
             stable_since={API_SERVER: 0.0},
             evidence_source=EvidenceSource.KUBERNETES,
+            wanted={("ml", self.owner): self.wanted(now)},
         )

@@ -1,24 +1,29 @@
 """The loop itself: time, work, and the replicas that come of the scaler's answers."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 import pytest
 
-from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, Scale
+from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, MetricType, Scale
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from tests.stories.loops.api import Api
 from tests.stories.loops.monitoring import STEP, Monitoring
-from tests.stories.loops.pods import COLLECT, SimPod
+from tests.stories.loops.pods import COLLECT, NEVER, SimPod
+from tests.stories.loops.recipes import Recipe
 from tests.support.triggers import BERT, spec
 
 BEGIN = 100_020.0
+HPA_SECONDS = 30.0
+"""The deadline of the HPA's calls."""
 P = ParamSpec("P")
 T = TypeVar("T")
 _KUBERNETES = pytest.param(EvidenceSource.KUBERNETES, marks=pytest.mark.soak)
@@ -29,6 +34,12 @@ each = pytest.mark.parametrize(
 """A claim holds with evidence of the cluster, and where exporters are all there is."""
 told = pytest.mark.parametrize("evidence", [_KUBERNETES, EvidenceSource.KUBE_STATE_METRICS])
 """A claim holds with evidence of the cluster."""
+
+
+def seeded(numbers: Sequence[int]) -> pytest.MarkDecorator:
+    """Run a claim with each seed; the usual suite has the first two."""
+    more = [pytest.param(number, marks=pytest.mark.soak) for number in numbers[2:]]
+    return pytest.mark.parametrize("seed", [*numbers[:2], *more])
 
 
 class AtOnce(ThreadPoolExecutor):
@@ -55,16 +66,36 @@ class Loop:
     start_seconds: float = 60.0
     node_seconds: float = 0.0
     """How long a pod waits for a node, where it starts."""
+    node_leaves_seconds: float = NEVER
+    """How long after a pod its node goes, and the exporter with it."""
+    exporter_late_seconds: float = 0.0
+    """How long after its pod is Ready a new node's exporter appears."""
     loading: float = 100.0
     grace_seconds: float = 30.0
     queues: bool = False
     """Work beyond the replicas' capacity is done later."""
     averaged: bool = False
     """The exporters show averages; otherwise what they see at one moment."""
+    seed: int = 0
+    """Of how long each start takes and how the work is spread; 0: all alike."""
+    has_exporter: Callable[[int], bool] = lambda _number: True
+    """Tells whether the node of a replica has an exporter."""
     group: int = 0
     """The pods of one replica of a LeaderWorkerSet; 0: it is a Deployment."""
+    stateful: bool = False
+    """It is a StatefulSet: a pod that is gone returns under its name."""
+    hpa_asks: bool = True
+    """Otherwise KEDA answers the HPA from what it polled: `useCachedMetrics`."""
     demand: Callable[[float], float | None] | None = None
     """What demandQuery gives, by the seconds since the loop began; None: it is refused."""
+    restarts: Callable[[], bool] | None = None
+    """Tells, step by step, whether a second replica of the scaler restarts; None: there is none."""
+    beside: list[tuple[int, Decision, Decision]] = field(default_factory=list)
+    """The replicas, and what both scalers say of them, step by step."""
+    recipe: Recipe | None = None
+    """What is asked in the scaler's place."""
+    also: Callable[[Decision, float | None], Awaitable[None]] | None = None
+    """Is told of each decision and of the deadline of the call, at the time of the call."""
     trigger: TriggerSpec = field(default_factory=spec)
     hpa: Hpa = field(default_factory=lambda: Hpa(maximum=20))
     keda: Keda = field(default_factory=Keda)
@@ -72,10 +103,16 @@ class Loop:
     sizes: list[int] = field(default_factory=list)
     """The replicas wanted, step by step."""
     decisions: list[Decision] = field(default_factory=list)
+    overloaded_seconds: float = 0.0
+    """How long there was more work than replicas could do."""
     begin: float = BEGIN
     clock: float = BEGIN
     monitoring: Monitoring = field(init=False)
     _evaluator: Evaluator = field(init=False)
+    _second: Evaluator = field(init=False)
+    _chance: random.Random = field(init=False)
+    _asked: list[tuple[float, int]] = field(default_factory=list, init=False)
+    """When the owner was told how many replicas, and how many."""
     _waiting: float = field(default=0.0, init=False)
     """Work not done yet, in GPU percent for one second."""
 
@@ -83,17 +120,14 @@ class Loop:
         """Begin with pods that have been Ready for an hour."""
         owner = self.trigger.pods.owner
         assert owner is not None
+        self._chance = random.Random(self.seed)
+        self._asked.append((float("-inf"), self.replicas))
         self.monitoring = Monitoring(
-            self.pods, owner, lambda: self.clock, self.evidence, self.averaged
+            self.pods, owner, lambda: self.clock, self.evidence, self.averaged, self.wanted
         )
-        stronger = (Api(pods=self.pods),) if self.evidence is EvidenceSource.KUBERNETES else ()
-        self._evaluator = Evaluator(
-            {"default": self.monitoring.ports(*stronger)},
-            targets=stronger[0] if stronger else None,
-            clock=lambda: self.clock,
-        )
-        for _ in range(self.replicas):
-            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds)
+        self._evaluator, self._second = self.evaluator(), self.evaluator()
+        for called in self._missing(self.replicas):
+            self._create(self.begin - 3600 - self.start_seconds - self.node_seconds, called)
         for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):
             self._collect(then)
 
@@ -108,6 +142,15 @@ class Loop:
         """How many answers were errors, of which KEDA's fallback is made."""
         return sum(one.refused or one.active is None for one in self.decisions)
 
+    @property
+    def replica_hours(self) -> float:
+        """How many hours of replicas were wanted."""
+        return sum(self.sizes) * STEP / 3600
+
+    def wanted(self, now: float) -> int:
+        """Return how many replicas the owner was told to run, as of a time."""
+        return next(replicas for since, replicas in reversed(self._asked) if since <= now)
+
     def seconds_until(self, replicas: int) -> float:
         """Return after how many seconds so many replicas were wanted for the first time."""
         return float((self.sizes.index(replicas) + 1) * STEP)
@@ -119,17 +162,47 @@ class Loop:
             if self.clock % COLLECT == 0:
                 self._collect(int(self.clock))
             # Queried a little later than the instant it is about.
+            until = self.clock + STEP
             self.clock += 2
             self._count()
-            decided = await self._evaluator.evaluate(BERT, self.trigger, None)
-            metrics = [Metric(value=decided.value, target=self.trigger.threshold)]
+            # The HPA sets a deadline, and asks only about a workload with replicas.
+            timeout_seconds = HPA_SECONDS if self.replicas and self.hpa_asks else None
+            decided = await self._decided(timeout_seconds)
+            if self.also is not None:
+                await self.also(decided, timeout_seconds)
+            metrics = [
+                Metric(
+                    value=decided.value,
+                    target=self.trigger.threshold,
+                    metric_type=self.recipe.metric_type
+                    if self.recipe
+                    else MetricType.AVERAGE_VALUE,
+                )
+            ]
             metrics += await self._demanded()
-            flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
-            await asyncio.gather(*flights)
-            self.clock += STEP - 2
+            await self._fetched()
+            await self._compare(timeout_seconds)
+            self.clock = until
             self.decisions.append(decided)
             self._scale(decided, metrics, keda=keda)
             self.sizes.append(self.replicas)
+
+    def evaluator(self, samples: Samples | None = None) -> Evaluator:
+        """Return the evaluator of a scaler that has just started, and remembers nothing.
+
+        Args:
+            samples: what it sees of the GPUs, if that is not what the monitoring shows.
+        """
+        owner = self.trigger.pods.owner
+        assert owner is not None
+        api = Api(pods=self.pods, owner=owner, wanted=self.wanted)
+        stronger = (api,) if self.evidence is EvidenceSource.KUBERNETES else ()
+        source = self.monitoring.ports(*stronger)
+        return Evaluator(
+            {"default": source if samples is None else replace(source, samples=samples)},
+            targets=stronger[0] if stronger else None,
+            clock=lambda: self.clock,
+        )
 
     def wake(self) -> None:
         """Create the first replica: another trigger is active just now."""
@@ -139,10 +212,13 @@ class Loop:
     def resize(self, replicas: int) -> None:
         """Create and delete pods as the workload's controller would."""
         there = self._there()
-        for _ in range(replicas - len(there)):
-            self._create(self.clock)
-        for pod in sorted(there, key=lambda one: -one.ready)[: max(0, len(there) - replicas)]:
+        for called in self._missing(replicas):
+            self._create(self.clock, called)
+        there.sort(key=lambda one: (one.called, one.ready), reverse=True)
+        for pod in there[: max(0, len(there) - replicas)]:
             self.delete(pod)
+        if replicas != self.replicas:
+            self._asked.append((self.clock, replicas))
         self.replicas = replicas
 
     def surge(self) -> None:
@@ -155,15 +231,40 @@ class Loop:
             if one.number == pod.number:
                 one.deleted = self.clock
                 one.gone = self.clock + self.grace_seconds
+                one.unlisted = min(one.unlisted, one.gone + self.node_leaves_seconds)
 
-    def _create(self, created: float) -> None:
-        placed = created + self.node_seconds
+    def lose(self, *pods: SimPod, evicted_after: float = 0.0) -> None:
+        """Lose the nodes of pods; the control plane deletes the pods so much later."""
+        for pod in pods:
+            pod.lost, pod.unlisted = self.clock, self.clock
+            pod.deleted = pod.gone = self.clock + evicted_after
+
+    def _missing(self, replicas: int) -> list[str]:
+        """Name the pods to create; one of a StatefulSet waits until its old one is gone."""
+        if not self.stateful:
+            return [""] * (replicas - len(self._there()))
+        taken = {pod.called for pod in self.pods if pod.exists(self.clock)}
+        return [name for n in range(replicas) if (name := f"bert-{n}") not in taken]
+
+    def _create(self, created: float, called: str = "") -> None:
+        placed = created + self.node_seconds * self._spread(0.2)
+        ready = placed + self.start_seconds * self._spread(0.2)
         number = len(self.pods) // max(1, self.group)
         workers: list[int | None] = list(range(self.group)) if self.group else [None]
+        since = ready + self.exporter_late_seconds if self.exporter_late_seconds else placed
         self.pods += [
-            SimPod(number, created, placed, placed + self.start_seconds, self.loading, worker)
+            SimPod(
+                number, created, placed, ready, self.loading, worker, called, exporter_since=since
+            )
             for worker in workers
         ]
+        if not self.has_exporter(number):
+            for pod in self.pods[-len(workers) :]:
+                pod.silent = created
+
+    def _spread(self, part: float) -> float:
+        """Return a factor around 1 that differs from time to time, unless all is alike."""
+        return self._chance.uniform(1 - part, 1 + part) if self.seed else 1.0
 
     def _there(self) -> list[SimPod]:
         return [pod for pod in self.pods if pod.is_replica and pod.counts(self.clock)]
@@ -172,6 +273,30 @@ class Loop:
         """Let the router count what there is now."""
         demand, now = self.demand, self.clock - self.begin
         self.monitoring.counted = None if demand is None else lambda: demand(now)
+
+    async def _decided(self, timeout_seconds: float | None) -> Decision:
+        if self.recipe is not None:
+            return self.recipe.decided(self.monitoring.shown())
+        return await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
+
+    async def _compare(self, timeout_seconds: float | None) -> None:
+        """Ask both replicas of the scaler about the same instant."""
+        if self.restarts is None:
+            return
+        if self.restarts():
+            await self._second.close()
+            self._second = self.evaluator()
+        self.clock += 1  # the same poll would get the same answer
+        first = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
+        await self._second.evaluate(BERT, self.trigger, timeout_seconds)
+        await self._fetched()
+        self.clock += 1
+        second = await self._second.evaluate(BERT, self.trigger, timeout_seconds)
+        self.beside.append((self.replicas, first, second))
+
+    async def _fetched(self) -> None:
+        flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
+        await asyncio.gather(*flights)
 
     async def _demanded(self) -> list[Metric]:
         """Return the metric of the demand, where the trigger has one."""
@@ -193,8 +318,11 @@ class Loop:
     def _collect(self, now: int) -> None:
         working = sum(pod.is_replica and pod.works(now) for pod in self.pods)
         shares = [self._share(now - n, working) for n in range(COLLECT if self.averaged else 1)]
+        share = sum(shares) / len(shares)
         for pod in self.pods:
-            pod.collect(now, sum(shares) / len(shares))
+            pod.collect(now, min(100.0, share * self._spread(0.05)) if share < 100 else share)
+        if now >= self.begin and self.offered(now - self.begin) > 100 * working:
+            self.overloaded_seconds += COLLECT
 
     def _share(self, now: int, working: int) -> float:
         """Return how busy each replica is that works."""

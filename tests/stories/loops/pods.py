@@ -8,6 +8,8 @@ from keda_gpu_scaler.spec.workload import Owner
 
 COLLECT = 30
 """dcgm-exporter reads its GPUs this often, and shows the same numbers in between."""
+NODE_GRACE = 40
+"""How long the control plane waits for a node before its pods are not Ready."""
 NEVER = float("inf")
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _REPLICA_SET = Owner("ReplicaSet", "bert-7b6667bd9")
@@ -27,6 +29,8 @@ class SimPod:
     """What its GPU shows until then."""
     worker: int | None = None
     """Its place in its group, of which 0 leads; None: it is a replica by itself."""
+    called: str = ""
+    """Its name, if its owner does not make it up."""
     deleted: float = NEVER
     """From here on it is terminating."""
     gone: float = NEVER
@@ -35,15 +39,34 @@ class SimPod:
     unlisted: float = NEVER
     """From here on its exporter is not even listed."""
     completed: float = NEVER
+    refused_since: float = NEVER
+    """From here on its GPU shows no number that can be believed."""
+    lost: float = NEVER
+    """Its node is gone from here on, and all that runs there."""
+    exporter_since: float = -NEVER
+    """Its node's exporter answers from here on."""
+    unnamed: tuple[float, float] = (NEVER, NEVER)
+    """From and until when its exporter shows the GPU without any pod."""
+    blank: tuple[float, float] = (NEVER, NEVER)
+    """From and until when its exporter shows no GPU at all, and is scraped well."""
+    foreign_since: float = NEVER
+    """From here on a process outside Kubernetes keeps its GPU busy."""
     shown: dict[int, float] = field(default_factory=dict)
     """What the exporter collected, and when."""
 
     @property
     def name(self) -> str:
         """Return a name that its owner would give it."""
+        if self.called:
+            return self.called
         if self.worker is not None:
             return f"bert-{self.number}-{self.worker}" if self.worker else f"bert-{self.number}"
         return f"bert-7b6667bd9-{_LETTERS[self.number // 20 % 20] * 4}{_LETTERS[self.number % 20]}"
+
+    @property
+    def gpu(self) -> str:
+        """Return the UUID of its GPU; no two pods have the same node."""
+        return f"GPU-{self.worker or 0}-{self.number}"
 
     @property
     def target(self) -> Target:
@@ -61,7 +84,7 @@ class SimPod:
 
     def works(self, now: float) -> bool:
         """Tell whether it takes its share of the work."""
-        return self.ready <= now < min(self.deleted, self.completed)
+        return self.ready <= now < min(self.deleted, self.completed, self.lost)
 
     def counts(self, now: float) -> bool:
         """Tell whether its owner counts it."""
@@ -69,11 +92,23 @@ class SimPod:
 
     def scraped(self, now: float) -> bool:
         """Tell whether its exporter answers a scrape."""
-        return self.placed <= now < min(self.silent, self.unlisted)
+        since = max(self.placed, self.exporter_since)
+        return since <= now < min(self.silent, self.unlisted, self.lost)
+
+    def is_shown(self, now: float) -> bool:
+        """Tell whether a scrape shows its GPU, with the pod or without."""
+        return self.scraped(now) and not self.blank[0] <= now < self.blank[1]
+
+    def is_busy_without_pod(self, now: float) -> bool:
+        """Tell whether a scrape shows its GPU busy and names no pod."""
+        is_named = self.value(now) is not None
+        is_busy = self._collected(now) > 0 or now >= self.foreign_since
+        return self.is_shown(now) and not is_named and is_busy
 
     def value(self, now: float) -> float | None:
         """Return what a scrape shows, if it shows the pod."""
-        if not now < self.gone or not self.scraped(now):
+        is_named = now < self.gone and not self.unnamed[0] <= now < self.unnamed[1]
+        if not is_named or not self.is_shown(now):
             return None
         return self.shown.get(int(now // COLLECT) * COLLECT)
 
@@ -85,15 +120,19 @@ class SimPod:
 
     def said(self, now: float) -> PodStatement:
         """Return what the cluster says of it."""
-        ready = self.ready <= now < self.completed
+        ready = self.ready <= now < min(self.completed, self.lost + NODE_GRACE)
         return PodStatement(
             owners=self._owners,
             created_at=self.created,
             ready=ready,
             ready_at=self.ready if ready else None,
+            was_ready=self.ready <= now and not ready,
             ended=min(self.deleted, self.completed, self.gone) <= now,
             asks_gpu=True,
         )
+
+    def _collected(self, now: float) -> float:
+        return self.shown.get(int(now // COLLECT) * COLLECT, 0.0)
 
     @property
     def _owners(self) -> frozenset[Owner]:

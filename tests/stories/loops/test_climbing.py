@@ -1,7 +1,10 @@
 """Claims about how replicas grow with the work: how fast, and not further than it takes."""
 
 import random
+import statistics
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
@@ -10,11 +13,33 @@ from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.pod_state import COVERED, window_seconds
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from tests.stories.loops.loop import Loop, each
+from tests.stories.loops.loop import Loop, each, told
 from tests.support.triggers import spec
 
+Work = Callable[[float], float]
 CLIMBED_SECONDS = {30.0: 470, 120.0: 920, 300.0: 1820}
 """How long utilization may take from one full replica to twelve that work, by start-up time."""
+
+
+class Window(NamedTuple):
+    """What a window costs."""
+
+    first_step_seconds: float
+    """From a step of the work from 20 to 140 % until a second replica is wanted."""
+    varying_hours: float
+    """Replica-hours in an hour of 200 % of work that differs by 30 % from half minute to half
+    minute."""
+    bursts_hours: float
+    """Replica-hours in an hour of 40 % of work, which every fifth minute is 400 %."""
+    bursts_changes: float
+    """How often the replicas change in that hour."""
+
+
+WINDOWS = {
+    "1m": Window(60, 3.8, 3.5, 18),
+    "2m": Window(105, 3.4, 1.8, 6),
+    "5m": Window(240, 3.0, 2.0, 2),
+}
 
 
 @each
@@ -36,6 +61,29 @@ async def test_a_saturated_climb_waits_for_starts_and_for_the_exporter_and_no_mo
     assert sum(pod.works(loop.begin + within) for pod in loop.pods) == 12
     await loop.run(1200)
     assert loop.sizes[-1] == max(loop.sizes) == 12
+
+
+@told
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("start_seconds", [30.0, 600.0])
+@pytest.mark.parametrize("node_seconds", [0.0, 300.0])
+async def test_what_was_asked_for_and_is_still_to_come_is_not_asked_for_again(
+    node_seconds: float, start_seconds: float, seed: int, evidence: EvidenceSource
+) -> None:
+    """Models that show a full GPU while they load, on nodes that have to be bought first."""
+    loop = Loop(
+        lambda t: 70.0 if t < 600 else 350.0,
+        evidence,
+        start_seconds=start_seconds,
+        node_seconds=node_seconds,
+        seed=seed,
+    )
+    await loop.run(600)
+    assert loop.grown == [1]
+    await loop.run(3600)
+    assert loop.seconds_until(2) <= 660
+    assert loop.grown == sorted(loop.grown)
+    assert loop.sizes[-1] == 5
 
 
 async def test_a_lower_threshold_climbs_in_larger_steps() -> None:
@@ -91,6 +139,43 @@ async def test_above_90_no_replica_is_ever_far_enough_from_its_target() -> None:
     loop = Loop(lambda _: 800.0, trigger=spec(threshold="90"))
     await loop.run(300)
     assert loop.sizes[-1] > 1
+
+
+def _drawn(seed: int, draw: Callable[[random.Random], float], every: float) -> Work:
+    """Return work that is drawn anew each so many seconds."""
+    chance, drawn = random.Random(seed), dict[int, float]()
+    return lambda t: drawn.setdefault(int(t // every), draw(chance))
+
+
+async def _hour(work: Work, window: str, seed: int) -> Loop:
+    loop = Loop(work, replicas=2, seed=seed, trigger=spec(window=window))
+    await loop.run(3600)
+    return loop
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+async def test_a_shorter_window_answers_sooner_and_costs_more_where_the_work_varies(
+    window: str,
+) -> None:
+    step = Loop(lambda t: 20.0 if t < 600 else 140.0, trigger=spec(window=window))
+    await step.run(1200)
+    varying = [
+        await _hour(_drawn(seed, lambda one: 200 * one.uniform(0.7, 1.3), 30), window, seed)
+        for seed in (1, 2, 3)
+    ]
+    bursts = [
+        await _hour(_drawn(seed, lambda one: 400 if one.random() < 0.2 else 40, 60), window, seed)
+        for seed in (1, 2, 3)
+    ]
+    assert (
+        Window(
+            step.seconds_until(2) - 600,
+            round(statistics.mean(one.replica_hours for one in varying), 1),
+            round(statistics.mean(one.replica_hours for one in bursts), 1),
+            round(statistics.mean(len(one.grown) for one in bursts)),
+        )
+        == WINDOWS[window]
+    )
 
 
 def test_a_pod_counts_half_a_window_after_it_became_ready() -> None:

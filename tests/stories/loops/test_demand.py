@@ -6,7 +6,7 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each, told
+from tests.stories.loops.loop import Loop, each, seeded, told
 from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import demanding
 
@@ -58,6 +58,27 @@ async def test_a_gpu_node_pool_at_zero_is_woken_by_demand_and_by_nothing_else(
     await loop.run(1800, keda=True)
     assert set(loop.sizes[2 * 3600 // STEP + 1 :]) == {1}
     assert not loop.errors
+
+
+@each
+@seeded(range(1, 7))
+async def test_a_workload_that_was_just_woken_is_not_told_that_its_load_is_0(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    """Its owner's count of replicas is as old as the last scrape, and its model loads at 0 %."""
+    loop = Loop(
+        lambda _: 30.0,
+        evidence,
+        replicas=0,
+        seed=seed,
+        start_seconds=100.0,
+        loading=0.0,
+        trigger=WAKES,
+        demand=lambda t: 1.0 if t >= 300 + 15 * seed else 0.0,
+    )
+    await loop.run(900, keda=True)
+    assert loop.sizes[-1] == 1
+    assert not [one for one in loop.decisions if one.active and one.value == 0]
 
 
 @each

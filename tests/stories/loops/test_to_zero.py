@@ -3,7 +3,7 @@
 import random
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.stories.loops.loop import Loop, each
+from tests.stories.loops.loop import Loop, each, seeded
 
 
 @each
@@ -26,6 +26,9 @@ async def test_blips_of_2_percent_keep_nobody_up(evidence: EvidenceSource) -> No
     assert loop.seconds_until(0) <= 300 + 30
 
 
+MOMENTS = "samples of single moments"
+
+
 @each
 async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: EvidenceSource) -> None:
     """A request of a second every ten is 10 % of the time, for two hours."""
@@ -33,11 +36,25 @@ async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: Eviden
     await loop.run(2 * 3600, keda=True)
     assert set(loop.sizes) == {1}
     assert loop.decisions[-1].value == 10
+    loop.offered = lambda _: 0.0
+    await loop.run(300)
+    assert loop.decisions[-1].active is False
+    assert MOMENTS not in loop.decisions[-1].reason
 
 
-async def test_an_exporter_that_looks_at_single_moments_overlooks_short_requests() -> None:
-    """Why an averaged metric is the better one of two that an exporter shows."""
-    chance = random.Random(0)
-    loop = Loop(lambda _: 100.0 if chance.random() < 0.1 else 0.0)
+@each
+@seeded(range(6))
+async def test_an_exporter_that_looks_at_single_moments_overlooks_short_requests(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    """Why an averaged metric is the better one of two that an exporter shows: the reason says so.
+
+    A sample falls into one of them as often as they fill the time.
+    """
+    chance = random.Random(seed)
+    loop = Loop(lambda _: 100.0 if chance.random() < 0.1 else 0.0, evidence)
     await loop.run(2 * 3600, keda=True)
     assert 0 in loop.sizes
+    last = loop.decisions[loop.sizes.index(0)]
+    assert last.active is False
+    assert MOMENTS in last.reason

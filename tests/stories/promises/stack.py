@@ -45,14 +45,15 @@ class Stack:
         return float(answer.metricSpecs[0].targetSizeFloat)
 
     async def value(
-        self, deadline_seconds: float = HANG_SECONDS, /, **metadata: str
+        self, deadline_seconds: float | None = None, /, **metadata: str
     ) -> float | None:
-        """Ask GetMetrics."""
+        """Ask GetMetrics: as a poll does, without a deadline, unless one is given."""
         request = pb.GetMetricsRequest(
             scaledObjectRef=reference(**metadata),
             metricName=metadata.get("metricName", "gpu-utilization"),
         )
-        answer = await self.stub.GetMetrics(request, timeout=deadline_seconds)
+        async with asyncio.timeout(HANG_SECONDS):
+            answer = await self.stub.GetMetrics(request, timeout=deadline_seconds)
         return next((float(one.metricValueFloat) for one in answer.metricValues), None)
 
     async def active(self, deadline_seconds: float | None = None, /, **metadata: str) -> bool:

@@ -143,9 +143,9 @@ async def test_the_cluster_says_what_absence_cannot(influxdb: InfluxdbServer) ->
     assert (found.state, found.value, found.active) == (State.EMPTY, 0, False)
 
 
-@pytest.mark.parametrize(("busy", "active"), [(90, True), (50, False)])
+@pytest.mark.parametrize(("busy", "value", "active"), [(90, None, True), (50, 0, False)])
 async def test_the_mean_of_a_cluster_wakes_a_workload_above_45_percent(
-    influxdb: InfluxdbServer, busy: float, *, active: bool
+    influxdb: InfluxdbServer, busy: float, value: float | None, *, active: bool
 ) -> None:
     await influxdb.write([gpu("resnet-0", busy), gpu("", 10, UUID="GPU-idle")])
     asked = replace(triggers.spec(), demand=MEAN_ABOVE_45)
@@ -155,7 +155,7 @@ async def test_the_mean_of_a_cluster_wakes_a_workload_above_45_percent(
 
     assert demand.value is not None
     assert round(demand.value, 6) == round((busy + 10) / 2, 6)
-    assert (found.value, found.active) == (0, active)
+    assert (found.value, found.active) == (value, active)
 
 
 async def test_a_server_that_is_away_makes_the_load_unknown_until_it_is_back(

@@ -1,0 +1,72 @@
+"""The number that GetMetrics returns, or None to hold.
+
+Pure. A sum over saturated or incomplete replicas is a lower bound: replicas can do no more than
+they do, and what is not seen is not added up. A lower bound may raise the number of replicas; it
+may never lower it.
+"""
+
+from dataclasses import replace
+
+from keda_gpu_scaler.decision import load
+from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.decision.pod_state import FULL, PodState, has_limit
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
+from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
+
+
+def with_limits(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) -> Workload:
+    """Return the workload with what is known of replicas that are to come, and of those that left.
+
+    What was done before replicas left is a reason not to lower, and none to raise: it puts those
+    that are asked for on target, and no more.
+    """
+    awaited = _pending(spec, found, said)
+    on_target = (len(found.replicas) + awaited) * spec.threshold
+    before = round(min(found.before, on_target), load.DECIMALS)
+    return replace(found, pending=awaited, before=before)
+
+
+def _pending(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) -> int:
+    """Return how many replicas the owner asks for that do not count yet, and are to be waited for.
+
+    The extra pod of a rolling update is not one of them. One that was not Ready within startTimeout
+    is given up, unless those that are measured are full: then it would be asked for again.
+    """
+    owner = spec.pods.owner
+    wanted = None if said is None or owner is None else said.wanted.get(owner)
+    if wanted is None:
+        return 0
+    late = 0 if has_limit(spec.signal) and found.peak >= FULL else len(found.stalled)
+    return max(0, wanted - len(found.replicas) - len(found.ignored) - late)
+
+
+def value(spec: TriggerSpec, found: Workload) -> float | None:
+    """Return the number, or None to hold."""
+    expected = len(found.replicas)
+    if not found.of(PodState.MEASURED):
+        return None
+    awaited = found.pending if found.peak > spec.threshold else 0
+    enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
+    total = found.total + _unseen(spec, found)
+    if (awaited or found.is_untold or not _is_known(found)) and total <= enough:
+        return None
+    return total if spec.aggregation is Aggregation.SUM else total / expected
+
+
+def _unseen(spec: TriggerSpec, found: Workload) -> float:
+    """Return the load of the replicas that are known to work unseen, as far as it can be told.
+
+    One that reported before does what the others do, if these are full. One that never did is on
+    its target, and above it if the others are: it can raise, and is no reason to lower.
+    """
+    if _is_known(found):
+        return len(found.of(PodState.UNSEEN)) * max(found.mean, spec.threshold)
+    is_full = all(one.load >= FULL for one in found.of(PodState.MEASURED))
+    silent = len(found.of(PodState.SILENT))
+    return silent * found.mean if is_full and has_limit(spec.signal) else 0.0
+
+
+def _is_known(found: Workload) -> bool:
+    """Tell whether all are measured except some that never reported, if these are no majority."""
+    measured, unseen = found.of(PodState.MEASURED), found.of(PodState.UNSEEN)
+    return len(unseen) <= len(measured) == len(found.replicas) - len(unseen)

@@ -1,0 +1,188 @@
+"""Claims about the share of replicas that have just left."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.decision import load
+from keda_gpu_scaler.decision.decision import Context, decide
+from keda_gpu_scaler.decision.load import Workload
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.spec.workload import Owner
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot
+from tests.support.triggers import spec
+
+LEFT = NOW - 90
+"""It was listed alive for the last time; its end is listed a scrape later."""
+OLD, NEW = [40.0] * 15, [60.0] * 2
+"""Six replicas became four: what the others show follows 60 s later."""
+
+
+def _workload(*pods: Pod, **trigger: str) -> Workload:
+    asked = spec(**trigger)
+    return load.workload(asked, load.pods_of(asked, snapshot(*pods)), NOW, NOW, 3600.0)
+
+
+def _left(
+    suffix: str,
+    *,
+    alive: float = LEFT,
+    ended: float | None = LEFT + 30,
+    ready: float | None = None,
+) -> Pod:
+    status = said(ended=True, alive_at=alive, ended_at=ended, ready=ready)
+    last = alive + 30
+    return bert(suffix, 40, last_seen=last, history=last - NOW + 240, ended=True, status=status)
+
+
+def _stays(count: int, values: list[float]) -> list[Pod]:
+    return [bert(letter, values, status=said()) for letter in "bcdf"[:count]]
+
+
+def test_the_share_of_those_that_left_is_not_missing_from_the_sum() -> None:
+    stay = _stays(4, OLD + NEW)
+    assert _workload(*stay).total == 180
+    found = _workload(*stay, _left("x"), _left("z"))
+    assert (found.total, found.mean, len(found.replicas)) == (240, 45, 4)
+
+
+def test_while_a_replica_drains_it_is_not_counted_twice() -> None:
+    """The others do its work from 75 s before on, and it still shows it."""
+    stay = _stays(1, [20.0] * 11 + [60.0] * 6)
+    assert _workload(*stay, _left("x")).total == 60
+
+
+def test_the_sum_is_never_less_than_what_the_others_show() -> None:
+    risen = _stays(2, [10.0] * 10 + [90.0] * 7)
+    alone = _workload(*risen).total
+    assert _workload(*risen, _left("x")).total == alone
+
+
+def test_those_that_left_before_the_window_add_nothing() -> None:
+    stay = _stays(4, [45.0] * 17)
+    for alive in (NOW - 195, NOW - 180):
+        assert _workload(*stay, _left("x", alive=alive, ended=alive + 30)).total == 180
+
+
+def test_an_end_that_was_never_listed_is_taken_for_a_minute_later() -> None:
+    stay = _stays(4, OLD + NEW)
+    assert _workload(*stay, _left("x", ended=None)).total == 200
+
+
+def test_a_replica_adds_only_what_it_did_while_it_was_ready() -> None:
+    stay = _stays(4, OLD + NEW)
+    never = bert("x", 100, last_seen=LEFT, ended=True, status=said(never=True, alive_at=LEFT))
+    assert _workload(*stay, never).total == 180
+    loading = _left("x", ready=LEFT)
+    assert _workload(*stay, loading).total == 180
+    unwatched = said(ended=True, ended_at=LEFT + 30)
+    assert _workload(*stay, replace(_left("x"), status=unwatched)).total == 180
+
+
+def test_only_instants_count_at_which_all_of_the_others_are_ready() -> None:
+    """What one pod carried alone is not added to what two share."""
+    new = bert("c", 50, status=said(ready=NOW - 120))
+    old = bert("b", [100.0] * 8 + [50.0] * 9, status=said())
+    assert _workload(old, new, _left("x", alive=NOW - 30, ended=NOW)).total == 140
+
+
+def test_by_exporters_alone_its_last_minute_is_left_out() -> None:
+    """It may have drained then."""
+    stay = [bert(letter, OLD + NEW) for letter in "bcdf"]
+    gone = [bert(letter, 40, last_seen=NOW - 30, history=210, ended=True) for letter in "xz"]
+    assert _workload(*stay, *gone).total == 240
+    drained = bert("x", [40.0] * 11 + [90.0] * 4, last_seen=NOW - 30, ended=True)
+    assert _workload(*stay, drained).total == 200
+
+
+def test_groups_leave_as_groups() -> None:
+    owner = said(owners=frozenset({Owner("StatefulSet", "bert")}))
+    stay = [pod(f"bert-0{one}", [40.0] * 13 + [60.0] * 4, status=owner) for one in ("", "-1")]
+    ended = said(owners=owner.owners, ended=True, alive_at=LEFT, ended_at=LEFT + 30)
+    gone = [
+        pod(f"bert-1{one}", value, last_seen=LEFT, history=180, ended=True, status=ended)
+        for one, value in (("", 10), ("-1", 30))
+    ]
+    assert _workload(*stay, *gone, workload="lws/bert").total == 60
+    alone = replace(gone[1], name="bert-0-2")
+    assert _workload(*stay, alone, workload="lws/bert").total == 50
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.floats(0, 90),
+    st.integers(2, 15),
+)
+def test_constant_work_is_the_sum_however_many_left_and_when(
+    stay: int, left: int, work: float, steps: int
+) -> None:
+    """The shares change at once here, as late as an exporter's delay allows."""
+    before, after = work / (stay + left), work / stay
+    gone_at = NOW - steps * STEP
+    values = [before] * (17 - max(0, steps - 2)) + [after] * max(0, steps - 2)
+    status = said(ended=True, alive_at=gone_at - 15, ended_at=gone_at)
+    ended = [
+        bert(
+            letter,
+            before,
+            last_seen=gone_at,
+            history=gone_at - NOW + 240,
+            ended=True,
+            status=status,
+        )
+        for letter in "xzw"[:left]
+    ]
+    total = _workload(*_stays(stay, values), *ended).total
+    assert total == pytest.approx(work, abs=1e-4)
+
+
+@pytest.mark.parametrize(("wanted", "value"), [(None, 140), (2, 140), (3, 210), (9, 220)])
+def test_what_was_done_before_is_no_reason_to_raise(wanted: int | None, value: float) -> None:
+    """It puts the replicas on target that there are, or that their owner asks for."""
+    fallen = _stays(2, [70.0] * 15 + [20.0] * 2)
+    left = _left("x", alive=LEFT + 60, ended=NOW)
+    gone = replace(left, gpus=bert("x", 80, last_seen=NOW - 30, history=210).gpus)
+    asked = {} if wanted is None else {BERT_DEPLOYMENT: wanted}
+    listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
+    seen = snapshot(*fallen, gone, evidence=listed)
+    assert decide(spec(), seen, Context(NOW, 3600.0)).value == value
+
+
+@pytest.mark.parametrize(
+    ("status", "is_untold"),
+    [
+        (None, True),
+        (said(ended=True, ended_at=NOW - 30), True),
+        (said(ended=True, alive_at=LEFT, ended_at=LEFT + 30), False),
+    ],
+)
+def test_a_replica_that_left_and_was_never_listed_alive_is_untold(
+    status: PodStatus | None,
+    is_untold: bool,  # noqa: FBT001 - an example
+) -> None:
+    """A process that has just started knows of no list before its first one."""
+    gone = bert("x", 40, last_seen=LEFT, history=150, ended=True, status=status)
+    assert _workload(*_stays(4, OLD + NEW), gone).is_untold is is_untold
+
+
+def test_by_exporters_alone_and_a_window_later_none_is_untold() -> None:
+    gone = bert("x", 40, last_seen=LEFT, history=150, ended=True)
+    alone = [replace(pod, status=None) for pod in _stays(4, OLD + NEW)]
+    assert not _workload(*alone, gone).is_untold
+    old = bert("x", 40, last_seen=NOW - 300, ended=True)
+    assert not _workload(*_stays(4, OLD + NEW), old).is_untold
+    assert not _workload(gone).is_untold
+
+
+def test_while_a_replica_that_left_is_untold_the_sum_can_only_raise() -> None:
+    gone = bert("x", 40, last_seen=LEFT, history=150, ended=True)
+    listed = NamespaceEvidence(NOW - 10, absence_known=True)
+    for load_, answer in ((50.0, None), (77.0, None), (80.0, 320.0)):
+        stay = [bert(letter, load_, status=said()) for letter in "bcdf"]
+        decided = decide(spec(), snapshot(*stay, gone, evidence=listed), Context(NOW, 3600.0))
+        assert decided.value == answer
+        assert ("it is not known until when" in decided.reason) is (answer is None)

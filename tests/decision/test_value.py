@@ -1,0 +1,208 @@
+"""Claims about the number: a sum that is only a lower bound never lowers."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.workload import Owner
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
+from tests.support.triggers import spec
+
+LETTERS = "bcdfghjklmnp"
+
+
+def _decide(*pods: Pod, wanted: int | None, trigger: TriggerSpec | None = None) -> Decision:
+    asked = {} if wanted is None else {BERT_DEPLOYMENT: wanted}
+    listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted=asked)
+    return decide(trigger or spec(), snapshot(*pods, evidence=listed), Context(NOW, 3600.0))
+
+
+def _ready(count: int, *values: float | list[float]) -> list[Pod]:
+    return [bert(letter, *values, status=said()) for letter in LETTERS[:count]]
+
+
+def _late(count: int, age: float) -> list[Pod]:
+    return [
+        unseen(letter, said(never=True, created=NOW - age)) for letter in reversed(LETTERS[-count:])
+    ]
+
+
+def test_above_the_threshold_replicas_that_are_still_to_come_are_not_given_back() -> None:
+    decided = _decide(*_ready(3, 100), wanted=12)
+    assert (decided.value, decided.active) == (None, True)
+    assert "3 replicas, sum 300 %" in decided.reason
+    assert "at least, and 9 more that its owner asks for are not Ready: hold" in decided.reason
+    assert "1 more that its owner asks for is not Ready" in _decide(*_ready(3, 80), wanted=4).reason
+
+
+@pytest.mark.parametrize(("value", "answer"), [(70, 210), (70.1, None), (77, None)])
+def test_at_or_below_the_threshold_they_are(value: float, answer: float | None) -> None:
+    assert _decide(*_ready(3, value), wanted=12).value == answer
+
+
+@pytest.mark.parametrize(("count", "value", "answer"), [(3, 90, None), (3, 93, None), (4, 97, 388)])
+def test_more_than_the_owner_asks_for_is_answered_at_once(
+    count: int, value: float, answer: float | None
+) -> None:
+    """1.1 times the threshold for each replica that is asked for."""
+    assert _decide(*_ready(count, value), wanted=count + 1).value == answer
+
+
+def test_an_owner_that_asks_for_no_more_waits_for_nothing() -> None:
+    for wanted in (None, 2, 3):
+        assert _decide(*_ready(3, 100), *_late(1, 60), wanted=wanted).value == 300
+
+
+def test_what_was_not_ready_in_time_is_given_back_unless_the_others_are_full() -> None:
+    assert _decide(*_ready(3, 80), *_late(3, 1900), wanted=6).value == 240
+    assert _decide(*_ready(3, 80), *_late(3, 1700), wanted=6).value is None
+    assert _decide(*_ready(3, 95), *_late(3, 1900), wanted=6).value is None
+    power = spec(signal="power", activationThreshold="50")
+    assert _decide(*_ready(3, 95), *_late(3, 1900), wanted=6, trigger=power).value == 285
+
+
+def test_half_a_window_above_the_threshold_is_remembered_as_far_as_samples_reach() -> None:
+    """By default window and warmup: 4 minutes."""
+    busy, lull = [80.0] * 4, [10.0] * 12
+    assert _decide(*_ready(2, busy + lull), wanted=4).value is None
+    assert _decide(*_ready(2, [10.0] * 1 + busy + [10.0] * 16), wanted=4).value == 20
+    assert _decide(*_ready(2, busy + lull), wanted=2).value == 20
+
+
+def test_what_a_pod_showed_before_it_was_ready_is_no_load_that_is_remembered() -> None:
+    loaded = bert("b", [100.0] * 8 + [10.0] * 8, status=said(ready=NOW - 150))
+    assert _decide(loaded, wanted=4).value == 10
+
+
+def test_ready_pods_without_a_gpu_are_not_waited_for() -> None:
+    other = unseen("c", said(asks_gpu=False))
+    nobody_asks = bert("b", 90, status=said(asks_gpu=False))
+    assert _decide(nobody_asks, other, wanted=2).value == 90
+
+
+def test_groups_are_waited_for_as_groups() -> None:
+    sets = frozenset({Owner("StatefulSet", "bert")})
+    pods = [
+        replace(bert("b", 90, status=said(owners=sets)), name=name)
+        for name in ("bert-0", "bert-0-1", "bert-1", "bert-1-1")
+    ]
+    listed = NamespaceEvidence(
+        NOW - 10, absence_known=True, wanted={Owner("StatefulSet", "bert"): 3}
+    )
+    seen, trigger = snapshot(*pods, evidence=listed), spec(workload="lws/bert")
+    decided = decide(trigger, seen, Context(NOW, 3600.0))
+    assert (decided.value, decided.expected) == (None, 2)
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=1, max_size=6),
+    st.integers(0, 12),
+    st.floats(10, 90),
+)
+def test_above_the_threshold_no_number_asks_for_fewer_than_the_owner_does(
+    loads: list[float], wanted: int, threshold: float
+) -> None:
+    pods = [bert(letter, load, status=said()) for letter, load in zip(LETTERS, loads, strict=False)]
+    trigger = spec(threshold=f"{threshold:.3f}")
+    decided = _decide(*pods, wanted=wanted, trigger=trigger)
+    mean = sum(loads) / len(loads)
+    if decided.value is not None and wanted > len(loads) and mean > trigger.threshold + 1e-6:
+        assert decided.value > wanted * trigger.threshold
+
+
+# Replicas that are not seen
+
+READY = said(is_ready=True)
+
+
+def _silent(count: int) -> list[Pod]:
+    return [bert(letter, 50, last_seen=NOW - 100, status=READY) for letter in LETTERS[-count:]]
+
+
+def _unseen(count: int) -> list[Pod]:
+    return [unseen(letter, READY) for letter in LETTERS[6 : 6 + count]]
+
+
+def test_a_silent_replica_counts_as_full_while_all_others_are() -> None:
+    decided = _decide(*_ready(1, 96), *_silent(1), wanted=None)
+    assert (decided.state, decided.value, decided.active) == (State.PARTIAL, 192, True)
+    assert "1 of 2 replicas measured, all of them full" in decided.reason
+    assert "the others that are Ready count as full: sum 192 %" in decided.reason
+    assert _decide(*_ready(1, 94), *_silent(1), wanted=None).value is None
+    average = spec(aggregation="average")
+    assert _decide(*_ready(1, 96), *_silent(1), wanted=None, trigger=average).value == 96
+
+
+def test_so_does_one_whose_exporter_has_lost_its_map_of_pods() -> None:
+    """Its last samples are not summed up, however new they are: others may do its work by now."""
+    unnamed = replace(bert("z", 50, last_seen=NOW - 30, status=READY), is_unnamed=True)
+    assert _decide(*_ready(1, 96), unnamed, wanted=None).value == 192
+    assert _decide(*_ready(1, 94), unnamed, wanted=None).value is None
+    gone = replace(unnamed, status=said())
+    assert _decide(*_ready(1, 96), gone, wanted=None).value is None
+
+
+def test_a_replica_that_is_missing_and_not_ready_adds_nothing() -> None:
+    gone = bert("z", 50, last_seen=NOW - 100, status=said())
+    assert _decide(*_ready(1, 100), gone, wanted=None).value is None
+
+
+def test_a_gpu_that_shows_nothing_to_be_believed_is_named_and_raises() -> None:
+    whole = bert("z", 50, status=READY)
+    blank = GpuSamples("GPU-x", (), (), refused=whole.gpus[0].times)
+    halved = replace(whole, gpus=(*whole.gpus, blank))
+    decided = _decide(*_ready(1, 100), halved, wanted=None)
+    assert (decided.value, decided.active) == (200, True)
+    assert decided.reason.startswith("no number of GPU-x of bert-7b6667bd9-zzzzz can be believed")
+    idle = _decide(*_ready(1, 0), halved, wanted=None)
+    assert (idle.value, idle.active) == (None, True)
+
+
+@pytest.mark.parametrize(("load", "each"), [(0, 70), (60, 70), (90, 90)])
+def test_an_unseen_replica_counts_as_on_target_and_above_it_like_the_others(
+    load: float, each: float
+) -> None:
+    decided = _decide(*_ready(2, load), *_unseen(2), wanted=None)
+    assert (decided.state, decided.active) == (State.PARTIAL, True)
+    assert decided.value == 2 * load + 2 * each
+    assert decided.unseen == ("bert-7b6667bd9-jjjjj", "bert-7b6667bd9-kkkkk")
+    shown = "bert-7b6667bd9-jjjjj, bert-7b6667bd9-kkkkk ask for GPUs that no exporter shows"
+    assert decided.reason.startswith(f"{shown}: 2 of 4 replicas measured, and the others count")
+    alone = _decide(*_ready(1, 90), *_unseen(1), wanted=None)
+    assert alone.reason.startswith("bert-7b6667bd9-jjjjj asks for a GPU that no exporter shows:")
+
+
+def test_an_unseen_majority_holds_unless_the_measured_ones_ask_for_more() -> None:
+    assert _decide(*_ready(1, 100), *_unseen(2), wanted=None).value is None
+    low = spec(threshold="30")
+    assert _decide(*_ready(1, 100), *_unseen(2), wanted=None, trigger=low).value == 100
+
+
+def test_beside_a_silent_replica_an_unseen_one_adds_nothing() -> None:
+    assert _decide(*_ready(3, 100), *_silent(1), *_unseen(1), wanted=None).value == 400
+
+
+@given(
+    st.integers(1, 6),
+    st.integers(0, 4),
+    st.integers(0, 2),
+    st.floats(0, 100),
+    st.floats(10, 90),
+)
+def test_what_is_not_seen_raises_to_what_the_ready_ones_could_use_at_most(
+    measured: int, silent: int, unseen_count: int, load: float, threshold: float
+) -> None:
+    """However often it is repeated with new replicas that are not seen either."""
+    trigger = spec(threshold=f"{threshold:.3f}")
+    pods = [*_ready(measured, load), *(_silent(silent) if silent else ()), *_unseen(unseen_count)]
+    decided = _decide(*pods, wanted=None, trigger=trigger)
+    replicas = measured + silent + unseen_count
+    if decided.value is not None and decided.value > 1.1 * replicas * trigger.threshold:
+        added = silent or min(unseen_count, measured)
+        assert decided.value <= 100 * (measured + added) + 1e-6

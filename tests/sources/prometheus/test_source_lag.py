@@ -1,0 +1,207 @@
+"""A Prometheus in which all samples arrive late, or none any more."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.source import UNANSWERED_SECONDS, PrometheusSource
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.telemetry import facts
+from tests.support import gpus
+from tests.support import http_replies as web
+from tests.support.clocks import Clock
+from tests.support.gpus import Gpu, Up
+from tests.support.http_replies import HttpServer
+from tests.support.prometheus import KINDS, each
+
+STEP = 15.0
+NEED = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
+REFUSED = {"status": "error", "errorType": "execution", "error": "too many samples"}
+
+
+@dataclass(slots=True)
+class Late:
+    """A server whose newest sample is so old; None: it does not say."""
+
+    clock: Clock
+    age_seconds: float | None = 0.0
+    began: float = field(default_factory=lambda: time.time() // STEP * STEP)
+    """The server's time when the clock began."""
+    asked: list[float] = field(default_factory=list)
+    """The times at which it was asked how old the newest sample is."""
+
+    async def __call__(self, request: web.Request, writer: asyncio.StreamWriter) -> None:
+        """Answer as a Prometheus without GPUs does."""
+        query = request.form["query"]
+        if query == "time()":
+            now = str(self.began + self.clock() - 1000)
+            return await web.api("scalar", [0, now])(request, writer)
+        if query.startswith("time() - max(max_over_time"):
+            self.asked.append(float(request.form["time"]))
+            if self.age_seconds is None:
+                return await web.says(json.dumps(REFUSED), 422)(request, writer)
+            found = [{"metric": {}, "value": [0, str(self.age_seconds)]}]
+            shown = found if self.age_seconds <= 600 else []
+            return await web.api("vector", shown)(request, writer)
+        if query.endswith("s]"):
+            return await web.api("matrix", [])(request, writer)
+        is_fresh = "on_time" in query and self.age_seconds is not None and self.age_seconds <= 60
+        fresh = [{"metric": {"on_time": "1"}, "value": [0, "1"]}]
+        return await web.api("vector", fresh if is_fresh else [])(request, writer)
+
+
+@dataclass(slots=True)
+class Scene:
+    """A source on such a server, and what it stated."""
+
+    clock: Clock
+    late: Late
+    source: PrometheusSource
+    stated: list[facts.Fact]
+
+    async def step(self, count: int = 1) -> None:
+        """Let a step pass, as often as said, and fetch as the evaluator does."""
+        for _ in range(count):
+            self.clock.now += STEP
+            await self.source.synchronize()
+            await self.source.fetch(NEED, self.source.instant())
+
+    @property
+    def lags(self) -> list[float]:
+        """The lags that were stated."""
+        return [fact.seconds for fact in self.stated if isinstance(fact, facts.LagChanged)]
+
+
+@asynccontextmanager
+async def connected(
+    url: str, clock: Callable[[], float], observe: facts.Observer, **given: object
+) -> AsyncIterator[PrometheusSource]:
+    values = PrometheusSettings.model_validate({"url": url, **given})
+    source = PrometheusSource("default", values, observe, clock)
+    try:
+        yield source
+    finally:
+        await source.close()
+        await web.generators_closed()
+
+
+@pytest_asyncio.fixture
+async def scene() -> AsyncIterator[Scene]:
+    clock, stated = Clock(), list[facts.Fact]()
+    late = Late(clock)
+    async with HttpServer(late) as server, connected(server.url, clock, stated.append) as source:
+        yield Scene(clock, late, source, stated)
+
+
+async def test_while_a_sample_is_fresh_nothing_more_is_asked(scene: Scene) -> None:
+    scene.late.age_seconds = 55.0
+    await scene.step(20)
+    assert scene.late.asked == []
+    assert scene.source.lag_seconds == 0
+    assert scene.lags == []
+
+
+async def test_where_all_are_late_the_clock_is_as_late(scene: Scene) -> None:
+    scene.late.age_seconds = 150.0
+    await scene.step(10)
+    assert scene.source.lag_seconds == 150
+    assert scene.source.now() == scene.late.began + scene.clock() - 1000 - 150
+    assert scene.late.asked == [scene.late.began + STEP * number for number in range(2, 11)]
+    assert scene.lags == [150]
+
+
+async def test_when_samples_are_on_time_again_so_is_the_clock(scene: Scene) -> None:
+    scene.late.age_seconds = 150.0
+    await scene.step(10)
+    scene.late.age_seconds = 10.0
+    await scene.step(2)
+    assert scene.source.now() == scene.late.began + scene.clock() - 1000
+    assert scene.lags == [150, 0]
+    asked = len(scene.late.asked)
+    await scene.step(3)
+    assert len(scene.late.asked) == asked
+
+
+async def test_samples_that_end_are_no_lag(scene: Scene) -> None:
+    await scene.step(4)
+    for _ in range(60):
+        assert scene.late.age_seconds is not None
+        scene.late.age_seconds += STEP
+        await scene.step()
+    assert scene.source.lag_seconds == 0
+    assert scene.lags == []
+
+
+async def test_a_server_that_does_not_say_is_asked_again_later_and_is_on_time(
+    scene: Scene,
+) -> None:
+    scene.late.age_seconds = None
+    steps = int(UNANSWERED_SECONDS // STEP)
+    await scene.step(steps)
+    assert len(scene.late.asked) == 1
+    await scene.step(steps)
+    assert len(scene.late.asked) == 2
+    assert scene.source.lag_seconds == 0
+
+
+async def test_two_signals_ask_once_for_each_step(scene: Scene) -> None:
+    scene.late.age_seconds = 150.0
+    await scene.step()
+    scene.clock.now += STEP
+    await asyncio.gather(scene.source.synchronize(), scene.source.synchronize())
+    assert len(scene.late.asked) == 1
+
+
+async def test_one_namespace_does_not_show_whether_all_targets_are_late() -> None:
+    clock, stated = Clock(), list[facts.Fact]()
+    late = Late(clock, 150.0)
+    async with (
+        HttpServer(late) as server,
+        connected(server.url, clock, stated.append, namespace_parameter="namespace") as source,
+    ):
+        samples = source.ports().within("ml").samples
+        for _ in range(12):
+            clock.now += STEP
+            await samples.synchronize()
+            await samples.fetch(NEED, samples.instant())
+    assert late.asked == []
+    assert samples.lag_seconds == 0
+
+
+@pytest.mark.parametrize("program", each())
+async def test_on_a_real_server_the_newest_sample_of_all_targets_counts(
+    program: str, tmp_path: Path
+) -> None:
+    """One target is down, which is no sample missing; both are as late."""
+    clock, stated = Clock(), list[facts.Fact]()
+    async with (
+        KINDS[program](tmp_path) as server,
+        connected(server.url, clock, stated.append) as source,
+    ):
+        await source.synchronize()
+        clock.now -= 600  # VictoriaMetrics answers about no time to come
+        for _ in range(11):
+            now = source.now() + source.lag_seconds
+            parts: list[Up | Gpu] = [
+                Up(),
+                Up(instance="10.0.0.2:9400", down=-60),
+                Gpu("bert-0", 50),
+            ]
+            await server.write(gpus.history(now - 150, parts))
+            await source.synchronize()
+            found = await source.fetch(NEED, source.instant())
+            clock.now += STEP
+    assert source.lag_seconds == pytest.approx(157, abs=8)
+    (bert,) = found.series
+    assert found.sample_ages == {}
+    assert found.absence_known
+    assert found.good_scrapes[bert.target][found.at] > found.at - STEP

@@ -1,0 +1,190 @@
+"""Judges every answer in a loop: two scalers are asked, of which one is restarted at random."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from tests.stories.loops.loop import Loop
+from tests.stories.loops.monitoring import LOOKBACK, Monitoring
+from tests.stories.loops.truth import Truth, broken
+from tests.support.triggers import BERT
+
+MORE_PERCENT = 20.0
+"""How much more the GPUs of the same cluster show, to see that no answer becomes smaller."""
+RESTARTS = 0.02
+"""How often the second scaler is restarted, per step."""
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """The samples of the same cluster, in which each GPU shows more."""
+
+    shown: Monitoring
+    step_seconds: float
+
+    async def synchronize(self) -> None:
+        """The clock is the loop's."""
+
+    @property
+    def lag_seconds(self) -> float:
+        """How late its samples are."""
+        return self.shown.lag_seconds
+
+    def now(self) -> float:
+        """Return the simulated time."""
+        return self.shown.now()
+
+    def instant(self) -> float:
+        """Return the newest multiple of the step."""
+        return self.shown.instant()
+
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
+        """Return what Prometheus would have stored."""
+        return _raised(await self.shown.fetch(snapshot_query, at))
+
+    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
+        """Return the last hour, as it would have been."""
+        past = await self.shown.history(snapshot_query, at)
+        return None if past is None else _raised(past)
+
+    async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
+        """Return the GPUs that are reported without their pods."""
+        return await self.shown.locate(uuids, at)
+
+
+def _raised(observation: Observation) -> Observation:
+    series = tuple(
+        replace(one, values=tuple(min(100.0, value + MORE_PERCENT) for value in one.values))
+        for one in observation.series
+    )
+    return replace(observation, series=series)
+
+
+@dataclass(slots=True)
+class Judge:
+    """Asks two scalers about a loop, and holds every answer to the promises."""
+
+    loop: Loop
+    chance: random.Random
+    decisions: int = 0
+    states: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+    """How often a rule decided, or what it is about was the case."""
+    found: list[str] = field(default_factory=list)
+    """Each broken promise, with the time and the answer."""
+    _second: Evaluator = field(init=False)
+    _more: Evaluator = field(init=False)
+    _restarted_at: float | None = field(default=None, init=False)
+    _knows_none: list[bool] = field(default_factory=lambda: [False, False], init=False)
+    """Whether each of the two knew that there are no pods, and nothing has happened since."""
+
+    def __post_init__(self) -> None:
+        """Start the others beside the loop's own scaler."""
+        self._second = self.loop.evaluator()
+        shown = self.loop.monitoring
+        self._more = self.loop.evaluator(More(shown, shown.step_seconds))
+        self.loop.also = self._judge
+
+    async def _judge(self, first: Decision, timeout_seconds: float | None) -> None:
+        """Ask the others the same, and judge what they answer."""
+        trigger = self.loop.trigger
+        if self.chance.random() < RESTARTS:
+            self._second, self._restarted_at = self.loop.evaluator(), self.loop.clock
+            self._knows_none[1] = False
+        second = await self._second.evaluate(BERT, trigger, timeout_seconds)
+        more = await self._more.evaluate(BERT, trigger, timeout_seconds)
+        if self._restarted_at is None and second != first:
+            self._note(f"the same history, and not the same answer as: {first.reason}", second)
+        self._judge_one(0, first, float("inf"))
+        learning = (
+            float("inf") if self._restarted_at is None else self.loop.clock - self._restarted_at
+        )
+        self._judge_one(1, second, learning)
+        self._compare(first, more)
+
+    def _compare(self, less: Decision, more: Decision) -> None:
+        """Judge the answers to two loads; one that holds is not smaller, unless the other raises.
+
+        By exporters alone a replica that drains counts, and can be a reason to raise.
+        """
+        truth = Truth(self.loop)
+        least = 0 if more.value is None else truth.asked(less)
+        if more.value is None and (truth.is_told or truth.is_whole):
+            least = truth.asked(less)
+        is_less = less.value is not None and truth.asked(more) < least
+        if is_less or (less.active and more.active is False):
+            self._note(f"more load, and a smaller answer than: {less.reason}", more)
+
+    def _judge_one(self, number: int, decided: Decision, age_seconds: float) -> None:
+        truth = Truth(self.loop)
+        self.decisions += 1
+        self.states[decided.state] += 1
+        self.rules.update(rules_at_work(self.loop, decided))
+        who = "a scaler that was restarted" if number else "a scaler"
+        for promise in broken(truth, decided, age_seconds):
+            self._note(f"{promise} by {who}", decided)
+        if truth.has_pods or decided.activated:
+            self._knows_none[number] = False
+        elif self._knows_none[number] and decided.active is not False:
+            if not (self.loop.monitoring.second and age_seconds < LOOKBACK):
+                self._note(
+                    f"a workload known to have no pods is answered otherwise by {who}", decided
+                )
+        elif decided.active is False and decided.has_no_pods:
+            self._knows_none[number] = True
+
+    def _note(self, promise: str, decided: Decision) -> None:
+        loop = self.loop
+        answer = f"{decided.state}, {decided.value}, {decided.active}: {decided.reason}"
+        self.found.append(
+            f"after {loop.clock - loop.begin:.0f} s, {loop.replicas} replicas: {promise}; {answer}"
+        )
+
+
+_WORDS = {
+    "pending": "asks for are not Ready: hold",
+    "left": "and those that left just now",
+    "full": "all of them full, and the others that are Ready count as full",
+    "stopped asking": "the HPA has stopped asking about it",
+    "asks": "which has replicas then, and no exporter shows one",
+}
+RULES = (*_WORDS, "unseen", "moved", "shared", "map", "pair", "woken")
+"""The rules that a history has to show, by what they are about."""
+
+
+def rules_at_work(loop: Loop, decided: Decision) -> Iterator[str]:
+    """Yield the rules that an answer is due to, or that decide in the situation it is about."""
+    yield from (rule for rule, words in _WORDS.items() if words in decided.reason)
+    if "asks for is not Ready: hold" in decided.reason:
+        yield "pending"
+    if decided.unseen:
+        yield "unseen"
+    if decided.state is State.EMPTY and decided.active:
+        yield "woken"
+    if loop.evidence is EvidenceSource.EXPORTERS:
+        yield from _by_exporters(loop)
+
+
+def _by_exporters(loop: Loop) -> Iterator[str]:
+    now, trigger = loop.clock, loop.trigger
+    half_reach = trigger.warmup_seconds + 60
+    placed = [pod for pod in loop.pods if pod.placed <= now < pod.gone]
+    if any(pod.called and now - pod.placed < half_reach and pod.number for pod in placed):
+        yield "moved"
+    shares = len(placed) > 1
+    if shares and any(trigger.warmup_seconds <= now - pod.placed < half_reach for pod in placed):
+        yield "shared"
+    if any(pod.unnamed[0] <= now < pod.unnamed[1] for pod in placed):
+        yield "map"
+    second = loop.monitoring.second
+    if second is not None and any(
+        pod.gone <= now < pod.gone + LOOKBACK and second.down[0] < pod.gone < second.down[1]
+        for pod in loop.pods
+    ):
+        yield "pair"

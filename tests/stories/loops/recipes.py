@@ -1,0 +1,28 @@
+"""What the scaler is compared with: KEDA's own prometheus trigger, with a query that people write.
+
+The trigger has KEDA's defaults: an empty answer is 0 (`ignoreNullValues`), and anything above 0 is
+active. A query that fails is an error.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from keda_gpu_scaler.autoscaling.rules import MetricType
+from keda_gpu_scaler.decision.decision import Decision, State
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A query over the GPUs of all pods that are named alike, and how the HPA reads it."""
+
+    aggregate: Callable[[Sequence[float]], float]
+    metric_type: MetricType
+
+    def decided(self, shown: Sequence[float] | None) -> Decision:
+        """Return KEDA's answer for what exporters show now; None: Prometheus is away."""
+        if shown is None:
+            return Decision(state=State.UNKNOWN, reason="the query failed", value=None, active=None)
+        value = self.aggregate(shown) if shown else 0.0
+        return Decision(
+            state=State.MEASURED, reason=f"the query gives {value}", value=value, active=value > 0
+        )

@@ -1,0 +1,90 @@
+"""Claims about replicas that leave: the others take over their work, and no more of them go."""
+
+import pytest
+
+from keda_gpu_scaler.autoscaling.rules import Hpa
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from tests.stories.loops.loop import Loop, each, seeded, told
+
+seeds = seeded(range(1, 7))
+fast = pytest.mark.parametrize("stabilization_seconds", [0, 60])
+"""The HPA's default remembers larger recommendations for 300 s, which hides all of this."""
+
+
+@each
+@seeds
+@fast
+@pytest.mark.parametrize(("replicas", "work", "left"), [(6, 240.0, 4), (10, 480.0, 7)])
+async def test_a_scale_in_is_not_followed_by_another_for_the_same_work(  # noqa: PLR0913, PLR0917 - a table
+    replicas: int,
+    work: float,
+    left: int,
+    stabilization_seconds: float,
+    seed: int,
+    evidence: EvidenceSource,
+) -> None:
+    hpa = Hpa(maximum=20, stabilization_seconds=stabilization_seconds)
+    loop = Loop(lambda _: work, evidence, replicas=replicas, seed=seed, hpa=hpa)
+    await loop.run(1800)
+    assert loop.grown == [replicas, left]
+
+
+@told
+@seeds
+@fast
+@pytest.mark.parametrize(("replicas", "work", "left"), [(3, 66.0, 1), (4, 125.0, 2)])
+async def test_a_replica_that_drains_is_not_counted_twice(  # noqa: PLR0913, PLR0917 - a table
+    replicas: int,
+    work: float,
+    left: int,
+    stabilization_seconds: float,
+    seed: int,
+    evidence: EvidenceSource,
+) -> None:
+    hpa = Hpa(maximum=20, stabilization_seconds=stabilization_seconds)
+    loop = Loop(lambda _: work, evidence, replicas=replicas, seed=seed, hpa=hpa, grace_seconds=120)
+    await loop.run(1800)
+    assert loop.grown == [replicas, left]
+
+
+@told
+@seeds
+async def test_a_rolling_update_changes_nothing_without_stabilization(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    hpa = Hpa(maximum=20, stabilization_seconds=0)
+    loop = Loop(lambda _: 260.0, evidence, replicas=4, seed=seed, hpa=hpa)
+    await loop.run(300)
+    for old in list(loop.pods):
+        loop.surge()
+        await loop.run(105)
+        loop.delete(old)
+        await loop.run(30)
+    await loop.run(900)
+    assert set(loop.sizes) == {4}
+
+
+@each
+@seeds
+async def test_work_that_rises_right_after_a_scale_in_is_answered(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    hpa = Hpa(maximum=20, stabilization_seconds=0)
+    loop = Loop(lambda t: 240.0 if t < 60 else 600.0, evidence, replicas=6, seed=seed, hpa=hpa)
+    await loop.run(240)
+    assert loop.sizes[-1] > 4
+
+
+@told
+@seeds
+async def test_replicas_that_were_there_for_minutes_only_leave_the_rest_their_share(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    """They did a part of the work before their own samples counted."""
+    hpa = Hpa(minimum=10, maximum=20, stabilization_seconds=0)
+    loop = Loop(lambda _: 375.0, evidence, replicas=6, seed=seed, start_seconds=30.0, hpa=hpa)
+    await loop.run(105)
+    hpa.minimum = 0
+    await loop.run(600)
+    assert loop.grown == [10, 6]
+    assert any("those that left just now" in one.reason for one in loop.decisions)

@@ -1,0 +1,35 @@
+"""What no history may break: hours at random, two scalers, one of which is restarted at random.
+
+`HISTORY_DECISIONS=25000 HISTORY_SEED=7` judges so many decisions, from that seed.
+"""
+
+import os
+from collections import Counter
+
+from keda_gpu_scaler.decision.decision import State
+from tests.stories.loops.histories import THEMES, History, history
+from tests.stories.loops.judge import RULES
+
+DECISIONS = int(os.environ.get("HISTORY_DECISIONS", "2000"))
+SEED = int(os.environ.get("HISTORY_SEED", "1"))
+PERCENT = 1.0
+"""How many of the decisions have to show each state and each rule."""
+
+
+async def test_no_history_breaks_a_promise_and_every_rule_is_at_work() -> None:
+    decisions, number, shown = 0, 0, Counter[str]()
+    while decisions < DECISIONS or number % len(THEMES):
+        judge = (await _judged(SEED, number)).judge
+        decisions += judge.decisions
+        shown += judge.states + judge.rules
+        number += 1
+    percent = {name: round(100 * shown[name] / decisions, 1) for name in (*State, *RULES)}
+    print(f"seed {SEED}: {decisions} decisions in {number} histories; in percent: {percent}")  # noqa: T201 - of a long run
+    assert min(percent.values()) >= PERCENT, percent
+
+
+async def _judged(seed: int, number: int) -> History:
+    one = await history(seed, number)
+    where = f"seed {seed}, history {number}, {one.name} by {one.evidence}"
+    assert not one.judge.found, where
+    return one

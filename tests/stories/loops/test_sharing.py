@@ -1,0 +1,65 @@
+"""Claims about a new pod that takes its share of the work, by exporters alone.
+
+Nothing says when it became Ready, so `warmup` stands in for that.
+"""
+
+import random
+
+import pytest
+
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from tests.stories.loops.loop import Loop, seeded
+from tests.stories.loops.pods import COLLECT
+
+seeds = seeded(range(6))
+
+
+@pytest.mark.parametrize("start_seconds", [90.0, 110.0, 115.0, 120.0])
+@pytest.mark.parametrize(("work", "replicas"), [(130, 2), (200, 3), (270, 4), (340, 5)])
+@pytest.mark.parametrize("loading", [0.0, 100.0])
+async def test_a_climb_overshoots_nothing_where_starts_take_almost_as_long_as_warmup(
+    loading: float, work: float, replicas: int, start_seconds: float
+) -> None:
+    """What one pod carried alone is not added to what two share."""
+    loop = Loop(
+        lambda t: work if t >= 0 else 60.0,
+        EvidenceSource.EXPORTERS,
+        start_seconds=start_seconds,
+        loading=loading,
+    )
+    await loop.run(1800)
+    assert loop.sizes[-1] == max(loop.sizes) == replicas
+    assert loop.seconds_until(2) <= 105
+
+
+@seeds
+@pytest.mark.parametrize("start_seconds", [110.0, 120.0, 130.0])
+async def test_a_rollout_adds_one_replica_at_most(start_seconds: float, seed: int) -> None:
+    chance = random.Random(seed)
+    loop = Loop(
+        lambda _: 65.0 * 4,
+        EvidenceSource.EXPORTERS,
+        replicas=4,
+        start_seconds=start_seconds,
+        loading=0.0,
+    )
+    await loop.run(300)
+    for old in list(loop.pods):
+        loop.surge()
+        await loop.run(start_seconds + 15 * chance.randint(1, 3))
+        loop.delete(old)
+        await loop.run(30)
+    await loop.run(900)
+    assert max(loop.sizes) <= 5
+    assert loop.sizes[-1] == min(loop.sizes) == 4
+
+
+@seeds
+async def test_bursts_build_no_tower_out_of_first_samples(seed: int) -> None:
+    chance = random.Random(seed)
+    busy = [chance.random() < 0.3 for _ in range(240)]
+    loop = Loop(
+        lambda t: 2000.0 * busy[int(t // COLLECT)] if t >= 0 else 0.0, EvidenceSource.EXPORTERS
+    )
+    await loop.run(7200)
+    assert max(loop.sizes) <= 4
