@@ -79,27 +79,33 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
 
 
 def _of_one_node(group: list[Series], targets: frozenset[Target], last_seen: float) -> list[Series]:
-    """Leave out an earlier pod of the same name, which other targets showed on other GPUs."""
+    """Leave out an earlier pod of the same name, which was shown elsewhere and on other GPUs."""
+    here = _instances(targets)
     current = {
         uuid_of(one.gpu) for one in group if one.target in targets and one.present[-1] >= last_seen
     }
     return [
         one
         for one in group
-        if one.target in targets or uuid_of(one.gpu) in current or not _has_uuid(one.gpu)
+        if one.target.instance in here or uuid_of(one.gpu) in current or not _has_uuid(one.gpu)
     ]
 
 
 def _has_moved(known: Pod, group: list[Series], targets: frozenset[Target]) -> bool:
-    """Tell whether a pod is another one of the same name: on other targets, and on other GPUs.
+    """Tell whether a pod is another one of the same name: on other instances, and on other GPUs.
 
-    An exporter that restarts can be another target; one that shows no UUIDs then shows other GPUs.
+    Two jobs that scrape one instance show one node. An exporter that restarts can be another
+    target; one that shows no UUIDs then shows other GPUs.
     """
     gpus = {one.gpu for one in group}
     are_named = all(map(_has_uuid, gpus.union(gpu.gpu for gpu in known.gpus)))
     former = {uuid_of(gpu.gpu) for gpu in known.gpus}
-    is_elsewhere = known.targets.isdisjoint(targets) and former.isdisjoint(map(uuid_of, gpus))
-    return are_named and is_elsewhere
+    is_elsewhere = _instances(known.targets).isdisjoint(_instances(targets))
+    return are_named and is_elsewhere and former.isdisjoint(map(uuid_of, gpus))
+
+
+def _instances(targets: Iterable[Target]) -> set[str]:
+    return {target.instance for target in targets}
 
 
 def _has_uuid(gpu: str) -> bool:

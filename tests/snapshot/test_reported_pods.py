@@ -282,6 +282,14 @@ def test_a_fresh_process_tells_two_pods_of_one_name_apart() -> None:
     assert (pod.first_seen, [gpu.gpu for gpu in pod.gpus]) == (870.0, ["GPU-2"])
 
 
+def test_a_gpu_that_another_job_of_the_same_instance_shows_is_of_the_same_pod() -> None:
+    again = NODE._replace(job="again")
+    first = WorldPod("a", there=until(900.0), gpus=("GPU-1",))
+    second = WorldPod("a", there=since(870.0), gpus=("GPU-2",), target=again)
+    pod = _pod(_watched(World((first, second), {NODE: EVER, again: EVER}), *_steps(885.0, 930.0)))
+    assert (pod.first_seen, {gpu.gpu for gpu in pod.gpus}) == (None, {"GPU-1", "GPU-2"})
+
+
 @pytest.mark.parametrize("gpus", [("GPU-1", "GPU-1"), ("10.0.0.1:9400#0", "10.0.0.2:9400#0")])
 def test_an_exporter_that_restarts_as_another_target_shows_the_same_pod(
     gpus: tuple[str, str],
