@@ -21,6 +21,7 @@ from keda_gpu_scaler.decision.pod_state import (
     REPORTING,
     PodState,
     counted,
+    lacks_past,
     loads,
     mean,
     pod_states,
@@ -70,6 +71,8 @@ class Workload:
     """Ready pods that ask for no GPU, and show none while others of the workload do."""
     blank: tuple[str, ...] = ()
     """GPUs of pods that report, which show no number that can be believed."""
+    lacks_past: bool = False
+    """The source has no samples of a part of the window in which one of its pods may have run."""
     ready_known: bool = False
     """For some of its pods it is known whether they are Ready."""
     pending: int = 0
@@ -169,6 +172,9 @@ def workload(
             if one.reporting in NOT_SEEN
             for gpu in one.pod.gpus
             if gpu.refused[-1:] == (one.pod.last_seen,)
+        ),
+        lacks_past=any(
+            one.reporting is PodState.WARMING and lacks_past(spec, one.pod) for one in reported
         ),
         ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
         last_listed=_last_listed(pods),

@@ -82,11 +82,20 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
         covers = pod.last_seen - since >= COVERED * window_seconds(spec, pod)
         if not covers and (is_young or not silent):
             return PodState.WARMING
-    elif not silent and pod.last_seen < since:
+    if not silent and (pod.last_seen < since or lacks_past(spec, pod)):
         return PodState.WARMING
     if not silent and counted(spec, pod, since):
         return PodState.MEASURED
     return _not_seen(pod, at)
+
+
+def lacks_past(spec: TriggerSpec, pod: Pod) -> bool:
+    """Tell whether a pod may have run in a part of its window of which its source has no samples.
+
+    A source that is scraped directly has none from before this process. The first samples of a
+    load in bursts are not its mean.
+    """
+    return since_when(spec, pod) < pod.sampled_since > pod.last_seen - window_seconds(spec, pod)
 
 
 def _not_seen(pod: Pod, at: float) -> PodState:

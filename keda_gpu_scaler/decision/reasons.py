@@ -176,6 +176,8 @@ def _pending(found: Workload) -> str:
 
 
 def _young(spec: TriggerSpec, found: Workload) -> str:
+    if found.lacks_past:
+        return "not scraped for a whole window yet"
     if found.ready_known:
         return "Ready for too short a time to be measured"
     return f"younger than warmup {durations.text(spec.warmup_seconds)}"

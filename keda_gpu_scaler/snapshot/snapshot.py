@@ -58,6 +58,8 @@ class Pod:
     """How often its target is scraped, as observed; 0 when that is not known yet."""
     collection_seconds: float = 0.0
     """How old its numbers can be when they are scraped."""
+    sampled_since: float = NEVER_SEEN
+    """The source has no samples from before, whether it was there or not."""
     averaged: bool = False
     """The exporter's number is itself an average over its interval."""
     targets: frozenset[Target] = frozenset()

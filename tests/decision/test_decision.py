@@ -218,6 +218,10 @@ def test_the_source_s_own_words_are_in_the_reason() -> None:
         (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle by"),
         ([bert("b", [0] * 4)], "but samples do not cover 2m yet"),
         ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
+        (
+            [replace(bert("b", 50), sampled_since=NOW - 60)],
+            "not scraped for a whole window yet: 0 of 1 replica measured, hold",
+        ),
         ([bert("b", 50, status=said(ready=NOW - 50))], "Ready for too short a time to be measured"),
         ([*_busy(4), bert("z", 9, last_seen=SILENT)], "4 of 5 replicas measured, hold"),
         ([*_busy(4, 100), bert("z", 9, last_seen=SILENT)], "those alone ask for more"),

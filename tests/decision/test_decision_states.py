@@ -108,6 +108,9 @@ CASES: dict[str, World] = {
         (*_pods(5, 100), _young(100))
     ),
     "a pod is too young to be measured, and the others do not": World((*_pods(5, 0), _young(0))),
+    "exporters that are scraped directly have not been for a whole window": World(
+        tuple(replace(one, sampled_since=NOW - 60) for one in _pods(5, 0))
+    ),
     "no pod was ever Ready, within `startTimeout`": World((_unready(60),)),
     "no pod was ever Ready, beyond `startTimeout`": World((_unready(LATE),)),
     "a pod is missing, and the others alone ask for more": World((*_pods(5, 100), _missing())),

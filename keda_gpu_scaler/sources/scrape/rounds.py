@@ -54,6 +54,8 @@ class History:
     keep_seconds: float
     most_points: int = MOST_POINTS
     instants: deque[float] = field(default_factory=deque)
+    begins_at: float = float("-inf")
+    """The instant of the first round."""
     good: dict[Target, deque[tuple[float, float]]] = field(default_factory=dict)
     """The instants at which a target's newest scrape was good, and when that scrape began."""
     listed: dict[Target, float] = field(default_factory=dict)
@@ -66,6 +68,8 @@ class History:
 
     def add(self, at: float, scrapes: Scrapes) -> None:
         """Add the round of the instant `at`, and drop data that is too old or too much."""
+        if not self.instants:
+            self.begins_at = at
         self.instants.append(at)
         known = self.listed.keys() - self.silent
         self.listed = {target: self.listed.get(target, at) for target in scrapes}
@@ -108,6 +112,7 @@ class History:
             absence_known=self._watched(at - snapshot_query.window_seconds),
             misses_targets=self._overlooks(at),
             refused_samples=refused,
+            begins_at=self.begins_at,
         )
 
     def _rows(self, snapshot_query: SnapshotQuery, since: float, at: float) -> Iterator[Row]:

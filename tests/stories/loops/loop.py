@@ -285,7 +285,8 @@ class Loop:
             return
         if self.restarts():
             await self._second.close()
-            self._second = self.evaluator()
+            anew = replace(self.monitoring, history_since=self.clock // STEP * STEP)
+            self._second = self.evaluator(anew if self.monitoring.is_direct else None)
         self.clock += 1  # the same poll would get the same answer
         first = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
         await self._second.evaluate(BERT, self.trigger, timeout_seconds)

@@ -176,6 +176,7 @@ class Monitoring:
         first, last = (at - span) // step + 1, at // step
         instants = tuple(float(n * step) for n in range(int(first), int(last) + 1))
         stored = tuple(time for time in instants if time >= self.history_since)
+        instants = stored if self.is_direct else instants
         seen = self.second if self.second is not None and self.second.answers(at) else None
         return Observation(
             instants,
@@ -188,6 +189,7 @@ class Monitoring:
             sample_ages=self._ages(at, seen),
             absence_known=self.history_since <= at - SETTLED,
             collection_seconds=COLLECT,
+            begins_at=self.history_since if self.is_direct else AT_ONCE,
         )
 
     def _scrapes(self, pod: SimPod, instants: tuple[float, ...]) -> dict[float, float]:

@@ -3,6 +3,8 @@
 import math
 import random
 
+import pytest
+
 from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -24,6 +26,12 @@ def _restarting(loop: Loop, seed: int, seconds: float = 300.0) -> Loop:
 def _asks(replicas: int, decided: Decision) -> int:
     """Return for how many replicas it asks; to hold is to ask for those there are."""
     return replicas if decided.value is None else math.ceil(decided.value / THRESHOLD - 1e-6)
+
+
+def _says_no_more(loop: Loop) -> None:
+    for replicas, first, second in loop.beside:
+        why = f"{first.reason} / {second.reason}"
+        assert _asks(replicas, second) <= max(replicas, _asks(replicas, first)), why
 
 
 def _says_no_less(loop: Loop) -> None:
@@ -97,4 +105,52 @@ async def test_an_outage_in_which_it_restarts_is_no_error_where_replicas_are_kno
     loop.monitoring.away_until = loop.clock + 900
     await loop.run(1500, keda=True)
     assert set(loop.sizes) == {1}
+    _says_no_less(loop)
+
+
+direct = pytest.mark.parametrize("evidence", [EvidenceSource.KUBERNETES, EvidenceSource.EXPORTERS])
+"""A source that is scraped directly has no past."""
+
+
+@direct
+@seeds
+async def test_without_a_past_it_holds_until_its_window_is_full(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    """The first samples of a load in bursts are not its mean."""
+    loop = Loop(
+        lambda t: 480.0 if t % (COLLECT * 8) < COLLECT * 3 else 0.0, evidence, replicas=6, seed=seed
+    )
+    loop.monitoring.is_direct = True
+    await _restarting(loop, seed).run(3600)
+    _says_no_less(loop)
+    _says_no_more(loop)
+
+
+@direct
+@seeds
+async def test_without_a_past_it_takes_no_more_replicas_after_some_left(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    loop = Loop(lambda _: 480.0, evidence, replicas=10, seed=seed)
+    loop.hpa = Hpa(maximum=20, stabilization_seconds=0)
+    loop.monitoring.is_direct = True
+    await _restarting(loop, seed, 60.0).run(900)
+    _says_no_less(loop)
+
+
+@direct
+@seeds
+async def test_without_a_past_it_takes_no_more_in_a_rollout(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    loop = Loop(lambda _: 480.0, evidence, replicas=8, seed=seed)
+    loop.hpa = Hpa(maximum=20, stabilization_seconds=0)
+    loop.monitoring.is_direct = True
+    _restarting(loop, seed, 60.0)
+    for pod in list(loop.pods):
+        loop.surge()
+        await loop.run(75)
+        loop.delete(pod)
+    await loop.run(600)
     _says_no_less(loop)
