@@ -79,10 +79,11 @@ def sum_before(
 def is_untold(
     spec: TriggerSpec, measured: Collection[Sequence[Pod]], ended: Collection[Sequence[Pod]]
 ) -> bool:
-    """Tell whether a replica left within the window of which the cluster did not say until when.
+    """Tell whether a replica left within the window of which it is not known until when it worked.
 
-    It says so of all others. It is asked about the present alone: a process that has just started
-    knows of no pod that ended before.
+    The cluster says so of all that exporters have shown. It is asked about the present alone: a
+    process that has just started knows of no pod that ended before. Of one that no exporter has
+    shown, nothing is known of its work.
 
     Args:
         spec: the trigger.
@@ -94,7 +95,7 @@ def is_untold(
         return False
     since = max(pod.last_seen - window_seconds(spec, pod) for pod in pods)
     return any(
-        _worked_until(pod) == NEVER or pod.status is None
+        _worked_until(pod) == NEVER or pod.status is None or not pod.was_seen
         for group in ended
         for pod in group
         if _taken_over_at(pod) > since

@@ -314,7 +314,8 @@ def _ended(
     groups: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         replica = spec.pods.replica_of(pod.name)
-        if pod.ended and pod.gpus and replica not in alive:
+        is_known = pod.gpus or (pod.status is not None and pod.status.may_work_unseen)
+        if pod.ended and is_known and replica not in alive:
             groups[replica].append(pod)
     return groups.values()
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodKey, Readiness
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodKey
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
@@ -68,15 +68,18 @@ def _reported(
 def _listed(
     reported_pods: ReportedPods, pod_statuses: PodStatuses, observation: Observation
 ) -> Iterator[tuple[PodKey, Pod]]:
-    """Yield the pods that no exporter has shown."""
+    """Yield the pods that no exporter has shown: listed ones, and those that may work unseen.
+
+    Without current evidence, one that was listed is believed to exist only if it may.
+    """
     at, nothing = observation.at, Pod("", (), None, NEVER_SEEN, NEVER_SEEN)
     nothing = replace(nothing, collection_seconds=observation.collection_seconds)
     for key, known in pod_statuses.pods.items():
-        if key not in reported_pods.pods and (
-            pod_statuses.lists_end(key, known) or _is_there(key, pod_statuses, at)
-        ):
+        is_gone = known.ended or pod_statuses.proves_gone(key, NEVER_SEEN)
+        is_said = pod_statuses.lists_end(key, known) if is_gone else pod_statuses.is_current(at)
+        if key not in reported_pods.pods and (is_said or known.may_work_unseen):
             status = pod_statuses.status(key, at)
-            yield key, replace(nothing, name=key[1], status=status, ended=known.ended)
+            yield key, replace(nothing, name=key[1], status=status, ended=is_gone)
 
 
 def _ended(key: PodKey, pod: Pod, pod_statuses: PodStatuses, at: float) -> bool:
@@ -94,17 +97,6 @@ def _ended(key: PodKey, pod: Pod, pod_statuses: PodStatuses, at: float) -> bool:
         return pod.ended
     stands = pod_statuses.is_current(at) or status.listed_at > pod.last_seen
     return pod.ended and not stands
-
-
-def _is_there(key: PodKey, pod_statuses: PodStatuses, at: float) -> bool:
-    """Tell whether a pod that never reported is still believed to exist.
-
-    Without current evidence, only a pod with a GPU that was Ready is: it may work unseen.
-    """
-    known = pod_statuses.pods[key]
-    lasts = known.asks_gpu and known.readiness is Readiness.EVER
-    there = not known.ended and not pod_statuses.proves_gone(key, NEVER_SEEN)
-    return there and (lasts or pod_statuses.is_current(at))
 
 
 def _evidence(

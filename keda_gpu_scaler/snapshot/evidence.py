@@ -109,6 +109,11 @@ class PodStatus:
     listed_at: float
     """The time of the newest scrape that showed it."""
 
+    @property
+    def may_work_unseen(self) -> bool:
+        """Whether it asks for a GPU and was Ready: it may work although no exporter shows it."""
+        return self.asks_gpu and self.readiness is Readiness.EVER
+
 
 @dataclass(frozen=True, slots=True)
 class NamespaceEvidence:

@@ -88,8 +88,8 @@ def test_a_gpu_pod_that_was_ready_is_there_while_nobody_speaks_any_more() -> Non
 @pytest.mark.parametrize(
     ("status", "how"),
     [
-        (said(ended=True), {}),
-        (said(listed=NOW - 70), {"scraped": NOW - 10}),
+        (said(ended=True, asks_gpu=False), {}),
+        (said(listed=NOW - 70, asks_gpu=False), {"scraped": NOW - 10}),
         (said(listed=NOW - 130, asks_gpu=False), {"scraped": NOW - 130}),
         (said(listed=NOW - 130, never=True), {"scraped": NOW - 130}),
     ],
@@ -99,6 +99,20 @@ def test_a_pod_that_no_exporter_has_shown_is_not_there(
     status: PodStatus, how: dict[str, float]
 ) -> None:
     assert _found(None, status, **how) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "how"),
+    [(said(ended=True), {}), (said(listed=NOW - 70), {"scraped": NOW - 10})],
+    ids=["ended", "not listed any more"],
+)
+def test_a_gpu_pod_that_was_ready_is_remembered_when_it_is_gone_and_was_never_shown(
+    status: PodStatus, how: dict[str, float]
+) -> None:
+    """It may have worked unseen: its share is in no sum before, and not in the others yet."""
+    found = _found(None, status, **how)
+    assert found is not None
+    assert (found.was_seen, found.ended) == (False, True)
 
 
 def test_a_pod_that_is_not_listed_while_the_list_may_be_short_is_there() -> None:

@@ -4,10 +4,12 @@ import math
 
 import pytest
 
+from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, seeded, told
 from tests.stories.loops.monitoring import STEP
+from tests.support.triggers import spec
 
 seeds = seeded(range(1, 7))
 
@@ -119,3 +121,23 @@ async def test_a_node_that_is_lost_adds_nothing(seed: int) -> None:
     assert loop.decisions[-1].state is State.PARTIAL
     await loop.run(1200)
     assert loop.sizes[300 // STEP :].count(2) == len(loop.sizes) - 300 // STEP
+
+
+@told
+@seeds
+async def test_a_replica_that_left_unseen_takes_no_other_with_it(
+    seed: int, evidence: EvidenceSource
+) -> None:
+    """What it did is not in the sum before, and not yet in what the others show."""
+    for work in (220.0, 235.0, 250.0, 285.0):
+        loop = Loop(
+            lambda t, work=work: 360.0 if t < 300 else work,  # type: ignore[misc]  # a default
+            evidence,
+            replicas=6,
+            seed=seed,
+            has_exporter=lambda number: number > 2,
+            trigger=spec(window="4m"),
+            hpa=Hpa(maximum=20, stabilization_seconds=0),
+        )
+        await loop.run(1800)
+        assert min(loop.sizes) >= math.ceil(work / 77), (work, loop.grown)

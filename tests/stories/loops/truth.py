@@ -171,9 +171,7 @@ def _of_activity(truth: Truth, decided: Decision, age_seconds: float) -> Iterato
 
 def _of_replicas(truth: Truth, decided: Decision, age_seconds: float) -> Iterator[str]:
     loop, is_told, asked = truth.loop, truth.is_told, truth.asked(decided)
-    # A departed replica leaves a trace where an exporter showed it, and this scaler saw that.
-    is_traced = all(pod.silent > pod.created for pod in truth.left())
-    saw_all = not truth.left() or (is_traced and age_seconds >= REACH_SECONDS)
+    saw_all = not truth.left() or age_seconds >= REACH_SECONDS
     if saw_all and (is_told or truth.is_whole) and asked < min(loop.replicas, truth.least_needed):
         yield f"{truth.least_needed} replicas are needed, and fewer are asked for"
     is_alike = loop.stateful or not loop.seed
