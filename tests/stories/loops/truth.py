@@ -22,8 +22,6 @@ LINGERS_SECONDS = 120
 """A grace period, a minute, and the time until what others do is seen."""
 REST_SECONDS = 75
 """The HPA is silent for a minute then, and a step."""
-CALLS_SECONDS = 90
-"""How long the HPA has to be heard before its calls say that there are replicas."""
 SEEN_SECONDS = 45
 """How old a load is until it has been collected, scraped and listed."""
 
@@ -143,7 +141,7 @@ def broken(truth: Truth, decided: Decision, age_seconds: float) -> Iterator[str]
     """
     yield from _of_form(decided)
     yield from _of_activity(truth, decided, age_seconds)
-    yield from _of_replicas(truth, decided, age_seconds)
+    yield from _of_replicas(truth, decided)
 
 
 def _of_form(decided: Decision) -> Iterator[str]:
@@ -159,8 +157,7 @@ def _of_form(decided: Decision) -> Iterator[str]:
 
 
 def _of_activity(truth: Truth, decided: Decision, age_seconds: float) -> Iterator[str]:
-    listens = not truth.is_told and age_seconds < CALLS_SECONDS and decided.has_no_pods
-    if truth.is_busy and decided.active is False and not listens:
+    if truth.is_busy and decided.active is False:
         yield "a busy workload is answered inactive"
     if truth.is_busy and decided.value == 0:
         yield "a busy workload is answered with 0"
@@ -169,10 +166,9 @@ def _of_activity(truth: Truth, decided: Decision, age_seconds: float) -> Iterato
         yield "a workload without replicas is answered active"
 
 
-def _of_replicas(truth: Truth, decided: Decision, age_seconds: float) -> Iterator[str]:
+def _of_replicas(truth: Truth, decided: Decision) -> Iterator[str]:
     loop, is_told, asked = truth.loop, truth.is_told, truth.asked(decided)
-    saw_all = not truth.left() or age_seconds >= REACH_SECONDS
-    if saw_all and (is_told or truth.is_whole) and asked < min(loop.replicas, truth.least_needed):
+    if (is_told or truth.is_whole) and asked < min(loop.replicas, truth.least_needed):
         yield f"{truth.least_needed} replicas are needed, and fewer are asked for"
     is_alike = loop.stateful or not loop.seed
     slack = len(decided.unseen) if is_told else 0 if is_alike else 1
