@@ -241,10 +241,14 @@ def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]
     if all(_covers(spec, pod, common) for pod in measured):
         return shared
     own = _over(spec, reported, ready)
-    wanted, wanted_shared = _wanted(spec, own), _wanted(spec, shared)
-    if wanted == wanted_shared:
+    replicas = len(_groups(spec, own))
+    asked, asked_shared = _asked(spec, own), _asked(spec, shared)
+    wanted, wanted_shared = math.ceil(asked), math.ceil(asked_shared)
+    # The HPA adds none within its tolerance, but in a rollout it may run others than report.
+    enough = (1 + TOLERANCE) * replicas
+    if wanted == wanted_shared and (asked <= enough) == (asked_shared <= enough):
         return own
-    if wanted > wanted_shared > len(_groups(spec, own)):
+    if wanted > wanted_shared > replicas:
         return shared
     return [
         _Reported(one.pod, PodState.WARMING)
@@ -266,11 +270,11 @@ def _covers(spec: TriggerSpec, pod: Pod, since: float) -> bool:
     return pod.last_seen - since >= COVERED * window_seconds(spec, pod)
 
 
-def _wanted(spec: TriggerSpec, reported: list[_Reported]) -> int:
-    """Return for how many replicas the measured ones ask."""
+def _asked(spec: TriggerSpec, reported: list[_Reported]) -> float:
+    """Return for how many replicas the measured ones ask, not rounded up."""
     groups = _groups(spec, reported).values()
     total = sum(_load(group) for group in groups if _is_measured(group))
-    return math.ceil(round(total, DECIMALS) / spec.threshold)
+    return round(total, DECIMALS) / spec.threshold
 
 
 def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:

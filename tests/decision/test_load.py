@@ -228,6 +228,16 @@ def test_loads_are_added_up_over_the_time_all_of_them_were_ready() -> None:
     assert _workload(spec(), old, new).total == 130
 
 
+def test_what_was_carried_before_is_no_reason_to_raise_where_the_shared_time_asks_for_no_more() -> (
+    None
+):
+    """Both sums are more than three targets, but 3 % above is within the tolerance of the HPA."""
+    old = [bert(name, [84] * 6 + [72, 72]) for name in "bc"]
+    young = bert("d", [72] * 9, first_seen=NOW - 135)
+    found = _workload(spec(), *old, young)
+    assert _conditions(found) == [PodState.MEASURED, PodState.MEASURED, PodState.WARMING]
+
+
 def test_a_pod_silent_since_another_became_ready_is_waited_for() -> None:
     new = bert("c", 65, status=said(ready=NOW - 106))
     silent = bert("b", 100, last_seen=NOW - 60, status=said())
