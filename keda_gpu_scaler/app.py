@@ -27,6 +27,7 @@ from keda_gpu_scaler.telemetry import facts, metrics
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from keda_gpu_scaler.telemetry.observers import Observers
 from keda_gpu_scaler.transport.certificates import Server
+from keda_gpu_scaler.transport.replicas import Replicas
 
 if TYPE_CHECKING:
     from keda_gpu_scaler.sources.kubernetes import Following
@@ -102,9 +103,11 @@ async def run(
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
         http_certificate = _certificate("http", settings.http_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
-        evaluations = await _start_evaluator(stack, settings, observe, alerts)
         webhook = settings.webhook
-        peers = Peers(webhook.peers, alerts, webhook.secret, observe, ca_file=webhook.ca_file)
+        replicas = Replicas(webhook.peers, webhook.secret, ca_file=webhook.ca_file)
+        stack.push_async_callback(replicas.close)
+        evaluations = await _start_evaluator(stack, settings, observe, alerts)
+        peers = Peers(replicas, alerts, observe)
         stack.push_async_callback(peers.close)
         hook = web.Webhook(alerts, webhook.secret, peers.broadcast, observe)
         ready = asyncio.Event()

@@ -14,6 +14,7 @@ from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.certificates import Certificate
+from keda_gpu_scaler.transport.replicas import Replicas
 from tests.support.clocks import Clock
 from tests.support.processes import free_port
 
@@ -80,14 +81,18 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
     """Serve them, in the order of the process: listen, ask the others, be there."""
     async with AsyncExitStack() as stack:
         for replica in replicas:
-            peers = Peers(
+            others = Replicas(
                 replica.targets,
-                replica.alerts,
                 replica.secret,
-                replica.facts.append,
                 ca_file=replica.ca_file,
-                exchange_seconds=replica.exchange_seconds,
                 look_up=replica.look_up,
+            )
+            stack.push_async_callback(others.close)
+            peers = Peers(
+                others,
+                replica.alerts,
+                replica.facts.append,
+                exchange_seconds=replica.exchange_seconds,
             )
             stack.push_async_callback(peers.close)
             hook = web.Webhook(
