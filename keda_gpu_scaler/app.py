@@ -20,13 +20,14 @@ from starlette.applications import Starlette
 from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
-from keda_gpu_scaler.evaluator import evaluator
+from keda_gpu_scaler.evaluator import evaluator, peer_decisions
 from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.settings import Settings, TlsFiles
 from keda_gpu_scaler.telemetry import facts, metrics
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from keda_gpu_scaler.telemetry.observers import Observers
 from keda_gpu_scaler.transport.certificates import Server
+from keda_gpu_scaler.transport.replicas import Replicas
 
 if TYPE_CHECKING:
     from keda_gpu_scaler.sources.kubernetes import Following
@@ -102,11 +103,13 @@ async def run(
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
         http_certificate = _certificate("http", settings.http_tls, counted, observe)
         alerts = Alerts(settings.webhook.lifetime_seconds, time.time, observe)
-        evaluations = await _start_evaluator(stack, settings, observe, alerts)
         webhook = settings.webhook
-        peers = Peers(webhook.peers, alerts, webhook.secret, observe, ca_file=webhook.ca_file)
+        replicas = Replicas(webhook.peers, webhook.secret, ca_file=webhook.ca_file)
+        stack.push_async_callback(replicas.close)
+        evaluations = await _start_evaluator(stack, settings, observe, alerts, replicas)
+        peers = Peers(replicas, alerts, observe)
         stack.push_async_callback(peers.close)
-        hook = web.Webhook(alerts, webhook.secret, peers.broadcast, observe)
+        hook = web.Webhook(alerts, webhook.secret, peers.broadcast, evaluations.tell, observe)
         ready = asyncio.Event()
         pages = web.create_app(
             counted.registry,
@@ -153,7 +156,11 @@ def _start_traces(stack: AsyncExitStack, settings: Settings) -> Mapping[str, fac
 
 
 async def _start_evaluator(
-    stack: AsyncExitStack, settings: Settings, observe: facts.Observer, alerts: Alerts
+    stack: AsyncExitStack,
+    settings: Settings,
+    observe: facts.Observer,
+    alerts: Alerts,
+    replicas: Replicas,
 ) -> evaluator.Evaluator:
     cluster = _start_cluster(stack, observe) if settings.kubernetes else None
     providers = () if cluster is None else (cluster,)
@@ -161,11 +168,16 @@ async def _start_evaluator(
         name: await stack.enter_async_context(sources.opened(name, source, observe, *providers))
         for name, source in settings.sources.items()
     }
+
+    async def ask_decisions(body: bytes) -> Mapping[str, bytes | bytearray]:
+        return (await replicas.ask(peer_decisions.PATH, peer_decisions.LONGEST_BYTES, body)).bodies
+
     evaluations = evaluator.Evaluator(
         named,
         observe,
         targets=cluster,
         alerts=alerts,
+        peers=ask_decisions if replicas.targets else None,
         pace=settings.demand_pace,
         give_up_seconds=settings.give_up_seconds,
     )

@@ -3,20 +3,13 @@
 An alert reaches one replica, and KEDA calls any of them. So a replica sends what a sender tells it
 to all others at once; what comes from a replica is not sent on. A replica that starts asks the
 others for what they know. All ask each other again every half minute, for updates that did not
-arrive. No replica needs to know which address is its own: it already knows what it sends itself.
-
-Requests carry the webhook's token and are bounded in size and time. A replica may have another
-version: unknown fields are ignored.
+arrive. A replica may have another version: unknown fields are ignored.
 """
 
 import asyncio
-import contextlib
-import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-import httpx
 import orjson
 
 from keda_gpu_scaler import errors
@@ -24,8 +17,7 @@ from keda_gpu_scaler.alerts.store import NEVER, AlertRecord, Alerts, Key
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport import resolver
-from keda_gpu_scaler.transport.client import USER_AGENT, Answer, Bearer, Client, printable
+from keda_gpu_scaler.transport.replicas import Replicas
 
 LONGEST_BYTES = 16 * 2**20
 """Several times the size of a full store."""
@@ -87,128 +79,32 @@ def _time(alert: Mapping[str, Any], field: str) -> float:
 
 
 PATH = "/alerts"
-_STATUSES = {401: "it has another token", 404: "it has no webhook"}
-
-
-class ReplicaClient:
-    """Requests to other replicas."""
-
-    def __init__(
-        self, token: Callable[[], str], timeout_seconds: float, ca_file: Path | None = None
-    ) -> None:
-        """Create the HTTP client; it connects with the first request.
-
-        Args:
-            token: returns the current token, or raises SettingsError.
-            timeout_seconds: limits a request from its start to the last byte of its answer.
-            ca_file: PEM file with the CAs to trust instead of the system's.
-        """
-        self._ca_file, self._trust = ca_file, ssl.create_default_context(cafile=ca_file)
-        # Ignore proxies in the environment: replicas are not behind one.
-        requests = httpx.AsyncClient(
-            auth=Bearer(token),
-            headers={"User-Agent": USER_AGENT},
-            timeout=timeout_seconds,
-            trust_env=False,
-            verify=self._trust,
-        )
-        self._client = Client(
-            requests, timeout_seconds=timeout_seconds, max_response_bytes=LONGEST_BYTES
-        )
-
-    def trust_anew(self) -> None:
-        """Trust the CAs that the file holds now as well: CAs rotate, but rarely.
-
-        Earlier CAs stay trusted until the process ends: other replicas may still use them.
-        """
-        if self._ca_file is not None:
-            with contextlib.suppress(OSError):  # it may be half written; it is read again later
-                self._trust.load_verify_locations(self._ca_file)
-
-    async def tell(self, peer: str, name: str | None, records: Sequence[AlertRecord]) -> None:
-        """Send a replica what is known of these alerts.
-
-        Args:
-            peer: its URL.
-            name: the host name of its certificate; None: the URL's host.
-            records: what is known.
-
-        Raises:
-            errors.SourceError: sending failed.
-        """
-        body = orjson.dumps(written_records(records))
-        headers = {"content-type": "application/json"}
-        _require_ok(await self._client.post(peer + PATH, body, headers, name))
-
-    async def ask(self, peer: str, name: str | None) -> list[AlertRecord]:
-        """Return all that a replica knows of alerts.
-
-        Args:
-            peer: its URL.
-            name: the host name of its certificate; None: the URL's host.
-
-        Raises:
-            errors.SourceError: it gave no usable answer.
-        """
-        answer = await self._client.get(peer + PATH, name)
-        _require_ok(answer)
-        try:
-            return read_records(orjson.loads(answer.body))
-        except (orjson.JSONDecodeError, errors.RequestError) as error:
-            raise errors.SourceMalformedError(f"an answer of another kind: {error}") from error
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._client.close()
-
-
-def _require_ok(answer: Answer) -> None:
-    if not httpx.codes.is_success(answer.status):
-        words = _STATUSES.get(answer.status) or printable(answer.body.decode(errors="replace"))
-        raise errors.SourceRefusedError(f"{answer.status}: {words}")
-
-
-REQUEST_SECONDS = 2.0
-LOOKUP_SECONDS = 1.0
-"""Telling all others takes at most the sum of these two, even if some do not answer: the sender of
-the alert is waiting."""
 EXCHANGE_SECONDS = 30.0
 """After this time a replica knows what it missed."""
-
-_Call: TypeAlias = Callable[[str, str | None], Awaitable[None]]
-"""A call to one replica: its URL, and the name of its certificate if that differs."""
 
 
 class Peers:
     """The other replicas of the scaler; keeps the alerts of all replicas the same."""
 
-    def __init__(  # noqa: PLR0913 - the last two have defaults that only tests change
+    def __init__(
         self,
-        targets: Sequence[str],
+        replicas: Replicas,
         alerts: Alerts,
-        token: Callable[[], str],
         observe: facts.Observer = facts.ignore,
         *,
-        ca_file: Path | None = None,
         exchange_seconds: float = EXCHANGE_SECONDS,
-        look_up: resolver.LookUp = resolver.look_up,
     ) -> None:
-        """Take the addresses of the replicas; `start` asks them for the first time.
+        """Take the replicas; `start` asks them for the first time.
 
         Args:
-            targets: the addresses, as the operator wrote them; empty: there is only this replica.
+            replicas: the other replicas; the caller closes them after the exchange.
             alerts: the store to share.
-            token: returns the current token, or raises SettingsError.
             observe: is called when a replica becomes reachable or unreachable.
-            ca_file: PEM file with the CAs to trust instead of the system's, for `https`.
             exchange_seconds: how often the others are asked.
-            look_up: finds the addresses of one name.
         """
-        self._targets, self._alerts, self._observe = targets, alerts, observe
+        self._replicas, self._alerts, self._observe = replicas, alerts, observe
         self._exchange_seconds = exchange_seconds
-        self._resolver = resolver.Resolver(look_up)
-        self._client = ReplicaClient(token, REQUEST_SECONDS, ca_file)
-        self._troubles: dict[str, str | None] = {}
+        self._troubles: Mapping[str, str | None] = {}
         self._untold: list[AlertRecord] = []
         self._telling = asyncio.Lock()
         self._upkeep: asyncio.Task[None] | None = None
@@ -226,12 +122,10 @@ class Peers:
         return None if self._upkeep.cancelled() else self._upkeep.exception()
 
     async def close(self) -> None:
-        """Stop the exchange and close every connection."""
+        """Stop the exchange."""
         if self._upkeep is not None:
             self._upkeep.cancel()
             await self.ended()
-        await self._resolver.close()
-        await self._client.close()
 
     async def broadcast(self, records: Sequence[AlertRecord]) -> None:
         """Tell all replicas what is known of these alerts; an unreachable one asks for it later.
@@ -242,8 +136,9 @@ class Peers:
         self._untold += records
         async with self._telling:
             told, self._untold = self._untold, []
-            if told:
-                await self._all_replicas(lambda peer, name: self._client.tell(peer, name, told))
+            if told and self._replicas.targets:
+                body = orjson.dumps(written_records(told))
+                self._note((await self._replicas.ask(PATH, LONGEST_BYTES, body)).troubles)
 
     async def _keep(self) -> None:
         while True:
@@ -252,28 +147,24 @@ class Peers:
             await self._exchange()
 
     async def _exchange(self) -> None:
-        async def ask(peer: str, name: str | None) -> None:
-            self._alerts.merge(await self._client.ask(peer, name))
-
-        self._client.trust_anew()
-        await self._all_replicas(ask)
-
-    async def _all_replicas(self, call: _Call) -> None:
-        """Call all replicas at the same time, and note which cannot be reached."""
-        if not self._targets:
+        if not self._replicas.targets:
             return
-        found = await self._resolver.resolve(self._targets, LOOKUP_SECONDS)
-        # Where a name cannot be looked up, use its last known addresses.
-        peers = sorted(found.urls | found.before)
-        came = await asyncio.gather(
-            *(_trouble(call(peer, found.names.get(peer))) for peer in peers)
-        )
-        self._note({**found.troubles, **dict(zip(peers, came, strict=True))})
+        self._replicas.trust_anew()
+        replies = await self._replicas.ask(PATH, LONGEST_BYTES)
+        self._note({**replies.troubles, **dict(self._learnt(replies.bodies))})
 
-    def _note(self, troubles: dict[str, str | None]) -> None:
+    def _learnt(self, bodies: Mapping[str, bytes | bytearray]) -> Iterator[tuple[str, str]]:
+        """Take what replicas know; yield those whose answer is of another kind."""
+        for peer, body in bodies.items():
+            try:
+                self._alerts.merge(read_records(orjson.loads(body)))
+            except (orjson.JSONDecodeError, errors.RequestError) as error:
+                yield peer, f"an answer of another kind: {error}"
+
+    def _note(self, troubles: Mapping[str, str | None]) -> None:
         # A name that is found again counts as back. An address that a name no longer has is not
         # reported.
-        found = dict.fromkeys(set(self._targets) & self._troubles.keys())
+        found = dict.fromkeys(set(self._replicas.targets) & self._troubles.keys())
         for peer, trouble in {**found, **troubles}.items():
             if (trouble is None) != (self._troubles.get(peer) is None):
                 reason = "it is there" if trouble is None else trouble
@@ -281,12 +172,3 @@ class Peers:
         self._troubles = troubles
         unreachable = sum(trouble is not None for trouble in troubles.values())
         self._observe(facts.PeersAsked(len(troubles) - unreachable, unreachable))
-
-
-async def _trouble(call: Awaitable[None]) -> str | None:
-    """Return why a replica could not be reached; None: it was reached."""
-    try:
-        await call
-    except errors.SourceError as error:
-        return str(error)
-    return None

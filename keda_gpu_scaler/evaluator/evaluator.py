@@ -4,6 +4,7 @@ It knows sources only by their port, and nothing of gRPC, logs and metrics. An e
 raises because of a source: the source's error is the reason of the decision.
 """
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping
@@ -12,8 +13,10 @@ from dataclasses import replace
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator import peer_decisions
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.gpu_decisions import GpuDecisions
+from keda_gpu_scaler.evaluator.peer_decisions import Ask, PeerDecisions, Told
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, NoAlerts, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import (
@@ -31,6 +34,8 @@ ANSWER_SECONDS = SLOW_SECONDS
 """KEDA sets no deadline on its poll path; this limit keeps KEDA's loops and HPA workers going."""
 MARGIN_SECONDS = 0.1
 """The part of the caller's deadline that is reserved for the response."""
+TELL_SECONDS = 1.5
+"""The limit of an answer to another replica of the scaler, which waits for two seconds."""
 SAME_POLL_SECONDS = 1.0
 """KEDA calls GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
 
@@ -45,6 +50,7 @@ class Evaluator:
         *,
         targets: ScaleTargets | None = None,
         alerts: Alerting | None = None,
+        peers: Ask | None = None,
         pace: Pace = USUAL_PACE,
         give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
@@ -56,6 +62,7 @@ class Evaluator:
             observe: is called with every decision, snapshot and change of a source.
             targets: the scale targets of ScaledObjects, if the Kubernetes API is used.
             alerts: the store of alerts, if there is one.
+            peers: asks the other replicas of the scaler, if there are any.
             pace: how often demand is queried.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             clock: seconds that never go back.
@@ -65,12 +72,15 @@ class Evaluator:
         self._snapshot_cache = SnapshotCache(
             sources, observe, give_up_seconds=give_up_seconds, clock=clock
         )
-        self._gpu_decisions = GpuDecisions(self._snapshot_cache, give_up_seconds)
+        self._peers = None if peers is None else PeerDecisions(peers, clock)
+        self._gpu_decisions = GpuDecisions(self._snapshot_cache, give_up_seconds, self._peers)
         self._demands = DemandCache(sources, observe, pace=pace, clock=clock)
         self._triggers = TrackedTriggers(clock)
 
     async def close(self) -> None:
         """Cancel running queries and fetches."""
+        if self._peers is not None:
+            await self._peers.close()
         await self._demands.close()
         await self._snapshot_cache.close()
 
@@ -119,6 +129,29 @@ class Evaluator:
         gpu = await self._gpu_decisions.decide(tracked, deadline, wait_for_fresh=wait_for_fresh)
         return await self._concluded(tracked, gpu, deadline)
 
+    async def tell(self, payload: object) -> bytes:
+        """Answer another replica of the scaler, within 1.5 s, from samples of this one's last step.
+
+        It is no call about these triggers: what KEDA and the HPA ask is for them alone to say.
+
+        Args:
+            payload: which triggers it asks about; the answer leaves out those not known here.
+
+        Raises:
+            errors.RequestError: it is not what a replica asks.
+        """
+        asked, deadline = peer_decisions.read_request(payload), self._clock() + TELL_SECONDS
+        told: list[Told] = []
+        for tracked in filter(None, map(self._triggers.find, asked)):
+            if self._clock() >= deadline:
+                break
+            gpu = await self._gpu_decisions.own(tracked, deadline)
+            if gpu is not None:
+                decided = await self._concluded(tracked, gpu, deadline)
+                told.append(peer_decisions.told(tracked.asked, decided))
+            await asyncio.sleep(0)  # other calls come in between
+        return peer_decisions.written(told)
+
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
     ) -> Demand:
@@ -155,7 +188,7 @@ class Evaluator:
         scaled_object, spec = tracked.scaled_object, tracked.spec
         alert = self._alerts.firing(scaled_object)
         decided = activation.before_demand(gpu.decision, str(spec.neighbour), gpu.neighbour, alert)
-        if not decided.activated and spec.demand is not None:
+        if not decided.activated and spec.demand is not None and not gpu.is_of_peer:
             demand = await self._demands.ask(scaled_object, spec, spec.demand, deadline)
             decided = activation.with_demand(decided, spec.demand, demand)
         if decided.active and not gpu.decision.active:

@@ -9,8 +9,16 @@ from dataclasses import replace
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import memory, reasons
-from keda_gpu_scaler.decision.decision import Context, Decision, State, decide, unknown
+from keda_gpu_scaler.decision.decision import (
+    GONE_SECONDS,
+    Context,
+    Decision,
+    State,
+    decide,
+    unknown,
+)
 from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.evaluator.peer_decisions import PeerDecision, PeerDecisions
 from keda_gpu_scaler.evaluator.snapshot_cache import SharedSnapshot, SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import GpuDecision, MadeDecision, TrackedTrigger
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, snapshot_query_of
@@ -25,14 +33,17 @@ class GpuDecisions:
         self,
         snapshot_cache: SnapshotCache,
         give_up_seconds: float,
+        peers: PeerDecisions | None = None,
     ) -> None:
         """Take the snapshots to decide from.
 
         Args:
             snapshot_cache: the shared snapshots; the caller starts and closes them.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
+            peers: the other replicas of the scaler; the caller closes them.
         """
         self._snapshot_cache, self._give_up_seconds = snapshot_cache, give_up_seconds
+        self._peers = peers
 
     async def decide(
         self, tracked: TrackedTrigger, deadline: float, *, wait_for_fresh: bool = False
@@ -50,11 +61,35 @@ class GpuDecisions:
             why = f"source {tracked.spec.source}: {error}"
             return GpuDecision(unknown(tracked.spec, why, None))
         await shared.refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
+        theirs = None
+        if self._peers is not None and _is_cut_off(tracked.spec, shared, snapshot_query):
+            step_seconds = self._snapshot_cache.step_seconds(tracked.spec.source)
+            theirs = await self._peers.of(tracked.asked, step_seconds, deadline)
         # No `await` from here on, so that memories are updated in order.
-        made = tracked.made
-        if made is None or not self._still_holds(made, tracked.spec, shared):
-            made = tracked.made = self._anew(tracked, shared, snapshot_query)
-        return made.gpu
+        theirs = _believed(theirs, tracked, _present(shared))
+        gpu = self._made(tracked, shared, snapshot_query)
+        if theirs is None or not _is_cut_off(tracked.spec, shared, snapshot_query):
+            return gpu
+        decided = theirs.instead_of(gpu.decision, shared.trouble)
+        # As active, so that it is not remembered as idle with pods: load may return unseen.
+        heard, at = replace(decided, active=True), shared.now() - theirs.age_seconds
+        tracked.memory = memory.remember(tracked.memory, heard, at)
+        return replace(gpu, decision=decided, neighbour=None, is_of_peer=True)
+
+    async def own(self, tracked: TrackedTrigger, deadline: float) -> GpuDecision | None:
+        """Return what the GPUs say by samples of the last step; None: there are none.
+
+        Args:
+            tracked: the trigger, with its last decision.
+            deadline: on the snapshots' clock.
+        """
+        try:
+            shared, snapshot_query = self._shared(tracked.scaled_object, tracked.spec)
+        except errors.SourceRefusedError:
+            return None
+        await shared.refresh(snapshot_query, deadline, wait_for_fresh=True)
+        is_new = shared.is_new and shared.covers(snapshot_query)
+        return self._made(tracked, shared, snapshot_query) if is_new else None
 
     async def unaimed(
         self, scaled_object: ScaledObject, spec: TriggerSpec, why: str, deadline: float
@@ -94,6 +129,14 @@ class GpuDecisions:
         shared = self._snapshot_cache.of(spec, snapshot_query, scaled_object.namespace)
         return shared, snapshot_query
 
+    def _made(
+        self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
+    ) -> GpuDecision:
+        made = tracked.made
+        if made is None or not self._still_holds(made, tracked.spec, shared):
+            made = tracked.made = self._anew(tracked, shared, snapshot_query)
+        return made.gpu
+
     def _still_holds(self, made: MadeDecision, spec: TriggerSpec, shared: SharedSnapshot) -> bool:
         """Tell whether a new decision would be the same: all its inputs are the same.
 
@@ -130,10 +173,11 @@ class GpuDecisions:
         asking = calls.asking(_present(shared))
         if taken is None or not shared.covers(snapshot_query):
             why = shared.trouble or f"source {spec.source}: no answer yet"
-            recalled = self._recalled(spec, before, shared.now(), has_stopped=has_stopped)
+            kept = before if asking is None else memory.asked(before, asking.at)
+            recalled = self._recalled(spec, kept, shared.now(), has_stopped=has_stopped)
             has_pods = None if asking is None else reasons.ASKED
             decided = unknown(spec, why, recalled, hpa_has_stopped=has_stopped, has_pods=has_pods)
-            return decided, before
+            return decided, memory.remember(kept, decided, shared.now())
         view = taken.of(spec.pods.namespace)
         context = Context(
             now,
@@ -145,8 +189,11 @@ class GpuDecisions:
         decided = decide(spec, view, context)
         if decided.state is not State.UNKNOWN:
             return decided, memory.remember(before, decided, taken.at)
-        last = decide(spec, view, replace(context, now=taken.at))
-        kept = memory.remember(before, last, taken.at)
+        if before is not None and before.at > taken.at:  # another replica said it, or a signal
+            kept = memory.remember(before, decided, shared.now())
+        else:
+            last = decide(spec, view, replace(context, now=taken.at))
+            kept = memory.remember(before, last, taken.at)
         if asking is not None:
             kept = memory.asked(kept, asking.at)
         lost_at = shared.failure.since if shared.failure is not None else shared.now()
@@ -174,6 +221,34 @@ class GpuDecisions:
             return unknown(theirs, decided.reason, None)
         context = Context(_now(spec, shared), self._give_up_seconds, trouble=shared.trouble)
         return decide(theirs, shared.snapshot.of(theirs.pods.namespace), context)
+
+
+def _is_cut_off(spec: TriggerSpec, shared: SharedSnapshot, snapshot_query: SnapshotQuery) -> bool:
+    """Tell whether the source does not answer, and its last samples are too old to be used."""
+    if shared.trouble is None:
+        return False
+    if shared.snapshot is None or not shared.covers(snapshot_query):
+        return True
+    return _now(spec, shared) - shared.snapshot.at > spec.max_age_seconds
+
+
+def _believed(
+    theirs: PeerDecision | None, tracked: TrackedTrigger, now: float
+) -> PeerDecision | None:
+    """Return what another replica decided, unless the HPA asks about pods that it does not see.
+
+    The HPA may ask for a minute about pods that have just gone.
+    """
+    if theirs is None or not theirs.told.state.is_gone:
+        tracked.gone_since = None
+        return theirs
+    if tracked.gone_since is None:
+        tracked.gone_since = now
+    asking = tracked.hpa_calls.asking(now)
+    if asking is None or asking.at - tracked.gone_since < GONE_SECONDS:
+        return theirs
+    tracked.memory = None
+    return None
 
 
 def _present(shared: SharedSnapshot) -> float:

@@ -171,6 +171,14 @@ class SharedSnapshot:
         return None
 
     @property
+    def is_new(self) -> bool:
+        """Whether the source answers, and the snapshot is at most a step behind it."""
+        if self.trouble is not None or self.snapshot is None:
+            return False
+        behind = self._samples.instant() - self.snapshot.at
+        return abs(behind) <= self._samples.step_seconds
+
+    @property
     def is_idle(self) -> bool:
         """Whether no trigger has asked for long, so that it can be dropped with all its data."""
         return not self._flight.is_under_way and self._wanted.are_forgotten

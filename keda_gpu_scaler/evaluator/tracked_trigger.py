@@ -11,6 +11,7 @@ from cachetools import TTLCache
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.hpa_calls import HpaCalls
+from keda_gpu_scaler.evaluator.peer_decisions import AskedTrigger, asked_trigger
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.sizes import deep_size
@@ -27,6 +28,8 @@ class GpuDecision:
     snapshot_age_seconds: float | None = None
     source: str = ""
     """As facts name it."""
+    is_of_peer: bool = False
+    """Another replica of the scaler made it, with all other signals that it knows of."""
 
 
 class MadeDecision(NamedTuple):
@@ -49,23 +52,27 @@ class Answer(NamedTuple):
     alert: str | None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class TrackedTrigger:
     """A trigger that is evaluated."""
 
     scaled_object: ScaledObject
     spec: TriggerSpec
+    asked: AskedTrigger
+    """What the replicas of the scaler call it."""
     made: MadeDecision | None = None
     memory: Memory | None = None
     """Used when its load becomes unknown."""
     answer: Answer | None = None
     hpa_calls: HpaCalls = field(default_factory=HpaCalls)
+    gone_since: float | None = None
+    """Since when another replica of the scaler says that it has no pods; None: it does not."""
     kept_bytes: int = 0
 
 
 TRACKED_BYTES = 48 * 2**20
 """Room for fifteen thousand usual triggers."""
-_DECISION_BYTES = 1792
+_DECISION_BYTES = 2048
 """What is remembered of one trigger beside its spec."""
 
 
@@ -81,6 +88,9 @@ class TrackedTriggers:
         self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = TTLCache(
             TRACKED_BYTES, FORGET_SECONDS, clock, operator.attrgetter("kept_bytes")
         )
+        self._named: weakref.WeakValueDictionary[AskedTrigger, TrackedTrigger] = (
+            weakref.WeakValueDictionary()
+        )
 
     def track(self, scaled_object: ScaledObject, spec: TriggerSpec) -> TrackedTrigger:
         """Return the tracked trigger, new if needed, and renew it."""
@@ -88,6 +98,12 @@ class TrackedTriggers:
         tracked = self._tracked.get(key)
         if tracked is None:
             size = _DECISION_BYTES + deep_size(spec)
-            tracked = TrackedTrigger(scaled_object, spec, kept_bytes=size)
+            asked = asked_trigger(scaled_object, spec)
+            tracked = TrackedTrigger(scaled_object, spec, asked, kept_bytes=size)
+            self._named[asked] = tracked
         self._tracked[key] = tracked
         return tracked
+
+    def find(self, asked: AskedTrigger) -> TrackedTrigger | None:
+        """Return the trigger that another replica of the scaler asks about, if it is tracked."""
+        return self._named.get(asked)

@@ -1,4 +1,4 @@
-"""The sources of samples, over HTTP. `alerts/replicas.py` uses the same client for other replicas.
+"""The sources of samples, over HTTP. Other replicas are asked by the same client, in `transport`.
 
 Each of them is behind the ports in `evaluator/ports.py`; none of them decides anything.
 """

@@ -1,7 +1,7 @@
 """HTTP: the scaler's metrics and health, and the webhook for alerts.
 
     pages    /metrics, /healthz, /readyz
-    webhook  /webhook, for senders of alerts; /alerts, for the other replicas of the scaler
+    webhook  /webhook, for senders of alerts; /alerts and /decisions, for the other replicas
 
 Health is about this process only: it is alive while the event loop answers, and ready from its
 start until it drains. A source that is down changes neither, because a restart cannot repair it.

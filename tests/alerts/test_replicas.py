@@ -12,6 +12,7 @@ from keda_gpu_scaler.alerts import AlertUpdate
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.alerts.store import Key
 from keda_gpu_scaler.transport import resolver
+from keda_gpu_scaler.transport.replicas import Replicas
 from tests.support import http_replies as web
 from tests.support.alert_messages import BERT, alert, group, of_dashboard
 from tests.support.processes import free_port, until
@@ -175,7 +176,7 @@ async def test_every_address_of_a_name_is_a_replica() -> None:
 
 async def test_what_never_started_ends_at_once() -> None:
     replica = Replica()
-    never = Peers((), replica.alerts, replica.secret)
+    never = Peers(Replicas((), replica.secret), replica.alerts)
     assert await never.ended() is None
     await never.close()
 

@@ -10,11 +10,12 @@ import yaml
 from keda_gpu_scaler import settings, trigger
 from keda_gpu_scaler.alerts import LIMIT
 from keda_gpu_scaler.alerts.notifications import OBJECT_LABELS, STATES, read_notification
-from keda_gpu_scaler.alerts.replicas import EXCHANGE_SECONDS, LOOKUP_SECONDS, REQUEST_SECONDS
+from keda_gpu_scaler.alerts.replicas import EXCHANGE_SECONDS
 from keda_gpu_scaler.alerts.store import LATE_SECONDS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.transport import authentication
+from keda_gpu_scaler.transport.replicas import LOOKUP_SECONDS, REQUEST_SECONDS
 from tests.repository.chart import charts
 from tests.repository.test_docs import ROOT
 from tests.support.alert_messages import alert, group

@@ -11,9 +11,11 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.certificates import Certificate
+from keda_gpu_scaler.transport.replicas import Replicas
 from tests.support.clocks import Clock
 from tests.support.processes import free_port
 
@@ -80,18 +82,23 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
     """Serve them, in the order of the process: listen, ask the others, be there."""
     async with AsyncExitStack() as stack:
         for replica in replicas:
-            peers = Peers(
+            others = Replicas(
                 replica.targets,
-                replica.alerts,
                 replica.secret,
-                replica.facts.append,
                 ca_file=replica.ca_file,
-                exchange_seconds=replica.exchange_seconds,
                 look_up=replica.look_up,
             )
+            stack.push_async_callback(others.close)
+            peers = Peers(
+                others,
+                replica.alerts,
+                replica.facts.append,
+                exchange_seconds=replica.exchange_seconds,
+            )
             stack.push_async_callback(peers.close)
+            decide = Evaluator({}).tell
             hook = web.Webhook(
-                replica.alerts, replica.secret, peers.broadcast, replica.facts.append
+                replica.alerts, replica.secret, peers.broadcast, decide, replica.facts.append
             )
             app = web.create_app(CollectorRegistry(), bool, hook)
             server = web.HttpServer(app, "127.0.0.1", replica.port, replica.certificate)

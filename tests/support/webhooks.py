@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import errors, web
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.telemetry import facts
 from tests.support.clocks import Clock
 
@@ -56,7 +57,12 @@ async def serving(hook: Hook | None) -> AsyncIterator[httpx.AsyncClient]:
     stands_on = None
     if hook is not None:
         stands_on = web.Webhook(
-            hook.alerts, hook.secret, hook.broadcast, hook.seen.append, hook.body_seconds
+            hook.alerts,
+            hook.secret,
+            hook.broadcast,
+            Evaluator({}).tell,
+            hook.seen.append,
+            hook.body_seconds,
         )
     app = web.create_app(CollectorRegistry(), lambda: True, stands_on)
     server = web.HttpServer(app, "127.0.0.1", 0)

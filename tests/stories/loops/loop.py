@@ -12,6 +12,7 @@ import pytest
 from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, MetricType, Scale
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.peer_decisions import Ask
 from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -92,6 +93,9 @@ class Loop:
     """Tells, step by step, whether a second replica of the scaler restarts; None: there is none."""
     beside: list[tuple[int, Decision, Decision]] = field(default_factory=list)
     """The replicas, and what both scalers say of them, step by step."""
+    shares_calls: Callable[[], bool] | None = None
+    """Tells, step by step, whether the second replica of the scaler is believed: KEDA spreads the
+    calls of one poll over both. None: there is none."""
     recipe: Recipe | None = None
     """What is asked in the scaler's place."""
     also: Callable[[Decision, float | None], Awaitable[None]] | None = None
@@ -108,8 +112,8 @@ class Loop:
     begin: float = BEGIN
     clock: float = BEGIN
     monitoring: Monitoring = field(init=False)
-    _evaluator: Evaluator = field(init=False)
-    _second: Evaluator = field(init=False)
+    first: Evaluator = field(init=False)
+    second: Evaluator = field(init=False)
     _chance: random.Random = field(init=False)
     _asked: list[tuple[float, int]] = field(default_factory=list, init=False)
     """When the owner was told how many replicas, and how many."""
@@ -125,7 +129,7 @@ class Loop:
         self.monitoring = Monitoring(
             self.pods, owner, lambda: self.clock, self.evidence, self.averaged, self.wanted
         )
-        self._evaluator, self._second = self.evaluator(), self.evaluator()
+        self.first, self.second = self.evaluator(), self.evaluator()
         for called in self._missing(self.replicas):
             self._create(self.begin - 3600 - self.start_seconds - self.node_seconds, called)
         for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):
@@ -187,11 +191,12 @@ class Loop:
             self._scale(decided, metrics, keda=keda)
             self.sizes.append(self.replicas)
 
-    def evaluator(self, samples: Samples | None = None) -> Evaluator:
+    def evaluator(self, samples: Samples | None = None, peers: Ask | None = None) -> Evaluator:
         """Return the evaluator of a scaler that has just started, and remembers nothing.
 
         Args:
             samples: what it sees of the GPUs, if that is not what the monitoring shows.
+            peers: asks the other replicas of the scaler.
         """
         owner = self.trigger.pods.owner
         assert owner is not None
@@ -201,6 +206,7 @@ class Loop:
         return Evaluator(
             {"default": source if samples is None else replace(source, samples=samples)},
             targets=stronger[0] if stronger else None,
+            peers=peers,
             clock=lambda: self.clock,
         )
 
@@ -277,26 +283,31 @@ class Loop:
     async def _decided(self, timeout_seconds: float | None) -> Decision:
         if self.recipe is not None:
             return self.recipe.decided(self.monitoring.shown())
-        return await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
+        decided = await self.first.evaluate(BERT, self.trigger, timeout_seconds)
+        if self.shares_calls is None:
+            return decided
+        other = await self.second.evaluate(BERT, self.trigger, timeout_seconds)
+        return other if self.shares_calls() else decided
 
     async def _compare(self, timeout_seconds: float | None) -> None:
         """Ask both replicas of the scaler about the same instant."""
         if self.restarts is None:
             return
         if self.restarts():
-            await self._second.close()
+            await self.second.close()
             anew = replace(self.monitoring, history_since=self.clock // STEP * STEP)
-            self._second = self.evaluator(anew if self.monitoring.is_direct else None)
+            self.second = self.evaluator(anew if self.monitoring.is_direct else None)
         self.clock += 1  # the same poll would get the same answer
-        first = await self._evaluator.evaluate(BERT, self.trigger, timeout_seconds)
-        await self._second.evaluate(BERT, self.trigger, timeout_seconds)
+        first = await self.first.evaluate(BERT, self.trigger, timeout_seconds)
+        await self.second.evaluate(BERT, self.trigger, timeout_seconds)
         await self._fetched()
         self.clock += 1
-        second = await self._second.evaluate(BERT, self.trigger, timeout_seconds)
+        second = await self.second.evaluate(BERT, self.trigger, timeout_seconds)
         self.beside.append((self.replicas, first, second))
 
     async def _fetched(self) -> None:
-        flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
+        names = ("fetch ", "ask replicas")
+        flights = [one for one in asyncio.all_tasks() if one.get_name().startswith(names)]
         await asyncio.gather(*flights)
 
     async def _demanded(self) -> list[Metric]:
@@ -304,7 +315,7 @@ class Loop:
         wanted = self.trigger.demand
         if wanted is None or wanted.threshold is None:
             return []
-        found = await self._evaluator.demand(BERT, self.trigger, None)
+        found = await self.first.demand(BERT, self.trigger, None)
         return [Metric(value=found.value, target=wanted.threshold)]
 
     def _scale(self, decided: Decision, metrics: Sequence[Metric], *, keda: bool) -> None:

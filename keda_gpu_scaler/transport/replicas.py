@@ -1,0 +1,117 @@
+"""Requests to the other replicas of the scaler: to all of them at once.
+
+They carry the webhook's token and are bounded in size and time. No replica needs to know which
+address is its own: it can ask itself.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.transport import resolver
+from keda_gpu_scaler.transport.client import LIMIT_BYTES, USER_AGENT, Bearer, Client, printable
+
+REQUEST_SECONDS = 2.0
+LOOKUP_SECONDS = 1.0
+"""Asking all others takes at most the sum of these two, even if some do not answer: the sender of
+an alert is waiting."""
+_STATUSES = {401: "it has another token", 404: "it has no webhook"}
+
+
+class Replies(NamedTuple):
+    """What all replicas answered, by their URLs."""
+
+    bodies: Mapping[str, bytes | bytearray]
+    troubles: Mapping[str, str | None]
+    """Why a replica could not be reached, or a name has none; None: it was reached."""
+
+
+class Replicas:
+    """The other replicas of the scaler, as far as the operator named them."""
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        token: Callable[[], str],
+        *,
+        ca_file: Path | None = None,
+        look_up: resolver.LookUp = resolver.look_up,
+    ) -> None:
+        """Create the HTTP client; it connects with the first request.
+
+        Args:
+            targets: the addresses, as the operator wrote them; empty: there is only this replica.
+            token: returns the current token, or raises SettingsError.
+            ca_file: PEM file with the CAs to trust instead of the system's, for `https`.
+            look_up: finds the addresses of one name.
+        """
+        self.targets = targets
+        self._resolver = resolver.Resolver(look_up)
+        self._ca_file, self._trust = ca_file, ssl.create_default_context(cafile=ca_file)
+        # Ignore proxies in the environment: replicas are not behind one.
+        requests = httpx.AsyncClient(
+            auth=Bearer(token),
+            headers={"User-Agent": USER_AGENT},
+            timeout=REQUEST_SECONDS,
+            trust_env=False,
+            verify=self._trust,
+        )
+        self._client = Client(
+            requests, timeout_seconds=REQUEST_SECONDS, max_response_bytes=LIMIT_BYTES
+        )
+
+    def trust_anew(self) -> None:
+        """Trust the CAs that the file holds now as well: CAs rotate, but rarely.
+
+        Earlier CAs stay trusted until the process ends: other replicas may still use them.
+        """
+        if self._ca_file is not None:
+            with contextlib.suppress(OSError):  # it may be half written; it is read again later
+                self._trust.load_verify_locations(self._ca_file)
+
+    async def ask(self, path: str, limit_bytes: int, body: bytes | None = None) -> Replies:
+        """Send all replicas the same request at the same time.
+
+        Args:
+            path: the path to ask for.
+            limit_bytes: the limit of each answer.
+            body: JSON to post; None: get the path.
+        """
+        found = await self._resolver.resolve(self.targets, LOOKUP_SECONDS)
+        # Where a name cannot be looked up, use its last known addresses.
+        peers = sorted(found.urls | found.before)
+        came = await asyncio.gather(
+            *(self._asked(peer + path, found.names.get(peer), limit_bytes, body) for peer in peers)
+        )
+        answers = dict(zip(peers, came, strict=True))
+        troubles = {peer: one if isinstance(one, str) else None for peer, one in answers.items()}
+        bodies = {peer: one for peer, one in answers.items() if not isinstance(one, str)}
+        return Replies(bodies, {**found.troubles, **troubles})
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._resolver.close()
+        await self._client.close()
+
+    async def _asked(
+        self, url: str, name: str | None, limit_bytes: int, body: bytes | None
+    ) -> bytes | bytearray | str:
+        """Return what a replica answers, or why it could not be reached."""
+        try:
+            if body is None:
+                answer = await self._client.get(url, name, limit_bytes)
+            else:
+                headers = {"content-type": "application/json"}
+                answer = await self._client.post(url, body, headers, name, limit_bytes)
+        except errors.SourceError as error:
+            return str(error)
+        if httpx.codes.is_success(answer.status):
+            return answer.body
+        words = _STATUSES.get(answer.status) or printable(answer.body.decode(errors="replace"))
+        return f"{answer.status}: {words}"
