@@ -20,6 +20,7 @@ from keda_gpu_scaler.decision.pod_state import (
     NOT_SEEN,
     REPORTING,
     PodState,
+    are_shown_for_long,
     counted,
     lacks_past,
     loads,
@@ -221,9 +222,8 @@ def _has_no_gpu(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
     """Tell whether a pod asks for no GPU and showed none, Ready beside others for long enough."""
     if pod.was_seen or pod.status is None or pod.status.asks_gpu:
         return False
-    since = at - NO_GPU_SECONDS
-    lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= since
-    return lasting and any(one.was_seen and (one.first_seen or NEVER) <= since for one in siblings)
+    lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= at - NO_GPU_SECONDS
+    return lasting and are_shown_for_long(siblings, at)
 
 
 def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]:

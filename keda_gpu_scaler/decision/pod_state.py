@@ -204,9 +204,17 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
         now: the time of the answer, for the age of samples.
     """
     found = [pod_state(spec, pod, at, now) for pod in pods]
+    if not are_shown_for_long(pods, at):  # where samples have just begun, they may still come
+        found = [PodState.MISSING if one is PodState.UNSEEN else one for one in found]
     if not _is_full(spec, pods, found):
         return found
     return [PodState.MEASURED if one is PodState.WARMING else one for one in found]
+
+
+def are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
+    """Tell whether exporters have shown one of the pods for so long that they would show all."""
+    since = at - NO_GPU_SECONDS
+    return any(pod.was_seen and (pod.first_seen or NEVER) <= since for pod in pods)
 
 
 def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[PodState]) -> bool:

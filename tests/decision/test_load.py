@@ -320,6 +320,14 @@ def test_a_ready_pod_that_asks_for_a_gpu_and_never_showed_one_is_never_ignored(
     assert not found.ignored
 
 
+def test_a_pod_whose_samples_may_still_come_is_not_taken_for_one_that_no_exporter_shows() -> None:
+    """A Prometheus that has just started has not scraped all exporters yet."""
+    for began, state in ((NOW - 900, PodState.UNSEEN), (NOW - 899, PodState.MISSING)):
+        shown = bert("b", 90, first_seen=began, status=said())
+        found = _workload(spec(), shown, unseen("c", said(is_ready=True)))
+        assert _conditions(found)[1] is state
+
+
 def test_a_pod_that_is_silent_and_ready_is_told_from_one_that_may_be_gone() -> None:
     for is_ready, state in ((True, PodState.SILENT), (False, PodState.MISSING)):
         lost = bert("b", 90, last_seen=NOW - 100, status=said(is_ready=is_ready))
