@@ -9,8 +9,8 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from tests.cli.test_serve_output import Scaler, writing_to
 
 TRIGGERS = 9_000
-SCRAPES = 2
-"""A pair of Prometheus servers, at the same moment."""
+SCRAPES = 3
+"""A pair of Prometheus servers and one more client, at the same moment."""
 SECONDS_FOR_ALL = 120
 """What all of them may take together, on a machine that does much else; a hang takes longer."""
 GROWTH_BYTES = 50 * 1024 * 1024
