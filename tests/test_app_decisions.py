@@ -117,29 +117,18 @@ async def test_one_that_is_cut_off_answers_what_the_other_one_sees(
     )
 
 
-async def test_of_another_spec_the_other_one_knows_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("threshold", "token"), [("80", TOKEN), ("70", "another")])
+async def test_of_another_spec_or_with_another_token_the_other_one_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threshold: str, token: str
 ) -> None:
     """Nor of a trigger that KEDA did not ask it about."""
     first, second = free_port(), free_port()
     async with (
         seeing(second, tmp_path, monkeypatch) as other,
-        cut_off(first, second) as stub,
+        cut_off(first, second, token=token) as stub,
     ):
         assert (await other.IsActive(reference())).result is False
-        await is_unknown(stub, threshold="80")
-
-
-async def test_of_another_token_the_other_one_tells_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = free_port(), free_port()
-    async with (
-        seeing(second, tmp_path, monkeypatch) as other,
-        cut_off(first, second, token="another") as stub,  # noqa: S106 - no secret
-    ):
-        assert (await other.IsActive(reference())).result is False
-        await is_unknown(stub)
+        await is_unknown(stub, threshold=threshold)
 
 
 async def test_two_that_are_cut_off_do_not_answer_in_a_circle() -> None:

@@ -318,8 +318,8 @@ def _ended(
     groups: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         replica = spec.pods.replica_of(pod.name)
-        is_known = pod.gpus or (pod.status is not None and pod.status.may_work_unseen)
-        if pod.ended and is_known and replica not in alive:
+        worked_unseen = pod.status is not None and pod.status.may_work_unseen
+        if pod.ended and (pod.gpus or worked_unseen) and replica not in alive:
             groups[replica].append(pod)
     return groups.values()
 

@@ -47,7 +47,8 @@ class PodState(Enum):
     SILENT = auto()
     """The same, and the cluster says that it is Ready: it works unseen."""
     UNSEEN = auto()
-    """It asks for a GPU and has been Ready for long, and no exporter ever showed a GPU of it."""
+    """It asks for a GPU and has been Ready for long, and no exporter ever showed a GPU of it, while
+    others of the workload were shown for as long."""
     STARTING = auto()
     """It was never Ready, so it need not report."""
     STALLED = auto()

@@ -88,7 +88,7 @@ class GpuDecisions:
         except errors.SourceRefusedError:
             return None
         await shared.refresh(snapshot_query, deadline, wait_for_fresh=True)
-        is_new = shared.is_new and shared.covers(snapshot_query)
+        is_new = shared.is_new(snapshot_query)
         return self._made(tracked, shared, snapshot_query) if is_new else None
 
     async def unaimed(

@@ -171,14 +171,6 @@ class SharedSnapshot:
         return None
 
     @property
-    def is_new(self) -> bool:
-        """Whether the source answers, and the snapshot is at most a step behind it."""
-        if self.trouble is not None or self.snapshot is None:
-            return False
-        behind = self._samples.instant() - self.snapshot.at
-        return abs(behind) <= self._samples.step_seconds
-
-    @property
     def is_idle(self) -> bool:
         """Whether no trigger has asked for long, so that it can be dropped with all its data."""
         return not self._flight.is_under_way and self._wanted.are_forgotten
@@ -203,15 +195,23 @@ class SharedSnapshot:
             return False
         return snapshot_query.namespaces <= self.snapshot.namespaces.keys()
 
+    def is_new(self, snapshot_query: SnapshotQuery) -> bool:
+        """Tell whether the source answers, and the snapshot is of its last step and covers this."""
+        return self.trouble is None and self._is_within(1, snapshot_query)
+
     async def close(self) -> None:
         """Cancel the running fetch, if there is one."""
         await self._flight.close()
 
     def _is_current(self, snapshot_query: SnapshotQuery) -> bool:
+        return self._is_within(USABLE_STEPS, snapshot_query)
+
+    def _is_within(self, steps: int, snapshot_query: SnapshotQuery) -> bool:
+        """Tell whether the snapshot covers this, at most so many steps from the source's clock."""
         if self.snapshot is None or not self.covers(snapshot_query):
             return False
         behind = self._samples.instant() - self.snapshot.at
-        return abs(behind) <= USABLE_STEPS * self._samples.step_seconds
+        return abs(behind) <= steps * self._samples.step_seconds
 
     def _is_down(self) -> bool:
         return self.failure is not None or self._is_slow()

@@ -97,7 +97,7 @@ class Observation:
     """It may leave out existing pods, so absence from it proves nothing."""
     collection_seconds: float = 0.0
     """How old a number can be when it is scraped: how often the exporter reads its GPUs."""
-    begins_at: float = float("-inf")
+    sampled_since: float = float("-inf")
     """The source has no samples from before: exporters that are scraped directly have no past."""
 
     @property

@@ -62,7 +62,7 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
         sampled_at=sampled_at,
         scrape_interval_seconds=_interval(scene, targets),
         collection_seconds=scene.observation.collection_seconds,
-        sampled_since=scene.observation.begins_at,
+        sampled_since=scene.observation.sampled_since,
         averaged=all(one.averaged for one in group if one.values),
         targets=targets,
         shows_free_gpus=all(one.shows_free_gpus for one in group),

@@ -54,7 +54,7 @@ class History:
     keep_seconds: float
     most_points: int = MOST_POINTS
     instants: deque[float] = field(default_factory=deque)
-    begins_at: float = float("-inf")
+    sampled_since: float = float("-inf")
     """The instant of the first round."""
     good: dict[Target, deque[tuple[float, float]]] = field(default_factory=dict)
     """The instants at which a target's newest scrape was good, and when that scrape began."""
@@ -69,7 +69,7 @@ class History:
     def add(self, at: float, scrapes: Scrapes) -> None:
         """Add the round of the instant `at`, and drop data that is too old or too much."""
         if not self.instants:
-            self.begins_at = at
+            self.sampled_since = at
         self.instants.append(at)
         known = self.listed.keys() - self.silent
         self.listed = {target: self.listed.get(target, at) for target in scrapes}
@@ -112,7 +112,7 @@ class History:
             absence_known=self._watched(at - snapshot_query.window_seconds),
             misses_targets=self._overlooks(at),
             refused_samples=refused,
-            begins_at=self.begins_at,
+            sampled_since=self.sampled_since,
         )
 
     def _rows(self, snapshot_query: SnapshotQuery, since: float, at: float) -> Iterator[Row]:

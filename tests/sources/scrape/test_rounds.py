@@ -420,4 +420,4 @@ def test_with_too_many_points_the_memory_is_shorter() -> None:
     )
     assert history.instants[0] == at - 10
     assert history.points == 20
-    assert history.observation(snapshot_query(), at).begins_at == 0
+    assert history.observation(snapshot_query(), at).sampled_since == 0

@@ -189,7 +189,7 @@ class Monitoring:
             sample_ages=self._ages(at, seen),
             absence_known=self.history_since <= at - SETTLED,
             collection_seconds=COLLECT,
-            begins_at=self.history_since if self.is_direct else AT_ONCE,
+            sampled_since=self.history_since if self.is_direct else AT_ONCE,
         )
 
     def _scrapes(self, pod: SimPod, instants: tuple[float, ...]) -> dict[float, float]:

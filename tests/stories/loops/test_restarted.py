@@ -127,15 +127,21 @@ async def test_without_a_past_it_holds_until_its_window_is_full(
     _says_no_more(loop)
 
 
+def _without_past(evidence: EvidenceSource, seed: int, replicas: int) -> Loop:
+    """Return a loop without the HPA's patience, in which both scalers scrape the exporters."""
+    hpa = Hpa(maximum=20, stabilization_seconds=0)
+    loop = Loop(lambda _: 480.0, evidence, replicas=replicas, seed=seed, hpa=hpa)
+    loop.monitoring.is_direct = True
+    return _restarting(loop, seed, 60.0)
+
+
 @direct
 @seeds
 async def test_without_a_past_it_takes_no_more_replicas_after_some_left(
     seed: int, evidence: EvidenceSource
 ) -> None:
-    loop = Loop(lambda _: 480.0, evidence, replicas=10, seed=seed)
-    loop.hpa = Hpa(maximum=20, stabilization_seconds=0)
-    loop.monitoring.is_direct = True
-    await _restarting(loop, seed, 60.0).run(900)
+    loop = _without_past(evidence, seed, 10)
+    await loop.run(900)
     _says_no_less(loop)
 
 
@@ -144,10 +150,7 @@ async def test_without_a_past_it_takes_no_more_replicas_after_some_left(
 async def test_without_a_past_it_takes_no_more_in_a_rollout(
     seed: int, evidence: EvidenceSource
 ) -> None:
-    loop = Loop(lambda _: 480.0, evidence, replicas=8, seed=seed)
-    loop.hpa = Hpa(maximum=20, stabilization_seconds=0)
-    loop.monitoring.is_direct = True
-    _restarting(loop, seed, 60.0)
+    loop = _without_past(evidence, seed, 8)
     for pod in list(loop.pods):
         loop.surge()
         await loop.run(75)
