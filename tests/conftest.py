@@ -1,7 +1,7 @@
 """What every test shares: which tests run, a real Prometheus on demand, and no task left behind.
 
 A test that runs a program which is not Python says so, by a fixture below or by a marker, and so
-does one that lasts as long as something in the real world:
+does one that takes many seconds, of real time or of a processor:
 
     @pytest.mark.needs("helm")
     @pytest.mark.soak
@@ -28,7 +28,7 @@ from tests.support.prometheus import KINDS, PrometheusServer, each
 _NEEDED = pytest.StashKey[frozenset[str]]()
 _LEFT_OUT = pytest.StashKey[str]()
 _LEFT_OUT_BY_WORKER = "left_out"
-_SOAK = "a minute of real time"
+_SOAK = "more than a moment"
 """What a soak test requires: listed like a program, but never built."""
 pytest_plugins = ["pytester"]
 # How long an example takes depends on how busy the machine is: no profile has a deadline.

@@ -5,6 +5,8 @@ from concurrent import futures
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from tests.cli.test_serve_output import Scaler, writing_to
 
@@ -35,6 +37,7 @@ def decide(scaler: Scaler, names: range) -> None:
     assert all(call.result().result for call in calls)
 
 
+@pytest.mark.soak
 def test_nine_thousand_triggers_are_shown_and_meanwhile_everything_else_is_answered() -> None:
     with writing_to(subprocess.DEVNULL) as scaler:
         for begin in range(0, TRIGGERS, 300):

@@ -103,7 +103,7 @@ def test_what_needs_a_program_or_time_is_left_out_and_counted(suite: pytest.Pyte
     for flags in ([], ["-n", "1"]):
         *_, told, end = ran(suite, *flags)
         assert told == (
-            "left out, because they need a minute of real time, helm, prometheus: 3"
+            "left out, because they need helm, more than a moment, prometheus: 3"
             " (make test-servers runs them)"
         )
         assert end.startswith("1 passed")
@@ -114,7 +114,7 @@ def test_a_prometheus_at_hand_is_used_at_once(
 ) -> None:
     monkeypatch.setenv("PROMETHEUS", script(alone / "mine", "prometheus, version 3.15.0"))
     *_, told, end = ran(suite)
-    assert told.endswith("a minute of real time, helm, prometheus: 2 (make test-servers runs them)")
+    assert told.endswith("helm, more than a moment, prometheus: 2 (make test-servers runs them)")
     assert end.startswith("2 passed")
 
 

@@ -13,7 +13,7 @@ from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.pod_state import COVERED, window_seconds
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from tests.stories.loops.loop import Loop, each, told
+from tests.stories.loops.loop import Loop, each, seeded, told
 from tests.support.triggers import spec
 
 Work = Callable[[float], float]
@@ -64,7 +64,7 @@ async def test_a_saturated_climb_waits_for_starts_and_for_the_exporter_and_no_mo
 
 
 @told
-@pytest.mark.parametrize("seed", [1, 2])
+@seeded([1, 2])
 @pytest.mark.parametrize("start_seconds", [30.0, 600.0])
 @pytest.mark.parametrize("node_seconds", [0.0, 300.0])
 async def test_what_was_asked_for_and_is_still_to_come_is_not_asked_for_again(
@@ -94,7 +94,7 @@ async def test_a_lower_threshold_climbs_in_larger_steps() -> None:
     assert sum(pod.works(loop.clock) for pod in loop.pods) == 12
 
 
-@pytest.mark.parametrize("seed", [1, 2, 4])
+@seeded([1, 2, 4])
 async def test_bursts_that_are_shorter_than_the_window_build_no_tower(seed: int) -> None:
     """Each new pod could bring another if its first sample, in the middle of a burst, counted."""
     chance = random.Random(seed)
@@ -153,6 +153,7 @@ async def _hour(work: Work, window: str, seed: int) -> Loop:
     return loop
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("window", WINDOWS)
 async def test_a_shorter_window_answers_sooner_and_costs_more_where_the_work_varies(
     window: str,
