@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e import keda
+from tests.e2e import generation, keda
 from tests.e2e.alertmanager import Alertmanager
 from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
@@ -36,7 +36,7 @@ _FIXTURES: Mapping[str, Iterable[str]] = {
     "alertmanager": ("alertmanager",),
     "defined": ("kubectl", "cert-manager-crds.yaml", "prometheus-operator-crds.yaml"),
     "helm": ("helm",),
-    "old_keda": keda.OLD_PARTS,
+    "old_keda": generation.keda(keda.OLDEST).values(),
     "shell": ("helm", "kubectl", "grpcurl"),
 }
 """Further programs that some fixtures use."""
@@ -129,7 +129,7 @@ async def lab(
 @pytest.fixture(scope="session")
 def old_keda() -> keda.Release:
     """The oldest KEDA that everything is proved against."""
-    return keda.before_floats()
+    return keda.release(keda.OLDEST)
 
 
 @pytest.fixture(scope="session")

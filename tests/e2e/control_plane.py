@@ -7,6 +7,7 @@ version that tests/e2e/tools pins.
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.e2e import generation
 from tests.e2e.certificates import Certificates
 from tests.e2e.kubelet.nodes import LABEL as PROCESSES
 from tests.support import programs
@@ -71,7 +72,7 @@ class ControlPlane:
         """Serve the API, and pass on the external metrics API to KEDA as the front proxy."""
         trust = self.certificates
         return [
-            programs.path("kube-apiserver"),
+            programs.path(generation.kubernetes()["kube-apiserver"]),
             f"--etcd-servers=http://127.0.0.1:{self.ports.etcd}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.ports.api}",
@@ -102,7 +103,7 @@ class ControlPlane:
     def controller_manager(self) -> list[str]:
         """Run the controllers of workloads and HPAs, and the HPA often."""
         return [
-            programs.path("kube-controller-manager"),
+            programs.path(generation.kubernetes()["kube-controller-manager"]),
             f"--controllers={','.join(CONTROLLERS)}",
             f"--horizontal-pod-autoscaler-sync-period={HPA_SYNC_SECONDS}s",
             # Scenarios say in each ScaledObject how long a scale-in waits; this is for the others.
@@ -115,7 +116,7 @@ class ControlPlane:
 
     def scheduler(self) -> list[str]:
         """Place pods on the nodes that have GPUs to spare."""
-        return [programs.path("kube-scheduler"), *self._alone()]
+        return [programs.path(generation.kubernetes()["kube-scheduler"]), *self._alone()]
 
     def _alone(self) -> list[str]:
         """Run without leader election and serving, and with a high limit on API requests."""

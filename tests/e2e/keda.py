@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.e2e import generation
 from tests.e2e.certificates import Certificates
 from tests.support import programs
 
 NAMESPACE = "keda"
-OLD_PARTS = tuple(f"keda-2.16/keda-{part}" for part in ("operator", "adapter", "crds.yaml"))
-"""The programs of the last version that reads only whole numbers."""
+OLDEST = "2.16"
+"""The last version that reads only the integer fields of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +25,19 @@ class Release:
 
 
 def current() -> Release:
-    """Return the version everything is proved against."""
+    """Return the version that this run is about."""
+    return release(generation.KEDA)
+
+
+def release(version: str) -> Release:
+    """Return one version, the oldest without its webhooks."""
+    parts = {part: programs.path(name) for part, name in generation.keda(version).items()}
     return Release(
-        programs.path("keda-operator"),
-        programs.path("keda-adapter"),
-        programs.path("keda-webhooks"),
-        Path(programs.path("keda-crds.yaml")),
+        parts["keda-operator"],
+        parts["keda-adapter"],
+        parts.get("keda-webhooks"),
+        Path(parts["keda-crds.yaml"]),
     )
-
-
-def before_floats() -> Release:
-    """Return the last version that reads only the integer fields of an answer."""
-    operator, adapter, definitions = map(programs.path, OLD_PARTS)
-    return Release(operator, adapter, None, Path(definitions))
 
 
 @dataclass(frozen=True, slots=True)

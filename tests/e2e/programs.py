@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.e2e import generation
 from tests.support.processes import bounded, until
 
 ROOT = Path(__file__).parents[2]
@@ -23,13 +24,8 @@ STOPPED_WITHIN_SECONDS = 30.0
 _LOG_TAIL_BYTES = 3000
 CLUSTER = (
     "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "keda-operator",
-    "keda-adapter",
-    "keda-webhooks",
-    "keda-crds.yaml",
+    *generation.kubernetes().values(),
+    *generation.keda(generation.KEDA).values(),
     "kwok",
     "prometheus",
 )

@@ -170,13 +170,15 @@ def test_the_readme_names_the_versions_that_the_scenarios_run() -> None:
     proved = README.read_text().partition("**Proved on the real programs.**")[2].partition("## ")[0]
     said = re.findall(r"(KEDA|Kubernetes|Prometheus) ([0-9.]+[0-9])", proved)
     tools = ROOT / "tests" / "e2e" / "tools"
-    kube, old = (tools / name / "go.mod" for name in ("kube", "keda-2.16"))
+    kube, before, old = (tools / name / "go.mod" for name in ("kube", "kube-1.35", "keda-2.16"))
     prometheus = _pinned(ROOT / "tools" / "go.mod", "github.com/prometheus/prometheus")
     assert said == [
         ("KEDA", _pinned(kube, "github.com/kedacore/keda/v2")),
         ("Kubernetes", _pinned(kube, "k8s.io/kubernetes")),
         # As a Go module, Prometheus 3.15.0 is called 0.315.0.
         ("Prometheus", re.sub(r"^0\.3(\d+)", r"3.\1", prometheus)),
+        ("KEDA", _pinned(before, "github.com/kedacore/keda/v2")),
+        ("Kubernetes", _pinned(before, "k8s.io/kubernetes")),
         ("KEDA", _pinned(old, "github.com/kedacore/keda/v2")),
     ]
 

@@ -31,12 +31,12 @@ def said() -> dict[str, list[str]]:
 
 def test_what_is_proved_is_what_is_pinned() -> None:
     servers = (ROOT / "docs" / "servers.md").read_text()
-    kube, old = E2E / "kube" / "go.mod", E2E / "keda-2.16" / "go.mod"
+    kube, before, old = (E2E / name / "go.mod" for name in ("kube", "kube-1.35", "keda-2.16"))
     prometheus = pinned(ROOT / "tools" / "go.mod", "github.com/prometheus/prometheus")
     makefile = (ROOT / "Makefile").read_text()
     expected = {
-        "KEDA": [pinned(each, "github.com/kedacore/keda/v2") for each in (kube, old)],
-        "Kubernetes": [pinned(kube, "k8s.io/kubernetes")],
+        "KEDA": [pinned(each, "github.com/kedacore/keda/v2") for each in (kube, before, old)],
+        "Kubernetes": [pinned(each, "k8s.io/kubernetes") for each in (kube, before)],
         "Helm": [pinned(ROOT / "tools" / "helm" / "go.mod", "helm.sh/helm/v4")],
         # As a Go module, Prometheus 3.15.0 is called 0.315.0.
         "Prometheus": [re.sub(r"^0\.3(\d+)", r"3.\1", prometheus), "2.42.0"],

@@ -84,7 +84,12 @@ def _said(program: str, words: tuple[str, ...]) -> str:
     return done.stdout + done.stderr
 
 
-_KUBERNETES = ("--version",), r"Kubernetes v1\.35\."
+def _folder(name: str, *parts: str) -> list[Program]:
+    """Return the parts of another version: none on the PATH is taken for them."""
+    return [Program(f"{name}/{part}", "e2e") for part in parts]
+
+
+_KUBERNETES = ("--version",), r"Kubernetes v1\.36\."
 _TABLE = (
     Program("prometheus", "bin", ("--version",), r"version 3\."),
     Program("promtool", "bin", ("--version",), r"version 3\."),
@@ -106,9 +111,9 @@ _TABLE = (
     Program("keda-adapter", "e2e"),
     Program("keda-webhooks", "e2e"),
     Program("keda-crds.yaml", "e2e"),
-    Program("keda-2.16/keda-operator", "e2e"),
-    Program("keda-2.16/keda-adapter", "e2e"),
-    Program("keda-2.16/keda-crds.yaml", "e2e"),
+    *_folder("keda-2.20", "keda-operator", "keda-adapter", "keda-webhooks", "keda-crds.yaml"),
+    *_folder("keda-2.16", "keda-operator", "keda-adapter", "keda-crds.yaml"),
+    *_folder("kube-1.35", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     Program("kwok", "e2e"),
     Program("alertmanager", "e2e", ("--version",), r"version 0\.(2[7-9]|[3-9]\d)\."),
     Program("cert-manager-crds.yaml", "e2e"),
