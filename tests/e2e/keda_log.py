@@ -3,8 +3,11 @@
 import json
 from typing import Any
 
+from tests.e2e import generation
 from tests.e2e.lab import Lab
 
+STREAM_FAILED = f"error running {'internalRun' if generation.KEDA_IS_OLD else 'StreamIsActive'}"
+"""The message about a stream of a push trigger that was open, or could not be opened."""
 _CUT = "code = Canceled desc = CANCELLED"
 
 

@@ -75,6 +75,8 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
     active: bool = True
     active_for_hpa: bool | None = None
     """The answer to calls with a deadline, where it differs."""
+    failure: grpc.StatusCode | None = None
+    """What GetMetrics fails with, if it does."""
     calls: list[Call] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     address: str = ""
@@ -95,6 +97,8 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
     async def GetMetrics(self, request: Any, context: Context) -> Any:  # noqa: ANN401
         """Answer the values."""
         self._write("GetMetrics", request.scaledObjectRef, context, request.metricName)
+        if self.failure:
+            await context.abort(self.failure, "as the test wants it")
         return pb.GetMetricsResponse(metricValues=self.values)
 
     async def IsActive(self, request: Any, context: Context) -> Any:  # noqa: ANN401

@@ -43,5 +43,5 @@ async def is_told(lab: Lab, workload: str, since: Any, occasion: str) -> Any:  #
 
 def broken(lab: Lab) -> list[dict[str, Any]]:
     """Return KEDA's complaints about streams that were open and did not end well."""
-    complaints = [one for one in keda_log.errors(lab) if one["msg"] == "error running internalRun"]
+    complaints = [one for one in keda_log.errors(lab) if one["msg"] == keda_log.STREAM_FAILED]
     return [one for one in complaints if "while dialing" not in one["error"]]

@@ -3,18 +3,20 @@
 No scaler of ours is asked here, as in test_contract.py.
 """
 
+import logging
 from itertools import pairwise
 
 import grpc
 import pytest
 
-from tests.e2e import keda_log, streams
+from tests.e2e import generation, keda_log, streams
 from tests.e2e.lab import Lab
 from tests.e2e.recorder import Recorder, Stream, recording
 from tests.e2e.resources import ScaledObject
 
 RARELY_SECONDS = 300
 """A pollingInterval after whose first poll only a stream can move anything."""
+log = logging.getLogger(__name__)
 
 
 async def _stream(lab: Lab, recorder: Recorder, number: int) -> Stream:
@@ -48,8 +50,7 @@ async def test_a_stream_that_ended_well_is_opened_again_after_2_s_and_a_failed_o
     assert well_again < failed_again, lab.story()
     assert {call.seconds_left for call in opened} == {None}
     assert opened[0].metadata == recorder.asked("IsActive")[0].metadata
-    # The spec comes from GetMetricSpec alone in this version.
-    assert not recorder.asked("StreamMetricSpec")
+    assert bool(recorder.asked("StreamMetricSpec")) != generation.KEDA_IS_OLD
 
 
 @pytest.mark.core
@@ -94,3 +95,32 @@ async def test_an_old_connection_is_replaced_by_a_new_one_without_an_error(lab: 
 
         await lab.wait(connected_anew, "KEDA comes by a third connection")
         assert keda_log.errors(lab) == [], lab.story()
+
+
+async def test_errors_cut_the_stream_of_a_trigger_that_is_alone_with_its_address(
+    lab: Lab, recorder: Recorder
+) -> None:
+    recorder.active = False
+    await lab.deploy("bert")
+    trigger = streams.push(lab, "bert", scalerAddress=recorder.address)
+    await lab.autoscale("bert", trigger, min_replicas=0, polling_seconds=5)
+    first = await _stream(lab, recorder, 1)
+
+    # KEDA tries again at once, and that is all that one failure does.
+    known = len(recorder.asked("GetMetrics"))
+    recorder.failure = grpc.StatusCode.UNAVAILABLE
+
+    async def failed_twice() -> bool:
+        return len(recorder.asked("GetMetrics")) >= known + 2
+
+    await lab.wait(failed_twice, "a poll fails, and its repetition too")
+    await lab.stays("bert", 0, for_seconds=3)
+    assert first.over != generation.KEDA_IS_OLD, lab.story()
+
+    recorder.failure = None
+    lab.timeline.note("the scaler answers again")
+    began = lab.timeline.now_seconds
+    stream = await _stream(lab, recorder, 1 if generation.KEDA_IS_OLD else 2)
+    log.info("there is a stream after %.1f s", lab.timeline.now_seconds - began)
+    stream.push(active=True)
+    await lab.reaches("bert", 1)

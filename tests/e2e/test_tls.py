@@ -17,7 +17,6 @@ from tests.support import certificates
 
 SOON = {"CONNECTION_MAX_AGE": "2s"}
 """KEDA connects anew this often, so that a scenario sees what rotates."""
-STREAM_FAILED = "error running internalRun"
 
 
 class Refusal(NamedTuple):
@@ -196,7 +195,7 @@ async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: 
     (mounted / "ca.crt").write_bytes(renewed.clients.cert_pem.bytes())
 
     async def streams_fail() -> bool:
-        said = [each for each in keda_log.errors(lab) if each["msg"] == STREAM_FAILED]
+        said = [each for each in keda_log.errors(lab) if each["msg"] == keda_log.STREAM_FAILED]
         return len(said) >= 3
 
     await lab.wait(streams_fail, "streams go on with the certificate they began with")
@@ -211,4 +210,4 @@ async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: 
 
 def polled(lab: Lab) -> list[str]:
     """Return what the operator said of calls, and not of streams."""
-    return [str(each) for each in keda_log.errors(lab) if each["msg"] != STREAM_FAILED]
+    return [str(each) for each in keda_log.errors(lab) if each["msg"] != keda_log.STREAM_FAILED]
