@@ -3,10 +3,13 @@
 import itertools
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import promql_parser
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
@@ -184,6 +187,30 @@ async def test_a_claim_counts_as_one_for_a_gpu_unless_it_is_said_to_be_for_none(
         known = frozenset({name, "other"} if name else ())
         said = await _said(server, now, f"{ns}-{name}", pod, claims_without_gpus=known)
         assert said.pods[f"{ns}-{name}", "p"].asks_gpu is (not known & set(claim.values())), name
+
+
+async def test_the_text_of_a_real_one_says_who_asks_for_a_gpu_by_a_claim(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    said = await _said(server, now, ns, *_real("claims.prom"))
+    assert {key[1]: one.asks_gpu for key, one in said.pods.items()} == {
+        "bert-5ff95fdc99-7fqsk": True,
+        "bert-777b7d8766-9cvh8": True,
+    }
+    assert all(
+        one.ready and Owner("Deployment", "bert") in one.owners for one in said.pods.values()
+    )
+    known = frozenset({"one-gpu"})
+    said = await _said(server, now, ns, *_real("claims.prom"), claims_without_gpus=known)
+    assert not said.pods[ns, "bert-5ff95fdc99-7fqsk"].asks_gpu
+    assert said.pods[ns, "bert-777b7d8766-9cvh8"].asks_gpu
+
+
+def _real(page: str) -> Iterator[Listed]:
+    text = (Path(__file__).parents[1] / "data" / "kube-state-metrics" / page).read_text()
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            yield Listed(metric=sample.name, labels=sample.labels, value=sample.value)
 
 
 async def test_a_pod_with_a_request_and_a_claim_that_is_for_none_asks_for_a_gpu(
