@@ -20,7 +20,10 @@ from tests.e2e.under_load import (
 
 SHARE = LOAD / 2
 """What the two pods that exporters show have of the load; two replicas would do for it alone."""
-OF_THE_CLUSTER = EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.KUBERNETES
+OF_THE_CLUSTER = (
+    pytest.param(EvidenceSource.KUBE_STATE_METRICS, marks=pytest.mark.core),
+    EvidenceSource.KUBERNETES,
+)
 
 
 async def _move_two(lab: Lab) -> None:
@@ -42,7 +45,6 @@ async def _move_two(lab: Lab) -> None:
     await lab.wait(have_moved, "two pods have a device by a claim")
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("lab", OF_THE_CLUSTER, indirect=True, ids=str)
 async def test_pods_that_moved_to_claims_take_nothing_away_before_they_are_shown(lab: Lab) -> None:
     two_at_once = {"rollingUpdate": {"maxUnavailable": REPLICAS // 2, "maxSurge": 0}}
@@ -54,9 +56,10 @@ async def test_pods_that_moved_to_claims_take_nothing_away_before_they_are_shown
     async with claims.published(lab):
         await _move_two(lab)
         await lab.offer("bert", SHARE)
-        await lab.becomes("bert", "partial")
         await lab.stays("bert", REPLICAS, for_seconds=2 * LONGER_THAN_THE_COOLDOWN)
         assert lab.path("bert") == [REPLICAS], lab.story()
+        held = lab.decisions("bert")[-1]
+        assert (held["value"], held["active"]) == (None, True), lab.story()
 
         lab.timeline.note("the operator says that these claims are for no GPU")
         await lab.scaler.restart(CLAIMS_WITHOUT_GPUS=claims.TEMPLATE)
