@@ -162,10 +162,18 @@ async def _start_evaluator(
     alerts: Alerts,
     replicas: Replicas,
 ) -> evaluator.Evaluator:
-    cluster = _start_cluster(stack, observe) if settings.kubernetes else None
+    cluster = _start_cluster(stack, settings, observe) if settings.kubernetes else None
     providers = () if cluster is None else (cluster,)
     named = {
-        name: await stack.enter_async_context(sources.opened(name, source, observe, *providers))
+        name: await stack.enter_async_context(
+            sources.opened(
+                name,
+                source,
+                observe,
+                *providers,
+                claims_without_gpus=settings.claims_without_gpus,
+            )
+        )
         for name, source in settings.sources.items()
     }
 
@@ -185,10 +193,12 @@ async def _start_evaluator(
     return evaluations
 
 
-def _start_cluster(stack: AsyncExitStack, observe: facts.Observer) -> "Following":
+def _start_cluster(
+    stack: AsyncExitStack, settings: Settings, observe: facts.Observer
+) -> "Following":
     from keda_gpu_scaler.sources import kubernetes  # noqa: PLC0415 - it loads much that others need not
 
-    cluster = kubernetes.create(observe)
+    cluster = kubernetes.create(observe, settings.claims_without_gpus)
     cluster.start()
     stack.push_async_callback(cluster.close)
     return cluster

@@ -70,6 +70,10 @@ class Workload:
     """Replicas that were never Ready within startTimeout."""
     ignored: tuple[str, ...] = ()
     """Ready pods that ask for no GPU, and show none while others of the workload do."""
+    never_named: frozenset[str] = frozenset()
+    """Replicas that do not report, with a pod that no exporter has ever named."""
+    unnamed: frozenset[str] = frozenset()
+    """Replicas that do not report, with GPUs that are shown without a pod now."""
     blank: tuple[str, ...] = ()
     """GPUs of pods that report, which show no number that can be believed."""
     lacks_past: bool = False
@@ -158,6 +162,12 @@ def workload(
     replicas = [_replica(spec, name, group) for name, group in sorted(groups.items())]
     measured = [[one.pod for one in group] for group in groups.values() if _is_measured(group)]
     ended = _ended(spec, pods, groups)
+    not_seen = [
+        (name, one.pod)
+        for name, group in groups.items()
+        for one in group
+        if one.reporting in NOT_SEEN
+    ]
     return Workload(
         replicas=tuple(one for one in replicas if one.reporting not in NOT_READY),
         reporting_pods=sum(one.reporting in REPORTING for one in reported),
@@ -167,6 +177,8 @@ def workload(
         starting=_named(replicas, PodState.STARTING),
         stalled=_named(replicas, PodState.STALLED),
         ignored=tuple(sorted(ignored)),
+        never_named=frozenset(name for name, pod in not_seen if not pod.was_seen),
+        unnamed=frozenset(name for name, pod in not_seen if pod.is_unnamed),
         blank=tuple(
             f"{gpu.gpu} of {one.pod.name}"
             for one in reported

@@ -19,6 +19,11 @@ NAMES_SHOWN = 3
 LISTED = "the cluster lists a pod of it, and nothing is remembered that says more"
 ASKED = "the HPA asks about it, which it does while it has replicas"
 UNTOLD = " at least, and it is not known until when the replicas worked that left just now: hold"
+NAME_PODS = (
+    "exporters have to name pods (dcgm-exporter: DCGM_EXPORTER_KUBERNETES=true, and with "
+    "ResourceClaims KUBERNETES_ENABLE_DRA=true)"
+)
+"""What to look at where no series has the labels of a pod; docs/exporters.md says more."""
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 
 
@@ -51,16 +56,25 @@ def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | N
 
 
 def _not_seen(found: Workload) -> Iterator[str]:
-    """Say which replicas do not report, by what is the matter with them."""
+    """Say which replicas do not report, by what is the matter with them, and what to look at."""
     unseen = [replica.name for replica in found.of(PodState.UNSEEN)]
     silent = [replica.name for replica in found.of(PodState.MISSING, PodState.SILENT)]
+    never = [name for name in silent if name in found.never_named]
+    unnamed = [name for name in silent if name in found.unnamed]
+    stopped = [name for name in silent if name not in {*never, *unnamed}]
     if found.blank:
         yield f"no number of {_names(found.blank)} can be believed"
-    elif silent:
-        yield f"{_names(silent)} stopped reporting without having ended"
+    elif stopped:
+        yield f"{_names(stopped)} stopped reporting without having ended"
+    if unnamed:
+        yield f"GPUs of {_names(unnamed)} are shown without a pod"
+    if never:
+        yield f"no exporter has named {_names(never)} yet"
     if unseen:
         ask = "asks for a GPU that" if len(unseen) == 1 else "ask for GPUs that"
         yield f"{_names(unseen)} {ask} no exporter shows"
+    if unnamed or never or unseen:
+        yield NAME_PODS
 
 
 def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
@@ -93,7 +107,10 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
         limit = durations.text(spec.max_age_seconds)
         return f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}{because}"
     if found.replicas:
-        who = _names([replica.name for replica in found.replicas])
+        names = [replica.name for replica in found.replicas]
+        who = _names(names)
+        if found.never_named.issuperset(names):
+            return f"no exporter has named {who} yet: {NAME_PODS}{because}"
         return f"{who} did not end, and no fresh sample of them is left{because}"
     if found.is_unseen:
         return f"{_unseen(spec)} within startTimeout{because}"
@@ -129,7 +146,8 @@ def held(
 
 
 def _unseen(spec: TriggerSpec) -> str:
-    return f"the HPA asks about {spec.workload}, which has replicas then, and no exporter shows one"
+    asks = f"the HPA asks about {spec.workload}, which has replicas then, and no exporter shows one"
+    return f"{asks}, {NAME_PODS},"
 
 
 def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:

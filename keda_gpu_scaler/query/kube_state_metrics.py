@@ -28,6 +28,8 @@ empty: such a job is not used.
 """
 _GPU_RESOURCES = "|".join(f"{re.sub('[./]', '_', start)}.+" for start in GPU_RESOURCES)
 """The names of extended resources as kube-state-metrics writes them."""
+_CLAIM_NAMES = ("claim_name", "resourceclaim_name", "resourceclaim_template_name")
+"""The labels with a pod's own name for a claim, the claim's and its template's."""
 SETTLED_SECONDS = 120.0
 """A list of pods counts as complete after this time: twice the longest usual scrape interval."""
 _LATELY = "10m"
@@ -62,6 +64,8 @@ class KubeStatePromql(SplittableQuery):
     """The scrape jobs of kube-state-metrics."""
     new_namespaces: frozenset[str] = frozenset()
     """Those that have no known recent past; it is asked for as well."""
+    claims_without_gpus: frozenset[str] = frozenset()
+    """ResourceClaims and their templates that are known to be for no GPU, by their names."""
 
     @property
     def text(self) -> str:
@@ -70,12 +74,14 @@ class KubeStatePromql(SplittableQuery):
         branches = [
             *_health(self.jobs),
             *(_past(new_namespaces) if new_namespaces else ()),
-            *_present(self.names),
+            *_present(self.names, self.claims_without_gpus),
         ]
         return " or ".join(marked(expression, STAT, stat) for stat, expression in branches)
 
 
-def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
+def _present(
+    namespaces: Collection[str], claims_without_gpus: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """Yield each kind of row about the present, with its stat; those with many rows last."""
     here = _Here(namespaces)
     # Not kube_namespace_created: it shows every namespace, also where its pods are not listed.
@@ -93,6 +99,10 @@ def _present(namespaces: Collection[str]) -> Iterator[tuple[str, str]]:
         yield "owner", f"max by (namespace, {label}, owner_kind, owner_name) ({owned})"
     requests = here.all("kube_pod_container_resource_requests", f'resource=~"{_GPU_RESOURCES}"')
     yield "gpu", f"max by (namespace, pod) ({requests} > 0)"
+    # It does not show for which device a claim is: all count, but those known to be for no GPU.
+    names = _CLAIM_NAMES if claims_without_gpus else ()
+    unknown = (f"{name}!~{alternatives(claims_without_gpus)}" for name in names)
+    yield "gpu", here.pods("kube_pod_resourceclaim_info", *unknown)
     yield "created", here.pods("kube_pod_created")
     yield "ready", here.pods("kube_pod_status_ready", _READY)
     yield "since", here.pods("kube_pod_status_ready_time")

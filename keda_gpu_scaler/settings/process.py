@@ -47,6 +47,10 @@ class Settings(PortSettings, BaseSettings):
     kubernetes: values.Flag = False
     """true: ask the Kubernetes API which pods there are; it needs the role in
     deploy/kubernetes-evidence.yaml."""
+    claims_without_gpus: values.Names = frozenset()
+    """ResourceClaims that are for no GPU, by their name, their template's or their name in the pod,
+    and DeviceClasses of extended resources, separated by commas; every other one counts as one for
+    a GPU."""
     traces: values.Traces = False
     """true: send traces by OTLP, to where the standard OTEL_… variables say; it needs the extra
     otel."""

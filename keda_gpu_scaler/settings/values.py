@@ -301,6 +301,19 @@ def namespaces(value: object) -> access.Namespaces:
     return access.Namespaces(found)
 
 
+def _listed(found: frozenset[str]) -> str:
+    return ",".join(sorted(found))
+
+
+def names(value: object) -> frozenset[str]:
+    """Read names of Kubernetes objects, separated by commas or as a list."""
+    texts = value if isinstance(value, list | tuple | frozenset) else str(value).split(",")
+    found = frozenset(text for text in (str(text).strip() for text in texts) if text)
+    if not all(map(workload.is_name, found)):
+        raise ValueError("names of objects such as nic,rdma.example.com")
+    return found
+
+
 ListenAddress = Annotated[Address, BeforeValidator(address), PlainSerializer(str)]
 Seconds = Annotated[float, BeforeValidator(seconds(0.0))]
 PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
@@ -310,5 +323,6 @@ Traces = Annotated[bool, BeforeValidator(traces)]
 Flag = Annotated[bool, BeforeValidator(flag)]
 ReadableFile = Annotated[Path, BeforeValidator(readable_file)]
 Namespaces = Annotated[access.Namespaces, BeforeValidator(namespaces), PlainSerializer(str)]
+Names = Annotated[frozenset[str], BeforeValidator(names), PlainSerializer(_listed)]
 Name = Annotated[str, BeforeValidator(name)]
 SourceName = Annotated[str, BeforeValidator(source_name)]

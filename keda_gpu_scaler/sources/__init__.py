@@ -22,6 +22,7 @@ async def opened(
     settings: PrometheusSettings | ScrapeSettings | InfluxdbSettings,
     observe: facts.Observer,
     *evidence_providers: EvidenceProvider,
+    claims_without_gpus: frozenset[str] = frozenset(),
 ) -> AsyncIterator[Source]:
     """Open the source that these settings describe, while the context lasts.
 
@@ -32,10 +33,11 @@ async def opened(
         settings: where it is and how to query it.
         observe: is told of every query.
         evidence_providers: what says which pods there are, before the source's own evidence.
+        claims_without_gpus: ResourceClaims and their templates that are for no GPU.
     """
     source: PrometheusSource | ScrapeSource | InfluxdbSource
     if isinstance(settings, PrometheusSettings):
-        source = PrometheusSource(name, settings, observe)
+        source = PrometheusSource(name, settings, observe, claims_without_gpus=claims_without_gpus)
     elif isinstance(settings, InfluxdbSettings):
         source = InfluxdbSource(name, settings, observe)
     else:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.reasons import NAME_PODS
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -173,9 +174,33 @@ def test_an_unseen_replica_counts_as_on_target_and_above_it_like_the_others(
     assert decided.value == 2 * load + 2 * each
     assert decided.unseen == ("bert-7b6667bd9-jjjjj", "bert-7b6667bd9-kkkkk")
     shown = "bert-7b6667bd9-jjjjj, bert-7b6667bd9-kkkkk ask for GPUs that no exporter shows"
-    assert decided.reason.startswith(f"{shown}: 2 of 4 replicas measured, and the others count")
+    assert decided.reason.startswith(f"{shown}; {NAME_PODS}: 2 of 4 replicas measured, and the")
     alone = _decide(*_ready(1, 90), *_unseen(1), wanted=None)
-    assert alone.reason.startswith("bert-7b6667bd9-jjjjj asks for a GPU that no exporter shows:")
+    assert alone.reason.startswith("bert-7b6667bd9-jjjjj asks for a GPU that no exporter shows;")
+
+
+def test_what_exporters_have_to_be_set_to_is_said_where_they_name_no_pod() -> None:
+    """Such as dcgm-exporter without KUBERNETES_ENABLE_DRA, after a move to ResourceClaims."""
+    young = unseen("j", said(ready=NOW - 300))
+    decided = _decide(*_ready(2, 60), young, wanted=None)
+    assert decided.reason.startswith(
+        f"no exporter has named bert-7b6667bd9-jjjjj yet; {NAME_PODS}: 2 of 3 replicas measured"
+    )
+    lost = replace(bert("z", 50, last_seen=NOW - 300, status=READY), is_unnamed=True)
+    stopped = bert("y", 50, last_seen=NOW - 300, status=READY)
+    decided = _decide(*_ready(2, 60), young, lost, stopped, wanted=None)
+    assert decided.reason.startswith(
+        "bert-7b6667bd9-yyyyy stopped reporting without having ended; "
+        "GPUs of bert-7b6667bd9-zzzzz are shown without a pod; "
+        f"no exporter has named bert-7b6667bd9-jjjjj yet; {NAME_PODS}: "
+    )
+    alone = _decide(young, wanted=None)
+    assert (alone.state, alone.value, alone.active) == (State.UNKNOWN, None, True)
+    assert alone.reason.startswith(
+        f"no exporter has named bert-7b6667bd9-jjjjj yet: {NAME_PODS} (evidence: "
+    )
+    both = _decide(young, stopped, wanted=None)
+    assert "did not end, and no fresh sample of them is left" in both.reason
 
 
 def test_an_unseen_majority_holds_unless_the_measured_ones_ask_for_more() -> None:

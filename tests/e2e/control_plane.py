@@ -26,6 +26,7 @@ CONTROLLERS = (
     "endpointslice-controller",
     "disruption-controller",
     "serviceaccount-controller",
+    "resourceclaim-controller",
 )
 
 

@@ -32,6 +32,7 @@ def of_pod(pod: Pod) -> Iterator[Sample]:
         yield "kube_pod_status_phase", this | {"phase": phase}, phase == status.phase
     for condition in status.conditions or ():
         yield from _readiness(this, condition)
+    yield from _claims(this, spec, status)
     for container in spec.containers:
         yield from _requests(this | {"node": spec.nodeName or ""}, container)
     for each in status.containerStatuses or ():
@@ -101,6 +102,20 @@ def _readiness(this: Labels, condition: PodCondition) -> Iterator[Sample]:
     since = condition.lastTransitionTime
     if condition.status == "True" and since is not None:
         yield "kube_pod_status_ready_time", this, since.timestamp()
+
+
+def _claims(this: Labels, spec: PodSpec, status: PodStatus) -> Iterator[Sample]:
+    """Yield each ResourceClaim, as kube-state-metrics does since 2.20."""
+    generated = {
+        each.name: each.resourceClaimName or "" for each in status.resourceClaimStatuses or ()
+    }
+    for claim in spec.resourceClaims or ():
+        labels = {
+            "claim_name": claim.name,
+            "resourceclaim_name": claim.resourceClaimName or generated.get(claim.name, ""),
+            "resourceclaim_template_name": claim.resourceClaimTemplateName or "",
+        }
+        yield "kube_pod_resourceclaim_info", this | labels, 1
 
 
 def _requests(this: Labels, container: Container) -> Iterator[Sample]:

@@ -3,10 +3,13 @@
 import itertools
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import promql_parser
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
@@ -40,7 +43,12 @@ def ns() -> str:
 
 
 async def _said(
-    server: PrometheusServer, now: float, ns: str, *parts: KubePod | Listed, ago: float = 0
+    server: PrometheusServer,
+    now: float,
+    ns: str,
+    *parts: KubePod | Listed,
+    ago: float = 0,
+    claims_without_gpus: frozenset[str] = frozenset(),
 ) -> Evidence:
     """Return what is said of a namespace after these pods and objects were stored in it."""
     mine = [
@@ -50,7 +58,8 @@ async def _said(
         for part in parts
     ]
     await server.write(cluster.history(now, [cluster.up(), *mine]))
-    source = PrometheusSource("default", PrometheusSettings.model_validate({"url": server.url}))
+    values = PrometheusSettings.model_validate({"url": server.url})
+    source = PrometheusSource("default", values, claims_without_gpus=claims_without_gpus)
     try:
         said = await source.kube_state_metrics.evidence({ns}, now - ago, now)
     finally:
@@ -157,6 +166,59 @@ async def test_what_is_said_of_a_pod(
     ready_at = None if found.ready_at is None else found.ready_at - now
     usual = PodStatement(owners=OWNERS, created_at=now - 7200, ready=True, asks_gpu=True)
     assert replace(found, ready_at=ready_at) == replace(usual, **expected)  # type: ignore[arg-type]  # a table of any
+
+
+CLAIM = {"claim_name": "a", "resourceclaim_name": "b", "resourceclaim_template_name": ""}
+GENERATED = {
+    "claim_name": "a",
+    "resourceclaim_name": "p-a-x7k2p",
+    "resourceclaim_template_name": "c",
+}
+PENDING = {**GENERATED, "resourceclaim_name": ""}
+"""The claim of a template is not there yet."""
+
+
+@pytest.mark.parametrize("claim", [CLAIM, GENERATED, PENDING])
+async def test_a_claim_counts_as_one_for_a_gpu_unless_it_is_said_to_be_for_none(
+    server: PrometheusServer, now: float, ns: str, claim: dict[str, str]
+) -> None:
+    pod = KubePod(name="p", asks_gpu=False, claim=claim)
+    for name in ("", "x7k2p", "p-a", *claim.values()):
+        known = frozenset({name, "other"} if name else ())
+        said = await _said(server, now, f"{ns}-{name}", pod, claims_without_gpus=known)
+        assert said.pods[f"{ns}-{name}", "p"].asks_gpu is (not known & set(claim.values())), name
+
+
+async def test_the_text_of_a_real_one_says_who_asks_for_a_gpu_by_a_claim(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    said = await _said(server, now, ns, *_real("claims.prom"))
+    assert {key[1]: one.asks_gpu for key, one in said.pods.items()} == {
+        "bert-5ff95fdc99-7fqsk": True,
+        "bert-777b7d8766-9cvh8": True,
+    }
+    assert all(
+        one.ready and Owner("Deployment", "bert") in one.owners for one in said.pods.values()
+    )
+    known = frozenset({"one-gpu"})
+    said = await _said(server, now, ns, *_real("claims.prom"), claims_without_gpus=known)
+    assert not said.pods[ns, "bert-5ff95fdc99-7fqsk"].asks_gpu
+    assert said.pods[ns, "bert-777b7d8766-9cvh8"].asks_gpu
+
+
+def _real(page: str) -> Iterator[Listed]:
+    text = (Path(__file__).parents[1] / "data" / "kube-state-metrics" / page).read_text()
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            yield Listed(metric=sample.name, labels=sample.labels, value=sample.value)
+
+
+async def test_a_pod_with_a_request_and_a_claim_that_is_for_none_asks_for_a_gpu(
+    server: PrometheusServer, now: float, ns: str
+) -> None:
+    pod = KubePod(name="p", claim=CLAIM)
+    said = await _said(server, now, ns, pod, claims_without_gpus=frozenset({"a"}))
+    assert said.pods[ns, "p"].asks_gpu
 
 
 async def test_a_pod_that_was_ready_within_the_hour_was_ready_once(

@@ -11,7 +11,7 @@ from keda_gpu_scaler.spec.spec import Signal
 
 DCGM_BLANKS = (2147483632, 9223372036854775792, 140737488355328.0)
 DCGM_FAMILY = ("dcgm-exported", "dcgm", "dcgm-prof", "dcgm-old", "acs")
-POD_LESS = {"mindprince", "nvidia-smi"}
+POD_LESS = {"mindprince", "nvidia-smi", "drm-exporter"}
 MIB = 1024 * 1024
 WAYS = [
     (profile, signal, way)
@@ -92,6 +92,12 @@ def test_a_factor_is_what_the_unit_in_the_name_needs(subtests: pytest.Subtests) 
         with subtests.test(f"{profile} {signal} {metric.name}"):
             assert metric.factor == (0.001 if named(metric, "milliwatts") else factor)
             assert metric.averaged == named(metric, "_PROF_")
+
+
+def test_a_name_that_is_a_percentage_with_one_dcgm_and_a_ratio_with_the_next_is_not_read() -> None:
+    ratios = {metric.name for *_, metric in METRICS if metric.name.endswith("_RATIO")}
+    assert ratios
+    assert all(name.startswith("DCGM_FI_PROF_") for name in ratios)
 
 
 def test_what_belongs_to_the_board_is_counted_once_per_board() -> None:

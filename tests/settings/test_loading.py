@@ -512,3 +512,19 @@ def test_by_default_everybody_uses_every_source_and_measures_his_own_pods() -> N
     loaded = settings.load({"KEDA_GPU_SCALER_SCRAPE_TARGETS": "http://a:9400/metrics"})
     assert loaded.access.source_names("anybody") == {"default"}
     assert "anybody" not in loaded.access.others
+
+
+def test_claims_that_are_for_no_gpu_are_named(yaml: Path) -> None:
+    written = {"KEDA_GPU_SCALER_PROMETHEUS_URL": URL}
+    assert settings.load(written).claims_without_gpus == frozenset()
+    named = {**written, "KEDA_GPU_SCALER_CLAIMS_WITHOUT_GPUS": "nic, rdma.example.com"}
+    assert settings.load(named).claims_without_gpus == {"nic", "rdma.example.com"}
+    assert settings.load(named).model_dump()["claims_without_gpus"] == "nic,rdma.example.com"
+    yaml.write_text("claims_without_gpus: [nic, rdma.example.com]")
+    assert load(str(yaml), PROMETHEUS_URL=URL).claims_without_gpus == {
+        "nic",
+        "rdma.example.com",
+    }
+    wrong = {**written, "KEDA_GPU_SCALER_CLAIMS_WITHOUT_GPUS": "Nic*"}
+    with pytest.raises(errors.SettingsError, match="names of objects such as nic,"):
+        settings.load(wrong)

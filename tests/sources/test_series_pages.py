@@ -58,9 +58,9 @@ def test_every_metric_of_a_profile_is_on_its_page(subtests: pytest.Subtests) -> 
 # Directly
 
 
-def scraped(name: str) -> History:
+def scraped(name: str, text: str = "") -> History:
     page, history = Page(), History(600)
-    page.take(exporters.page(name).encode())
+    page.take((text or exporters.page(name)).encode())
     history.add(0, {Target("gpus", "http://exporter/metrics"): Scrape(0, page.samples())})
     return history
 
@@ -75,6 +75,17 @@ def test_a_page_that_is_scraped_directly_says_the_same(subtests: pytest.Subtests
                 if name != "dcgm-exported":  # these labels are Prometheus' own
                     found = history.observation(snapshot_query(name, name, signal), 0)
                     assert newest(found) == approximately(shown)
+
+
+def test_a_label_of_the_node_is_not_read(subtests: pytest.Subtests) -> None:
+    """dcgm-exporter calls it hostname since 4.6.0-4.8.3, and Hostname before."""
+    text = exporters.page("dcgm").replace(",Hostname=", ",hostname=")
+    assert ",hostname=" in text
+    history = scraped("dcgm", text)
+    for signal, shown in SAMPLES["dcgm"].shown.items():
+        with subtests.test(str(signal)):
+            found = history.observation(snapshot_query("dcgm", "dcgm", signal), 0)
+            assert newest(found) == approximately(shown)
 
 
 def test_the_devices_own_series_does_not_look_like_a_lost_pod() -> None:

@@ -70,6 +70,7 @@ SAMPLES: Mapping[str, Sample] = {
         },
         honor_labels=True,
     ),
+    "dcgm-ratio": Sample({**_DCGM, **_ENGINE}),
     "dcgm-old": Sample(
         {
             Signal.UTILIZATION: {"bert-0": [74], "bert-1": [41]},
@@ -153,6 +154,7 @@ SAMPLES: Mapping[str, Sample] = {
         honor_labels=True,
     ),
     "nvidia-smi": Sample({}),
+    "drm-exporter": Sample({}),
     "hami-legacy": Sample(
         {
             Signal.UTILIZATION: {"bert-0": [30, 45], "bert-1": [130]},

@@ -44,6 +44,8 @@ class KubePod:
     phase: str = "Running"
     deleting: bool = False
     asks_gpu: bool = True
+    claim: Mapping[str, str] | None = None
+    """A ResourceClaim of it, as labels; kube-state-metrics shows it since 2.20."""
     begin: float = -900
     end: float | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +71,8 @@ class KubePod:
         if self.asks_gpu:
             requests = "kube_pod_container_resource_requests"
             yield self._one(requests, container="bert", resource="nvidia_com_gpu")
+        if self.claim is not None:
+            yield self._one("kube_pod_resourceclaim_info", 1, **self.claim)
 
     def _one(self, metric: str, value: float = 1, **labels: str) -> Listed:
         pod = {"namespace": self.namespace, "pod": self.name, "uid": f"uid-{self.name}"}

@@ -47,6 +47,9 @@ PROFILES: Mapping[str, Profile] = {
         dcgm.PLAIN_SCHEMES,
     ),
     "dcgm-prof": Profile("dcgm-exporter, profiling metrics alone", dcgm.ENGINE_SCHEMES),
+    "dcgm-ratio": Profile(
+        "dcgm-exporter with counters by the names of DCGM 4.6", dcgm.RATIO_SCHEMES
+    ),
     "dcgm-old": Profile("dcgm-exporter before 2.0, or with its old namespace", dcgm.OLD_SCHEMES),
     "ack-dcgm-custom": Profile(
         "Alibaba Cloud ACK's DCGM exporter, per process", clouds.ACK_CUSTOM, verified=False
@@ -61,6 +64,7 @@ PROFILES: Mapping[str, Profile] = {
         "OpenTelemetry's hw.gpu metrics, Intel xpumd; only if enriched with the pod", vendors.OTEL
     ),
     "nvidia-smi": Profile("utkuozdemir/nvidia_gpu_exporter", ()),
+    "drm-exporter": Profile("home-operations/drm-exporter", ()),
     "hami-legacy": Profile("HAMi's monitor, older names", vendors.HAMI_LEGACY),
     "hami": Profile("HAMi's monitor since 2.9", vendors.HAMI),
     "gke-system": Profile("GKE's system metrics", clouds.GKE, verified=False),
@@ -72,6 +76,7 @@ AUTO = "auto"
 """dcgm-exporter's series of any convention, and those of the exporters that were detected."""
 NAMES = (AUTO, *PROFILES)
 DETECTED = (
+    "dcgm-ratio",
     "ack-dcgm-custom",
     "ack-legacy",
     "amd",

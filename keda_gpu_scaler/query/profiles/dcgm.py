@@ -73,6 +73,23 @@ _ACS: Mapping[Signal, Measure] = {
     Signal.POWER: POWER,
     Signal.TEMPERATURE: TEMPERATURE,
 }
+_RATIO: Mapping[Signal, Measure] = {
+    Signal.UTILIZATION: _profiled("DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"),
+    Signal.MEMORY: Measure(_FB_SHARE),
+    Signal.MEMORY_USED: Measure((FB_USED,)),
+    Signal.POWER: model.watts("DCGM_FI_DEV_BOARD_POWER_WATTS"),
+    Signal.TEMPERATURE: model.celsius("DCGM_FI_DEV_GPU_TEMP_CELSIUS"),
+    Signal.SM_ACTIVITY: _profiled("DCGM_FI_PROF_SM_UTIL_RATIO"),
+    Signal.TENSOR_ACTIVITY: _profiled("DCGM_FI_PROF_TENSOR_UTIL_RATIO"),
+    Signal.DRAM_ACTIVITY: _profiled("DCGM_FI_PROF_DRAM_UTIL_RATIO"),
+    Signal.ENCODER: _codec("DCGM_FI_DEV_ENC_UTIL"),
+    Signal.DECODER: _codec("DCGM_FI_DEV_DEC_UTIL"),
+}
+"""DCGM 4.6's names of the same fields, where the exporter's list of counters has them.
+
+Not DCGM_FI_DEV_GPU_UTIL_RATIO: that is a percentage with DCGM 4.6 and a ratio with 4.7, and no
+series says which.
+"""
 
 AUTO_SCHEMES = (
     LabelConvention(model.EXPORTED, _ANY),
@@ -89,3 +106,4 @@ ENGINE_SCHEMES = (
 )
 OLD_SCHEMES = (LabelConvention(OLD, _SAMPLES_FIRST), LabelConvention(OLD, _OLD_NAMES))
 ACS_SCHEMES = (LabelConvention(model.PLAIN, _ACS),)
+RATIO_SCHEMES = model.both(model.PLAIN, _RATIO)

@@ -117,6 +117,8 @@ class MetricSource(NamedTuple):
 
 GPU_RESOURCES = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
 """The beginnings of the names of extended resources that are GPUs, or parts of them."""
+DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+"""The beginning of the name of an extended resource that asks for a device of a DeviceClass."""
 SHARE_LIMIT = 110
 """In percent. A limit on memory can be overshot a little; beyond that it is not this GPU's."""
 MIB = 1024 * 1024

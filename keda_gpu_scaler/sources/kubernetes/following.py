@@ -6,6 +6,7 @@ without them those pods are assigned by their names.
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
@@ -32,14 +33,18 @@ FIRST_LIST_SECONDS = 1.0
 """How long the first snapshots wait for the first list of pods; the rest is time for queries."""
 
 
-def create(observe: facts.Observer) -> "Following":
+def create(observe: facts.Observer, claims_without_gpus: Collection[str] = ()) -> "Following":
     """Return the watches of the API server that the service account or KUBECONFIG names.
+
+    Args:
+        observe: is told when a watch is lost and when it works.
+        claims_without_gpus: ResourceClaims, their templates and DeviceClasses for no GPU.
 
     Raises:
         errors.SettingsError: neither of them names a usable API server.
     """
     try:
-        return Following(Api(), observe)
+        return Following(Api(), observe, claims_without_gpus=claims_without_gpus)
     except ValueError as error:
         raise errors.SettingsError(f"KEDA_GPU_SCALER_KUBERNETES: {error}") from error
 
@@ -50,7 +55,12 @@ class Following:
     name = "the Kubernetes API"
 
     def __init__(
-        self, api: Api, observe: facts.Observer, clock: Callable[[], float] = time.monotonic
+        self,
+        api: Api,
+        observe: facts.Observer,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        claims_without_gpus: Collection[str] = (),
     ) -> None:
         """Set up the watches; `start` begins them.
 
@@ -58,9 +68,11 @@ class Following:
             api: the API server; `close` closes its connections.
             observe: is told when a watch is lost and when it works.
             clock: seconds that never go back.
+            claims_without_gpus: ResourceClaims, their templates and DeviceClasses for no GPU.
         """
         self._api = api
-        self._pods = Reflector(api, PODS, objects.pod, observe, clock)
+        pod = functools.partial(objects.pod, claims_without_gpus=claims_without_gpus)
+        self._pods = Reflector(api, PODS, pod, observe, clock)
         self._replica_sets = Reflector(api, REPLICA_SETS, objects.replica_set, observe, clock)
         self._jobs = Reflector(api, JOBS, objects.above, observe, clock)
         self._targets = Reflector(api, SCALED_OBJECTS, objects.target, observe, clock)

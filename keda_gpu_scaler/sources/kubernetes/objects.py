@@ -4,14 +4,14 @@ Nothing else of an object is read: most of a pod is what its controllers note ab
 those of the API server; they have to agree with the clocks of the samples within seconds.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict
 
 import msgspec
 from msgspec.json import Decoder
 
-from keda_gpu_scaler.query.profiles.model import GPU_RESOURCES
+from keda_gpu_scaler.query.profiles.model import DEVICE_CLASS, GPU_RESOURCES
 from keda_gpu_scaler.snapshot.evidence import TIME_STEP_SECONDS, PodKey, PodStatement
 from keda_gpu_scaler.spec import kinds, workload
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
@@ -71,7 +71,11 @@ class Container(TypedDict, total=False):
 
 
 class Claim(TypedDict, total=False):
-    """A ResourceClaim of a pod; that there is one is enough."""
+    """A ResourceClaim of a pod, by its names: which device it is for is in another object."""
+
+    name: str
+    resourceClaimName: str | None
+    resourceClaimTemplateName: str | None
 
 
 class Spec(TypedDict, total=False):
@@ -206,13 +210,20 @@ def replica_set(item: Json) -> ReplicaSet:
     return ReplicaSet(above(item))
 
 
-def pod(item: Json) -> Pod:
-    """Return the data kept of a pod object."""
-    return Pod(statement(item), _labels(item["metadata"].get("labels", _NO_LABELS)))
+def pod(item: Json, claims_without_gpus: Collection[str] = ()) -> Pod:
+    """Return the data kept of a pod object; `statement` has the arguments."""
+    said = statement(item, claims_without_gpus)
+    return Pod(said, _labels(item["metadata"].get("labels", _NO_LABELS)))
 
 
-def statement(pod: Json) -> PodStatement:
-    """Return the statement that a pod object makes about the pod."""
+def statement(pod: Json, claims_without_gpus: Collection[str] = ()) -> PodStatement:
+    """Return the statement that a pod object makes about the pod.
+
+    Args:
+        pod: the object.
+        claims_without_gpus: ResourceClaims, their templates and DeviceClasses that are known to be
+            for no GPU, by their names.
+    """
     metadata, status = pod["metadata"], pod.get("status") or {}
     owner, condition = controller(pod), _ready(status)
     ready, since = condition.get("status") == "True", _time(condition.get("lastTransitionTime"))
@@ -223,7 +234,7 @@ def statement(pod: Json) -> PodStatement:
         ready_at=since + TIME_STEP_SECONDS if ready and since is not None else None,
         was_ready=not ready and _was_ready(since, _time(status.get("startTime"))),
         ended=status.get("phase") in _ENDED or bool(metadata.get("deletionTimestamp")),
-        asks_gpu=_asks_gpu(pod.get("spec") or {}),
+        asks_gpu=_asks_gpu(pod.get("spec") or {}, claims_without_gpus),
     )
 
 
@@ -270,15 +281,25 @@ def _was_ready(unready_since: float | None, started_at: float | None) -> bool:
     return unready_since - started_at > FIRST_STATUS_SECONDS
 
 
-def _asks_gpu(spec: Json) -> bool:
-    """Tell whether a pod asks for a GPU, or for any device by a ResourceClaim.
+def _asks_gpu(spec: Json, claims_without_gpus: Collection[str]) -> bool:
+    """Tell whether a pod asks for a GPU, or for a device that is not known to be none.
 
-    The pod does not show which device a claim is for; claims count as GPUs here, because the
-    trigger measures the GPUs of these pods.
+    A pod does not show which device a ResourceClaim is for. It counts as one for a GPU: a pod whose
+    GPU is overlooked takes its load with it, and one that has none only holds the replicas.
     """
-    return bool(spec.get("resourceClaims")) or any(
-        name.startswith(GPU_RESOURCES) and str(amount) != "0" for name, amount in _resources(spec)
+    return any(
+        not any(name in claims_without_gpus for name in claim.values())
+        for claim in spec.get("resourceClaims") or ()
+    ) or any(
+        _is_gpu(name, claims_without_gpus) and str(amount) != "0"
+        for name, amount in _resources(spec)
     )
+
+
+def _is_gpu(resource: str, claims_without_gpus: Collection[str]) -> bool:
+    if resource.startswith(DEVICE_CLASS):
+        return resource.removeprefix(DEVICE_CLASS) not in claims_without_gpus
+    return resource.startswith(GPU_RESOURCES)
 
 
 def _resources(spec: Json) -> Iterator[tuple[str, object]]:

@@ -152,7 +152,12 @@ class KubeStateMetrics:
     name = "kube-state-metrics"
 
     def __init__(
-        self, queries: RowQueryClient, clock: Callable[[], float], *, shows_targets: bool = True
+        self,
+        queries: RowQueryClient,
+        clock: Callable[[], float],
+        *,
+        shows_targets: bool = True,
+        claims_without_gpus: frozenset[str] = frozenset(),
     ) -> None:
         """Query one server for kube-state-metrics.
 
@@ -161,9 +166,11 @@ class KubeStateMetrics:
             clock: seconds that never go back.
             shows_targets: whether the server shows the health of every target; if not, a list of
                 pods cannot be known to be complete.
+            claims_without_gpus: ResourceClaims and their templates that are for no GPU.
         """
         self._queries, self._clock = queries, clock
         self._shows_targets = shows_targets
+        self._claims_without_gpus = claims_without_gpus
         self._jobs: frozenset[str] = frozenset()
         self._lists_pods = False
         self._looked_at = float("-inf")
@@ -177,7 +184,8 @@ class KubeStateMetrics:
         if not self._jobs:
             return None
         names = frozenset(namespaces)
-        promql = KubeStatePromql(names, self._jobs, self._new_namespaces(names, at))
+        new = self._new_namespaces(names, at)
+        promql = KubeStatePromql(names, self._jobs, new, self._claims_without_gpus)
         with self._queries.turn():
             rows = await self._queries.vector("evidence", promql, at)
             said = await asyncio.to_thread(read_evidence, rows)

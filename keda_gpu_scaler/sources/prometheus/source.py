@@ -50,13 +50,15 @@ UNANSWERED_SECONDS = 300.0
 class PrometheusSource:
     """Answers from the samples that a Prometheus has stored."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it asks, and by what
         self,
         name: str,
         settings: PrometheusSettings,
         observe: facts.Observer = facts.ignore,
         clock: Callable[[], float] = time.monotonic,
         endpoint: Endpoint | None = None,
+        *,
+        claims_without_gpus: frozenset[str] = frozenset(),
     ) -> None:
         """Prepare the client without connecting.
 
@@ -66,6 +68,7 @@ class PrometheusSource:
             observe: is told of every query.
             clock: seconds that never go back.
             endpoint: where to send queries; by default made from the settings.
+            claims_without_gpus: ResourceClaims and their templates that are for no GPU.
         """
         self.step_seconds = round(settings.step_seconds, 3)
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
@@ -73,8 +76,12 @@ class PrometheusSource:
         self._jobs: frozenset[str] = frozenset()
         self._queries = RowQueryClient(name, self._endpoint, observe, clock)
         self.kube_state_metrics = KubeStateMetrics(
-            self._queries, clock, shows_targets=self._shows_targets
+            self._queries,
+            clock,
+            shows_targets=self._shows_targets,
+            claims_without_gpus=claims_without_gpus,
         )
+        self._claims_without_gpus = claims_without_gpus
         self._numbers = QueryClient(name, self._endpoint.limited(NUMBER_BYTES), observe, clock)
         own = RowQueryClient(name, self._endpoint.limited(OWN_BYTES), observe, clock)
         self._own = OwnQueries(own, settings.collection_seconds)
@@ -96,7 +103,14 @@ class PrometheusSource:
     def _of_namespace(self, stronger: Iterable[EvidenceProvider], namespace: str) -> Source:
         """Return the source for queries about this namespace; it shares the connections."""
         endpoint = self._endpoint.within(namespace)
-        own = PrometheusSource(self._name, self._settings, self._observe, self._clock, endpoint)
+        own = PrometheusSource(
+            self._name,
+            self._settings,
+            self._observe,
+            self._clock,
+            endpoint,
+            claims_without_gpus=self._claims_without_gpus,
+        )
         return own.ports(*stronger)
 
     @property

@@ -20,6 +20,7 @@ _FORMS: dict[str, Part] = {
     "targets": _LIST_OR_TEXT,
     "peers": _LIST_OR_TEXT,
     "namespaces": _LIST_OR_TEXT,
+    "claims_without_gpus": _LIST_OR_TEXT,
     "headers": {"type": ["string", "object"], "additionalProperties": {"type": "string"}},
 }
 """Settings that may be more than one word in the file; all others are YAML scalars."""

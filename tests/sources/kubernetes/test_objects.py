@@ -23,6 +23,9 @@ READY = PodStatement(
     asks_gpu=True,
 )
 
+NO_GPUS = frozenset({"nic", "rdma.example.com"})
+CLASS = "deviceclass.resource.kubernetes.io/"
+
 
 def _pod(**parts: dict[str, Any]) -> dict[str, Any]:
     """Return a Ready pod of a ReplicaSet with these fields of its parts changed."""
@@ -91,6 +94,15 @@ def test_a_pod_not_ready_any_more_was_ready_once(
         ({"containers": [{}, {"resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}]}, True),
         ({"initContainers": [{"resources": {"limits": {"habana.ai/gaudi": 1}}}]}, True),
         ({"containers": [{}], "resourceClaims": [{"name": "gpu"}]}, True),
+        ({"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}, True),
+        ({"resourceClaims": [{}]}, True),
+        ({"resourceClaims": [{"name": "nic"}, {"name": "gpu"}]}, True),
+        ({"resourceClaims": [{"name": "nic"}]}, False),
+        ({"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "nic"}]}, False),
+        ({"resourceClaims": [{"name": "a", "resourceClaimName": "nic"}]}, False),
+        ({"resourceClaims": [{"name": "nic-a"}]}, True),
+        ({"containers": [{"resources": {"limits": {f"{CLASS}gpu.nvidia.com": "1"}}}]}, True),
+        ({"containers": [{"resources": {"limits": {f"{CLASS}rdma.example.com": "1"}}}]}, False),
         ({"containers": [{"resources": {"limits": {"nvidia.com/gpu": "0", "cpu": "1"}}}]}, False),
         ({"containers": [{"resources": {"limits": None}}], "resourceClaims": None}, False),
         ({"containers": [{"resources": {"limits": {"example.com/nvidia.com/gpu": "1"}}}]}, False),
@@ -98,7 +110,15 @@ def test_a_pod_not_ready_any_more_was_ready_once(
 )  # fmt: skip
 def test_a_gpu_is_asked_for_by_a_resource_or_a_claim(spec: dict[str, Any], *, asks: bool) -> None:
     pod = api_server.pod("bert") | {"spec": spec}
-    assert objects.statement(pod).asks_gpu is asks
+    assert objects.statement(_read(pod), NO_GPUS).asks_gpu is asks
+
+
+def test_every_claim_counts_as_one_for_a_gpu_unless_it_is_said_to_be_for_none() -> None:
+    network = {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "nic"}]}
+    pod = _read(api_server.pod("bert") | {"spec": network})
+    assert objects.statement(pod).asks_gpu
+    assert objects.pod(pod).said.asks_gpu
+    assert not objects.pod(pod, NO_GPUS).said.asks_gpu
 
 
 @pytest.mark.parametrize("prefix", ["deployment.kubernetes.io", "rollout.argoproj.io"])

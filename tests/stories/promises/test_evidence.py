@@ -89,6 +89,38 @@ async def test_a_pod_without_its_exporter_is_missing_and_nothing_falls(
         assert await stack.poll() == HOLD_ACTIVE
 
 
+CLAIM = {"claim_name": "gpu", "resourceclaim_name": "", "resourceclaim_template_name": "one-gpu"}
+"""A ResourceClaim of a pod, as kube-state-metrics shows it."""
+AN_HOUR: list[Gpu | Up] = [
+    Gpu(PODS[0], 60, begin=-3600),
+    Gpu(PODS[1], 60, begin=-3600),
+]
+
+
+@pytest.mark.parametrize(("ready_since", "value"), [(-300, None), (-3600, 190)])
+async def test_pods_that_moved_to_claims_and_are_not_shown_take_nothing_away(
+    prometheus: PrometheusServer, ready_since: int, value: float | None
+) -> None:
+    """A rollout replaces requests by ResourceClaims, and the exporter names no pod with claims.
+
+    By the load of the other two alone, two replicas would do.
+    """
+    by_request = [KubePod(name=pod) for pod in PODS[:2]]
+    claims = KubePod(name=PODS[2], asks_gpu=False, claim=CLAIM, ready_since=ready_since)
+    await _stored(prometheus, AN_HOUR, [*by_request, claims, kube_state.replicas(3)])
+    async with running(prometheus.url, step="15s") as stack:
+        assert await stack.poll() == Poll(70, value, active=True)
+
+
+async def test_a_claim_that_is_for_no_gpu_changes_nothing(prometheus: PrometheusServer) -> None:
+    by_request = [KubePod(name=pod) for pod in PODS[:2]]
+    network = KubePod(name=PODS[2], asks_gpu=False, claim=CLAIM, ready_since=-3600)
+    await _stored(prometheus, AN_HOUR, [*by_request, network, kube_state.replicas(3)])
+    known = frozenset({"one-gpu"})
+    async with running(prometheus.url, step="15s", claims_without_gpus=known) as stack:
+        assert await stack.poll() == Poll(70, 120, active=True)
+
+
 async def test_a_model_that_loads_at_100_percent_asks_for_nothing(
     prometheus: PrometheusServer,
 ) -> None:
