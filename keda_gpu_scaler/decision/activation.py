@@ -39,6 +39,16 @@ def before_demand(
     return decided
 
 
+def needs_demand(decided: Decision, wanted: DemandSpec) -> bool:
+    """Tell whether IsActive fails if the demand is not known.
+
+    Args:
+        decided: what was decided before the demand; nothing said active.
+        wanted: what the trigger says of the demand.
+    """
+    return with_demand(decided, wanted, Demand(None)).active is None
+
+
 def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decision:
     """Return a decision after the demand was queried.
 

@@ -5,8 +5,8 @@ source take turns within its budget: a few wake their workloads within seconds, 
 harm.
 
 As with snapshots, a failure keeps the last answer: it is used until it is older than the trigger's
-`maxAge`. No call waits for a source that is known to fail or to be slow. An empty result is an
-answer too and replaces the one before it.
+`maxAge`. For a source that is known to fail or to be slow, only a poll waits that would fail
+otherwise. An empty result is an answer too and replaces the one before it.
 """
 
 import asyncio
@@ -83,13 +83,17 @@ class DemandQuery:
             self._ask(turn_seconds), name=f"{demand.name_of(self._text)} {self._source_name}"
         )
 
-    async def waited(self, deadline: float) -> None:
+    async def waited(self, deadline: float, *, is_urgent: bool = False) -> None:
         """Wait for the running query, if its answer may come soon.
 
         Do not wait if the query is sent only after the deadline.
+
+        Args:
+            deadline: on this query's clock.
+            is_urgent: wait also if the last answer was late or an error.
         """
         self._wanted_at = self._clock()
-        if self._is_prompt and self._asked_at <= deadline:
+        if (self._is_prompt or is_urgent) and self._asked_at <= deadline:
             left = min(deadline, self._asked_at + SLOW_SECONDS) - self._clock()
             await self._flight.wait(max(0.0, left))
         self._flight.land()
@@ -193,7 +197,13 @@ class DemandCache:
         """When each source's budget has room for one more query."""
 
     async def ask(
-        self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec, deadline: float
+        self,
+        scaled_object: ScaledObject,
+        spec: TriggerSpec,
+        wanted: DemandSpec,
+        deadline: float,
+        *,
+        is_urgent: bool = False,
     ) -> Demand:
         """Return the demand, as new as can be had before `deadline`.
 
@@ -203,13 +213,14 @@ class DemandCache:
             spec: the trigger, for its source and its `maxAge`.
             wanted: its demand.
             deadline: on this cache's clock.
+            is_urgent: wait also for a source that is known to fail or to be slow.
         """
         self._let_go()
         try:
             demand_query = self._demand_query(
                 self._key(scaled_object, spec, wanted), scaled_object.namespace
             )
-            demand = await self._asked(demand_query, spec, deadline)
+            demand = await self._asked(demand_query, spec, deadline, is_urgent=is_urgent)
         except errors.SourceRefusedError as error:
             demand = Demand(None, f"source {spec.source}: {error}")
         self._observe(facts.DemandKnown(scaled_object, spec, demand))
@@ -235,12 +246,14 @@ class DemandCache:
         for demand_query in self._demand_queries.values():
             await demand_query.close()
 
-    async def _asked(self, demand_query: DemandQuery, spec: TriggerSpec, deadline: float) -> Demand:
+    async def _asked(
+        self, demand_query: DemandQuery, spec: TriggerSpec, deadline: float, *, is_urgent: bool
+    ) -> Demand:
         """Return the demand; where turns are rare, its number is valid for two of them."""
         interval_seconds = self._interval_seconds(spec.source)
         if demand_query.due_seconds(interval_seconds) <= 0:
             demand_query.launch(self._turn_seconds(spec.source))
-        await demand_query.waited(deadline)
+        await demand_query.waited(deadline, is_urgent=is_urgent)
         return demand_query.demand(max(spec.max_age_seconds, 2 * interval_seconds))
 
     def _key(self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec) -> _Key:

@@ -126,8 +126,10 @@ class Evaluator:
         self._gpu_decisions.note_call(tracked, is_hpa=is_hpa)
         if tracked.answer is not None and self._is_of_this_poll(scaled_object, tracked.answer):
             return tracked.answer.decision
-        gpu = await self._gpu_decisions.decide(tracked, deadline, wait_for_fresh=wait_for_fresh)
-        return await self._concluded(tracked, gpu, deadline)
+        gpu = await self._gpu_decisions.decide(
+            tracked, deadline, is_hpa=is_hpa, wait_for_fresh=wait_for_fresh
+        )
+        return await self._concluded(tracked, gpu, deadline, is_poll=not is_hpa)
 
     async def tell(self, payload: object) -> bytes:
         """Answer another replica of the scaler, within 1.5 s, from samples of this one's last step.
@@ -182,14 +184,20 @@ class Evaluator:
         return self._clock() - answer.at < SAME_POLL_SECONDS
 
     async def _concluded(
-        self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float
+        self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float, *, is_poll: bool = False
     ) -> Decision:
-        """Return the decision with all activation in it; report it if it is new."""
+        """Return the decision with all activation in it; report it if it is new.
+
+        A poll that would fail without the demand waits for it, as it does for samples.
+        """
         scaled_object, spec = tracked.scaled_object, tracked.spec
         alert = self._alerts.firing(scaled_object)
         decided = activation.before_demand(gpu.decision, str(spec.neighbour), gpu.neighbour, alert)
         if not decided.activated and spec.demand is not None and not gpu.is_of_peer:
-            demand = await self._demands.ask(scaled_object, spec, spec.demand, deadline)
+            is_urgent = is_poll and activation.needs_demand(decided, spec.demand)
+            demand = await self._demands.ask(
+                scaled_object, spec, spec.demand, deadline, is_urgent=is_urgent
+            )
             decided = activation.with_demand(decided, spec.demand, demand)
         if decided.active and not gpu.decision.active:
             self._gpu_decisions.keep_in_use(tracked)

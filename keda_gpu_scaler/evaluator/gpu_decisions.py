@@ -46,13 +46,22 @@ class GpuDecisions:
         self._peers = peers
 
     async def decide(
-        self, tracked: TrackedTrigger, deadline: float, *, wait_for_fresh: bool = False
+        self,
+        tracked: TrackedTrigger,
+        deadline: float,
+        *,
+        is_hpa: bool = False,
+        wait_for_fresh: bool = False,
     ) -> GpuDecision:
         """Return what the GPUs say, as new as can be had before `deadline`.
+
+        A poll that would fail while the source is down waits for the source's next answer: it may
+        be back, and KEDA 2.21 closes a connection that nothing else uses after a poll that failed.
 
         Args:
             tracked: the trigger, with its last decision.
             deadline: on the snapshots' clock.
+            is_hpa: the HPA asks, which few at a time can do: it waits for no source that is down.
             wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
         """
         try:
@@ -61,6 +70,9 @@ class GpuDecisions:
             why = f"source {tracked.spec.source}: {error}"
             return GpuDecision(unknown(tracked.spec, why, None))
         await shared.refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
+        is_urgent = not is_hpa and _would_fail(tracked)
+        if is_urgent and _is_cut_off(tracked.spec, shared, snapshot_query):
+            await shared.retried(deadline)
         theirs = None
         if self._peers is not None and _is_cut_off(tracked.spec, shared, snapshot_query):
             step_seconds = self._snapshot_cache.step_seconds(tracked.spec.source)
@@ -221,6 +233,13 @@ class GpuDecisions:
             return unknown(theirs, decided.reason, None)
         context = Context(_now(spec, shared), self._give_up_seconds, trouble=shared.trouble)
         return decide(theirs, shared.snapshot.of(theirs.pods.namespace), context)
+
+
+def _would_fail(tracked: TrackedTrigger) -> bool:
+    """Tell whether an unknown load, of which the cluster says nothing either, is an error."""
+    policy = tracked.spec.on_unknown
+    is_forgotten = policy is OnUnknown.HOLD and tracked.memory is None
+    return is_forgotten or policy is OnUnknown.ERROR
 
 
 def _is_cut_off(spec: TriggerSpec, shared: SharedSnapshot, snapshot_query: SnapshotQuery) -> bool:

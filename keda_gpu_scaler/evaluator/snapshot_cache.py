@@ -1,9 +1,9 @@
 """One shared snapshot for all triggers of a source, signal and profile, refreshed by their calls.
 
 Fetching is separate from answering. A call starts a fetch when a newer instant exists and no fetch
-is running. It waits for the fetch only if there is no usable snapshot, or if the call is a stream,
-and never once the source is known to be down. So a thousand triggers cost one query per step, and
-none while no trigger is evaluated.
+is running. It waits for the fetch only if there is no usable snapshot, or if the call is a stream.
+Once the source is known to be down, only a poll waits that could otherwise not be answered. So a
+thousand triggers cost one query per step, and none while no trigger is evaluated.
 
 A source that is queried by namespace has its own snapshots for each namespace; every user's own
 query has its own snapshot too. A snapshot that no trigger asked for in ten minutes is dropped when
@@ -160,6 +160,16 @@ class SharedSnapshot:
                 return
             if not await self._waited(deadline):
                 return
+
+    async def retried(self, deadline: float) -> None:
+        """Wait until a source that is down has answered the running fetch, if there is one.
+
+        Args:
+            deadline: on this snapshot's clock; a fetch that is slow is not waited for either.
+        """
+        until = min(deadline, self._launched_at + SLOW_SECONDS)
+        await self._flight.wait(max(0.0, until - self._clock()))
+        self._flight.land()
 
     @property
     def trouble(self) -> str | None:

@@ -23,7 +23,7 @@ from grpc_reflection.v1alpha import reflection
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from keda_gpu_scaler.service import servicer
+from keda_gpu_scaler.service import servicer, streams
 from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.service.interceptor import CallInterceptor
 from keda_gpu_scaler.service.servicer import Evaluations
@@ -117,7 +117,7 @@ HEALTH_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 MAX_REQUEST_BYTES = 1024 * 1024
 # gRPC spreads the age of connections by 10 % either way. A stream may be opened at the very end of
 # a connection's age and then lives for the unspread age; 30 s are for its last evaluation.
-_GRACE_SECONDS_BEYOND_AGE = 30.0
+_GRACE_SECONDS_BEYOND_STREAMS = 30.0
 _INT32_MAX = 2**31 - 1
 
 
@@ -142,8 +142,8 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
         draining: set when the process is about to end; streams end with it.
         max_concurrent_rpcs: the limit of open calls of KEDA's contract, streams included: one or
             two for each ScaledObject with an `external-push` trigger.
-        connection_max_age_seconds: after this a client is asked to connect again, and a stream ends
-            with OK, so that new replicas get their share of both.
+        connection_max_age_seconds: after this a client is asked to connect again, and a
+            StreamIsActive ends with OK, so that new replicas get their share of both.
         certificate: the server's certificate and the CAs of clients; None: no TLS.
     """
     guard = CallInterceptor(SERVICE_NAME, observe=observe, max_concurrent=max_concurrent_rpcs)
@@ -254,7 +254,8 @@ def _trouble(server: grpc.aio.Server, listener: Listener) -> str:
 
 def channel_options(connection_max_age_seconds: float) -> list[tuple[str, int]]:
     """Return gRPC's options for ports, requests and connections."""
-    grace_seconds = connection_max_age_seconds + _GRACE_SECONDS_BEYOND_AGE
+    longest_seconds = max(connection_max_age_seconds, streams.LONGEST_SPEC_SECONDS)
+    grace_seconds = longest_seconds + _GRACE_SECONDS_BEYOND_STREAMS
     return [
         # Without this a second process on the same port would start and take half of the calls.
         ("grpc.so_reuseport", 0),

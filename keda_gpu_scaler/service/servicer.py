@@ -132,10 +132,13 @@ class Servicer:
                 over = await life.is_over_within(min(seconds, streams.REPEAT_SECONDS), news)
 
     async def StreamMetricSpec(self, request: pb.ScaledObjectRef, context: Context) -> None:
-        """Send the spec, which only changes with the trigger, and keep the stream open."""
+        """Send the spec, which only changes with the trigger, and keep the stream open.
+
+        It need not move to new replicas: it outlives the age of its connection.
+        """
         asked = self._triggers.read(request)
         await context.write(responses.metric_spec(asked.spec))
-        await streams.Life(self._draining, self._stream_seconds).is_over()
+        await streams.Life(self._draining, streams.spec_seconds()).is_over()
 
     async def _evaluate(
         self, asked: requests.Trigger, context: Context, *, wait_for_fresh: bool = False

@@ -9,13 +9,25 @@ it, and older versions would scale to zero although another trigger is active.
 import asyncio
 import contextlib
 import math
+import random
 from collections.abc import Iterator
 
 from keda_gpu_scaler.decision.decision import Decision
 
 REPEAT_SECONDS = 15.0
+LONGEST_SPEC_SECONDS = 86_400.0
+"""Of a StreamMetricSpec: it says nothing after its first message, on whichever connection it is."""
 _EARLY_SECONDS = 2.5
 """Evaluations come a little early or late; this is half of the usual time between two."""
+
+
+def spec_seconds() -> float:
+    """Return how long one StreamMetricSpec lives: half a day to a day, each for a time of its own.
+
+    For each one that opens KEDA 2.21 reconciles its ScaledObject, with six requests to the API
+    server, of which it sends 20 a second. A thousand of them are opened at once when KEDA starts.
+    """
+    return random.uniform(LONGEST_SPEC_SECONDS / 2, LONGEST_SPEC_SECONDS)  # noqa: S311 - no secret
 
 
 class Life:

@@ -13,9 +13,13 @@ _CUT = "code = Canceled desc = CANCELLED"
 
 def errors(lab: Lab) -> list[dict[str, Any]]:
     """Return every error in this lab's namespace, oldest first."""
-    log = lab.kubeconfig.with_name("keda-operator.log").read_text(errors="replace")
-    lines = (line for line in log.splitlines() if line.startswith("{") and f'"{lab.name}"' in line)
-    return [found for found in map(json.loads, lines) if found["level"] == "error"]
+    return [found for found in _lines(lab) if found["level"] == "error"]
+
+
+def reconciles(lab: Lab, workload: str) -> int:
+    """Return how often the ScaledObject of a workload was reconciled."""
+    begun = [found for found in _lines(lab) if found["msg"] == "Reconciling ScaledObject"]
+    return sum(found["name"] == workload for found in begun)
 
 
 def failures(lab: Lab) -> list[dict[str, Any]]:
@@ -25,3 +29,10 @@ def failures(lab: Lab) -> list[dict[str, Any]]:
     it at once, counts no error, and logs the first one all the same.
     """
     return [each for each in errors(lab) if _CUT not in str(each.get("error"))]
+
+
+def _lines(lab: Lab) -> list[dict[str, Any]]:
+    log = lab.kubeconfig.with_name("keda-operator.log").read_text(errors="replace")
+    complete, _, _ = log.rpartition("\n")  # the last line may be half written
+    ours = (line for line in complete.splitlines() if f'"{lab.name}"' in line)
+    return [json.loads(line) for line in ours if line.startswith("{")]

@@ -151,6 +151,22 @@ class Lab:
         made = self.scaler.events("decision.made")
         return [each for each in made if each["scaled_object"] == workload]
 
+    async def is_known(self, workload: str) -> None:
+        """Wait until the source can tell how many pods a Deployment has, also that it has none.
+
+        Until then a poll about it fails. With exporters alone that takes two minutes from the
+        source's beginning; kube-state-metrics counts at once.
+        """
+        counted = f'kube_deployment_spec_replicas{{deployment="{workload}"}} offset 6s'
+        await self.prometheus.wait_for(f"{counted} or up offset 126s", PATIENCE_SECONDS)
+
+    async def offers_nothing(self, name: str) -> str:
+        """Return the PromQL for what is offered under a name, once the router shows that as 0."""
+        await self.offer(name, 0)
+        query = router.offered(self.name, name)
+        await self.prometheus.wait_for(query)
+        return query
+
     async def becomes(self, workload: str, state: str) -> None:
         """Wait until the scaler says that a workload is in this state."""
 

@@ -6,6 +6,7 @@ It is made from KEDA's own contract and shares nothing with the product but the 
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -77,6 +78,10 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
     """The answer to calls with a deadline, where it differs."""
     failure: grpc.StatusCode | None = None
     """What GetMetrics fails with, if it does."""
+    failures_left: float = math.inf
+    """How many more calls fail with it."""
+    spec_seconds: float | None = None
+    """How long a StreamMetricSpec is open, after the targets were sent; None: it sends nothing."""
     calls: list[Call] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     address: str = ""
@@ -97,7 +102,8 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
     async def GetMetrics(self, request: Any, context: Context) -> Any:  # noqa: ANN401
         """Answer the values."""
         self._write("GetMetrics", request.scaledObjectRef, context, request.metricName)
-        if self.failure:
+        if self.failure and self.failures_left > 0:
+            self.failures_left -= 1
             await context.abort(self.failure, "as the test wants it")
         return pb.GetMetricsResponse(metricValues=self.values)
 
@@ -117,9 +123,13 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
             stream.over = True
 
     async def StreamMetricSpec(self, request: Any, context: Context) -> None:  # noqa: ANN401
-        """Write it down and send nothing."""
+        """Send the targets once, or nothing ever."""
         self._write("StreamMetricSpec", request, context)
-        await asyncio.Event().wait()
+        if self.spec_seconds is None:
+            await asyncio.Event().wait()
+        else:
+            await context.write(pb.GetMetricSpecResponse(metricSpecs=self.targets))
+            await asyncio.sleep(self.spec_seconds)
 
     @staticmethod
     async def _follow(stream: Stream, context: Context) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import keda, router, streams, waking
+from tests.e2e import keda, streams, waking
 from tests.e2e.lab import Lab
 from tests.e2e.own_cluster import open_own_lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN
@@ -65,5 +65,5 @@ async def test_a_push_that_keda_loses_with_the_api_server_is_repeated(
 
 async def _sleeps(lab: Lab) -> None:
     await lab.deploy("bert")
-    demand = router.offered(lab.name, "requests")
+    demand = await lab.offers_nothing("requests")
     await waking.asleep(lab, "bert", streams.push(lab, "bert", demandQuery=demand))

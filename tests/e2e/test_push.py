@@ -1,6 +1,7 @@
 """Streams of type external-push: they open again and again, and carry `true` and nothing else.
 
 KEDA polls once at the start and then not again in these tests: what moves afterwards was pushed.
+That one poll has to succeed (test_push_errors.py shows what follows one that fails).
 """
 
 from tests.e2e import streams
@@ -13,6 +14,7 @@ RARELY_SECONDS = 600
 
 async def test_an_active_workload_is_pushed_once_whenever_a_stream_opens(lab: Lab) -> None:
     await lab.deploy("bert", replicas=2, load=120)
+    await lab.is_known("bert")
     await lab.autoscale("bert", streams.push(lab, "bert"), polling_seconds=RARELY_SECONDS)
     await lab.becomes("bert", "measured")
     await lab.stays("bert", 2, for_seconds=3)
@@ -45,6 +47,7 @@ async def test_streams_on_an_idle_workload_end_well_and_open_again_and_wake_noth
     try:
         await scaler.start()
         await lab.deploy("bert")
+        await lab.is_known("bert")
         trigger = streams.push(lab, "bert", scalerAddress=scaler.address)
         await lab.autoscale("bert", trigger, min_replicas=0, polling_seconds=RARELY_SECONDS)
         await streams.ended(lab, "OK", 3, by=scaler)

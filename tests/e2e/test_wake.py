@@ -5,7 +5,7 @@ KEDA polls every 300 s in these scenarios unless they say otherwise: it is the s
 
 import pytest
 
-from tests.e2e import router, streams, waking
+from tests.e2e import streams, waking
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN
 
@@ -15,7 +15,7 @@ LONGER_THAN_A_REPETITION = 20
 
 @pytest.mark.core
 async def test_a_demand_wakes_a_workload_keeps_it_up_and_lets_it_go(lab: Lab) -> None:
-    demand = router.offered(lab.name, "requests")
+    demand = await lab.offers_nothing("requests")
     await lab.deploy("bert")
     await waking.asleep(lab, "bert", streams.push(lab, "bert", demandQuery=demand))
     await lab.offer("requests", 5)

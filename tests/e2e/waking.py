@@ -25,7 +25,11 @@ async def asleep(
     *triggers: Manifest,
     **fields: Any,  # noqa: ANN401 - any field of a ScaledObject's spec
 ) -> None:
-    """Autoscale a workload at zero, which KEDA polls only once, and wait until its stream looks."""
+    """Autoscale a workload at zero, which KEDA polls only once, and wait until its stream looks.
+
+    KEDA 2.21 closes the stream of a trigger whose poll fails, until the next poll.
+    """
+    await lab.is_known(workload)
     spec = {"min_replicas": 0, "polling_seconds": RARELY_SECONDS} | fields
     await lab.autoscale(workload, *triggers, **spec)
 

@@ -251,13 +251,49 @@ async def test_a_fetch_that_takes_too_long_is_waited_for_by_nobody(bench: Bench)
     assert "no answer within 2.5 s" in decided.reason
 
 
-async def test_a_source_that_is_known_to_fail_is_waited_for_by_nobody(bench: Bench) -> None:
+async def test_a_source_that_is_known_to_fail_is_not_waited_for(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.trouble = REFUSED
+    await bench.later(15)
+    bench.clock.seconds += 180
+    bench.source.gate = asyncio.Event()
+    decided = await at_once(bench.ask())
+    assert decided.active
+    assert str(REFUSED) in decided.reason
+    assert len(bench.source.fetched) == 3
+
+
+@pytest.mark.parametrize("on_unknown", ["hold", "error"])
+async def test_a_poll_that_would_fail_waits_whether_the_source_is_back(
+    bench: Bench, on_unknown: str
+) -> None:
+    """KEDA 2.21 closes a connection that nothing else uses after a poll that failed."""
+    asked = spec(onUnknown=on_unknown)
+    bench.source.trouble = REFUSED
+    assert (await bench.ask(asked)).active is None
+    bench.clock.seconds += STEP
+    assert (await bench.ask(asked)).active is None
+    bench.clock.seconds += STEP
+    bench.source.trouble, bench.source.gate = None, asyncio.Event()
+    of_hpa = await at_once(bench.ask(asked, timeout_seconds=30))
+    assert str(REFUSED) in of_hpa.reason
+    bench.clock.seconds += 1.5  # another poll, of the same step
+    waiting = asyncio.create_task(bench.ask(asked))
+    bench.source.gate.set()
+    assert (await waiting).value == 450
+
+
+async def test_a_poll_waits_no_longer_for_a_source_that_is_down_than_for_one_that_is_not(
+    bench: Bench,
+) -> None:
     bench.source.trouble = REFUSED
     await bench.ask()
     bench.clock.seconds += STEP
     bench.source.gate = asyncio.Event()
-    assert str(REFUSED) in (await at_once(bench.ask())).reason
-    assert len(bench.source.fetched) == 2
+    await at_once(bench.ask(timeout_seconds=30))
+    bench.clock.seconds += 2.5
+    decided = await at_once(bench.ask(timeout_seconds=None))
+    assert str(REFUSED) in decided.reason
 
 
 async def test_a_slow_fetch_that_lands_is_used(bench: Bench) -> None:

@@ -99,6 +99,21 @@ async def test_a_demand_that_fails_costs_no_measurement(bench: Bench) -> None:
     assert (decided.active, decided.activated) == (True, False)
 
 
+async def test_a_poll_that_would_fail_waits_whether_the_demand_is_known_again(
+    bench: Bench,
+) -> None:
+    """An unknown demand for a workload without pods is an error by default."""
+    bench.source.numbers[WAITING] = AWAY
+    assert (await bench.ask(DEMAND)).active is None
+    bench.clock.seconds += STEP
+    bench.source.numbers[WAITING], bench.source.number_gate = 7.0, asyncio.Event()
+    inactive = demanding(WAITING, demandOnEmpty="inactive")
+    assert (await at_once(bench.ask(inactive))).active is False
+    waiting = asyncio.create_task(bench.ask(DEMAND))
+    bench.source.number_gate.set()
+    assert (await waiting).activated
+
+
 async def test_a_demand_that_hangs_costs_no_measurement_and_no_more_than_the_callers_time(
     bench: Bench,
 ) -> None:

@@ -222,12 +222,21 @@ async def test_a_spec_stream_sends_the_spec_at_once_and_waits() -> None:
         assert await rest(stream) == []
 
 
-@pytest.mark.parametrize("method", ["StreamIsActive", "StreamMetricSpec"])
-async def test_a_stream_ends_well_by_itself_before_its_connection_is_cut(method: str) -> None:
+async def test_a_stream_ends_well_by_itself_before_its_connection_is_cut() -> None:
     async with serving(Script(SIGNAL), connection_max_age_seconds=0.05) as served:
-        stream = getattr(served.stub, method)(reference())
+        assert len(await rest(served.stub.StreamIsActive(reference()))) == 1
 
-        assert len(await rest(stream)) == 1
+
+async def test_a_spec_stream_outlives_the_age_of_its_connection() -> None:
+    """KEDA 2.21 reconciles the ScaledObject whenever one opens."""
+    async with serving(Script(SIGNAL), connection_max_age_seconds=0.05) as served:
+        spec = served.stub.StreamMetricSpec(reference())
+        await first(spec)
+        for _ in range(3):
+            assert len(await rest(served.stub.StreamIsActive(reference()))) == 1
+        assert not spec.done()
+        served.draining.set()
+        assert await rest(spec) == []
 
 
 @pytest.mark.parametrize("method", ["StreamIsActive", "StreamMetricSpec"])

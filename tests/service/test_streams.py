@@ -67,6 +67,12 @@ def test_the_repetition_stops_with_the_first_pod() -> None:
     assert pushed(WAKING, WAKING, SIGNAL, SIGNAL) == [True, True, False, False]
 
 
+def test_streams_of_specs_that_were_opened_at_once_end_hours_apart() -> None:
+    lives = sorted(streams.spec_seconds() for _ in range(1000))
+    assert 43_200 <= lives[0] < 46_000
+    assert 83_000 < lives[-1] <= streams.LONGEST_SPEC_SECONDS
+
+
 async def test_a_life_goes_on_after_a_step() -> None:
     assert not await streams.Life(asyncio.Event(), 3600).is_over_within(0, asyncio.Event())
 
