@@ -77,6 +77,8 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
     """The answer to calls with a deadline, where it differs."""
     failure: grpc.StatusCode | None = None
     """What GetMetrics fails with, if it does."""
+    polls_wait_for: asyncio.Event | None = None
+    """What has to happen before GetMetrics answers a call without a deadline."""
     calls: list[Call] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     address: str = ""
@@ -96,7 +98,9 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
 
     async def GetMetrics(self, request: Any, context: Context) -> Any:  # noqa: ANN401
         """Answer the values."""
-        self._write("GetMetrics", request.scaledObjectRef, context, request.metricName)
+        call = self._write("GetMetrics", request.scaledObjectRef, context, request.metricName)
+        if self.polls_wait_for and call.seconds_left is None:
+            await self.polls_wait_for.wait()
         if self.failure:
             await context.abort(self.failure, "as the test wants it")
         return pb.GetMetricsResponse(metricValues=self.values)

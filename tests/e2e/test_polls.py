@@ -98,6 +98,9 @@ async def test_the_scaler_answers_no_values_in_polls_where_nothing_can_go_to_zer
         log.info("calls within 20 s with minReplicaCount %d: %s", least, made)
         assert abs(made["GetMetrics"] - made["IsActive"]) <= 1, lab.story()
         shares[least] = made["GetMetrics"] / made["GetMetricSpec"]
+        # The alert KedaGpuScalerNotAsked goes by this: the HPA alone keeps it fresh.
+        age = "keda_gpu_scaler_trigger_decision_age_seconds"
+        assert await lab.scaler.counted(age, scaled_object="bert") < 15, lab.story()
     # A poll every second and a call of the HPA's every two: of three, one has values.
     assert shares[0] > 0.9, lab.story()
     assert (shares[1] > 0.9) == generation.KEDA_IS_OLD, lab.story()

@@ -1,0 +1,57 @@
+"""What KEDA's webhook warns of, when a ScaledObject is applied that has no mistake.
+
+2.21 says that a poll has no effect where nothing can go to zero. kubectl prints such warnings.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from tests.e2e import generation, manifests
+from tests.e2e.lab import Lab
+from tests.e2e.test_examples import deploy_target, placed
+from tests.repository.test_examples import EXAMPLES, read
+
+POLLING = "PollingInterval is configured but is not relevant"
+COOLDOWN = "CooldownPeriod is configured but is not relevant"
+_TEXT = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
+
+
+async def _warnings(lab: Lab, document: dict[str, Any]) -> list[str]:
+    """Return the warnings about a ScaledObject that is only tried."""
+    config = yaml.safe_load(Path(lab.kubeconfig).read_text())
+    server = config["clusters"][0]["cluster"]["server"]
+    token = config["users"][0]["user"]["token"]
+    path = f"/apis/keda.sh/v1alpha1/namespaces/{lab.name}/scaledobjects"
+    async with httpx.AsyncClient(base_url=server, trust_env=False, verify=False) as client:  # noqa: S501 - of this machine
+        answer = await client.post(
+            path,
+            params={"dryRun": "All"},
+            headers={"Authorization": f"Bearer {token}"},
+            json=document,
+        )
+    assert answer.is_success, answer.text
+    return _TEXT.findall(", ".join(answer.headers.get_list("warning")))
+
+
+async def test_what_has_no_effect_is_warned_of_and_no_example_has_it(lab: Lab) -> None:
+    for path in EXAMPLES:
+        document = placed(lab, read(path), path.stem)
+        await deploy_target(lab, document)
+        assert await _warnings(lab, document) == [], path.stem
+
+    await lab.deploy("bert")
+    times = {"polling_seconds": 15, "cooldown_seconds": 300, "stabilization_seconds": 300}
+    said = {}
+    for least in (0, 1):
+        document = manifests.scaled_object(
+            lab.name, "bert", [lab.gpu("bert")], min_replicas=least, max_replicas=4, **times
+        )
+        said[least] = [text.split(" for ")[0] for text in await _warnings(lab, document)]
+    assert said[0] == []
+    new = [] if generation.KEDA_IS_OLD else [POLLING]
+    assert [text for text in said[1] if text.startswith(POLLING)] == new
+    assert any(text.startswith(COOLDOWN) for text in said[1]) or generation.KEDA_IS_OLD
