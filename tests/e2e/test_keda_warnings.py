@@ -4,11 +4,10 @@
 """
 
 import re
-from pathlib import Path
 from typing import Any
 
 import httpx
-import yaml
+import lightkube
 
 from tests.e2e import generation, manifests
 from tests.e2e.lab import Lab
@@ -22,9 +21,9 @@ _TEXT = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 
 async def _warnings(lab: Lab, document: dict[str, Any]) -> list[str]:
     """Return the warnings about a ScaledObject that is only tried."""
-    config = yaml.safe_load(Path(lab.kubeconfig).read_text())
-    server = config["clusters"][0]["cluster"]["server"]
-    token = config["users"][0]["user"]["token"]
+    known = lightkube.KubeConfig.from_file(lab.kubeconfig).get()
+    assert known is not None
+    server, token = known.cluster.server, known.user and known.user.token
     path = f"/apis/keda.sh/v1alpha1/namespaces/{lab.name}/scaledobjects"
     async with httpx.AsyncClient(base_url=server, trust_env=False, verify=False) as client:  # noqa: S501 - of this machine
         answer = await client.post(
@@ -44,11 +43,17 @@ async def test_what_has_no_effect_is_warned_of_and_no_example_has_it(lab: Lab) -
         assert await _warnings(lab, document) == [], path.stem
 
     await lab.deploy("bert")
-    times = {"polling_seconds": 15, "cooldown_seconds": 300, "stabilization_seconds": 300}
     said = {}
     for least in (0, 1):
         document = manifests.scaled_object(
-            lab.name, "bert", [lab.gpu("bert")], min_replicas=least, max_replicas=4, **times
+            lab.name,
+            "bert",
+            [lab.gpu("bert")],
+            min_replicas=least,
+            max_replicas=4,
+            polling_seconds=15,
+            cooldown_seconds=300,
+            stabilization_seconds=300,
         )
         said[least] = [text.split(" for ")[0] for text in await _warnings(lab, document)]
     assert said[0] == []

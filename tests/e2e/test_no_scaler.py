@@ -73,8 +73,8 @@ async def _show(lab: Lab, names: Iterable[str], aspect: str, value: str) -> None
 async def _metrics(lab: Lab, name: str) -> list[str]:
     """Return the names of the metrics that an HPA asks for."""
     hpa = await lab.client.get(HorizontalPodAutoscaler, f"keda-hpa-{name}", namespace=lab.name)
-    found = (hpa.spec and hpa.spec.metrics) or []
-    return [each.external.metric.name for each in found if each.external]
+    assert hpa.spec is not None
+    return [each.external.metric.name for each in hpa.spec.metrics or () if each.external]
 
 
 async def test_a_scaler_that_is_gone_takes_no_replica_away_wakes_none_and_stops_fallback(
@@ -147,16 +147,20 @@ async def test_a_scaler_that_takes_calls_and_answers_none_ends_what_its_cooldown
     lab: Lab,
 ) -> None:
     # A lost node looks like this: connections are not refused, and end after 20 s. A poll that
-    # fails after the HPA's request has failed counts as "inactive, no error".
+    # fails after the HPA's request has failed counts as "inactive, no error". 2.20 does not open
+    # its connection anew, so that errors come at once there, and such polls by chance.
     ended: Mapping[str, Fields] = {
         "short": {"min_replicas": 0},
         "idled": {"idleReplicaCount": 0},
         "fallen": {"min_replicas": 0, "fallback": {"failureThreshold": 3, "replicas": 3}},
     }
-    kept = {name: KEPT[name] for name in ("one", "zero", "idle")} | {"paused": {"min_replicas": 0}}
+    if generation.KEDA_IS_OLD:
+        ended = {}
+    kept = {name: KEPT[name] for name in ("one", "zero", "idle")}
+    kept["paused"] = {"min_replicas": 0}
     door = Relay(lab.scaler.port)
     async with door.standing():
-        await _autoscale(lab, ended | kept, scalerAddress=door.address)
+        await _autoscale(lab, {**ended, **kept}, scalerAddress=door.address)
         await _annotate(lab, "paused", {NO_SCALE_IN: "true"})
         await lab.shows("paused", "keda Paused", "True")
         lab.timeline.note("the scaler takes calls and never answers")
@@ -184,8 +188,8 @@ async def _annotate(lab: Lab, name: str, annotations: Mapping[str, str | None]) 
 async def test_a_second_trigger_takes_replicas_away_if_keda_makes_the_hpa_anew_without_a_scaler(
     lab: Lab,
 ) -> None:
-    # KEDA makes it anew whenever the ScaledObject changes, and when its operator starts. A sync of
-    # the HPA's comes first here when the scaler is back, as it mostly does by the default times.
+    # KEDA makes it anew whenever the ScaledObject changes, when its operator starts, and when
+    # `Ready` turns True. No poll does the latter here: a sync of the HPA's comes first.
     replicas, load = 3, 180
     names = ("lone", "two", "guarded")
     for name in names:
@@ -220,13 +224,17 @@ async def test_a_second_trigger_takes_replicas_away_if_keda_makes_the_hpa_anew_w
     await lab.scaler.start()
     await lab.reaches("two", 1)
     await _show(lab, names, "hpa ScalingActive", NUMBER)
+    await lab.stays("two", 1, for_seconds=LONGER_THAN_THE_COOLDOWN)
+
+    lab.timeline.note("the ScaledObjects are changed again")
+    await lab.patch("two", maxReplicaCount=12)
+    await _annotate(lab, "guarded", {NO_SCALE_IN: None})
 
     async def whole_again() -> bool:
         return {name: await _metrics(lab, name) for name in names} == whole
 
     await lab.wait(whole_again, "the HPA asks for ours again")
     await lab.reaches("two", replicas)
-    await _annotate(lab, "guarded", {NO_SCALE_IN: None})
     await lab.stays("guarded", replicas, for_seconds=LONGER_THAN_THE_COOLDOWN)
     for name in ("lone", "guarded"):
         assert lab.path(name, gone) == [replicas], lab.story()

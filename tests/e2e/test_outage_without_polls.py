@@ -3,6 +3,8 @@
 It takes what the HPA was told last. Replicas are watched by every change; a failure shows them all.
 """
 
+from typing import Any
+
 from tests.e2e.lab import Lab
 from tests.e2e.under_load import (
     LESS_LOAD,
@@ -22,7 +24,7 @@ async def test_an_outage_of_prometheus_holds_the_replicas_of_what_never_goes_to_
     lab: Lab,
 ) -> None:
     # A hold is no failure, so that no `fallback` comes; an error is one, and still takes nothing.
-    objects = {"bert": {}, "held": {"fallback": FALLBACK}, "failing": {}}
+    objects: dict[str, dict[str, Any]] = {"bert": {}, "held": {"fallback": FALLBACK}, "failing": {}}
     for name in objects:
         await lab.deploy(name, replicas=REPLICAS, load=LOAD)
     for name, fields in objects.items():
