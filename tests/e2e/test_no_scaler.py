@@ -18,6 +18,8 @@ from tests.e2e.relay import Door, Relay
 from tests.e2e.resources import ScaledObject
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, SEEN_FOR
 
+OUTLASTS_A_POLL_SECONDS = 40
+"""A cooldown: a poll at an address that takes calls and never answers fails after 20 s."""
 BUSY = 50
 """For one replica, in percent of its GPU."""
 LONG_COOLDOWN = {"cooldown_seconds": 600}
@@ -107,9 +109,9 @@ async def test_a_scaler_that_is_gone_takes_no_replica_away_wakes_none_and_stops_
     for name in [*KEPT, "asleep"]:
         # A `fallback` makes KEDA say that all is well.
         ready = READY if "fallback" in KEPT.get(name, {}) else ERROR
-        assert lab.timeline.last(name, "keda Ready") == ready, lab.story()
-        engaged = "True FallbackExists" if name in replaced else "False NoFallbackFound"
-        assert lab.timeline.last(name, "keda Fallback") == engaged, lab.story()
+        await lab.shows(name, "keda Ready", ready)
+        engaged = str(lab.timeline.last(name, "keda Fallback")).startswith("True")
+        assert engaged == (name in replaced), lab.story()
     for name in kept | {"asleep"}:
         failed, detailed = await _errors(lab, keda_counts, name)
         assert failed > before[name][0], name
@@ -153,23 +155,24 @@ async def test_a_scaler_that_takes_calls_and_answers_none_ends_what_its_cooldown
         "short": {"min_replicas": 0},
         "idled": {"idleReplicaCount": 0},
         "fallen": {"min_replicas": 0, "fallback": {"failureThreshold": 3, "replicas": 3}},
+        "later": {"min_replicas": 0, "cooldown_seconds": OUTLASTS_A_POLL_SECONDS},
     }
     if generation.KEDA_IS_OLD:
         ended = {}
     kept = {name: KEPT[name] for name in ("one", "zero", "idle")}
-    kept["paused"] = {"min_replicas": 0}
+    kept["paused"] = {"min_replicas": 0, "cooldown_seconds": OUTLASTS_A_POLL_SECONDS}
     door = Relay(lab.scaler.port)
     async with door.standing():
         await _autoscale(lab, {**ended, **kept}, scalerAddress=door.address)
-        await _annotate(lab, "paused", {NO_SCALE_IN: "true"})
-        await lab.shows("paused", "keda Paused", "True")
         lab.timeline.note("the scaler takes calls and never answers")
         gone = lab.timeline.now_seconds
         await door.turn(Door.JAMMED)
+        await _annotate(lab, "paused", {NO_SCALE_IN: "true"})
         for name in ended:
             await lab.reaches(name, 0)
         await _show(lab, kept, "keda HPAActive", NO_NUMBER)
-        await lab.stays("one", 1, for_seconds=2 * LONGER_THAN_THE_COOLDOWN)
+        # By then a poll that began after the annotation has failed, and the cooldown is over.
+        await lab.stays("one", 1, for_seconds=2 * OUTLASTS_A_POLL_SECONDS)
 
         lab.timeline.note("the scaler answers")
         await door.turn(Door.OPEN)
