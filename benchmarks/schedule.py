@@ -1,7 +1,9 @@
 """When KEDA's loops and the HPA's ask about which trigger, at their defaults. Pure.
 
 KEDA polls each ScaledObject every 30 s and the HPA syncs every 15 s, each in a loop of its own; a
-loop starts when its object was made, so that many of them are spread evenly.
+loop starts when its object was made, so that many of them are spread evenly. Where nothing can go
+to zero (`minReplicaCount: 1` or more, no `idleReplicaCount`), KEDA 2.21 polls for the metrics'
+names alone; a benchmark asks as where it can.
 """
 
 from operator import attrgetter
@@ -9,8 +11,8 @@ from typing import NamedTuple
 
 POLL_SECONDS = 30.0
 SYNC_SECONDS = 15.0
-ASKED_PER_SECOND = 1 / POLL_SECONDS + 1 / SYNC_SECONDS
-"""Per ScaledObject. KEDA's own prometheus trigger sends one query each time."""
+_CALLS = 3
+"""GetMetricSpec, GetMetrics and IsActive, of which only the last two need a query."""
 
 
 class Ask(NamedTuple):
@@ -27,9 +29,20 @@ def asks(triggers: int, seconds: float) -> list[Ask]:
     return sorted(both, key=attrgetter("at"))
 
 
-def queries_per_second(triggers: int) -> float:
-    """Return what KEDA's own prometheus trigger sends for as many ScaledObjects."""
-    return triggers * ASKED_PER_SECOND
+def queries_per_second(triggers: int, *, polls_values: bool = True) -> float:
+    """Return what KEDA's own prometheus trigger sends for as many ScaledObjects.
+
+    Args:
+        triggers: how many ScaledObjects there are, each with one trigger.
+        polls_values: whether KEDA polls for values, or the HPA alone asks for them.
+    """
+    return triggers * ((1 / POLL_SECONDS if polls_values else 0) + 1 / SYNC_SECONDS)
+
+
+def calls_per_minute(*, polls_values: bool) -> float:
+    """Return how often a scaler is called about one ScaledObject with replicas."""
+    polled = _CALLS if polls_values else 1
+    return 60 * (polled / POLL_SECONDS + _CALLS / SYNC_SECONDS)
 
 
 def _loops(every_seconds: float, triggers: int, seconds: float) -> list[Ask]:

@@ -3,10 +3,11 @@
 KEDA 2.17 and later read the float fields if they are above 0. Older versions know only the
 integers. Both are always set, so that every version scales on the same number.
 
-Since 2.20, KEDA takes a poll that follows a failed one for "inactive, no error" if a request of the
-HPA arrives at the same time: an error about a busy workload can then scale it to zero. The HPA asks
-only about workloads with replicas. For these the answer is "active" instead of an error, which
-costs nothing. A workload without replicas would be scaled up by that answer.
+Since 2.20, and still in 2.21, KEDA takes a poll that fails after a request of the HPA's has failed
+for "inactive, no error": an error about a busy workload can then scale it to zero. The HPA asks
+only about workloads with replicas, and KEDA passes on its deadline; polls have none. For workloads
+that it asked about the answer is "active" instead of an error, which costs nothing. A workload
+without replicas would be scaled up by that answer.
 """
 
 import math

@@ -82,6 +82,8 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
     """How many more calls fail with it."""
     spec_seconds: float | None = None
     """How long a StreamMetricSpec is open, after the targets were sent; None: it sends nothing."""
+    polls_wait_for: asyncio.Event | None = None
+    """What has to happen before GetMetrics answers a call without a deadline."""
     calls: list[Call] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     address: str = ""
@@ -101,7 +103,9 @@ class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[
 
     async def GetMetrics(self, request: Any, context: Context) -> Any:  # noqa: ANN401
         """Answer the values."""
-        self._write("GetMetrics", request.scaledObjectRef, context, request.metricName)
+        call = self._write("GetMetrics", request.scaledObjectRef, context, request.metricName)
+        if self.polls_wait_for and call.seconds_left is None:
+            await self.polls_wait_for.wait()
         if self.failure and self.failures_left > 0:
             self.failures_left -= 1
             await context.abort(self.failure, "as the test wants it")

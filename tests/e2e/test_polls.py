@@ -88,7 +88,6 @@ async def test_the_scaler_answers_no_values_in_polls_where_nothing_can_go_to_zer
     await deploy_under_load(lab)
     await lab.autoscale("bert", lab.gpu("bert"))
     await the_hpa_has_a_number(lab)
-    shares = {}
     for least in (1, 0):
         await lab.patch("bert", minReplicaCount=least)
         await lab.stays("bert", REPLICAS, for_seconds=3)
@@ -96,11 +95,13 @@ async def test_the_scaler_answers_no_values_in_polls_where_nothing_can_go_to_zer
         await lab.stays("bert", REPLICAS, for_seconds=20)
         made = {method: count - before[method] for method, count in (await _counted(lab)).items()}
         log.info("calls within 20 s with minReplicaCount %d: %s", least, made)
-        assert abs(made["GetMetrics"] - made["IsActive"]) <= 1, lab.story()
-        shares[least] = made["GetMetrics"] / made["GetMetricSpec"]
-    # A poll every second and a call of the HPA's every two: of three, one has values.
-    assert shares[0] > 0.9, lab.story()
-    assert (shares[1] > 0.9) == generation.KEDA_IS_OLD, lab.story()
+        # A poll every second and a call of the HPA's every two: of three, one or all have values.
+        for method in ("GetMetrics", "IsActive"):
+            often = made[method] / made["GetMetricSpec"] > 2 / 3
+            assert often == (least == 0 or generation.KEDA_IS_OLD), lab.story()
+        # The alert KedaGpuScalerNotAsked goes by this: the HPA alone keeps it fresh.
+        age = "keda_gpu_scaler_trigger_decision_age_seconds"
+        assert await lab.scaler.counted(age, scaled_object="bert") < 15, lab.story()
 
 
 async def _turn_exporters(lab: Lab, door: Door) -> None:

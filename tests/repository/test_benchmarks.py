@@ -12,6 +12,7 @@ from benchmarks.streams import Stream
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.spec.spec import ScaledObject
+from tests.repository.test_docs import ROOT
 from tests.support.triggers import access
 
 
@@ -22,6 +23,19 @@ def test_each_trigger_is_asked_about_as_often_as_keda_and_the_hpa_do_and_evenly(
     times = [each.at for each in asks]
     longest = schedule.SYNC_SECONDS / 200 + 1e-9
     assert all(0 <= later - earlier <= longest for earlier, later in pairwise(times))
+
+
+def test_the_rates_are_those_that_were_measured_on_keda_and_that_the_pages_have() -> None:
+    """See tests/e2e/test_polls.py."""
+    assert schedule.queries_per_second(1) == pytest.approx(0.1)
+    assert schedule.queries_per_second(1, polls_values=False) == pytest.approx(0.0667, abs=1e-4)
+    polled, alone = (schedule.calls_per_minute(polls_values=each) for each in (True, False))
+    page = (ROOT / "docs" / "concepts.md").read_text()
+    assert f"| `minReplicaCount: 0`, or `idleReplicaCount` | {polled:g} | {polled:g} |" in page
+    assert f"| `minReplicaCount: 1` or more | {alone:g} | {polled:g} |" in page
+    assert f"{schedule.queries_per_second(60_000, polls_values=False):,.0f} |" in (
+        (ROOT / "docs" / "benchmarks.md").read_text()
+    )
 
 
 def test_every_trigger_is_taken_and_is_about_its_own_pods() -> None:

@@ -12,7 +12,7 @@ from keda_gpu_scaler import trigger
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.repository.test_docs import ROOT
-from tests.repository.test_examples import is_ours
+from tests.repository.test_examples import EXAMPLES, is_ours, read
 from tests.support.triggers import access
 
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -65,6 +65,16 @@ def test_no_trigger_in_a_page_is_passed_over() -> None:
     seen = sum(len(piece.document["spec"]["triggers"]) for piece in SCALED_OBJECTS + FRAGMENTS)
     blocks = [text for page in pages() for _, text in BLOCK.findall(page.read_text())]
     assert sum(text.count("- type: ") for text in blocks if "triggers:" in text) == seen
+
+
+def test_no_scaled_object_has_times_that_have_no_effect(subtests: pytest.Subtests) -> None:
+    """KEDA 2.21 warns of them where nothing can go to zero."""
+    found = [Piece(path, read(path)) for path in EXAMPLES]
+    for piece in SCALED_OBJECTS + found:
+        spec = piece.document["spec"]
+        with subtests.test(piece.name):
+            if spec.get("minReplicaCount", 0) > 0 and "idleReplicaCount" not in spec:
+                assert not {"pollingInterval", "cooldownPeriod"} & spec.keys()
 
 
 def test_each_trigger_of_ours_is_taken_without_a_warning(subtests: pytest.Subtests) -> None:
