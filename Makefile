@@ -48,8 +48,8 @@ test-servers: $(VENV) ## Run the tests that need real servers and programs, buil
 	@$(BIN)/pytest --servers $(or $(ARGS),$(PARALLEL)) $(COVERED)
 e2e: $(VENV) ## Run the core of the scenarios on the real KEDA and Kubernetes, built first (ARGS=...)
 	@$(BIN)/pytest --servers $(or $(ARGS),-m core $(SCENARIOS))
-e2e-all: $(VENV) ## Run every scenario: before a release, and when contract, decision or chart change
-	@$(BIN)/pytest --servers $(or $(ARGS),$(SCENARIOS))
+e2e-all: $(VENV) ## Run every scenario, and a part of them on other versions: before a release (ARGS=2.20/1.35)
+	@$(BIN)/python -m tests.e2e.every_generation --pytest='$(SCENARIOS)' $(ARGS)
 cover: ## Run test and test-servers with branch coverage, and judge it
 	@rm -f .coverage
 	@$(MAKE) --no-print-directory COVER=1 test test-servers coverage
@@ -92,7 +92,7 @@ docs: $(VENV) ## Build the documentation's site into build/site, or serve it (AR
 	@# Not --quiet: it silences the warnings that --strict counts.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)
 
-.PHONY: proto chart lock version release-notes
+.PHONY: proto chart lock version versions-page release-notes
 proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(VENV) ## Regenerate what follows from the Helm chart and the settings
@@ -101,6 +101,8 @@ lock: $(UV) ## Regenerate both locks from pyproject.toml (ARGS=--upgrade for new
 	@tools/lock.sh $(ARGS)
 version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
 	@tools/version.sh
+versions-page: $(VENV) ## Regenerate what docs/versions.md says of the last make e2e-all
+	@$(BIN)/python -m tests.repository.versions
 # A tag may be any text: make does not expand what is in it, and the shell takes it for one word.
 override TAG := $(value TAG)
 export TAG
@@ -125,7 +127,7 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) .
 
 .PHONY: tools bench bench-wake clean
-tools: $(VENV) ## Build or unpack every program that tests run, into .cache (15 minutes, once)
+tools: $(VENV) ## Build or unpack every program that tests run, into .cache (an hour, once)
 	@$(BIN)/python -m tests.support.programs
 bench: $(VENV) ## Run the benchmarks and print their numbers
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -19,8 +19,9 @@ KUBE := $(addprefix .cache/e2e/,etcd kube-apiserver kube-controller-manager kube
 	keda-operator keda-adapter keda-webhooks) .cache/bin/kubectl
 KUBE_BEFORE := $(addprefix .cache/e2e/kube-1.35/,kube-apiserver kube-controller-manager kube-scheduler) \
 	$(addprefix .cache/e2e/keda-2.20/,keda-operator keda-adapter keda-webhooks)
+KUBE_AFTER := $(addprefix .cache/e2e/kube-1.37/,kube-apiserver kube-controller-manager kube-scheduler)
 OLD_KEDA := $(addprefix .cache/e2e/keda-2.16/,keda-operator keda-adapter)
-GO_PROGRAMS := $(SMALL) $(ALONE) $(KUBE) $(KUBE_BEFORE) $(OLD_KEDA) .cache/e2e/kwok
+GO_PROGRAMS := $(SMALL) $(ALONE) $(KUBE) $(KUBE_BEFORE) $(KUBE_AFTER) $(OLD_KEDA) .cache/e2e/kwok
 CRDS := $(addprefix .cache/e2e/,keda-crds.yaml keda-2.20/keda-crds.yaml keda-2.16/keda-crds.yaml \
 	cert-manager-crds.yaml prometheus-operator-crds.yaml)
 PACKAGED := $(addprefix .cache/servers/,prometheus-2 victoria-metrics influxd)
@@ -29,6 +30,7 @@ $(SMALL): $(call modules,tools)
 $(ALONE): .cache/bin/%: tools/%/go.mod tools/%/go.sum
 $(KUBE) .cache/e2e/keda-crds.yaml: $(call modules,tests/e2e/tools/kube)
 $(KUBE_BEFORE) .cache/e2e/keda-2.20/keda-crds.yaml: $(call modules,tests/e2e/tools/kube-1.35)
+$(KUBE_AFTER): $(call modules,tests/e2e/tools/kube-1.37)
 $(OLD_KEDA) .cache/e2e/keda-2.16/keda-crds.yaml: $(call modules,tests/e2e/tools/keda-2.16)
 .cache/e2e/kwok: $(call modules,tests/e2e/tools/kwok)
 .cache/e2e/alertmanager: $(call modules,tests/e2e/tools/alertmanager)

@@ -1,7 +1,7 @@
 """A model of the rules that turn a scaler's answers into replicas: KEDA's and the HPA's.
 
-Pure. Left out: `behavior`, fallback, scalingModifiers and pausing. Sources: KEDA's
-`scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculator.go`.
+Pure. Left out: `behavior` except its tolerances, fallback, scalingModifiers and pausing. Sources:
+KEDA's `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculator.go`.
 """
 
 import math
@@ -42,6 +42,25 @@ class Scale:
         return cls(spec=replicas, status=replicas, ready=replicas)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerances:
+    """How far from its target a metric may be before replicas change, as shares of the target.
+
+    Each is the `tolerance` of one direction in `behavior`, without it the cluster's: 10 %.
+    """
+
+    up: float = 0.1
+    down: float = 0.1
+
+    def include(self, ratio: float) -> bool:
+        """Tell whether nothing changes at this ratio; both ends are included (`isWithin`)."""
+        return 1 - self.down <= ratio <= 1 + self.up
+
+
+CLUSTERS = Tolerances()
+"""What an HPA without tolerances of its own has, unless the controller manager is told another."""
+
+
 class Step(NamedTuple):
     """How many replicas there should be now, and why."""
 
@@ -56,7 +75,7 @@ class Hpa:
     minimum: int = 0
     maximum: int = 100
     stabilization_seconds: float = 300
-    tolerance: float = 0.1
+    tolerances: Tolerances = CLUSTERS
     _recommendations: list[tuple[float, int]] = field(default_factory=list, init=False)
 
     @property
@@ -73,7 +92,7 @@ class Hpa:
         bounded = min(max(scale.spec, self.floor), self.maximum)
         if scale.spec != bounded:
             return Step(bounded, f"{scale.spec} is outside {self.floor} to {self.maximum}")
-        if (wanted := recommend(metrics, scale, self.tolerance)) is None:
+        if (wanted := recommend(metrics, scale, self.tolerances)) is None:
             return Step(scale.spec, "held: a metric has no value")
         return self._limited(now, scale.spec, wanted)
 
@@ -100,12 +119,14 @@ def scale_up_limit(replicas: int) -> int:
     return max(2 * replicas, 4)
 
 
-def recommend(metrics: Sequence[Metric], scale: Scale, tolerance: float = 0.1) -> Step | None:
+def recommend(
+    metrics: Sequence[Metric], scale: Scale, tolerances: Tolerances = CLUSTERS
+) -> Step | None:
     """Return the largest proposal of the metrics; None holds (`computeReplicasForMetrics`).
 
     One metric without a value blocks every scale-in; with no value at all nothing changes.
     """
-    proposals = [_proposal(metric, scale, tolerance) for metric in metrics]
+    proposals = [_proposal(metric, scale, tolerances) for metric in metrics]
     known = [proposal for proposal in proposals if proposal is not None]
     highest = max(known, key=lambda proposal: proposal.replicas, default=None)
     if highest is None or (len(known) < len(proposals) and highest.replicas < scale.spec):
@@ -113,38 +134,34 @@ def recommend(metrics: Sequence[Metric], scale: Scale, tolerance: float = 0.1) -
     return highest
 
 
-def _proposal(metric: Metric, scale: Scale, tolerance: float) -> Step | None:
+def _proposal(metric: Metric, scale: Scale, tolerances: Tolerances) -> Step | None:
     target = milli(metric.target)
     if metric.value is None or target == 0:  # Kubernetes refuses an HPA with a target of 0
         return None
     value = milli(metric.value)
     rule = _average_value if metric.metric_type is MetricType.AVERAGE_VALUE else _value
-    return rule(value, target, scale, tolerance)
+    return rule(value, target, scale, tolerances)
 
 
-def _average_value(value: int, target: int, scale: Scale, tolerance: float) -> Step:
+def _average_value(value: int, target: int, scale: Scale, tolerances: Tolerances) -> Step:
     """Divide by the target, unless it is near enough (`GetExternalPerPodMetricReplicas`)."""
     shown = f"{value / 1000:g} over a target of {target / 1000:g} per replica"
-    if scale.status and _tolerated(value / (target * scale.status), tolerance):
+    if scale.status and tolerances.include(value / (target * scale.status)):
         return Step(scale.status, f"{shown} is within tolerance of {scale.status}")
     replicas = math.ceil(value / target)
     return Step(replicas, f"{shown} asks for {replicas}")
 
 
-def _value(value: int, target: int, scale: Scale, tolerance: float) -> Step | None:
+def _value(value: int, target: int, scale: Scale, tolerances: Tolerances) -> Step | None:
     """Multiply the Ready pods by the ratio (`GetExternalMetricReplicas`); no pod: an error."""
     ratio = value / target
     shown = f"{value / 1000:g} over a target of {target / 1000:g}"
-    if _tolerated(ratio, tolerance):
+    if tolerances.include(ratio):
         return Step(scale.spec, f"{shown} is within tolerance")
     if scale.status == 0:
         return None
     replicas = math.ceil(ratio * scale.ready)
     return Step(replicas, f"{shown} with {scale.ready} ready pods asks for {replicas}")
-
-
-def _tolerated(ratio: float, tolerance: float) -> bool:
-    return 1 - tolerance <= ratio <= 1 + tolerance  # both ends included, as in Kubernetes
 
 
 def milli(value: float) -> int:

@@ -38,7 +38,11 @@ from keda_gpu_scaler.spec.spec import TriggerSpec
 DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; so thresholds are compared after rounding."""
 TOLERANCE = 0.1
-"""The HPA's default tolerance: it changes nothing while a value is this near to its target."""
+"""The HPA's default tolerance: it changes nothing while a value is this near to its target.
+
+An HPA can have others, which are not known here. Above this one a lower bound is an answer, below
+it a hold: whatever tolerance the HPA has, neither of them takes a replica away.
+"""
 
 
 @dataclass(frozen=True, slots=True)

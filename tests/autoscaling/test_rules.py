@@ -68,6 +68,33 @@ def test_average_value_follows_the_tolerance(
     assert proposed(value, target, replicas) == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "kind", "tolerances", "expected"),
+    [
+        pytest.param(120, AVERAGE_VALUE, rules.Tolerances(up=0.2), 10, id="more is tolerated"),
+        pytest.param(121, AVERAGE_VALUE, rules.Tolerances(up=0.2), 13, id="up to its end"),
+        pytest.param(101, AVERAGE_VALUE, rules.Tolerances(up=0), 11, id="nothing above"),
+        pytest.param(100, AVERAGE_VALUE, rules.Tolerances(up=0, down=0), 10, id="only the target"),
+        pytest.param(75, AVERAGE_VALUE, rules.Tolerances(down=0.25), 10, id="less is tolerated"),
+        pytest.param(74, AVERAGE_VALUE, rules.Tolerances(down=0.25), 8, id="down to its end"),
+        pytest.param(89, AVERAGE_VALUE, rules.Tolerances(up=0.5), 9, id="up says nothing of down"),
+        pytest.param(111, AVERAGE_VALUE, rules.Tolerances(down=0.5), 12, id="down nothing of up"),
+        pytest.param(12, VALUE, rules.Tolerances(up=0.2), 10, id="by Value as well"),
+        pytest.param(12.001, VALUE, rules.Tolerances(up=0.2), 13, id="by Value to its end"),
+    ],
+)
+def test_each_direction_has_its_own_tolerance(
+    value: float, kind: rules.MetricType, tolerances: rules.Tolerances, expected: int
+) -> None:
+    given = [metric(value, 10, kind)]
+    step = rules.recommend(given, rules.Scale.steady(10), tolerances)
+    assert step is not None
+    assert step.replicas == expected
+    hpa = rules.Hpa(stabilization_seconds=0, tolerances=tolerances)
+    assert synced(hpa, 0, 10, metric(None)).replicas == 10
+    assert synced(hpa, 15, 10, *given).replicas == expected
+
+
 def test_average_value_without_any_created_pod_divides_by_the_target() -> None:
     scale = rules.Scale(spec=1, status=0, ready=0)
     assert rules.recommend([metric(140)], scale) == (

@@ -13,6 +13,7 @@ process writes to a log of its own in the cluster's directory.
 
 import contextlib
 import json
+import re
 import ssl
 import time
 from collections.abc import Callable
@@ -84,6 +85,13 @@ class Cluster:
         """End every process, the last one started first."""
         for program in reversed(self.programs.values()):
             program.stop() if program.name == "etcd" else program.kill()
+
+    def versions(self) -> tuple[str, str]:
+        """Return the versions of the KEDA and the Kubernetes that run, as they say themselves."""
+        kubernetes = self._get("/version").json()["gitVersion"]
+        said = httpx2.get(self.keda.metrics_url, trust_env=False).text
+        (keda,) = re.findall(r'^keda_build_info\{.*\bversion="([^"]+)"', said, re.MULTILINE)
+        return str(keda), str(kubernetes).removeprefix("v")
 
     def logs(self) -> str:
         """Return the end of every process's log."""

@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e import generation, keda
+from tests.e2e import keda, ran
 from tests.e2e.alertmanager import Alertmanager
 from tests.e2e.cluster import Cluster
 from tests.e2e.counts import Counts
@@ -29,6 +29,7 @@ from tests.e2e.shell import Shell, open_shell
 from tests.support import programs
 
 _CLUSTER = pytest.StashKey[Cluster]()
+_VERSIONS = pytest.StashKey[tuple[str, str]]()
 _KUBECONFIG = "e2e_kubeconfig"
 _KEDA_METRICS = "e2e_keda_metrics"
 _serial = itertools.count()
@@ -36,10 +37,14 @@ _FIXTURES: Mapping[str, Iterable[str]] = {
     "alertmanager": ("alertmanager",),
     "defined": ("kubectl", "cert-manager-crds.yaml", "prometheus-operator-crds.yaml"),
     "helm": ("helm",),
-    "old_keda": generation.keda(keda.OLDEST).values(),
     "shell": ("helm", "kubectl", "grpcurl"),
 }
 """Further programs that some fixtures use."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `make e2e-all` learn what ran on what."""
+    parser.addoption("--ran", type=Path, help="write versions and numbers of scenarios to a file")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,6 +66,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     cluster = Cluster.create(directory, keda.current())
     cluster.start()
     session.config.stash[_CLUSTER] = cluster
+    session.config.stash[_VERSIONS] = cluster.versions()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -91,9 +97,27 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
-    """Print where the logs of the cluster are when a scenario failed."""
+    """Print what ran on what, and where the logs of the cluster are when a scenario failed."""
     cluster = config.stash.get(_CLUSTER, None)
-    if cluster is not None and exitstatus != pytest.ExitCode.OK:
+    if cluster is None:
+        return
+    counts = {
+        kind: len(terminalreporter.getreports(kind))
+        for kind in ("passed", "failed", "error", "skipped")
+    }
+    running, kubernetes = config.stash[_VERSIONS]
+    found = ran.Ran(
+        keda=running,
+        kubernetes=kubernetes,
+        mark=config.option.markexpr,
+        passed=counts["passed"],
+        failed=counts["failed"] + counts["error"],
+        skipped=counts["skipped"],
+    )
+    terminalreporter.write_line(str(found))
+    if config.option.ran and exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
+        ran.write([found], config.option.ran)
+    if exitstatus != pytest.ExitCode.OK:
         terminalreporter.write_line(f"the cluster's logs are in {cluster.directory}")
 
 
@@ -124,12 +148,6 @@ async def lab(
     evidence = getattr(request, "param", EvidenceSource.KUBE_STATE_METRICS)
     async with open_lab(lab_name, kubeconfig, tmp_path, evidence) as opened:
         yield opened
-
-
-@pytest.fixture(scope="session")
-def old_keda() -> keda.Release:
-    """The oldest KEDA that everything is proved against."""
-    return keda.release(keda.OLDEST)
 
 
 @pytest.fixture(scope="session")

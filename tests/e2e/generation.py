@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping
 
 from tests.support.programs import PROGRAMS
 
+ALL = (("2.21", "1.36"), ("2.20", "1.35"), ("2.16", "1.35"), ("2.21", "1.37"))
+"""What `make e2e-all` runs: KEDA and Kubernetes, the newest that belong together first."""
 _KEDA_FOLDERS = {"2.21": "", "2.20": "keda-2.20/", "2.16": "keda-2.16/"}
-"""Where the programs of each version are, the newest one first."""
-_KUBERNETES_FOLDERS = {"1.36": "", "1.35": "kube-1.35/"}
+"""Where the programs of each version are; the first one runs unless another is named."""
+_KUBERNETES_FOLDERS = {"1.36": "", "1.37": "kube-1.37/", "1.35": "kube-1.35/"}
 
 
 def _chosen(variable: str, versions: Mapping[str, str]) -> str:
@@ -25,12 +27,14 @@ KEDA = _chosen("KEDA", _KEDA_FOLDERS)
 KUBERNETES = _chosen("KUBERNETES", _KUBERNETES_FOLDERS)
 KEDA_IS_OLD = KEDA in {"2.20", "2.16"}
 """Whether it polls values that the HPA asks for as well, and never opens StreamMetricSpec."""
+KEDA_IS_OLDEST = KEDA == "2.16"
+"""Whether it reads whole numbers only, lacks what came later, and runs without its webhooks."""
 
 
-def keda(version: str) -> dict[str, str]:
-    """Return the programs of one KEDA by their parts; the oldest has no webhooks."""
+def keda() -> dict[str, str]:
+    """Return the programs of the chosen KEDA by their parts; the oldest has no webhooks."""
     parts = "keda-operator", "keda-adapter", "keda-webhooks", "keda-crds.yaml"
-    return _programs(_KEDA_FOLDERS[version], parts)
+    return _programs(_KEDA_FOLDERS[KEDA], parts)
 
 
 def kubernetes() -> dict[str, str]:

@@ -9,8 +9,6 @@ from tests.e2e.certificates import Certificates
 from tests.support import programs
 
 NAMESPACE = "keda"
-OLDEST = "2.16"
-"""The last version that reads only the integer fields of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +23,8 @@ class Release:
 
 
 def current() -> Release:
-    """Return the version that this run is about."""
-    return release(generation.KEDA)
-
-
-def release(version: str) -> Release:
-    """Return one version, the oldest without its webhooks."""
-    parts = {part: programs.path(name) for part, name in generation.keda(version).items()}
+    """Return the version that this run is about, the oldest without its webhooks."""
+    parts = {part: programs.path(name) for part, name in generation.keda().items()}
     return Release(
         parts["keda-operator"],
         parts["keda-adapter"],

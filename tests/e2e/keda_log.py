@@ -9,6 +9,7 @@ from tests.e2e.lab import Lab
 STREAM_FAILED = f"error running {'internalRun' if generation.KEDA_IS_OLD else 'StreamIsActive'}"
 """The message about a stream of a push trigger that was open, or could not be opened."""
 _CUT = "code = Canceled desc = CANCELLED"
+_SLOW = "error when reading response body"
 
 
 def errors(lab: Lab) -> list[dict[str, Any]]:
@@ -26,9 +27,15 @@ def failures(lab: Lab) -> list[dict[str, Any]]:
     """Return every error except calls that were cut when a scaler's server stopped.
 
     A stopping gRPC server cuts calls that it has accepted and not dispatched yet. KEDA repeats
-    it at once, counts no error, and logs the first one all the same.
+    it at once, counts no error, and logs the first one all the same. On a busy machine the API
+    server can also be slower than KEDA waits for it, which says nothing of a scaler.
     """
-    return [each for each in errors(lab) if _CUT not in str(each.get("error"))]
+    expected = _CUT, _SLOW
+    return [
+        each
+        for each in errors(lab)
+        if not any(text in f"{each['msg']} {each.get('error')}" for text in expected)
+    ]
 
 
 def _lines(lab: Lab) -> list[dict[str, Any]]:

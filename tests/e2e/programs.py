@@ -25,7 +25,7 @@ _LOG_TAIL_BYTES = 3000
 CLUSTER = (
     "etcd",
     *generation.kubernetes().values(),
-    *generation.keda(generation.KEDA).values(),
+    *generation.keda().values(),
     "kwok",
     "prometheus",
 )

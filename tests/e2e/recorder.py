@@ -65,13 +65,20 @@ class Stream:
 
 @dataclass(slots=True)
 class Recorder(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[misc]  # untyped
-    """The answers to give from now on, and everything asked so far, oldest first."""
+    """The answers to give from now on, and everything asked so far, oldest first.
+
+    Numbers are in both fields: KEDA 2.16 reads whole ones only.
+    """
 
     targets: list[Any] = field(
-        default_factory=lambda: [pb.MetricSpec(metricName=METRIC, targetSizeFloat=10)]
+        default_factory=lambda: [
+            pb.MetricSpec(metricName=METRIC, targetSize=10, targetSizeFloat=10)
+        ]
     )
     values: list[Any] = field(
-        default_factory=lambda: [pb.MetricValue(metricName=METRIC, metricValueFloat=10)]
+        default_factory=lambda: [
+            pb.MetricValue(metricName=METRIC, metricValue=10, metricValueFloat=10)
+        ]
     )
     active: bool = True
     active_for_hpa: bool | None = None

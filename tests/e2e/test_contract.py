@@ -27,6 +27,7 @@ def _said(calls: Sequence[Call]) -> str:
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_one_evaluation_is_three_calls_in_order_and_only_the_hpas_have_a_deadline(
     lab: Lab, recorder: Recorder
 ) -> None:
@@ -48,11 +49,12 @@ async def test_one_evaluation_is_three_calls_in_order_and_only_the_hpas_have_a_d
         return len(polls()) > 12 and len(syncs()) > 12
 
     await lab.wait(hpa_asked, "the HPA asks")
-    # Until here KEDA also asked for the spec alone, in order to make the HPA.
+    # Until here KEDA also asked for the spec alone, in order to make the HPA: on a busy machine
+    # a little longer.
     recorder.calls.clear()
     await lab.wait(heard_enough, "four polls and four syncs")
     for calls in polls(), syncs():
-        assert re.fullmatch(r"(SMA)+(SM?)?", _said(calls)), lab.story()
+        assert re.fullmatch(r"(S+MA)+(S+M?)?", _said(calls)), lab.story()
     assert {call.metric_name for call in recorder.asked("GetMetrics")} == {METRIC}
     assert all(30 < (call.seconds_left or 0) < 61 for call in syncs()), syncs()
     assert statistics.median(_gaps(polls())) < evaluator.SAME_POLL_SECONDS / 10
@@ -68,6 +70,7 @@ def _gaps(calls: Sequence[Call]) -> list[float]:
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_all_of_a_triggers_metadata_and_nothing_else_is_sent(
     lab: Lab, recorder: Recorder
 ) -> None:

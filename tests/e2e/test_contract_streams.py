@@ -30,6 +30,7 @@ async def _stream(lab: Lab, recorder: Recorder, number: int) -> Stream:
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_a_stream_that_ended_well_is_opened_again_after_2_s_and_a_failed_one_ever_later(
     lab: Lab, recorder: Recorder
 ) -> None:
@@ -47,13 +48,15 @@ async def test_a_stream_that_ended_well_is_opened_again_after_2_s_and_a_failed_o
     )
     # Nothing comes early. How late it comes depends on the machine.
     assert (well >= 2, failed >= 4, failed_again >= 8, well_again >= 2) == (True,) * 4, lab.story()
-    assert well_again < failed_again, lab.story()
+    # KEDA 2.16 never forgets a wait, not even after a good end.
+    assert (well_again < failed_again) != generation.KEDA_IS_OLDEST, lab.story()
     assert {call.seconds_left for call in opened} == {None}
     assert opened[0].metadata == recorder.asked("IsActive")[0].metadata
     assert bool(recorder.asked("StreamMetricSpec")) != generation.KEDA_IS_OLD
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_true_wakes_and_is_a_write_each_time_and_false_is_nothing(
     lab: Lab, recorder: Recorder
 ) -> None:
@@ -85,6 +88,7 @@ async def test_true_wakes_and_is_a_write_each_time_and_false_is_nothing(
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_an_old_connection_is_replaced_by_a_new_one_without_an_error(lab: Lab) -> None:
     async with recording(max_connection_age_ms=3000) as recorder:
         await lab.deploy("bert", replicas=1)
@@ -97,6 +101,7 @@ async def test_an_old_connection_is_replaced_by_a_new_one_without_an_error(lab: 
         assert keda_log.errors(lab) == [], lab.story()
 
 
+@pytest.mark.generations
 async def test_errors_cut_the_stream_of_a_trigger_that_is_alone_with_its_address(
     lab: Lab, recorder: Recorder
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from tests.e2e import evidences
+from tests.e2e import evidences, generation
 from tests.e2e.counts import Counts
 from tests.e2e.lab import Lab
 from tests.e2e.relay import Door
@@ -51,6 +51,7 @@ async def _outlives_it(lab: Lab, keda_counts: Counts) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_prometheus_stopped_at_load_for_longer_than_the_cooldown_takes_nothing_away(
     lab: Lab, keda_counts: Counts
 ) -> None:
@@ -128,6 +129,8 @@ async def test_prometheus_restarted_empty_takes_nothing_away_before_it_has_seen_
     await goes_to_zero(lab)
 
 
+@pytest.mark.generations
+@pytest.mark.skipif(generation.KEDA_IS_OLDEST, reason="its fallback has no behavior")
 async def test_keda_falls_back_in_an_outage_where_the_trigger_asks_for_errors(
     lab: Lab, keda_counts: Counts
 ) -> None:

@@ -46,6 +46,8 @@ async def _asks(lab: Lab, recorder: Recorder) -> set[str]:
 
 
 @pytest.mark.core
+@pytest.mark.generations
+@pytest.mark.skipif(generation.KEDA_IS_OLDEST, reason="it shows no HPAActive")
 async def test_values_are_polled_where_zero_is_allowed_or_the_hpa_has_none(
     lab: Lab, recorder: Recorder
 ) -> None:
@@ -116,6 +118,8 @@ async def _show(lab: Lab, workloads: Iterable[str], of_hpa: str, of_keda: str) -
 
 
 @pytest.mark.core
+@pytest.mark.generations
+@pytest.mark.skipif(generation.KEDA_IS_OLDEST, reason="it shows no HPAActive")
 async def test_a_hold_is_shown_by_keda_unless_a_known_demand_keeps_the_replicas(lab: Lab) -> None:
     # A second metric is known to need all four replicas, or two of them.
     demands = {"alone": None, "needed": 280, "less": 140}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 
-from tests.e2e import keda, keda_log, streams
+from tests.e2e import generation, keda, keda_log, streams
 from tests.e2e.lab import Lab
 from tests.e2e.name_server import NameServer
 from tests.e2e.own_cluster import open_own_lab
@@ -38,6 +38,7 @@ async def _is_asked(lab: Lab, scaler: Scaler) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_a_dead_scaler_takes_nothing_away_and_follows_the_load_when_it_is_back(
     lab: Lab,
 ) -> None:
@@ -46,8 +47,10 @@ async def test_a_dead_scaler_takes_nothing_away_and_follows_the_load_when_it_is_
     # KEDA 2.20 can take the last error for idleness; its cooldown alone protects pods from that.
     await lab.autoscale("gpt", lab.gpu("gpt"), min_replicas=0, cooldown_seconds=120)
     await lab.becomes("gpt", "measured")
-    # KEDA counts no failure of a scaler that is not there: these replicas never come.
-    await lab.patch("gpt", fallback={"failureThreshold": 1, "replicas": 7})
+    # KEDA counts no failure of a scaler that is not there: these replicas never come. KEDA 2.16
+    # counts nothing, and sets them at the first failure.
+    if not generation.KEDA_IS_OLDEST:
+        await lab.patch("gpt", fallback={"failureThreshold": 1, "replicas": 7})
 
     lab.timeline.note("the scaler is killed")
     lab.scaler.kill()
@@ -100,6 +103,7 @@ async def test_a_fresh_scaler_that_cannot_know_anything_yet_takes_nothing_away(l
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_two_scalers_behind_one_name_are_rolled_and_no_evaluation_fails(lab: Lab) -> None:
     first = lab.scaler
     second = Scaler(lab.directory, first.prometheus_url, host="127.0.0.2", port=first.port)

@@ -78,6 +78,7 @@ def counts(lab: Lab, aspect: str, since_seconds: float = 0) -> list[int]:
     return [each for each in seen if isinstance(each, int)]
 
 
+@pytest.mark.generations
 @evidences.each_with("loading_percent", [0, 100], core=(100, EvidenceSource.KUBE_STATE_METRICS))
 async def test_a_rolling_update_at_load_moves_no_replicas(lab: Lab, loading_percent: float) -> None:
     await open_four(lab, loading_percent=loading_percent, surge=2)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 import trustme
 
-from tests.e2e import keda_log, tls
+from tests.e2e import generation, keda_log, tls
 from tests.e2e.lab import Lab
 from tests.e2e.manifests import Manifest
 from tests.e2e.product import Scaler
@@ -113,6 +113,7 @@ async def run(lab: Lab, workload: str, attempt: Attempt) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab: Lab) -> None:
     trust = tls.Authorities.create()
     await lab.scaler.restart(**trust.settings(lab.directory / "tls"))
@@ -127,6 +128,9 @@ async def test_mutual_tls_scales_and_whoever_is_not_trusted_changes_nothing(lab:
             await run(lab, workload, attempt)
         # 180 % over 70 % per replica: 2.6, so 3.
         await lab.reaches("bert", 3)
+        if generation.KEDA_IS_OLDEST:
+            # All triggers with an address share the connection that the first one made.
+            return
 
         async def all_is_said() -> bool:
             return all(

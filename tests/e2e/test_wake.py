@@ -14,6 +14,7 @@ LONGER_THAN_A_REPETITION = 20
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_a_demand_wakes_a_workload_keeps_it_up_and_lets_it_go(lab: Lab) -> None:
     demand = await lab.offers_nothing("requests")
     await lab.deploy("bert")
@@ -50,6 +51,7 @@ async def test_the_gpus_of_another_workload_wake_one_keep_it_up_and_let_it_go(la
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_a_trigger_of_kedas_beside_ours_wakes_at_its_poll(lab: Lab) -> None:
     triggers = streams.push(lab, "bert"), lab.router("bert")
     await lab.deploy("bert")

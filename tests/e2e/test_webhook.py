@@ -20,6 +20,7 @@ WRONG_TOKEN = "of-another-webhook"  # noqa: S105 - opens nothing
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_an_alert_wakes_keeps_up_what_is_idle_and_lets_it_go_when_it_is_resolved(
     lab: Lab, alertmanager: Alertmanager
 ) -> None:

@@ -6,6 +6,7 @@ from tests.e2e.lab import Lab
 
 
 @pytest.mark.core
+@pytest.mark.generations
 async def test_a_workload_wakes_follows_its_load_and_goes_back_to_zero(lab: Lab) -> None:
     await lab.deploy("bert")
     triggers = lab.gpu("bert", threshold="70"), lab.router("bert")

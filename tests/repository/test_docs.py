@@ -13,6 +13,8 @@ from keda_gpu_scaler.query.profiles import Profile
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec.spec import ScaledObject, Signal
 from keda_gpu_scaler.telemetry import metrics
+from tests.support import go_modules
+from tests.support.go_modules import pinned
 from tests.support.prometheus import KINDS
 from tests.support.triggers import access
 
@@ -169,25 +171,17 @@ def test_every_make_target_is_in_the_readme_and_in_its_own_help() -> None:
 def test_the_readme_names_the_versions_that_the_scenarios_run() -> None:
     proved = README.read_text().partition("**Proved on the real programs.**")[2].partition("## ")[0]
     said = re.findall(r"(KEDA|Kubernetes|Prometheus) ([0-9.]+[0-9])", proved)
-    tools = ROOT / "tests" / "e2e" / "tools"
-    kube, before, old = (tools / name / "go.mod" for name in ("kube", "kube-1.35", "keda-2.16"))
-    prometheus = _pinned(ROOT / "tools" / "go.mod", "github.com/prometheus/prometheus")
+    prometheus = pinned("tools", "github.com/prometheus/prometheus")
     assert said == [
-        ("KEDA", _pinned(kube, "github.com/kedacore/keda/v2")),
-        ("Kubernetes", _pinned(kube, "k8s.io/kubernetes")),
+        ("KEDA", go_modules.keda("2.21")),
+        ("Kubernetes", go_modules.kubernetes("1.36")),
         # As a Go module, Prometheus 3.15.0 is called 0.315.0.
         ("Prometheus", re.sub(r"^0\.3(\d+)", r"3.\1", prometheus)),
-        ("KEDA", _pinned(before, "github.com/kedacore/keda/v2")),
-        ("Kubernetes", _pinned(before, "k8s.io/kubernetes")),
-        ("KEDA", _pinned(old, "github.com/kedacore/keda/v2")),
+        ("KEDA", go_modules.keda("2.20")),
+        ("Kubernetes", go_modules.kubernetes("1.35")),
+        ("KEDA", go_modules.keda("2.16")),
+        ("Kubernetes", go_modules.kubernetes("1.37")),
     ]
-
-
-def _pinned(module: Path, name: str) -> str:
-    """Return the version of a module that a go.mod requires."""
-    found = re.search(rf"^\s+{re.escape(name)} v(\S+)", module.read_text(), re.MULTILINE)
-    assert found is not None
-    return found[1]
 
 
 def test_the_example_on_the_page_on_influxdb_is_accepted() -> None:

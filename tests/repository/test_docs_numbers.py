@@ -1,8 +1,10 @@
 """The numbers on the pages are those of the model of the HPA, and of the loops that it runs in."""
 
+import re
 from math import ceil
 
 import pytest
+import yaml
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.rules import MetricType
@@ -15,10 +17,16 @@ WRONG_SIGNAL = ROOT / "docs" / "wrong-signal.md"
 MIGRATE = ROOT / "docs" / "migrate"
 
 
-def replicas(value: float, target: float, now: int, kind: MetricType) -> int:
+def replicas(
+    value: float,
+    target: float,
+    now: int,
+    kind: MetricType,
+    tolerances: rules.Tolerances = rules.CLUSTERS,
+) -> int:
     """Return how many replicas the HPA asks for."""
     metric = rules.Metric(value=value, target=target, metric_type=kind)
-    step = rules.recommend([metric], rules.Scale.steady(now))
+    step = rules.recommend([metric], rules.Scale.steady(now), tolerances)
     assert step is not None
     return step.replicas
 
@@ -46,6 +54,24 @@ def test_the_table_of_the_tolerance_is_the_hpas() -> None:
     found = ["replicas", *(str(summed(each, 70, 5)) for each in shown)]
     head = ["each pod shows", *(f"{each} %" for each in shown)]
     assert section(CONCEPTS, "tolerance") == table(head, [found])
+
+
+def test_the_table_of_an_hpas_own_tolerances_is_the_hpas_for_the_behavior_above_it() -> None:
+    (text,) = re.findall(r"```yaml\n(spec:.*?tolerance.*?)```", CONCEPTS.read_text(), re.DOTALL)
+    advanced = yaml.safe_load(text)["spec"]["advanced"]
+    behavior = advanced["horizontalPodAutoscalerConfig"]["behavior"]
+    up, down = (float(behavior[each]["tolerance"]) for each in ("scaleUp", "scaleDown"))
+    own = rules.Tolerances(up=up, down=down)
+    shown = (40, 62, 66, 67, 84, 85, 100)
+    cells = [replicas(5 * each, 70, 5, MetricType.AVERAGE_VALUE, own) for each in shown]
+    head = ["each pod shows", *(f"{each} %" for each in shown)]
+    assert section(CONCEPTS, "tolerances") == table(head, [["replicas", *map(str, cells)]])
+
+
+def test_a_threshold_that_a_wide_tolerance_hides_is_where_the_page_says() -> None:
+    wide = rules.Tolerances(up=0.2)
+    found = [replicas(100, each, 1, MetricType.AVERAGE_VALUE, wide) for each in (83, 84)]
+    assert found == [2, 1]
 
 
 def climb(threshold: int) -> list[int]:

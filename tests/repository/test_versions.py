@@ -6,19 +6,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.e2e import every_generation, generation, ran
+from tests.repository import versions
 from tests.repository.chart import charts
 from tests.repository.test_docs import ROOT, section
-
-PAGE = ROOT / "docs" / "versions.md"
-E2E = ROOT / "tests" / "e2e" / "tools"
-
-
-def pinned(file: Path, module: str) -> str:
-    """Return the version of a module that a go.mod requires."""
-    (version,) = re.findall(
-        rf"^(?:\t|require ){re.escape(module)} v(\S+)", file.read_text(), re.MULTILINE
-    )
-    return str(version)
+from tests.repository.versions import PAGE
+from tests.support import go_modules
+from tests.support.go_modules import pinned
 
 
 def said() -> dict[str, list[str]]:
@@ -31,27 +25,41 @@ def said() -> dict[str, list[str]]:
 
 def test_what_is_proved_is_what_is_pinned() -> None:
     servers = (ROOT / "docs" / "servers.md").read_text()
-    kube, before, old = (E2E / name / "go.mod" for name in ("kube", "kube-1.35", "keda-2.16"))
-    prometheus = pinned(ROOT / "tools" / "go.mod", "github.com/prometheus/prometheus")
+    prometheus = pinned("tools", "github.com/prometheus/prometheus")
+    operator = "github.com/prometheus-operator/prometheus-operator"
     makefile = (ROOT / "Makefile").read_text()
     expected = {
-        "KEDA": [pinned(each, "github.com/kedacore/keda/v2") for each in (kube, before, old)],
-        "Kubernetes": [pinned(each, "k8s.io/kubernetes") for each in (kube, before)],
-        "Helm": [pinned(ROOT / "tools" / "helm" / "go.mod", "helm.sh/helm/v4")],
+        "Helm": [pinned("tools/helm", "helm.sh/helm/v4")],
         # As a Go module, Prometheus 3.15.0 is called 0.315.0.
         "Prometheus": [re.sub(r"^0\.3(\d+)", r"3.\1", prometheus), "2.42.0"],
         "VictoriaMetrics": re.findall(r"runs on (1\.\S+): `victoria-metrics`", servers),
         "InfluxDB": ["1.6.7"],
         "Alertmanager": [
-            pinned(E2E / "alertmanager" / "go.mod", "github.com/prometheus/alertmanager")
+            pinned("tests/e2e/tools/alertmanager", "github.com/prometheus/alertmanager")
         ],
-        "cert-manager": [pinned(E2E / "crds" / "go.mod", "github.com/cert-manager/cert-manager")],
-        "prometheus-operator": [
-            pinned(E2E / "crds" / "go.mod", "github.com/prometheus-operator/prometheus-operator")
-        ],
+        "cert-manager": [pinned("tests/e2e/tools/crds", "github.com/cert-manager/cert-manager")],
+        "prometheus-operator": [pinned("tests/e2e/tools/crds", operator)],
         "Python": re.findall(r"^PYTHONS := (.*)$", makefile, re.MULTILINE)[0].split(),
     }
-    assert {name: cells[0].split(", ") for name, cells in said().items()} == expected
+    found = {name: cells[0].split(", ") for name, cells in said().items()}
+    assert found == expected | {name: text.split(", ") for name, text in versions.proved().items()}
+
+
+def test_the_page_is_made_from_what_ran() -> None:
+    assert PAGE.read_text() == versions.text(), "run make versions-page"
+
+
+def test_every_generation_ran_in_the_versions_that_are_pinned_and_passed() -> None:
+    expected = [
+        (go_modules.keda(keda), go_modules.kubernetes(kubernetes))
+        for keda, kubernetes in generation.ALL
+    ]
+    assert [(one.keda, one.kubernetes) for one in ran.read()] == expected, "run make e2e-all"
+    assert [one for one in ran.read() if one.failed or not one.passed] == []
+
+
+def test_each_generation_ran_every_scenario_or_the_part_that_is_marked() -> None:
+    assert {one.mark for one in ran.read()} <= {"", every_generation.MARK}
 
 
 def test_the_oldest_kubernetes_is_the_charts() -> None:

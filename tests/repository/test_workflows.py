@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.e2e import every_generation
 from tests.repository.test_docs import ROOT
 from tests.support import programs
 
@@ -104,3 +105,8 @@ def test_a_program_that_fails_before_a_pipe_ends_its_step(
     """With the shell named, bash runs with pipefail."""
     piped = [step for step in steps(workflows) if re.search(r"[^|]\|[^|]", step.get("run", ""))]
     assert [step["shell"] for step in piped] == ["bash"]
+
+
+def test_its_scenarios_run_on_every_generation(workflows: dict[str, dict[str, Any]]) -> None:
+    found = workflows["scenarios.yaml"]["e2e-all"]["strategy"]["matrix"]["generation"]
+    assert found == list(every_generation.NAMES)

@@ -114,6 +114,7 @@ _TABLE = (
     *_folder("keda-2.20", "keda-operator", "keda-adapter", "keda-webhooks", "keda-crds.yaml"),
     *_folder("keda-2.16", "keda-operator", "keda-adapter", "keda-crds.yaml"),
     *_folder("kube-1.35", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+    *_folder("kube-1.37", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
     Program("kwok", "e2e"),
     Program("alertmanager", "e2e", ("--version",), r"version 0\.(2[7-9]|[3-9]\d)\."),
     Program("cert-manager-crds.yaml", "e2e"),

@@ -8,14 +8,14 @@ from typing import Any
 
 import yaml
 
-from tests.support import programs
+from tests.support import go_modules, programs
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "deploy" / "helm" / "keda-gpu-scaler"
 BASE = ROOT / "deploy" / "kustomize"
 GOLDEN = Path(__file__).parent / "golden"
 RELEASE, NAMESPACE = "keda-gpu-scaler", "keda"
-KUBE_VERSION = "1.35.4"
+KUBE_VERSION = go_modules.kubernetes("1.36")
 """No cluster is asked. Without this version, the programs use the newest they know."""
 _VALUES = "-values.yaml"
 _SECONDS = 60

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from keda_gpu_scaler.autoscaling.rules import Hpa
+from keda_gpu_scaler.autoscaling.rules import Hpa, Tolerances
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.judge import Judge
 from tests.stories.loops.loop import Loop
@@ -21,6 +21,9 @@ from tests.support.triggers import demanding, spec
 EXPORTERS = (EvidenceSource.EXPORTERS,)
 TOLD = (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.KUBERNETES)
 ANY = (*EXPORTERS, *TOLD)
+
+
+_TOLERANCES = 0.1, 0.02, 0.05, 0.2
 
 
 @dataclass(slots=True)
@@ -39,6 +42,11 @@ class History:
         self._work.append((float("-inf"), lambda _: work))
         seed = terms.pop("seed", self.chance.randrange(1, 2**31))
         self.loop = Loop(self._offered, self.evidence, seed=seed, **terms)
+        # The scaler does not know the HPA's tolerances: it has to be right with any.
+        drawn = random.Random(seed)
+        self.loop.hpa.tolerances = Tolerances(
+            up=drawn.choice(_TOLERANCES), down=drawn.choice(_TOLERANCES)
+        )
         self.judge = Judge(self.loop, self.chance)
         return self.loop
 

@@ -122,7 +122,7 @@ class Truth:
 
     def _needed(self, work: float) -> int:
         metric = Metric(value=work, target=self.loop.trigger.threshold)
-        step = recommend([metric], Scale.steady(self.loop.replicas))
+        step = recommend([metric], Scale.steady(self.loop.replicas), self.loop.hpa.tolerances)
         assert step is not None
         return step.replicas
 
