@@ -123,7 +123,7 @@ def inhibitions() -> list[tuple[str, str, set[str]]]:
 
 def test_alerts_that_make_others_superfluous_exist_as_do_the_others() -> None:
     named = {name for source, target, _ in inhibitions() for name in (source, target)}
-    assert len(named) == 9
+    assert len(named) == 10
     assert named <= test_alerts.rules().keys()
 
 
