@@ -25,6 +25,8 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
     TrackedTrigger,
     TrackedTriggers,
 )
+from keda_gpu_scaler.record import build
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
@@ -152,6 +154,46 @@ class Evaluator:
             await asyncio.sleep(0)  # other calls come in between
         return peer_decisions.written(told)
 
+    def tracked(self) -> list[TrackedTrigger]:
+        """Return the triggers that were asked about within ten minutes, by their ScaledObjects."""
+        return self._triggers.all()
+
+    async def record(self, tracked: TrackedTrigger) -> Record:
+        """Return the record of a trigger, decided now, within 2.5 s; it is no call about it.
+
+        Args:
+            tracked: one of those that `tracked` returns.
+        """
+        deadline = self._clock() + ANSWER_SECONDS
+        if isinstance(tracked.spec.pods, ScaleTarget):
+            why = "the pods of its scale target are not known"
+            gpu = await self._gpu_decisions.unaimed(
+                tracked.scaled_object, tracked.spec, why, deadline
+            )
+        else:
+            gpu = await self._gpu_decisions.decide(tracked, deadline)
+        made_of = self._gpu_decisions.made_of(tracked, gpu)
+        decided = await self._concluded(tracked, gpu, deadline)
+        answer, source = tracked.answer, tracked.spec.source
+        exporters = self._snapshot_cache.exporters(source)
+        return build.record(
+            build.Answered(
+                scaled_object=tracked.scaled_object,
+                spec=tracked.spec,
+                decision=decided,
+                **made_of._asdict(),
+                source=gpu.source,
+                step_seconds=self._snapshot_cache.step_seconds(source),
+                speaks_promql=exporters is not None,
+                exporters=exporters or (),
+                neighbour=gpu.neighbour,
+                alert=self._alerts.firing(tracked.scaled_object),
+                takes_alerts=not isinstance(self._alerts, NoAlerts),
+                demand=None if answer is None else answer.demand,
+                is_of_peer=gpu.is_of_peer,
+            )
+        )
+
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
     ) -> Demand:
@@ -188,13 +230,14 @@ class Evaluator:
         scaled_object, spec = tracked.scaled_object, tracked.spec
         alert = self._alerts.firing(scaled_object)
         decided = activation.before_demand(gpu.decision, str(spec.neighbour), gpu.neighbour, alert)
+        demand = None
         if not decided.activated and spec.demand is not None and not gpu.is_of_peer:
             demand = await self._demands.ask(scaled_object, spec, spec.demand, deadline)
             decided = activation.with_demand(decided, spec.demand, demand)
         if decided.active and not gpu.decision.active:
             self._gpu_decisions.keep_in_use(tracked)
         before = tracked.answer
-        tracked.answer = Answer(decided, self._clock(), gpu, alert)
+        tracked.answer = Answer(decided, self._clock(), gpu, alert, demand)
         if before is None or before.gpu is not gpu or before.decision != decided:
             age_seconds, source = gpu.snapshot_age_seconds, gpu.source
             self._observe(facts.Evaluated(scaled_object, spec, decided, age_seconds, source))

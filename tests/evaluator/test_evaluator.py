@@ -630,3 +630,29 @@ async def test_an_outage_at_the_start_is_no_error_where_the_hpa_asks() -> None:
         "active because the HPA asks about it, which it does while it has replicas"
     )
     await started.evaluator.close()
+
+
+async def test_a_record_is_made_of_what_was_answered_and_is_no_call(bench: Bench) -> None:
+    decided = await bench.ask()
+    (tracked,) = bench.evaluator.tracked()
+    shown = await bench.evaluator.record(tracked)
+    assert (shown.value, shown.reason) == (decided.value, decided.reason)
+    assert [pod.load for pod in shown.pods] == [90] * 5
+    assert shown.source.snapshot_at == bench.source.instant()
+    assert len(bench.of(facts.Evaluated)) == 1
+
+
+async def test_a_record_says_what_fails(bench: Bench) -> None:
+    await bench.ask()
+    (tracked,) = bench.evaluator.tracked()
+    bench.source.trouble = AWAY
+    await bench.later(600)
+    shown = await bench.evaluator.record(tracked)
+    assert (shown.state, shown.value) == ("unknown", None)
+    assert shown.source.trouble is not None
+
+
+async def test_triggers_are_tracked_in_the_order_of_their_objects(bench: Bench) -> None:
+    for scaled_object in (WEB, BERT):
+        await bench.ask(scaled_object=scaled_object)
+    assert [one.scaled_object for one in bench.evaluator.tracked()] == [BERT, WEB]
