@@ -26,7 +26,7 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
     TrackedTriggers,
 )
 from keda_gpu_scaler.record import build
-from keda_gpu_scaler.record.record import Record
+from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
@@ -154,16 +154,29 @@ class Evaluator:
             await asyncio.sleep(0)  # other calls come in between
         return peer_decisions.written(told)
 
-    def tracked(self) -> list[TrackedTrigger]:
-        """Return the triggers that were asked about within ten minutes, by their ScaledObjects."""
-        return self._triggers.all()
-
-    async def record(self, tracked: TrackedTrigger) -> Record:
-        """Return the record of a trigger, decided now, within 2.5 s; it is no call about it.
+    def summaries(self, namespace: str | None = None) -> list[Summary]:
+        """Return what was answered within ten minutes, by the names of the ScaledObjects.
 
         Args:
-            tracked: one of those that `tracked` returns.
+            namespace: only of the ScaledObjects in this one; None: of all.
         """
+        now = self._clock()
+        return [
+            build.summary(one.scaled_object, one.spec, one.answer.decision, now - one.answer.at)
+            for one in self._triggers.all()
+            if one.answer is not None and namespace in {None, one.scaled_object.namespace}
+        ]
+
+    async def records(self, scaled_object: ScaledObject) -> list[Record]:
+        """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
+
+        They are decided now, each within 2.5 s. That is no call about them: what KEDA and the HPA
+        ask is for them alone to say.
+        """
+        tracked = [one for one in self._triggers.all() if one.scaled_object == scaled_object]
+        return [await self._record(one) for one in tracked]
+
+    async def _record(self, tracked: TrackedTrigger) -> Record:
         deadline = self._clock() + ANSWER_SECONDS
         if isinstance(tracked.spec.pods, ScaleTarget):
             why = "the pods of its scale target are not known"

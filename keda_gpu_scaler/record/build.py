@@ -23,6 +23,7 @@ from keda_gpu_scaler.record.record import (
     Record,
     Says,
     Source,
+    Summary,
 )
 from keda_gpu_scaler.snapshot import snapshot
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -103,6 +104,33 @@ def record(answered: Answered) -> Record:
         metrics=tuple(_metrics(answered)),
         queries=tuple(_queries(answered)),
         warnings=spec.warnings,
+    )
+
+
+def summary(
+    scaled_object: ScaledObject, spec: TriggerSpec, decided: Decision, age_seconds: float
+) -> Summary:
+    """Return what a list shows of an answer.
+
+    Args:
+        scaled_object: the ScaledObject of the trigger.
+        spec: the trigger.
+        decided: what was answered last.
+        age_seconds: how long ago that was.
+    """
+    return Summary(
+        scaled_object=str(scaled_object),
+        workload=spec.workload,
+        metric_name=spec.metric_name,
+        answered_seconds_ago=round(age_seconds, 3),
+        state=decided.state,
+        value=decided.value,
+        active=decided.active,
+        average=decided.average,
+        threshold=spec.threshold,
+        unit=spec.signal.unit,
+        replicas=decided.expected,
+        reason=decided.reason,
     )
 
 

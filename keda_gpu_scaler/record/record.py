@@ -140,6 +140,28 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One trigger in a list: what was answered last."""
+
+    scaled_object: str
+    """namespace/name"""
+    workload: str
+    metric_name: str
+    answered_seconds_ago: float
+    state: str
+    value: float | None
+    """What GetMetrics answered; None: nothing, the HPA held the replicas."""
+    active: bool | None
+    """What IsActive answered; None: an error, as it was not known."""
+    average: float | None
+    threshold: float
+    unit: str
+    replicas: int
+    """The replicas that should report."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One decision with everything it was made of."""
 
