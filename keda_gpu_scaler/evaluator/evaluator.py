@@ -187,7 +187,11 @@ class Evaluator:
             gpu = await self._gpu_decisions.decide(tracked, deadline)
         made_of = self._gpu_decisions.made_of(tracked, gpu)
         decided = await self._concluded(tracked, gpu, deadline)
-        answer, source = tracked.answer, tracked.spec.source
+        spec, source = tracked.spec, tracked.spec.source
+        demand = None if tracked.answer is None else tracked.answer.demand
+        if demand is None and spec.demand is not None and spec.demand.threshold is not None:
+            # The HPA asks for it, whatever else says active.
+            demand = await self._demands.ask(tracked.scaled_object, spec, spec.demand, deadline)
         exporters = self._snapshot_cache.exporters(source)
         return build.record(
             build.Answered(
@@ -202,7 +206,7 @@ class Evaluator:
                 neighbour=gpu.neighbour,
                 alert=self._alerts.firing(tracked.scaled_object),
                 takes_alerts=not isinstance(self._alerts, NoAlerts),
-                demand=None if answer is None else answer.demand,
+                demand=demand,
                 is_of_peer=gpu.is_of_peer,
             )
         )

@@ -48,9 +48,10 @@ class Known:
 
 
 @asynccontextmanager
-async def asking(
+async def serving(
     names: Sequence[tuple[str, str]] = NAMES, token: str | None = None
-) -> AsyncIterator[httpx.AsyncClient]:
+) -> AsyncIterator[str]:
+    """Serve what is known on a free port; yield its URL."""
     app = web.create_app(
         CollectorRegistry(),
         lambda: True,
@@ -59,12 +60,21 @@ async def asking(
     )
     server = web.HttpServer(app, "127.0.0.1", 0)
     async with asyncio.timeout(HANG_SECONDS):
-        url = f"http://127.0.0.1:{await server.start()}"
         try:
-            async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
-                yield client
+            yield f"http://127.0.0.1:{await server.start()}"
         finally:
             await server.stop()
+
+
+@asynccontextmanager
+async def asking(
+    names: Sequence[tuple[str, str]] = NAMES, token: str | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with (
+        serving(names, token) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False) as client,
+    ):
+        yield client
 
 
 async def test_a_list_shows_what_was_answered_last() -> None:
