@@ -116,6 +116,7 @@ async def run(
             ready.is_set,
             hook if webhook.is_on else None,
             settings.http_secret,
+            evaluations,
         )
         http, http_port = await _start_http(stack, settings, pages, http_certificate)
         await peers.start()

@@ -153,15 +153,7 @@ def workload(
             others end.
     """
     alive = [pod for pod in pods if not pod.ended]
-    listed = _listed_with_gpu(alive)
-    known = {pod.name for pod in listed if pod.readiness is not Readiness.UNKNOWN}
-    should = [pod for pod in alive if pod.was_seen or pod.name in known]
-    ignored = {pod.name for pod in should if _has_no_gpu(pod, should, at)}
-    counting = [pod for pod in should if pod.name not in ignored]
-    how = pod_states(spec, counting, at, now)
-    reported = _with_loads(spec, list(map(_Reported, counting, how)))
-    newest = max((pod.last_seen for pod in pods), default=NEVER)
-    reported = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
+    reported, ignored = reported_pods(spec, pods, at, now, give_up_seconds)
     groups = _groups(spec, reported)
     replicas = [_replica(spec, name, group) for name, group in sorted(groups.items())]
     measured = [[one.pod for one in group] for group in groups.values() if _is_measured(group)]
@@ -180,7 +172,7 @@ def workload(
         is_untold=departed.is_untold(spec, measured, ended),
         starting=_named(replicas, PodState.STARTING),
         stalled=_named(replicas, PodState.STALLED),
-        ignored=tuple(sorted(ignored)),
+        ignored=ignored,
         never_named=frozenset(name for name, pod in not_seen if not pod.was_seen),
         unnamed=frozenset(name for name, pod in not_seen if pod.is_unnamed),
         blank=tuple(
@@ -193,14 +185,14 @@ def workload(
         lacks_past=any(
             one.reporting is PodState.WARMING and lacks_past(spec, one.pod) for one in reported
         ),
-        ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in should),
+        ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in _should_report(alive)),
         last_listed=_last_listed(pods),
-        last_alive=_last_listed(listed),
+        last_alive=_last_listed(_listed_with_gpu(alive)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Reported:
+class Reported:
     """One pod with its state and load."""
 
     pod: Pod
@@ -208,8 +200,38 @@ class _Reported:
     load: float = 0.0
 
     def is_given_up(self, before: float) -> bool:
+        """Tell whether nothing has shown it since `before`, and nothing says that it exists."""
         shown_at = _shown_at(self.pod) + self.pod.unsure_seconds
         return self.reporting is PodState.MISSING and shown_at < before
+
+
+def reported_pods(
+    spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float, give_up_seconds: float
+) -> tuple[list[Reported], tuple[str, ...]]:
+    """Return the pods that should report, and the names of those that are Ready and have no GPU.
+
+    Args:
+        spec: the trigger.
+        pods: the workload's pods, as `pods_of` finds them.
+        at: the snapshot's instant.
+        now: the time of the answer.
+        give_up_seconds: as for `workload`.
+    """
+    should = _should_report([pod for pod in pods if not pod.ended])
+    ignored = {pod.name for pod in should if _has_no_gpu(pod, should, at)}
+    counting = [pod for pod in should if pod.name not in ignored]
+    how = pod_states(spec, counting, at, now)
+    reported = _with_loads(spec, list(map(Reported, counting, how)))
+    newest = max((pod.last_seen for pod in pods), default=NEVER)
+    kept = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
+    return kept, tuple(sorted(ignored))
+
+
+def _should_report(alive: Sequence[Pod]) -> list[Pod]:
+    """Return the pods that exporters have shown, and listed ones of which readiness is known."""
+    listed = _listed_with_gpu(alive)
+    known = {pod.name for pod in listed if pod.readiness is not Readiness.UNKNOWN}
+    return [pod for pod in alive if pod.was_seen or pod.name in known]
 
 
 def _is_ours(spec: TriggerSpec, pod: Pod) -> bool:
@@ -242,7 +264,7 @@ def _has_no_gpu(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
     return lasting and are_shown_for_long(siblings, at)
 
 
-def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]:
+def _with_loads(spec: TriggerSpec, reported: list[Reported]) -> list[Reported]:
     """Return the pods; measured ones with their load over the time when all were Ready.
 
     By exporters alone, that time can be a single sample, and a few samples of a bursty load are
@@ -267,7 +289,7 @@ def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]
     if wanted > wanted_shared > replicas:
         return shared
     return [
-        _Reported(one.pod, PodState.WARMING)
+        Reported(one.pod, PodState.WARMING)
         if one.reporting is PodState.MEASURED
         and not _covers(spec, one.pod, since_when(spec, one.pod))
         else one
@@ -275,7 +297,7 @@ def _with_loads(spec: TriggerSpec, reported: list[_Reported]) -> list[_Reported]
     ]
 
 
-def _over(spec: TriggerSpec, reported: list[_Reported], since: float) -> list[_Reported]:
+def _over(spec: TriggerSpec, reported: list[Reported], since: float) -> list[Reported]:
     return [
         _measured(spec, one.pod, since) if one.reporting is PodState.MEASURED else one
         for one in reported
@@ -286,19 +308,19 @@ def _covers(spec: TriggerSpec, pod: Pod, since: float) -> bool:
     return pod.last_seen - since >= COVERED * window_seconds(spec, pod)
 
 
-def _asked(spec: TriggerSpec, reported: list[_Reported]) -> float:
+def _asked(spec: TriggerSpec, reported: list[Reported]) -> float:
     """Return for how many replicas the measured ones ask, not rounded up."""
     groups = _groups(spec, reported).values()
     total = sum(_load(group) for group in groups if _is_measured(group))
     return round(total, DECIMALS) / spec.threshold
 
 
-def _measured(spec: TriggerSpec, pod: Pod, common: float) -> _Reported:
+def _measured(spec: TriggerSpec, pod: Pod, common: float) -> Reported:
     since = max(common, since_when(spec, pod))
     found = loads(spec, counted(spec, pod, since))
     if not found:
-        return _Reported(pod, PodState.WARMING)
-    return _Reported(pod, PodState.MEASURED, mean(found.values()))
+        return Reported(pod, PodState.WARMING)
+    return Reported(pod, PodState.MEASURED, mean(found.values()))
 
 
 def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
@@ -311,19 +333,19 @@ def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
         yield mean(found.values()) if found else None
 
 
-def _groups(spec: TriggerSpec, reported: Sequence[_Reported]) -> dict[str, list[_Reported]]:
+def _groups(spec: TriggerSpec, reported: Sequence[Reported]) -> dict[str, list[Reported]]:
     """Return the pods of each replica."""
-    groups: dict[str, list[_Reported]] = defaultdict(list)
+    groups: dict[str, list[Reported]] = defaultdict(list)
     for one in reported:
         groups[spec.pods.replica_of(one.pod.name)].append(one)
     return groups
 
 
-def _is_measured(group: Sequence[_Reported]) -> bool:
+def _is_measured(group: Sequence[Reported]) -> bool:
     return all(one.reporting is PodState.MEASURED for one in group)
 
 
-def _load(group: Sequence[_Reported]) -> float:
+def _load(group: Sequence[Reported]) -> float:
     return mean([one.load for one in group])
 
 
@@ -340,7 +362,7 @@ def _ended(
     return groups.values()
 
 
-def _replica(spec: TriggerSpec, name: str, group: Sequence[_Reported]) -> Replica:
+def _replica(spec: TriggerSpec, name: str, group: Sequence[Reported]) -> Replica:
     for state in (*NOT_READY, *NOT_SEEN, PodState.WARMING):
         if any(one.reporting is state for one in group):
             return Replica(name, state, 0.0)

@@ -25,6 +25,8 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
     TrackedTrigger,
     TrackedTriggers,
 )
+from keda_gpu_scaler.record import build
+from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
@@ -154,6 +156,63 @@ class Evaluator:
             await asyncio.sleep(0)  # other calls come in between
         return peer_decisions.written(told)
 
+    def summaries(self, namespace: str | None = None) -> list[Summary]:
+        """Return what was answered within ten minutes, by the names of the ScaledObjects.
+
+        Args:
+            namespace: only of the ScaledObjects in this one; None: of all.
+        """
+        now = self._clock()
+        return [
+            build.summary(one.scaled_object, one.spec, one.answer.decision, now - one.answer.at)
+            for one in self._triggers.all()
+            if one.answer is not None and namespace in {None, one.scaled_object.namespace}
+        ]
+
+    async def records(self, scaled_object: ScaledObject) -> list[Record]:
+        """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
+
+        They are decided now, each within 2.5 s. That is no call about them: what KEDA and the HPA
+        ask is for them alone to say.
+        """
+        tracked = [one for one in self._triggers.all() if one.scaled_object == scaled_object]
+        return [await self._record(one) for one in tracked]
+
+    async def _record(self, tracked: TrackedTrigger) -> Record:
+        deadline = self._clock() + ANSWER_SECONDS
+        if isinstance(tracked.spec.pods, ScaleTarget):
+            why = "the pods of its scale target are not known"
+            gpu = await self._gpu_decisions.unaimed(
+                tracked.scaled_object, tracked.spec, why, deadline
+            )
+        else:
+            gpu = await self._gpu_decisions.decide(tracked, deadline)
+        made_of = self._gpu_decisions.made_of(tracked, gpu)
+        decided = await self._concluded(tracked, gpu, deadline)
+        spec, source = tracked.spec, tracked.spec.source
+        demand = None if tracked.answer is None else tracked.answer.demand
+        if demand is None and spec.demand is not None and spec.demand.threshold is not None:
+            # The HPA asks for it, whatever else says active.
+            demand = await self._demands.ask(tracked.scaled_object, spec, spec.demand, deadline)
+        exporters = self._snapshot_cache.exporters(source)
+        return build.record(
+            build.Answered(
+                scaled_object=tracked.scaled_object,
+                spec=tracked.spec,
+                decision=decided,
+                **made_of._asdict(),
+                source=gpu.source,
+                step_seconds=self._snapshot_cache.step_seconds(source),
+                speaks_promql=exporters is not None,
+                exporters=exporters or (),
+                neighbour=gpu.neighbour,
+                alert=self._alerts.firing(tracked.scaled_object),
+                takes_alerts=not isinstance(self._alerts, NoAlerts),
+                demand=demand,
+                is_of_peer=gpu.is_of_peer,
+            )
+        )
+
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
     ) -> Demand:
@@ -193,6 +252,7 @@ class Evaluator:
         scaled_object, spec = tracked.scaled_object, tracked.spec
         alert = self._alerts.firing(scaled_object)
         decided = activation.before_demand(gpu.decision, str(spec.neighbour), gpu.neighbour, alert)
+        demand = None
         if not decided.activated and spec.demand is not None and not gpu.is_of_peer:
             is_urgent = is_poll and activation.needs_demand(decided, spec.demand)
             demand = await self._demands.ask(
@@ -202,7 +262,7 @@ class Evaluator:
         if decided.active and not gpu.decision.active:
             self._gpu_decisions.keep_in_use(tracked)
         before = tracked.answer
-        tracked.answer = Answer(decided, self._clock(), gpu, alert)
+        tracked.answer = Answer(decided, self._clock(), gpu, alert, demand)
         if before is None or before.gpu is not gpu or before.decision != decided:
             age_seconds, source = gpu.snapshot_age_seconds, gpu.source
             self._observe(facts.Evaluated(scaled_object, spec, decided, age_seconds, source))

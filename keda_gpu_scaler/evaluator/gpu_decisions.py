@@ -6,6 +6,7 @@ A failed fetch does not raise here: the source's error is the reason of the deci
 import contextlib
 import weakref
 from dataclasses import replace
+from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import memory, reasons
@@ -22,8 +23,21 @@ from keda_gpu_scaler.evaluator.peer_decisions import PeerDecision, PeerDecisions
 from keda_gpu_scaler.evaluator.snapshot_cache import SharedSnapshot, SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import GpuDecision, MadeDecision, TrackedTrigger
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, snapshot_query_of
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector
+
+
+class MadeOf(NamedTuple):
+    """What a decision is made of, beside the trigger."""
+
+    now: float
+    """The time of the answer, on the source's clock."""
+    view: NamespaceSnapshot | None
+    """The trigger's namespace in the snapshot; None: there is none."""
+    give_up_seconds: float
+    trouble: str | None
+    lag_seconds: float
 
 
 class GpuDecisions:
@@ -121,6 +135,22 @@ class GpuDecisions:
         await shared.refresh(snapshot_query, deadline)
         theirs = self._neighbour(spec, decided, shared, snapshot_query)
         return GpuDecision(decided, theirs, source=shared.source_name)
+
+    def made_of(self, tracked: TrackedTrigger, gpu: GpuDecision) -> MadeOf:
+        """Return what a decision is made of, right after it was made.
+
+        Args:
+            tracked: the trigger.
+            gpu: its decision.
+        """
+        spec, give_up_seconds = tracked.spec, self._give_up_seconds
+        try:
+            shared, snapshot_query = self._shared(tracked.scaled_object, spec)
+        except errors.SourceRefusedError as error:
+            return MadeOf(0.0, None, give_up_seconds, str(error), 0.0)
+        taken = shared.snapshot if shared.covers(snapshot_query) else None
+        view = None if taken is None or gpu.is_of_peer else taken.of(spec.pods.namespace)
+        return MadeOf(_now(spec, shared), view, give_up_seconds, shared.trouble, shared.lag_seconds)
 
     def note_call(self, tracked: TrackedTrigger, *, is_hpa: bool) -> None:
         """Remember that somebody asks about a trigger: the HPA, or a poll."""

@@ -140,6 +140,9 @@ class Source:
     evidence_providers: tuple[EvidenceProvider, ...] = ()
     """The strongest first; the next one is asked where one does not answer."""
     numbers: Numbers = field(default_factory=NoNumbers)
+    exporters: Callable[[], Collection[str]] | None = None
+    """Returns the exporters that were found there beside dcgm-exporter, for people who ask it the
+    same in PromQL; None: it understands no PromQL."""
     of_namespace: "Callable[[str], Source] | None" = None
     """The part about one namespace, where no query can be about several; None: all at once."""
 

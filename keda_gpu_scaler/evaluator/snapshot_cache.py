@@ -12,7 +12,7 @@ a new one is needed.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -330,6 +330,11 @@ class SnapshotCache:
         """Cancel running fetches."""
         for shared in self._shared_snapshots.values():
             await shared.close()
+
+    def exporters(self, source: str) -> Collection[str] | None:
+        """Return the exporters that a source was found to have; None: it understands no PromQL."""
+        exporters = self._sources[source].exporters
+        return None if exporters is None else exporters()
 
     def step_seconds(self, source: str) -> float:
         """Return how often a source can have new samples."""

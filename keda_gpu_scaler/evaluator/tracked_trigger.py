@@ -13,6 +13,7 @@ from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.hpa_calls import HpaCalls
 from keda_gpu_scaler.evaluator.peer_decisions import AskedTrigger, asked_trigger
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.sizes import deep_size
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -50,6 +51,8 @@ class Answer(NamedTuple):
     """On the evaluator's clock."""
     gpu: GpuDecision
     alert: str | None
+    demand: Demand | None
+    """None: it was not asked."""
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -101,8 +104,13 @@ class TrackedTriggers:
             asked = asked_trigger(scaled_object, spec)
             tracked = TrackedTrigger(scaled_object, spec, asked, kept_bytes=size)
             self._named[asked] = tracked
+        tracked.spec = spec
         self._tracked[key] = tracked
         return tracked
+
+    def all(self) -> list[TrackedTrigger]:
+        """Return every trigger that is tracked, by the names of their ScaledObjects."""
+        return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
 
     def find(self, asked: AskedTrigger) -> TrackedTrigger | None:
         """Return the trigger that another replica of the scaler asks about, if it is tracked."""

@@ -6,7 +6,7 @@ whether a pod is missing, warming or gone. Nor does an unbelievable sample make 
 its pod unknown: here the pod's other GPUs still count.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import groupby
 
 from keda_gpu_scaler.query import profiles
@@ -60,15 +60,37 @@ def explained_promql(
     usual = AVERAGED_WINDOW_SECONDS if averaged else WINDOW_SECONDS
     window = durations.text(spec.window_seconds or usual)
     instants = f"[{window}:{durations.text(step_seconds)}]"
-    gpus = _gpus(spec, profiles.metric_sources(spec.profile, spec.signal, found))
+    gpus = _gpus(spec, found)
     pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus})"
     owns = _owned(spec.pods) if owned else ""
     loads = f"avg_over_time(({pods}{owns}){instants})"
     return f"{_FUNCTIONS[spec.aggregation]}({_replicas(spec.pods, loads)})"
 
 
-def _gpus(spec: TriggerSpec, metric_sources: Iterable[MetricSource]) -> str:
+def explained_busiest(
+    spec: TriggerSpec,
+    found: Collection[str] = (),
+    *,
+    owned: bool = False,
+    step_seconds: float = STEP_SECONDS,
+) -> str:
+    """Return the query for the largest number of any GPU of the workload in activationWindow.
+
+    Args:
+        spec: the trigger.
+        found: the exporters beside dcgm-exporter that the profile `auto` looks for.
+        owned: find the pods by owner in kube-state-metrics, as far as owners can tell.
+        step_seconds: how often the source is queried.
+    """
+    window = durations.text(spec.activation_window_seconds)
+    owns = _owned(spec.pods) if owned else ""
+    instants = f"[{window}:{durations.text(step_seconds)}]"
+    return f"max(max_over_time((({_gpus(spec, found)}){owns}){instants}))"
+
+
+def _gpus(spec: TriggerSpec, found: Collection[str]) -> str:
     """Return one element for each `pod` and `gpu`, from the first exporter that shows the pod."""
+    metric_sources = profiles.metric_sources(spec.profile, spec.signal, found)
     return " or on (pod) ".join(
         f"max by (pod, gpu) ({' or '.join(_named(way, spec.pods) for way in same)})"
         for _, same in groupby(metric_sources, lambda way: way.rank)

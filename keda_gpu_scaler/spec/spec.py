@@ -5,7 +5,7 @@ are in seconds, thresholds in the signal's unit.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -142,6 +142,8 @@ class TriggerSpec:
     demand: DemandSpec | None = None
     warnings: tuple[str, ...] = ()
     """What is valid but likely a mistake, in one sentence each."""
+    given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """The keys that the user wrote; two triggers that mean the same are the same."""
 
     @property
     def shared_signal(self) -> Signal:

@@ -6,10 +6,12 @@ of servers and libraries are made safe for logs and answers.
 
 import asyncio
 import contextlib
+import ssl
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -243,6 +245,25 @@ class Client:
         headers = response.headers
         content_type, date = headers.get("content-type", "no content type"), headers.get("date", "")
         return Answer(response.status_code, content_type, body, date, limit_bytes)
+
+
+def of_one_server(
+    token: Callable[[], str] | None, ca_file: Path | None, timeout_seconds: float
+) -> Client:
+    """Return a client for people's requests to one server; the environment's proxies are used.
+
+    Args:
+        token: returns the bearer token to send; None: none.
+        ca_file: PEM file with the CAs to trust instead of the system's; None: the system's.
+        timeout_seconds: limit of a request.
+    """
+    requests = httpx.AsyncClient(
+        auth=None if token is None else Bearer(token),
+        headers={"User-Agent": USER_AGENT},
+        timeout=timeout_seconds,
+        verify=ssl.create_default_context(cafile=ca_file),
+    )
+    return Client(requests, timeout_seconds=timeout_seconds, max_response_bytes=LIMIT_BYTES)
 
 
 def _expecting(server_name: str | None) -> dict[str, str]:

@@ -82,4 +82,5 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
             *rules.warnings(signal, gpu_aggregation, threshold, activation),
             *rules.signal_warnings(demand),
         ),
+        given=reader.given,
     )

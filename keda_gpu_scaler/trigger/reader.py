@@ -46,6 +46,11 @@ class Reader:
         """Tell whether the user gave this key."""
         return key in self._written
 
+    @property
+    def given(self) -> frozenset[str]:
+        """The known keys as the user wrote them, `FromEnv` included."""
+        return frozenset(self._written.values())
+
     def is_sound(self, *keys: str) -> bool:
         """Tell whether none of these keys is wrong or missing, so that they can be compared."""
         return self._wrong.isdisjoint(keys)

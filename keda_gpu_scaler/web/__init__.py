@@ -1,7 +1,8 @@
 """HTTP: the scaler's metrics and health, and the webhook for alerts.
 
-    pages    /metrics, /healthz, /readyz
-    webhook  /webhook, for senders of alerts; /alerts and /decisions, for the other replicas
+    pages     /metrics, /healthz, /readyz
+    triggers  /api/v1/triggers
+    webhook   /webhook, for senders of alerts; /alerts and /decisions, for the other replicas
 
 Health is about this process only: it is alive while the event loop answers, and ready from its
 start until it drains. A source that is down changes neither, because a restart cannot repair it.
@@ -15,7 +16,8 @@ from starlette.routing import BaseRoute, Mount
 
 from keda_gpu_scaler.transport import authentication
 from keda_gpu_scaler.transport.server import HttpServer
-from keda_gpu_scaler.web import pages, webhook
+from keda_gpu_scaler.web import pages, triggers, webhook
+from keda_gpu_scaler.web.triggers import Decisions
 from keda_gpu_scaler.web.webhook import Webhook
 
 __all__ = ["HttpServer", "Webhook", "create_app"]
@@ -26,6 +28,7 @@ def create_app(
     is_ready: Callable[[], bool],
     hook: Webhook | None = None,
     token: Callable[[], str] | None = None,
+    decisions: Decisions | None = None,
 ) -> Starlette:
     """Return the HTTP application.
 
@@ -36,9 +39,12 @@ def create_app(
         token: returns the current token, or raises SettingsError. It is for everything but health,
             which the kubelet requests without one, and the webhook, which has its own. None: every
             client that reaches the port may read.
+        decisions: what people are shown of triggers; None: nothing.
     """
     open_to_all = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
     shown: Sequence[BaseRoute] = pages.metrics(registry)
+    if decisions is not None:
+        shown = [*shown, *triggers.routes(decisions)]
     if token is not None:
         shown = [Mount("/", authentication.Guard(Starlette(routes=shown), token))]
     return Starlette(routes=[*open_to_all, *shown])

@@ -666,3 +666,36 @@ async def test_an_outage_at_the_start_is_no_error_where_the_hpa_asks() -> None:
         "active because the HPA asks about it, which it does while it has replicas"
     )
     await started.evaluator.close()
+
+
+async def test_a_record_is_made_of_what_was_answered_and_is_no_call(bench: Bench) -> None:
+    decided = await bench.ask()
+    (shown,) = await bench.evaluator.records(BERT)
+    assert (shown.value, shown.reason) == (decided.value, decided.reason)
+    assert [pod.load for pod in shown.pods] == [90] * 5
+    assert shown.source.snapshot_at == bench.source.instant()
+    assert len(bench.of(facts.Evaluated)) == 1
+
+
+async def test_a_record_says_what_fails(bench: Bench) -> None:
+    await bench.ask()
+    bench.source.trouble = AWAY
+    await bench.later(600)
+    (shown,) = await bench.evaluator.records(BERT)
+    assert (shown.state, shown.value) == ("unknown", None)
+    assert shown.source.trouble is not None
+
+
+async def test_summaries_come_in_the_order_of_their_objects_and_of_one_namespace(
+    bench: Bench,
+) -> None:
+    for scaled_object in (WEB, BERT):
+        await bench.ask(scaled_object=scaled_object)
+        bench.clock.seconds += 1
+    shown = bench.evaluator.summaries()
+    assert [(one.scaled_object, one.answered_seconds_ago) for one in shown] == [
+        ("ml/bert", 1),
+        ("web/bert", 2),
+    ]
+    assert [one.scaled_object for one in bench.evaluator.summaries("web")] == ["web/bert"]
+    assert await bench.evaluator.records(ScaledObject("ml", "other")) == []

@@ -65,7 +65,7 @@ class ScriptedSource:
     def ports(self, *stronger: EvidenceProvider, is_per_namespace: bool = False) -> Source:
         """Return what can be asked of it; its own evidence comes after the stronger."""
         of_namespace = self._of_namespace if is_per_namespace else None
-        return Source(self, (*stronger, self), self, of_namespace)
+        return Source(self, (*stronger, self), self, of_namespace=of_namespace)
 
     def _of_namespace(self, namespace: str) -> Source:
         """Return one more source for this namespace in the same world."""

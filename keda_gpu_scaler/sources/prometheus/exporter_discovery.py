@@ -39,6 +39,10 @@ class ExporterDiscovery:
         self._asked_at = float("-inf")
         self._asking = asyncio.Lock()
 
+    def found(self) -> frozenset[str]:
+        """Return the exporters that were found beside dcgm-exporter."""
+        return self._found
+
     def widened(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
         """Return the query with the exporters that `auto` stands for."""
         return (

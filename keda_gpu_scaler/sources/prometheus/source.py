@@ -95,6 +95,7 @@ class PrometheusSource:
             self,
             (*stronger, self.kube_state_metrics),
             self,
+            self._discovery.found,
             functools.partial(self._of_namespace, stronger)
             if self._settings.is_per_namespace
             else None,

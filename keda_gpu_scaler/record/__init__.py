@@ -1,0 +1,9 @@
+"""The record: one decision with everything it was made of, for people.
+
+Pure. It is built when somebody looks, from what the decision was made of, by the same functions;
+`explain`, the HTTP API, the status page and the history all render it.
+
+    record    the values
+    build     decision + snapshot → record
+    settings  what the trigger asks for, key by key, defaults included
+"""

@@ -1,0 +1,362 @@
+"""Decision + snapshot → record: by the functions of the decision, with their results kept.
+
+Pure. What was answered is taken as it was answered: the memory of an outage, another replica of the
+scaler and the demand's cache are in it. What it rests on is computed again from the snapshot.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.decision import activity, load
+from keda_gpu_scaler.decision.decision import Decision, is_told
+from keda_gpu_scaler.decision.load import Reported
+from keda_gpu_scaler.decision.pod_state import NEVER, PodState, since_when
+from keda_gpu_scaler.query.explain import explained_busiest, explained_promql
+from keda_gpu_scaler.record import settings
+from keda_gpu_scaler.record.record import (
+    Activation,
+    Gpu,
+    Metric,
+    Pod,
+    Query,
+    Record,
+    Says,
+    Source,
+    Summary,
+)
+from keda_gpu_scaler.snapshot import snapshot
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
+from keda_gpu_scaler.spec.spec import Aggregation, ScaledObject, TriggerSpec
+
+_COUNTS = "its load is in the value"
+_WHY = {
+    PodState.MEASURED: _COUNTS,
+    PodState.WARMING: "its load is not known yet: its samples cover less than half the window",
+    PodState.MISSING: "no exporter shows it any more, and nothing says that it has ended",
+    PodState.SILENT: "it is Ready by the cluster, and its exporter has stopped showing it",
+    PodState.UNSEEN: "it asks for a GPU, and no exporter has ever shown one of it",
+    PodState.STARTING: "it was never Ready, and is younger than startTimeout",
+    PodState.STALLED: "it was never Ready within startTimeout",
+}
+_ENDED = "it has ended"
+_IGNORED = "it asks for no GPU, and has shown none for 15 minutes beside others that do"
+_GIVEN_UP = "no exporter has shown it for so long that it is given up"
+_UNCOUNTED = "no exporter has shown it, and it need not have a GPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What was answered about one trigger, and what it was made of."""
+
+    scaled_object: ScaledObject
+    spec: TriggerSpec
+    decision: Decision
+    now: float
+    """The time of the answer, on the source's clock."""
+    view: NamespaceSnapshot | None = None
+    """The trigger's namespace in the snapshot; None: there is no snapshot."""
+    give_up_seconds: float = 3600.0
+    source: str = ""
+    trouble: str | None = None
+    lag_seconds: float = 0.0
+    step_seconds: float = 15.0
+    speaks_promql: bool = True
+    """The source can be asked for the same in PromQL."""
+    exporters: Collection[str] = ()
+    """The exporters beside dcgm-exporter that the source was found to have."""
+    neighbour: Decision | None = None
+    """What was decided about the workload of activationWorkload; None: it was not asked."""
+    alert: str | None = None
+    """The name of an alert that fires for it."""
+    takes_alerts: bool = False
+    """The scaler receives alerts."""
+    demand: Demand | None = None
+    """The demand; None: it was not asked."""
+    is_of_peer: bool = False
+    """Another replica of the scaler decided in place of this one; the reason names it."""
+
+
+def record(answered: Answered) -> Record:
+    """Return the record of an answer."""
+    spec, decided, view = answered.spec, answered.decision, answered.view
+    pods = tuple(_pods(answered, view)) if view is not None else ()
+    return Record(
+        scaled_object=str(answered.scaled_object),
+        workload=spec.workload,
+        at=answered.now,
+        state=decided.state,
+        value=decided.value,
+        active=decided.active,
+        reason=decided.reason,
+        average=decided.average,
+        unit=spec.signal.unit,
+        refused=decided.refused,
+        remembered=decided.remembered,
+        is_of_peer=answered.is_of_peer,
+        settings=settings.settings(spec),
+        source=_source(answered),
+        pods=pods,
+        activation=tuple(_activation(answered)),
+        metrics=tuple(_metrics(answered)),
+        queries=tuple(_queries(answered)),
+        warnings=spec.warnings,
+    )
+
+
+def summary(
+    scaled_object: ScaledObject, spec: TriggerSpec, decided: Decision, age_seconds: float
+) -> Summary:
+    """Return what a list shows of an answer.
+
+    Args:
+        scaled_object: the ScaledObject of the trigger.
+        spec: the trigger.
+        decided: what was answered last.
+        age_seconds: how long ago that was.
+    """
+    return Summary(
+        scaled_object=str(scaled_object),
+        workload=spec.workload,
+        metric_name=spec.metric_name,
+        answered_seconds_ago=round(age_seconds, 3),
+        state=decided.state,
+        value=decided.value,
+        active=decided.active,
+        average=decided.average,
+        threshold=spec.threshold,
+        unit=spec.signal.unit,
+        replicas=decided.expected,
+        reason=decided.reason,
+    )
+
+
+def _source(answered: Answered) -> Source:
+    view = answered.view
+    return Source(
+        name=answered.source or answered.spec.source,
+        profile=answered.spec.profile,
+        evidence=None if view is None else view.evidence_source,
+        snapshot_at=None if view is None else view.at,
+        age_seconds=None if view is None else max(0.0, answered.now - view.at),
+        trouble=answered.trouble,
+        lag_seconds=answered.lag_seconds,
+    )
+
+
+def _pods(answered: Answered, view: NamespaceSnapshot) -> Iterator[Pod]:
+    spec = answered.spec
+    pods = load.pods_of(spec, view)
+    reported, ignored = load.reported_pods(
+        spec, pods, view.at, answered.now, answered.give_up_seconds
+    )
+    counted = {one.pod.name: one for one in reported}
+    for pod in pods:
+        found = counted.get(pod.name)
+        yield _pod(answered, view.at, pod, found, is_ignored=pod.name in ignored)
+
+
+def _pod(
+    answered: Answered, at: float, pod: snapshot.Pod, found: Reported | None, *, is_ignored: bool
+) -> Pod:
+    spec, status = answered.spec, pod.status
+    state, why = _state(pod, found, is_ignored=is_ignored)
+    is_measured = found is not None and found.reporting is PodState.MEASURED
+    since = since_when(spec, pod)
+    return Pod(
+        name=pod.name,
+        replica=spec.pods.replica_of(pod.name),
+        state=state,
+        counts=is_measured,
+        reason=why,
+        load=round(found.load, load.DECIMALS) if found is not None and is_measured else None,
+        gpus=tuple(_gpu(spec, gpu, at) for gpu in pod.gpus),
+        counts_since=None if since == NEVER else since,
+        first_seen=pod.first_seen,
+        last_seen=pod.last_seen if pod.was_seen else None,
+        readiness=pod.readiness.name.lower(),
+        ready_since=None if status is None else status.ready_since,
+        created_at=None if status is None else status.created_at,
+    )
+
+
+def _state(pod: snapshot.Pod, found: Reported | None, *, is_ignored: bool) -> tuple[str, str]:
+    if found is not None:
+        return found.reporting.name.lower(), _WHY[found.reporting]
+    if pod.ended:
+        return "ended", _ENDED
+    if is_ignored:
+        return "ignored", _IGNORED
+    return ("given up", _GIVEN_UP) if pod.was_seen else ("not counted", _UNCOUNTED)
+
+
+def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
+    since = at - spec.activation_window_seconds
+    shown = [value for time, value in zip(gpu.times, gpu.values, strict=True) if time > since]
+    is_refused = gpu.refused[-1:] > gpu.times[-1:]
+    return Gpu(
+        gpu=gpu.gpu,
+        value=None if is_refused or not gpu.values else gpu.values[-1],
+        sampled_at=gpu.last,
+        busiest=max(shown, default=None),
+        refused=len(gpu.refused),
+    )
+
+
+def _activation(answered: Answered) -> Iterator[Activation]:
+    """Yield what each signal says; the first that says active decides, and no other is asked."""
+    found = list(_signals(answered))
+    is_decided = False
+    for one in found:
+        if is_decided and one.says is not Says.NOT_SET:
+            yield Activation(one.signal, Says.NOT_ASKED, "one before it says active")
+        else:
+            yield one
+        is_decided = is_decided or one.says is Says.ACTIVE
+
+
+def _signals(answered: Answered) -> Iterator[Activation]:
+    yield _by_gpus(answered)
+    yield _by_neighbour(answered)
+    yield _by_alert(answered)
+    yield _by_demand(answered)
+
+
+def _by_gpus(answered: Answered) -> Activation:
+    spec, view, name = answered.spec, answered.view, "gpus"
+    if view is None or answered.now - view.at > spec.max_age_seconds or not is_told(spec, view):
+        return Activation(name, Says.UNKNOWN, "there are no fresh samples")
+    found = activity.activity(spec, load.pods_of(spec, view), view.at, answered.now)
+    window = durations.text(spec.activation_window_seconds)
+    if found.busiest is None:
+        says = Says.IDLE if answered.decision.state.is_gone else Says.UNKNOWN
+        return Activation(name, says, f"no GPU of {spec.workload} has a sample within {window}")
+    if found.active:
+        says, why = Says.ACTIVE, "the busiest GPU is above activationThreshold"
+    elif found.covered:
+        says, why = Says.IDLE, f"no GPU was above activationThreshold within {window}"
+    else:
+        says, why = Says.UNKNOWN, f"samples do not cover {window} yet"
+    return Activation(name, says, why, found.busiest, spec.activation_threshold)
+
+
+def _by_neighbour(answered: Answered) -> Activation:
+    name, theirs = "activationWorkload", answered.neighbour
+    if answered.spec.neighbour is None:
+        return Activation(name, Says.NOT_SET, "the trigger names no other workload")
+    if theirs is None:
+        return Activation(name, Says.NOT_ASKED, "the GPUs of the workload itself say active")
+    if theirs.activated:
+        return Activation(name, Says.ACTIVE, theirs.reason)
+    says = Says.IDLE if theirs.active is False else Says.UNKNOWN
+    return Activation(name, says, theirs.reason)
+
+
+def _by_alert(answered: Answered) -> Activation:
+    if answered.alert is not None:
+        return Activation("alert", Says.ACTIVE, f"alert {answered.alert} fires")
+    if answered.takes_alerts:
+        return Activation("alert", Says.IDLE, "no alert fires for it")
+    return Activation("alert", Says.NOT_SET, "the scaler receives no alerts")
+
+
+def _by_demand(answered: Answered) -> Activation:
+    name, spec, demand = "demandQuery", answered.spec.demand, answered.demand
+    if spec is None:
+        return Activation(name, Says.NOT_SET, "the trigger has no demandQuery")
+    if demand is None:
+        return Activation(name, Says.NOT_ASKED, "one before it says active")
+    level = spec.activation_threshold
+    if demand.value is None:
+        return Activation(name, Says.UNKNOWN, demand.trouble, None, level)
+    if demand.value > level:
+        why = "the demand is above demandActivationThreshold"
+        return Activation(name, Says.ACTIVE, why, demand.value, level)
+    why = "the demand is not above demandActivationThreshold"
+    return Activation(name, Says.IDLE, why, demand.value, level)
+
+
+def _metrics(answered: Answered) -> Iterator[Metric]:
+    spec, decided = answered.spec, answered.decision
+    is_sum = spec.aggregation is Aggregation.SUM
+    kind = rules.MetricType.AVERAGE_VALUE if is_sum else rules.MetricType.VALUE
+    replicas = _replicas(answered)
+    value = None if decided.refused else decided.value
+    yield _metric(spec.metric_name, kind, value, spec.threshold, replicas)
+    if spec.demand is not None and spec.demand.threshold is not None:
+        asked = None if answered.demand is None else answered.demand.value
+        kind = rules.MetricType.AVERAGE_VALUE
+        yield _metric(METRIC_NAME, kind, asked, spec.demand.threshold, replicas)
+
+
+def _replicas(answered: Answered) -> int:
+    """Return the replicas by the owner's own count, else those that are counted here."""
+    said = None if answered.view is None else answered.view.evidence
+    owner = answered.spec.pods.owner
+    wanted = None if said is None or owner is None else said.wanted.get(owner)
+    return answered.decision.expected if wanted is None else wanted
+
+
+def _metric(
+    name: str, kind: rules.MetricType, value: float | None, target: float, replicas: int
+) -> Metric:
+    hpa = rules.Metric(value=value, target=target, metric_type=kind)
+    step = rules.recommend([hpa], rules.Scale.steady(replicas))
+    per_replica = replicas if kind is rules.MetricType.AVERAGE_VALUE else 1
+    is_known = value is not None and per_replica > 0
+    return Metric(
+        name=name,
+        metric_type=kind,
+        value=value,
+        target=target,
+        replicas=replicas,
+        ratio=round(value / (target * per_replica), load.DECIMALS)
+        if value is not None and is_known
+        else None,
+        tolerance=rules.CLUSTERS.up,
+        desired=None if step is None else step.replicas,
+        reason="no value: the HPA holds the replicas" if step is None else step.reason,
+    )
+
+
+def _queries(answered: Answered) -> Iterator[Query]:
+    spec = answered.spec
+    if not answered.speaks_promql:
+        return
+    if spec.query is not None:
+        yield from _own("query", spec.query.text, spec.given)
+    else:
+        yield from _written(answered)
+    if spec.demand is not None:
+        yield from _own("demand", spec.demand.text, spec.given)
+
+
+def _own(name: str, text: str, given: Collection[str]) -> Sequence[Query]:
+    key = "query" if name == "query" else "demandQuery"
+    return () if settings.is_hidden(key, given) else (Query(name, text),)
+
+
+def _written(answered: Answered) -> Iterator[Query]:
+    spec, view = answered.spec, answered.view
+    ours = [] if view is None else [pod for pod in load.pods_of(spec, view) if pod.was_seen]
+    is_averaged = bool(ours) and all(pod.averaged for pod in ours)
+    is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
+    yield Query(
+        "value",
+        explained_promql(
+            spec,
+            answered.exporters,
+            averaged=is_averaged,
+            owned=is_owned,
+            step_seconds=answered.step_seconds,
+        ),
+    )
+    yield Query(
+        "busiest GPU",
+        explained_busiest(
+            spec, answered.exporters, owned=is_owned, step_seconds=answered.step_seconds
+        ),
+    )

@@ -1,0 +1,195 @@
+"""The values of a record. Plain data: strings, numbers, booleans, and tuples of them.
+
+The field names are those of its JSON. Times are Unix seconds on the source's own clock. `version`
+grows when a field changes its meaning or goes; new fields may come at any time.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+VERSION = 1
+
+
+class Origin(StrEnum):
+    """Where a value of the trigger comes from."""
+
+    TRIGGER = "trigger"
+    ENVIRONMENT = "environment"
+    """A key that ends in FromEnv; its value may be a secret."""
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of the trigger with the value that is used."""
+
+    key: str
+    value: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU, or one slice of a GPU, while the pod had it."""
+
+    gpu: str
+    value: float | None
+    """Its newest number, in the signal's unit; None: none that can be believed."""
+    sampled_at: float
+    busiest: float | None
+    """Its largest number within activationWindow; None: no sample in it."""
+    refused: int
+    """How many numbers no such GPU can show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod of the workload, and what became of it."""
+
+    name: str
+    replica: str
+    """The replica that it counts for: itself, or its LeaderWorkerSet group."""
+    state: str
+    counts: bool
+    """Its load is in the value."""
+    reason: str
+    """Why it counts, or why not."""
+    load: float | None
+    """Its mean over the window; None: not known, or it does not count."""
+    gpus: tuple[Gpu, ...]
+    counts_since: float | None
+    """From here on its samples count; None: all of them do."""
+    first_seen: float | None
+    last_seen: float | None
+    """When an exporter showed it; None: never."""
+    readiness: str
+    """never, ever or unknown: whether it has been Ready."""
+    ready_since: float | None
+    created_at: float | None
+
+
+class Says(StrEnum):
+    """What one activation signal says."""
+
+    ACTIVE = "active"
+    IDLE = "idle"
+    UNKNOWN = "unknown"
+    NOT_ASKED = "not asked"
+    """A signal before it said active already."""
+    NOT_SET = "not set"
+    """The trigger has no such signal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """One activation signal, in the order in which they are looked at."""
+
+    signal: str
+    says: Says
+    reason: str
+    value: float | None = None
+    threshold: float | None = None
+    """Active is what is above it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """What the HPA makes of one metric."""
+
+    name: str
+    metric_type: str
+    """What the trigger's aggregation is for: AverageValue for a sum, Value for an average."""
+    value: float | None
+    """None: no value, the HPA holds."""
+    target: float
+    replicas: int
+    """The replicas that there are, as far as it is known here."""
+    ratio: float | None
+    """The value per replica over the target; the HPA changes nothing within its tolerance of 1."""
+    tolerance: float
+    """The cluster's; an HPA may have its own for each direction."""
+    desired: int | None
+    """The replicas that this metric asks for, before minimum, maximum, stabilization and
+    policies; None: none, the HPA holds."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query for one number of the record, to paste into the source."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What the decision was made from."""
+
+    name: str
+    profile: str
+    evidence: str | None
+    """What says which pods there are: kubernetes, kube-state-metrics or exporters; None: nothing
+    is known of them."""
+    snapshot_at: float | None
+    """The instant of the samples; None: there are none."""
+    age_seconds: float | None
+    trouble: str | None
+    """Why there is no newer snapshot; None: no trouble."""
+    lag_seconds: float
+    """How late all samples of the source are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One trigger in a list: what was answered last."""
+
+    scaled_object: str
+    """namespace/name"""
+    workload: str
+    metric_name: str
+    answered_seconds_ago: float
+    state: str
+    value: float | None
+    """What GetMetrics answered; None: nothing, the HPA held the replicas."""
+    active: bool | None
+    """What IsActive answered; None: an error, as it was not known."""
+    average: float | None
+    threshold: float
+    unit: str
+    replicas: int
+    """The replicas that should report."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One decision with everything it was made of."""
+
+    version: int = VERSION
+    scaled_object: str
+    """namespace/name"""
+    workload: str
+    at: float
+    state: str
+    value: float | None
+    """What GetMetrics answers; None: nothing, the HPA holds the replicas."""
+    active: bool | None
+    """What IsActive answers; None: an error, as it is not known."""
+    reason: str
+    average: float | None
+    """The mean load per measured replica, which `threshold` is the target of."""
+    unit: str
+    refused: bool
+    """GetMetrics and IsActive answer with an error, by `onUnknown: error`."""
+    remembered: str | None
+    """The last known state, if the load is unknown now."""
+    is_of_peer: bool
+    """Another replica of the scaler decided, as this one is cut off; `reason` names it."""
+    settings: tuple[Setting, ...]
+    source: Source
+    pods: tuple[Pod, ...]
+    activation: tuple[Activation, ...]
+    metrics: tuple[Metric, ...]
+    queries: tuple[Query, ...]
+    warnings: tuple[str, ...]

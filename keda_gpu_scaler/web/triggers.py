@@ -1,0 +1,88 @@
+"""`/api/v1/triggers`: what this process decides of each trigger, for people and their tools.
+
+The lists show what was answered last, and cost no query. One ScaledObject is decided anew, and
+shown with everything that its decision was made of.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.spec.spec import ScaledObject
+
+PATH = "/api/v1/triggers"
+AT_ONCE = 1000
+"""The most triggers in one answer, about half a MiB; `after` asks for the next ones."""
+_LIMIT = re.compile(r"[1-9][0-9]{0,3}")
+_UNKNOWN = (
+    "KEDA has not asked this replica about such a ScaledObject within ten minutes: ask the other "
+    "replicas, and see whether the ScaledObject is Ready"
+)
+
+
+class Decisions(Protocol):
+    """Knows which triggers KEDA asks about, and what is decided of them."""
+
+    def summaries(self, namespace: str | None, /) -> Sequence[Summary]:
+        """Return what was answered lately, of one namespace or of all."""
+
+    async def records(self, scaled_object: ScaledObject, /) -> Sequence[Record]:
+        """Decide each trigger of a ScaledObject within a few seconds; that is no call about it."""
+
+
+def routes(decisions: Decisions) -> list[Route]:
+    """Return the routes of the API."""
+
+    async def summaries(request: Request) -> Response:
+        found = decisions.summaries(request.path_params.get("namespace"))
+        return _json(_page(found, _after(request), _limit(request)))
+
+    async def records(request: Request) -> Response:
+        found = await decisions.records(ScaledObject(**request.path_params))
+        if not found:
+            raise HTTPException(404, _UNKNOWN)
+        return _json({"triggers": found})
+
+    return [
+        Route(PATH, summaries),
+        Route(f"{PATH}/{{namespace}}", summaries),
+        Route(f"{PATH}/{{namespace}}/{{name}}", records),
+    ]
+
+
+def _page(found: Sequence[Summary], after: str, limit: int) -> dict[str, object]:
+    """Return those after a name, and the name to go on from; None: that is all."""
+    left = [one for one in found if _order(one.scaled_object) > _order(after)]
+    last = left[limit - 1].scaled_object if limit < len(left) else None
+    # A ScaledObject with several triggers is shown whole, or the next answer would skip the rest.
+    shown = [one for one in left if last is None or _order(one.scaled_object) <= _order(last)]
+    return {"triggers": shown, "next": last if len(shown) < len(left) else None}
+
+
+def _order(scaled_object: str) -> list[str]:
+    return scaled_object.split("/")
+
+
+def _json(found: object) -> Response:
+    return Response(orjson.dumps(found), media_type="application/json")
+
+
+def _limit(request: Request) -> int:
+    text = request.query_params.get("limit", str(AT_ONCE))
+    if not _LIMIT.fullmatch(text) or int(text) > AT_ONCE:
+        raise HTTPException(400, f"limit: expected a number from 1 to {AT_ONCE}")
+    return int(text)
+
+
+def _after(request: Request) -> str:
+    text = request.query_params.get("after", "")
+    if text.count("/") > 1:
+        raise HTTPException(400, "after: expected namespace/name, as in next of the answer before")
+    return text

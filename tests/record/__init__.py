@@ -1,0 +1,1 @@
+"""Claims about the record: what people are shown of a decision."""

@@ -1,0 +1,254 @@
+"""Claims about the record of one decision."""
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.decision.decision import Context, Decision, decide
+from keda_gpu_scaler.record.build import Answered, record
+from keda_gpu_scaler.record.record import Origin, Record, Says
+from keda_gpu_scaler.record.settings import HIDDEN
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, said, snapshot, unseen
+from tests.support.triggers import BERT, access, demanding, spec
+
+HOUR = 3600.0
+
+
+def _record(
+    given: TriggerSpec,
+    view: NamespaceSnapshot | None,
+    *,
+    now: float = NOW,
+    **more: Any,  # noqa: ANN401 - fields of Answered
+) -> Record:
+    decided = more.pop("decision", None)
+    if decided is None:
+        assert view is not None
+        decided = decide(given, view, Context(now, HOUR))
+    answered = Answered(
+        scaled_object=BERT, spec=given, decision=decided, now=now, view=view, **more
+    )
+    return record(answered)
+
+
+def _states(shown: Record) -> dict[str, str]:
+    return {pod.name.removeprefix("bert-7b6667bd9-")[0]: pod.state for pod in shown.pods}
+
+
+def _says(shown: Record) -> dict[str, Says]:
+    return {one.signal: one.says for one in shown.activation}
+
+
+def test_the_loads_of_the_pods_that_count_add_up_to_the_value() -> None:
+    shown = _record(spec(), snapshot(bert("b", 90), bert("c", 60, 80)))
+    assert (shown.value, shown.average, shown.state) == (160, 80, "measured")
+    assert [(pod.load, pod.counts) for pod in shown.pods] == [(90, True), (70, True)]
+    assert [gpu.value for pod in shown.pods for gpu in pod.gpus] == [90, 60, 80]
+
+
+def test_every_pod_says_why_it_counts_or_does_not() -> None:
+    pods = (
+        bert("b", 90, status=said()),
+        bert("c", 90, status=said(ready=NOW - 30)),
+        bert("d", 90, last_seen=NOW - 600, history=900, status=said(is_ready=True)),
+        unseen("f", said(never=True, created=NOW - 60)),
+        unseen("g", said(never=True)),
+        bert("h", 90, ended=True),
+        unseen("j", said(asks_gpu=False)),
+    )
+    shown = _record(spec(), snapshot(*pods))
+    assert _states(shown) == {
+        "b": "measured",
+        "c": "warming",
+        "d": "silent",
+        "f": "starting",
+        "g": "stalled",
+        "h": "ended",
+        "j": "not counted",
+    }
+    assert len({pod.reason for pod in shown.pods}) == len(pods)
+    assert [pod.load for pod in shown.pods if not pod.counts] == [None] * 6
+
+
+def test_a_pod_without_gpu_and_one_that_is_given_up_are_shown_as_such() -> None:
+    others = [bert("b", 90, first_seen=NOW - HOUR, history=HOUR, status=said())]
+    without = unseen("c", said(asks_gpu=False))
+    lost = bert("d", 90, last_seen=NOW - 2 * HOUR)
+    shown = _record(spec(), snapshot(*others, lost, complete=False))
+    assert _states(shown) == {"b": "measured", "d": "given up"}
+    every = [replace(one.status, asks_gpu=False) for one in (*others, without) if one.status]
+    pods = [
+        replace(one, status=status) for one, status in zip((*others, without), every, strict=True)
+    ]
+    assert _states(_record(spec(), snapshot(*pods))) == {"b": "measured", "c": "ignored"}
+
+
+def test_a_gpu_whose_newest_number_is_refused_shows_none() -> None:
+    busy = bert("b", 90)
+    broken = replace(busy, gpus=tuple(replace(gpu, refused=(NOW + 1,)) for gpu in busy.gpus))
+    (pod,) = _record(spec(), snapshot(broken)).pods
+    assert [(gpu.value, gpu.refused, gpu.sampled_at) for gpu in pod.gpus] == [(None, 1, NOW + 1)]
+
+
+def test_defaults_are_shown_and_told_from_what_was_written() -> None:
+    shown = _record(spec(window="5m"), snapshot(bert("b", 90)))
+    found = {one.key: (one.value, one.origin) for one in shown.settings}
+    assert found["window"] == ("5m", Origin.TRIGGER)
+    assert found["maxAge"] == ("3m", Origin.DEFAULT)
+    assert found["activationThreshold"] == ("2", Origin.DEFAULT)
+    assert found["metricName"] == ("gpu-utilization", Origin.DEFAULT)
+    usual = {one.key: one.value for one in _record(spec(), snapshot()).settings}
+    assert usual["window"].startswith("2m; 1m where")
+
+
+def test_every_key_is_shown_where_it_has_a_value() -> None:
+    full = demanding("sum(x)", demandThreshold="5", activationWorkload="other")
+    keys = {one.key for one in _record(full, snapshot()).settings}
+    assert set(trigger.KEYS) - keys == {"podPattern", "query"}
+
+
+def test_what_comes_from_the_environment_is_not_shown() -> None:
+    given = {"workload": "bert", "threshold": "70", "demandQueryFromEnv": "sum(secret)"}
+    shown = _record(trigger.parse(BERT, given, access()), snapshot())
+    (setting,) = (one for one in shown.settings if one.key == "demandQuery")
+    assert (setting.value, setting.origin) == (HIDDEN, Origin.ENVIRONMENT)
+    assert b"secret" not in orjson.dumps(shown)
+
+
+def test_a_query_of_the_users_own_is_the_query_that_is_shown() -> None:
+    own = spec(query='max by (pod, gpu) (busy{namespace="ml"})', activationThreshold="3")
+    shown = _record(own, snapshot(bert("b", 90)))
+    assert [one.name for one in shown.queries] == ["query"]
+    assert own.query is not None
+    assert shown.queries[0].text == own.query.text
+
+
+def test_a_source_without_promql_has_no_queries_to_paste() -> None:
+    assert _record(spec(), snapshot(), speaks_promql=False).queries == ()
+    assert [one.name for one in _record(demanding("sum(x)"), snapshot()).queries] == [
+        "value",
+        "busiest GPU",
+        "demand",
+    ]
+
+
+def test_signals_are_shown_in_their_order_and_none_after_the_first_that_says_active() -> None:
+    given = demanding("sum(x)", activationWorkload="other")
+    busy = _record(given, snapshot(bert("b", 90)), takes_alerts=True)
+    assert _says(busy) == {
+        "gpus": Says.ACTIVE,
+        "activationWorkload": Says.NOT_ASKED,
+        "alert": Says.NOT_ASKED,
+        "demandQuery": Says.NOT_ASKED,
+    }
+    at_rest = decide(spec(workload="other"), snapshot(), Context(NOW, HOUR))
+    idle = _record(
+        given,
+        snapshot(bert("b", 0)),
+        neighbour=at_rest,
+        takes_alerts=True,
+        demand=Demand(0.0),
+    )
+    assert _says(idle) == {
+        "gpus": Says.IDLE,
+        "activationWorkload": Says.IDLE,
+        "alert": Says.IDLE,
+        "demandQuery": Says.IDLE,
+    }
+    assert [(one.value, one.threshold) for one in idle.activation] == [
+        (0, 2),
+        (None, None),
+        (None, None),
+        (0, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("demand", "says"),
+    [
+        (Demand(3.0), Says.ACTIVE),
+        (Demand(None, "no answer"), Says.UNKNOWN),
+        (None, Says.NOT_ASKED),
+    ],
+)
+def test_the_demand_says_what_was_answered(demand: Demand | None, says: Says) -> None:
+    shown = _record(demanding("sum(x)"), snapshot(bert("b", 0)), demand=demand)
+    assert _says(shown)["demandQuery"] is says
+
+
+def test_an_alert_and_a_busy_neighbour_say_active() -> None:
+    idle = snapshot(bert("b", 0))
+    assert _says(_record(spec(), idle, alert="Queued", takes_alerts=True))["alert"] is Says.ACTIVE
+    given = spec(activationWorkload="other")
+    busy = decide(spec(), snapshot(bert("b", 90)), Context(NOW, HOUR))
+    doubt = decide(spec(), snapshot(complete=False, absence_known=False), Context(NOW, HOUR))
+    assert _says(_record(given, idle, neighbour=busy))["activationWorkload"] is Says.ACTIVE
+    assert _says(_record(given, idle, neighbour=doubt))["activationWorkload"] is Says.UNKNOWN
+
+
+def test_gpus_say_unknown_where_samples_are_old_or_do_not_cover_the_window() -> None:
+    young = bert("b", 0, first_seen=NOW - HOUR, history=2 * STEP)
+    old = snapshot(bert("b", 90))
+    assert _says(_record(spec(), snapshot(young)))["gpus"] is Says.UNKNOWN
+    assert _says(_record(spec(), old, now=NOW + HOUR))["gpus"] is Says.UNKNOWN
+    assert _says(_record(spec(), snapshot(unseen("b", said()))))["gpus"] is Says.UNKNOWN
+    assert _says(_record(spec(), snapshot(bert("b", 1, ended=True))))["gpus"] is Says.IDLE
+
+
+def test_the_hpas_arithmetic_is_shown_for_the_replicas_that_the_owner_asks_for() -> None:
+    wanted = NamespaceEvidence(
+        NOW,
+        absence_known=True,
+        evidence_source=EvidenceSource.KUBE_STATE_METRICS,
+        wanted={BERT_DEPLOYMENT: 3},
+    )
+    pods = [bert(letter, 90, status=said()) for letter in "bcd"]
+    (metric,) = _record(spec(), snapshot(*pods, evidence=wanted)).metrics
+    assert (metric.metric_type, metric.value, metric.target) == ("AverageValue", 270, 70)
+    assert (metric.replicas, metric.ratio, metric.desired) == (3, 1.285714, 4)
+    assert metric.reason == "270 over a target of 70 per replica asks for 4"
+
+
+def test_an_average_is_for_metric_type_value() -> None:
+    (metric,) = _record(spec(aggregation="average"), snapshot(bert("b", 90), bert("c", 90))).metrics
+    assert (metric.metric_type, metric.value, metric.ratio) == ("Value", 90, 1.285714)
+    assert metric.desired == 3
+
+
+def test_a_demand_that_scales_is_a_metric_of_its_own() -> None:
+    given = demanding("sum(x)", demandThreshold="5")
+    _, metric = _record(given, snapshot(bert("b", 0)), demand=Demand(12.0)).metrics
+    assert (metric.name, metric.value, metric.desired) == ("gpu-demand", 12, 3)
+    _, metric = _record(given, snapshot(bert("b", 90))).metrics
+    assert (metric.value, metric.ratio, metric.desired) == (None, None, None)
+
+
+def test_without_a_value_the_hpa_holds() -> None:
+    (metric,) = _record(spec(), snapshot(unseen("b", said()))).metrics
+    assert (metric.value, metric.desired) == (None, None)
+    refused = Decision(state="unknown", reason="no", value=3.0, active=None, refused=True)  # type: ignore[arg-type]
+    (metric,) = _record(spec(), None, decision=refused).metrics
+    assert metric.value is None
+
+
+def test_without_a_snapshot_there_is_a_record_of_what_was_answered() -> None:
+    decided = decide(spec(), snapshot(bert("b", 90)), Context(NOW + HOUR, HOUR))
+    shown = _record(spec(), None, decision=decided, trouble="no answer")
+    assert (shown.pods, shown.source.snapshot_at, shown.source.age_seconds) == ((), None, None)
+    assert (shown.source.trouble, shown.source.evidence) == ("no answer", None)
+    assert _says(shown)["gpus"] is Says.UNKNOWN
+
+
+def test_json_has_every_field_and_no_number_that_json_lacks() -> None:
+    shown = _record(spec(), snapshot(bert("b", 90), unseen("c", said(never=True))))
+    read = orjson.loads(orjson.dumps(shown))
+    assert read["version"] == 1
+    assert read["pods"][1]["last_seen"] is None
+    assert read["scaled_object"] == "ml/bert"

@@ -1,0 +1,47 @@
+"""docs/explain.md names every field of the API's JSON, and every state of a pod."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.record import record
+
+PAGE = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
+SHOWN = (
+    record.Summary,
+    record.Record,
+    record.Setting,
+    record.Source,
+    record.Pod,
+    record.Gpu,
+    record.Activation,
+    record.Metric,
+    record.Query,
+)
+
+
+def _first_words(table: str) -> list[str]:
+    return re.findall(r"(?m)^\| `([^`]+)` \|", table)
+
+
+@pytest.mark.parametrize("shown", SHOWN, ids=lambda shown: shown.__name__)
+def test_every_field_is_named_in_its_order(shown: type) -> None:
+    _, _, rest = PAGE.partition(f"<!-- {shown.__name__} -->")
+    table, end, _ = rest.partition(f"<!-- /{shown.__name__} -->")
+    assert end
+    assert _first_words(table) == [field.name for field in dataclasses.fields(shown)]
+
+
+def test_every_value_of_the_records_module_is_documented() -> None:
+    defined = {each for each in vars(record).values() if dataclasses.is_dataclass(each)}
+    assert defined == set(SHOWN)
+
+
+def test_every_state_of_a_pod_is_explained() -> None:
+    _, _, rest = PAGE.partition("## The states of a pod")
+    states = _first_words(rest.partition("## Over HTTP")[0])
+    beside = ["ended", "ignored", "given up", "not counted"]
+    assert states == [state.name.lower() for state in PodState] + beside

@@ -1,0 +1,150 @@
+"""`/api/v1/triggers` over a real socket."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from keda_gpu_scaler import web
+from keda_gpu_scaler.decision.decision import Context, decide
+from keda_gpu_scaler.record.build import Answered, record, summary
+from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.spec.spec import ScaledObject
+from tests.support.snapshots import NOW, bert, snapshot
+from tests.support.triggers import BERT, spec
+
+HANG_SECONDS = 30
+PATH = "/api/v1/triggers"
+TOKEN = "a word"  # noqa: S105 - of this test
+DECIDED = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
+NAMES = [("ml", "bert"), ("ml", "bert"), ("ml", "bert-2"), ("ml-2", "bert"), ("web", "a")]
+
+
+@dataclass
+class Known:
+    """What was answered of these ScaledObjects."""
+
+    names: Sequence[tuple[str, str]]
+
+    def summaries(self, namespace: str | None) -> list[Summary]:
+        """Return one for each name."""
+        return [
+            summary(ScaledObject(*name), spec(), DECIDED, 1.5)
+            for name in self.names
+            if namespace in {None, name[0]}
+        ]
+
+    async def records(self, scaled_object: ScaledObject) -> list[Record]:
+        """Return one for each time it is named."""
+        view = snapshot(bert("b", 90))
+        made = Answered(
+            scaled_object=scaled_object, spec=spec(), decision=DECIDED, now=NOW, view=view
+        )
+        return [record(made) for name in self.names if scaled_object == name]
+
+
+@asynccontextmanager
+async def serving(
+    names: Sequence[tuple[str, str]] = NAMES, token: str | None = None
+) -> AsyncIterator[str]:
+    """Serve what is known on a free port; yield its URL."""
+    app = web.create_app(
+        CollectorRegistry(),
+        lambda: True,
+        decisions=Known(names),
+        token=None if token is None else lambda: token,
+    )
+    server = web.HttpServer(app, "127.0.0.1", 0)
+    async with asyncio.timeout(HANG_SECONDS):
+        try:
+            yield f"http://127.0.0.1:{await server.start()}"
+        finally:
+            await server.stop()
+
+
+@asynccontextmanager
+async def asking(
+    names: Sequence[tuple[str, str]] = NAMES, token: str | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with (
+        serving(names, token) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False) as client,
+    ):
+        yield client
+
+
+async def test_a_list_shows_what_was_answered_last() -> None:
+    async with asking() as client:
+        answer = await client.get(PATH)
+    found = answer.json()
+    assert (len(found["triggers"]), found["next"]) == (5, None)
+    assert found["triggers"][0] == {
+        "scaled_object": "ml/bert",
+        "workload": "deployment/bert",
+        "metric_name": "gpu-utilization",
+        "answered_seconds_ago": 1.5,
+        "state": "measured",
+        "value": 90,
+        "active": True,
+        "average": 90,
+        "threshold": 70,
+        "unit": "%",
+        "replicas": 1,
+        "reason": DECIDED.reason,
+    }
+
+
+async def test_a_namespace_shows_its_own() -> None:
+    async with asking() as client:
+        found = (await client.get(f"{PATH}/ml")).json()["triggers"]
+        assert [one["scaled_object"] for one in found] == ["ml/bert", "ml/bert", "ml/bert-2"]
+        assert (await client.get(f"{PATH}/none")).json() == {"triggers": [], "next": None}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 1000])
+async def test_a_long_list_comes_in_parts_and_nothing_is_left_out(limit: int) -> None:
+    seen: list[str] = []
+    async with asking() as client:
+        following: str | None = ""
+        while following is not None:
+            asked = {"limit": str(limit), "after": following}
+            found = (await client.get(PATH, params=asked)).json()
+            seen += [one["scaled_object"] for one in found["triggers"]]
+            following = found["next"]
+    assert seen == ["/".join(name) for name in NAMES]
+
+
+async def test_one_scaled_object_is_shown_with_what_its_decision_was_made_of() -> None:
+    async with asking() as client:
+        found = (await client.get(f"{PATH}/ml/bert")).json()["triggers"]
+        assert [one["version"] for one in found] == [1, 1]
+        assert [pod["load"] for pod in found[0]["pods"]] == [90]
+        missing = await client.get(f"{PATH}/ml/other")
+    assert missing.status_code == 404
+    assert "has not asked this replica" in missing.text
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "limit=²", "after=a/b/c"])
+async def test_what_cannot_be_asked_is_refused_by_name(query: str) -> None:
+    async with asking() as client:
+        answer = await client.get(f"{PATH}?{query}")
+    assert answer.status_code == 400
+    assert answer.text.startswith(query.partition("=")[0])
+
+
+async def test_it_is_behind_the_token_of_the_port() -> None:
+    async with asking(token=TOKEN) as client:
+        assert (await client.get(PATH)).status_code == 401
+        assert (await client.get(f"{PATH}/ml/bert")).status_code == 401
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        assert (await client.get(PATH, headers=bearer)).status_code == 200
+
+
+async def test_without_triggers_the_list_is_empty() -> None:
+    async with asking(()) as client:
+        assert (await client.get(PATH)).json() == {"triggers": [], "next": None}
+        assert (await client.get(f"{PATH}/{BERT.namespace}/{BERT.name}")).status_code == 404
