@@ -137,7 +137,8 @@ def _message(scaled_object: ScaledObject, mistakes: list[errors.Mistake]) -> str
     lines = [f"{count} in the trigger of ScaledObject {name}:"]
     room = _MESSAGE_LIMIT - _bytes_sent(lines[0])
     for number, mistake in enumerate(mistakes):
-        line = f"- {mistake.what}; {mistake.advice}".encode("ascii", "backslashreplace").decode("ascii")
+        line = f"- {mistake.what}; {mistake.advice}"
+        line = line.encode("ascii", "backslashreplace").decode("ascii")
         room -= _bytes_sent(line)
         if room < 0:
             lines.append(f"... and {len(mistakes) - number} more")
