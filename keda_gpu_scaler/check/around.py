@@ -13,7 +13,6 @@ _TLS = ("caCert", "tlsClientCert", "tlsClientKey")
 _PAIR = frozenset({"tlsClientCert", "tlsClientKey"})
 _SHRINKS = ("static", "currentReplicasIfLower")
 _WITHOUT_FALLBACK = frozenset({"cpu", "memory"})
-_AUTHENTICATIONS = ("TriggerAuthentication", "ClusterTriggerAuthentication")
 
 
 def check(of: Manifest, world: World) -> Iterator[Finding]:
@@ -47,8 +46,10 @@ def jobs(of: Manifest) -> Iterator[Finding]:
 
 def authentications(world: World) -> Iterator[Finding]:
     """Yield what is wrong with the TriggerAuthentications that triggers for this scaler use."""
+    used = {name for of in world.manifests for name in _references(of)}
     for of in world.manifests:
-        if of.kind in _AUTHENTICATIONS and of.is_of_keda and _is_used(of, world):
+        namespace = of.namespace if of.kind == "TriggerAuthentication" else ""
+        if (of.kind, namespace, of.name) in used:
             yield from _parameters(of)
 
 
@@ -151,16 +152,12 @@ def _tls(one: Trigger) -> Iterator[Finding]:
             yield one.of.find("tls-in-metadata", one.place(key), why, fix)
 
 
-def _is_used(authentication: Manifest, world: World) -> bool:
-    for of in world.manifests:
-        for one in of.ours if of.kind in ("ScaledObject", "ScaledJob") else ():
-            reference = one.node.block("authenticationRef")
-            kind = reference.text("kind") or "TriggerAuthentication"
-            is_there = kind != "TriggerAuthentication" or of.namespace == authentication.namespace
-            named = (kind, reference.text("name"))
-            if is_there and named == (authentication.kind, authentication.name):
-                return True
-    return False
+def _references(of: Manifest) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, namespace and name of what the triggers for this scaler authenticate with."""
+    for one in of.ours if of.kind in ("ScaledObject", "ScaledJob") else ():
+        reference = one.node.block("authenticationRef")
+        kind = reference.text("kind") or "TriggerAuthentication"
+        yield kind, of.namespace if kind == "TriggerAuthentication" else "", reference.text("name")
 
 
 def _parameters(of: Manifest) -> Iterator[Finding]:
@@ -180,8 +177,6 @@ def _parameters(of: Manifest) -> Iterator[Finding]:
         yield of.find("half-client-certificate", given[key].place("parameter"), why, fix)
     for key, entry in given.items():
         if key not in _TLS:
-            why = (
-                "KEDA's external trigger has no such parameter, and the scaler never sees it"
-            )
+            why = "KEDA's external trigger has no such parameter, and the scaler never sees it"
             fix = f"Known are {', '.join(_TLS)}; what the scaler needs for its source is a setting."
             yield of.find("unused-authentication", entry.place("parameter"), why, fix)

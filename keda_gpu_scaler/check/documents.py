@@ -7,6 +7,7 @@ never copied, and what is too large, too deep or refers to itself is refused.
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import yaml
@@ -19,15 +20,17 @@ BYTES_LIMIT = 16 << 20
 DOCUMENT_LIMIT = 4 << 20
 """Bytes of one document; etcd takes objects of 1.5 MiB."""
 DOCUMENTS_LIMIT = 10_000
-NODES_LIMIT = 1_000_000
+VALUES_LIMIT = 500_000
 """Of all documents of a text together: a few seconds of work."""
 DEPTH_LIMIT = 64
 ALIASES_LIMIT = 100
 """Of one document; what Helm renders has none."""
-KEYS_SHOWN = 100
+_KEYS_SHOWN = 100
 
+_DEFINITION = re.compile(r"^kind:[ ]+CustomResourceDefinition\b", re.MULTILINE)
+"""Charts bring them by the ten thousand lines, and they scale nothing."""
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
-_NOTHING = re.compile(r"(?:[ \t]*(?:[#%][^\n]*)?(?:\n|\Z))*")
+_NOTHING = re.compile(r"(?:[ \t]*(?:[#%][^\n]*)?(?:\n|\Z))*+")
 """Blank lines, comments and directives before the first marker."""
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEAN = re.compile(r"[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[Tt]rue|TRUE|[Ff]alse|FALSE")
@@ -54,12 +57,12 @@ class Reading(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-def read(text: str) -> Reading:
+def read(text: str, values_limit: int = VALUES_LIMIT) -> Reading:
     """Return the mappings that a text holds, and its problems; other documents say nothing."""
     if len(text) > BYTES_LIMIT or len(text.encode("utf-8", "replace")) > BYTES_LIMIT:
         what = f"the text is larger than {BYTES_LIMIT >> 20} MiB"
         return Reading((), (Problem("limit", Position(1, 1), what),))
-    documents, problems, budget = [], [], _Budget()
+    documents, problems, budget = [], [], _Budget(values_limit)
     for number, (line, piece) in enumerate(_pieces(text)):
         place = Position(line, 1)
         if number >= DOCUMENTS_LIMIT:
@@ -69,6 +72,8 @@ def read(text: str) -> Reading:
         if len(piece.encode("utf-8", "replace")) > DOCUMENT_LIMIT:
             what = f"the document is larger than {DOCUMENT_LIMIT >> 20} MiB"
             problems.append(Problem("limit", place, what))
+            continue
+        if _DEFINITION.search(piece):
             continue
         builder = _Builder(line, budget)
         try:
@@ -88,9 +93,11 @@ class _ProblemError(Exception):
         self.problem = Problem(kind, position, what)
 
 
+@dataclass
 class _Budget:
-    def __init__(self) -> None:
-        self.nodes = NODES_LIMIT
+    """How many more values are read."""
+
+    values: int
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
@@ -143,9 +150,9 @@ class _Builder:
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
         place = self._place(event.start_mark)
-        self._budget.nodes -= 1
-        if self._budget.nodes < 0:
-            raise _ProblemError("limit", place, f"there are more than {NODES_LIMIT} values")
+        self._budget.values -= 1
+        if self._budget.values < 0:
+            raise _ProblemError("limit", place, "there are more values than are read")
         if depth > DEPTH_LIMIT:
             raise _ProblemError("limit", place, f"it is nested deeper than {DEPTH_LIMIT} levels")
         if isinstance(event, yaml.AliasEvent):
@@ -186,7 +193,7 @@ class _Builder:
                 candidates = value.items if isinstance(value, Sequence) else (value,)
                 merged += [one for one in candidates if isinstance(one, Block)]
             elif key.text in entries:
-                shown = key.text[:KEYS_SHOWN].encode("unicode_escape").decode()
+                shown = key.text[:_KEYS_SHOWN].encode("unicode_escape").decode()
                 what = f'the key "{shown}" is there already, in line '
                 what += str(entries[key.text].position.line)
                 self.duplicates.append(Problem("duplicate", key.position, what))

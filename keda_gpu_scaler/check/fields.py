@@ -152,21 +152,22 @@ def check(of: Manifest) -> Iterator[Finding]:
         )
         return
     if not of.name and not of.node.has("metadata", "generateName"):
-        yield _missing(of, of.node, ("metadata", "name"))
+        yield _missing(of, of.node.place("metadata"), "metadata.name")
     if not of.node.has("spec"):
-        yield _missing(of, of.node, ("spec",))
+        yield _missing(of, of.node.position, "spec")
         return
-    yield from _below(of, of.node.block("spec"), SPECS[of.kind], ("spec",))
+    place = of.node.place("spec")
+    yield from _below(of, of.node.block("spec"), place, SPECS[of.kind], ("spec",))
     if of.kind == "ScaledObject":
         yield from _bounds(of)
         yield from _name(of)
     for one in of.triggers:
         if one.type in ("external", "external-push") and "scalerAddress" not in one.metadata:
-            yield _missing(of, one.node, ("metadata", "scalerAddress"))
+            yield _missing(of, one.place("scalerAddress"), "metadata.scalerAddress")
 
 
 def _below(
-    of: Manifest, node: Block, fields: Mapping[str, Field], path: tuple[str, ...]
+    of: Manifest, node: Block, place: Position, fields: Mapping[str, Field], path: tuple[str, ...]
 ) -> Iterator[Finding]:
     for key, entry in node.entries.items():
         if key not in fields:
@@ -177,7 +178,7 @@ def _below(
             yield from _value(of, entry, fields[key], (*path, key))
     for key, one in fields.items():
         if one.required and not node.has(key):
-            yield _missing(of, node, (key,), path)
+            yield _missing(of, place, ".".join((*path, key)))
 
 
 def _value(of: Manifest, entry: Entry, one: Field, path: tuple[str, ...]) -> Iterator[Finding]:
@@ -194,7 +195,7 @@ def _value(of: Manifest, entry: Entry, one: Field, path: tuple[str, ...]) -> Ite
     elif one.type == "strings":
         yield from _strings(of, value, name)
     else:
-        yield from _below(of, value, one.below or {}, path)
+        yield from _below(of, value, entry.position, one.below or {}, path)
 
 
 def _scalar(
@@ -218,7 +219,7 @@ def _items(
     for number, item in enumerate(value.items):
         name = f"{path[-1]}[{number}]"
         if isinstance(item, Block):
-            yield from _below(of, item, one.below or {}, (*path[:-1], name))
+            yield from _below(of, item, item.position, one.below or {}, (*path[:-1], name))
         else:
             why = f"{'.'.join(path[:-1])}.{name} is a {item.kind}, and has to be a mapping"
             fix = "Write its fields as keys below it."
@@ -251,12 +252,9 @@ def _typed(value: Scalar | Sequence | Block, wanted: str) -> str:
     return f"Write {_TYPES[wanted]}."
 
 
-def _missing(
-    of: Manifest, node: Block, path: tuple[str, ...], above: tuple[str, ...] = ()
-) -> Finding:
-    name = ".".join((*above, *path))
+def _missing(of: Manifest, place: Position, name: str) -> Finding:
     why = f"{name} is missing, and KEDA requires it"
-    return of.find("missing-field", node.place(*path), why, f"Add {path[-1]}.")
+    return of.find("missing-field", place, why, f"Add {name.rpartition('.')[2]}.")
 
 
 def _nearest(word: str, known: Mapping[str, Field] | tuple[str, ...] | Mapping[str, object]) -> str:

@@ -31,5 +31,6 @@ def _rule(one: Trigger, mistake: Mistake) -> str:
 
 
 def _finding(one: Trigger, rule: str, mistake: Mistake, refuses: str) -> Finding:
-    fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}."
+    end = "" if mistake.advice.endswith("?") else "."
+    fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
     return one.of.find(rule, one.place(mistake.key), f"{refuses} {mistake.what}", fix)

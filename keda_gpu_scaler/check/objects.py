@@ -149,27 +149,29 @@ class Trigger:
     def spec(self) -> TriggerSpec | None:
         """What it asks for; None if it is wrong or rests on values of the environment."""
         from_env = any(key.removesuffix(FROM_ENV) in KEYS for key in self._from_env)
-        read = None if from_env else self._read(self._everything())
-        return read if isinstance(read, TriggerSpec) else None
+        return self._parsed if isinstance(self._parsed, TriggerSpec) and not from_env else None
 
     @cached_property
     def mistakes(self) -> tuple[Mistake, ...]:
         """What the scaler refuses, whatever its settings are."""
-        return self._mistakes(self._everything())
+        return self._known(self._parsed)
 
     @cached_property
     def needs(self) -> tuple[Mistake, ...]:
         """What the scaler refuses unless its operator allows it."""
         usual = Access(dict.fromkeys(self._sources(), EVERY_NAMESPACE))
         known = frozenset(self.mistakes)
-        return tuple(one for one in self._mistakes(usual) if one not in known)
+        return tuple(one for one in self._known(self._read(usual)) if one not in known)
 
     @property
     def _from_env(self) -> frozenset[str]:
         return frozenset(key for key in self.metadata if key.endswith(FROM_ENV))
 
-    def _mistakes(self, access: Access) -> tuple[Mistake, ...]:
-        read = self._read(access)
+    @cached_property
+    def _parsed(self) -> TriggerSpec | tuple[Mistake, ...]:
+        return self._read(self._everything())
+
+    def _known(self, read: TriggerSpec | tuple[Mistake, ...]) -> tuple[Mistake, ...]:
         if isinstance(read, TriggerSpec):
             return ()
         # What KEDA takes from the environment is not known here.
