@@ -109,7 +109,7 @@ def _ignores(file: str, text: str) -> tuple[list[Finding], dict[int, set[str]]]:
     lines: dict[int, set[str]] = {}
     waiting: set[str] = set()
     for number, line in enumerate(text.split("\n"), 1):
-        is_comment = line.lstrip().startswith("#")
+        is_content = not line.lstrip().startswith("#") and bool(line.strip())
         names: set[str] = set()
         for match in _IGNORE.finditer(line):
             named = set(re.split(r"[ \t]*,[ \t]*", match[1]))
@@ -120,11 +120,7 @@ def _ignores(file: str, text: str) -> tuple[list[Finding], dict[int, set[str]]]:
                 rule = catalog.RULES["unknown-rule"]
                 fix = "Write a rule's name as findings show it."
                 unknown.append(Finding(rule, file, place, "", why, fix))
-        if is_comment:
-            waiting |= names
-            continue
-        if names or waiting:
-            lines[number] = names | waiting
-        if line.strip():
-            waiting = set()
+        waiting |= names
+        if is_content and waiting:
+            lines[number], waiting = waiting, set()
     return unknown, lines

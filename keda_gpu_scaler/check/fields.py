@@ -134,16 +134,11 @@ _LONGEST_NAME = 54
 
 
 def check(of: Manifest) -> Iterator[Finding]:
-    """Yield what KEDA's own definitions refuse in one of its objects."""
+    """Yield what KEDA's own definitions refuse in an object of its group or of one of its kinds."""
     if not of.is_of_keda:
-        if of.kind in SPECS:
-            why = f"{of.kind} is a kind of keda.sh/v1alpha1, and apiVersion says another group"
-            yield of.find(
-                "unknown-field",
-                of.node.place("apiVersion"),
-                why,
-                "Write apiVersion: keda.sh/v1alpha1.",
-            )
+        why = f"{of.kind} is a kind of keda.sh/v1alpha1, and apiVersion says another group"
+        fix = "Write apiVersion: keda.sh/v1alpha1."
+        yield of.find("unknown-field", of.node.place("apiVersion"), why, fix)
         return
     if of.kind not in SPECS:
         advice = _nearest(of.kind, SPECS)

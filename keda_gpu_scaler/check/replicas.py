@@ -84,7 +84,8 @@ def _metric_type(one: Trigger) -> Iterator[Finding]:
 def _reach(one: Trigger, spec: TriggerSpec, world: World) -> Iterator[Finding]:
     """Compare the threshold with the most that one replica can show."""
     most = 100.0 if spec.signal.is_percentage else _MOST_OF_A_GPU.get(spec.signal)
-    if most is None:
+    # One replica needs no reach, and with a formula KEDA compares that with its own target.
+    if most is None or one.of.maximum == 1 or one.of.formula:
         return
     gpus = world.gpus(one.of)
     if spec.gpu_aggregation is GpuAggregation.SUM:

@@ -88,7 +88,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
             typer.echo(formats.as_sarif(report))
         case Output.GITHUB:
             typer.echo(formats.as_github(report), nl=bool(report.findings))
-        case Output.TEXT:
+        case _:
             _print(report)
     if fail_on is not FailOn.NEVER and _is_failed(report.findings, Severity(fail_on)):
         raise typer.Exit(1)

@@ -40,3 +40,17 @@ def report(text: str, terms: Terms = Terms()) -> Report:  # noqa: B008 - it is i
 def text(rule: str, outcome: str = "pass") -> str:
     """Return the text of a rule that passes, or that fails."""
     return (FOLDER / rule / f"{outcome}.yaml").read_text(encoding="utf-8")
+
+
+def changed(source: str, *changes: tuple[str, str]) -> str:
+    """Return a text with some pieces replaced, each of which has to be there."""
+    for before, after in changes:
+        assert before in source, before
+        source = source.replace(before, after, 1)
+    return source
+
+
+STAYS = text("unknown-key")
+"""A ScaledObject with one replica at the least, in which nothing is found."""
+SLEEPS = text("nothing-wakes")
+"""One that a demand wakes from zero, in which nothing is found."""

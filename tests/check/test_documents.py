@@ -101,7 +101,7 @@ def test_directives_comments_and_empty_documents_say_nothing() -> None:
     assert read("%YAML 1.2\n---\na: 1\n").problems == ()
     assert read("# nothing\n\n---\n---\n# nothing\n...\n") == ((), ())
     assert read("--- text\n--- [1, 2]\n--- null\n") == ((), ())
-    assert read("") == ((), ())
+    assert read("") == read("\r") == ((), ())
 
 
 def test_merged_keys_are_there_and_own_ones_win() -> None:

@@ -41,6 +41,14 @@ def test_findings_say_where_what_why_and_how(folder: Path) -> None:
     ]
 
 
+def test_a_finding_about_a_text_names_no_object() -> None:
+    assert run("-", given="a: [").output.splitlines() == [
+        "-:1:5: error yaml-syntax: did not find expected node content",
+        "    Correct the YAML; of a chart, check what helm template prints.",
+        "0 objects of KEDA's checked: 1 error, 0 warnings, 0 notes",
+    ]
+
+
 def test_a_clean_file_is_counted(folder: Path) -> None:
     (folder / "one.yaml").write_text(f"{CLEAN}---\n{text('scaled-job')}")
     result = run("one.yaml")
