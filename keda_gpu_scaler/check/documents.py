@@ -137,7 +137,10 @@ class _Builder:
                 if isinstance(event, yaml.NodeEvent):
                     return self._node(event, 0)
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
+            mark = error.problem_mark
+            # What is not ended is at fault where it begins, and not at the end of the text.
+            if mark is None or mark.index >= len(text.rstrip()):
+                mark = error.context_mark or mark
             place = Position(self._line, 1) if mark is None else self._place(mark)
             raise _ProblemError("syntax", place, error.problem or "it cannot be read") from error
         except (yaml.YAMLError, UnicodeError) as error:

@@ -132,7 +132,8 @@ def test_a_key_that_is_there_twice_is_found_at_the_second() -> None:
         ("a: \x01\n", Position(1, 1)),
         ("a: \ud800\n", Position(1, 1)),
         ("{{ .Values.name }}: 1\n", Position(1, 2)),
-        ("a: '\n", Position(2, 1)),
+        ("b: 1\na: '\n", Position(2, 4)),
+        ("a: [b,\n", Position(1, 4)),
     ],
 )
 def test_what_cannot_be_read_is_a_problem_at_its_place(source: str, position: Position) -> None:
