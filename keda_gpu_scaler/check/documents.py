@@ -137,11 +137,15 @@ class _Builder:
                 if isinstance(event, yaml.NodeEvent):
                     return self._node(event, 0)
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark
-            # What is not ended is at fault where it begins, and not at the end of the text.
-            if mark is None or mark.index >= len(text.rstrip()):
-                mark = error.context_mark or mark
-            place = Position(self._line, 1) if mark is None else self._place(mark)
+            # What is not ended is at fault where it begins, and not behind the end of the text.
+            read = text.rstrip()
+            marks = [
+                mark
+                for mark in (error.problem_mark, error.context_mark)
+                if mark is not None and mark.index < len(read)
+            ]
+            last = Position(self._line + read.count("\n"), 1)
+            place = self._place(marks[0]) if marks else last
             raise _ProblemError("syntax", place, error.problem or "it cannot be read") from error
         except (yaml.YAMLError, UnicodeError) as error:
             what = "it has characters that YAML does not allow"

@@ -86,7 +86,7 @@ def test_each_document_is_read_by_itself() -> None:
     assert [list(one.entries) for one in reading.documents] == [["a"], ["c"], ["d"], ["e"]]
     assert [one.place("e") for one in reading.documents][-1] == Position(9, 1)
     (one,) = reading.problems
-    assert (one.kind, one.position.line) == ("syntax", 4)
+    assert (one.kind, one.position.line) == ("syntax", 3)
 
 
 def test_a_marker_ends_a_document_also_within_a_string() -> None:
@@ -133,7 +133,8 @@ def test_a_key_that_is_there_twice_is_found_at_the_second() -> None:
         ("a: \ud800\n", Position(1, 1)),
         ("{{ .Values.name }}: 1\n", Position(1, 2)),
         ("b: 1\na: '\n", Position(2, 4)),
-        ("a: [b,\n", Position(1, 4)),
+        ("a: {b: 1\n", Position(1, 4)),
+        ("b: 1\na: [\n\n", Position(2, 1)),
     ],
 )
 def test_what_cannot_be_read_is_a_problem_at_its_place(source: str, position: Position) -> None:

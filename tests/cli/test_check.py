@@ -43,7 +43,7 @@ def test_findings_say_where_what_why_and_how(folder: Path) -> None:
 
 def test_a_finding_about_a_text_names_no_object() -> None:
     assert run("-", given="a: [").output.splitlines() == [
-        "-:1:4: error yaml-syntax: did not find expected node content",
+        "-:1:1: error yaml-syntax: did not find expected node content",
         "    Correct the YAML; of a chart, check what helm template prints.",
         "0 objects of KEDA's checked: 1 error, 0 warnings, 0 notes",
     ]
