@@ -29,7 +29,7 @@ class Field(NamedTuple):
 
 
 _TEXT, _COUNT, _FLAG, _ANY = Field(), Field("integer"), Field("boolean"), Field("any")
-_METRIC_TYPE = Field(choices=("AverageValue", "Value", "Utilization"))
+_EXTERNAL_TYPES = ("AverageValue", "Value")
 _AT_LEAST_ONE = Field("integer", least=1)
 _POLICIES = {name: Field(kind, required=True) for name, kind in (
     ("type", "string"), ("value", "integer"), ("periodSeconds", "integer"),
@@ -44,7 +44,7 @@ _TRIGGERS = Field("list", required=True, below={
     "type": Field(required=True),
     "name": _TEXT,
     "metadata": Field("strings", required=True),
-    "metricType": _METRIC_TYPE,
+    "metricType": Field(choices=(*_EXTERNAL_TYPES, "Utilization")),
     "useCachedMetrics": _FLAG,
     "authenticationRef": Field("mapping", below={
         "name": Field(required=True),
@@ -82,7 +82,7 @@ _SCALED_OBJECT = {
             "formula": _TEXT,
             "target": _TEXT,
             "activationTarget": _TEXT,
-            "metricType": _METRIC_TYPE,
+            "metricType": Field(choices=_EXTERNAL_TYPES),
         }),
     }),
     "triggers": _TRIGGERS,
