@@ -92,11 +92,14 @@ docs: $(VENV) ## Build the documentation's site into build/site, or serve it (AR
 	@# Not --quiet: it silences the warnings that --strict counts.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)
 
-.PHONY: proto chart lock version versions-page release-notes
+.PHONY: proto chart schema lock version versions-page release-notes
 proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(VENV) ## Regenerate what follows from the Helm chart and the settings
 	@$(BIN)/python -m tests.repository.chart.regenerate
+schema: $(VENV) ## Regenerate the JSON Schema of triggers from their keys
+	@$(BIN)/python -c 'from keda_gpu_scaler.check import schema; print(schema.text(), end="")' \
+		> deploy/schema/scaledobject.json
 lock: $(UV) ## Regenerate both locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
 version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests

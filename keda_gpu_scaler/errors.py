@@ -16,6 +16,19 @@
 of KEDA's log: it names what was wrong and never shows a secret or a stack.
 """
 
+from typing import NamedTuple
+
+
+class Mistake(NamedTuple):
+    """One mistake in a trigger."""
+
+    key: str
+    """The key as the user wrote it, or the one that is missing; empty if it is about no key."""
+    what: str
+    """What is wrong: the key and its value, quoted, and never one that may be a secret."""
+    advice: str
+    """What was expected, or what to do."""
+
 
 class ScalerError(Exception):
     """Base of all errors that this package raises on purpose."""
@@ -26,7 +39,16 @@ class SettingsError(ScalerError):
 
 
 class SpecError(ScalerError):
-    """A trigger is wrong; the message lists every mistake in it."""
+    """A trigger is wrong; the message lists its mistakes, as many as KEDA's log has room for.
+
+    Args:
+        message: the mistakes below a heading.
+        mistakes: every one of them.
+    """
+
+    def __init__(self, message: str, mistakes: tuple[Mistake, ...] = ()) -> None:
+        super().__init__(message)
+        self.mistakes = mistakes
 
 
 class RequestError(ScalerError):

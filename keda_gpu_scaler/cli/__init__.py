@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import __version__
 
-COMMANDS = ("serve", "probe", "explain", "simulate", "demo")
+COMMANDS = ("serve", "check", "probe", "explain", "simulate", "demo")
 
 
 class _Commands(TyperGroup):

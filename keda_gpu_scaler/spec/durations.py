@@ -7,7 +7,7 @@ duration has one reading.
 import re
 
 _SECONDS_PER_UNIT = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_DURATION = re.compile("".join(rf"(?:([0-9]+(?:\.[0-9]+)?){unit})?" for unit in _SECONDS_PER_UNIT))
+DURATION = re.compile("".join(rf"(?:([0-9]+(?:\.[0-9]+)?){unit})?" for unit in _SECONDS_PER_UNIT))
 _MILLISECONDS_PER_UNIT = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 
 
@@ -17,7 +17,7 @@ def parse(text: str) -> float:
     Raises:
         ValueError: it is no duration; the message says what was expected.
     """
-    match = _DURATION.fullmatch(text)
+    match = DURATION.fullmatch(text)
     if match is None or not text:
         raise ValueError(f"a duration such as 30s, 2m or 1h30m{_hint(text)}")
     amounts = zip(match.groups(), _SECONDS_PER_UNIT.values(), strict=True)

@@ -28,7 +28,7 @@ class Reader:
 
     def __init__(self, scaled_object: ScaledObject, metadata: Mapping[str, str]) -> None:
         self._scaled_object = scaled_object
-        self._mistakes: list[str] = []
+        self._mistakes: list[errors.Mistake] = []
         self._wrong: set[str] = set()
         self._written: dict[str, str] = {}
         """The key as the user wrote it, by the key that it stands for."""
@@ -75,32 +75,36 @@ class Reader:
     def refuse(self, key: str, why: str) -> None:
         """Note a mistake in the value of this key."""
         self._wrong.add(key)
-        self._mistakes.append(f"{self._shown_entry(key)}; {why}")
+        self._note(self._written.get(key, key), self._shown_entry(key), why)
 
     def raise_mistakes(self) -> None:
         """Raise one SpecError with all mistakes, if there are any."""
         if self._mistakes:
-            raise errors.SpecError(_message(self._scaled_object, self._mistakes))
+            message = _message(self._scaled_object, self._mistakes)
+            raise errors.SpecError(message, tuple(self._mistakes))
+
+    def _note(self, key: str, what: str, advice: str) -> None:
+        self._mistakes.append(errors.Mistake(key, what, advice))
 
     def _check_object(self) -> None:
         if not workload.is_namespace(self._scaled_object.namespace):
             shown = _quoted(self._scaled_object.namespace)
-            self._mistakes.append(f"the ScaledObject's namespace {shown}; expected a namespace")
+            self._note("", f"the ScaledObject's namespace {shown}", "expected a namespace")
             self._wrong.add("namespace")
         if not workload.is_name(self._scaled_object.name):
             shown = _quoted(self._scaled_object.name)
-            self._mistakes.append(f"the ScaledObject's name {shown}; expected a Kubernetes name")
+            self._note("", f"the ScaledObject's name {shown}", "expected a Kubernetes name")
 
     def _take(self) -> None:
         if len(self._metadata) > _KEYS_LIMIT:
-            self._mistakes.append(f"{len(self._metadata)} keys; expected at most {_KEYS_LIMIT}")
+            self._note("", f"{len(self._metadata)} keys", f"expected at most {_KEYS_LIMIT}")
             self.raise_mistakes()
         for written in sorted(self._metadata):
             key = written.removesuffix(FROM_ENV)
             if key in KEYS:
                 self._take_known(key, written)
             elif not is_of_keda(written):
-                self._mistakes.append(f"{_quoted(written)}: unknown key; {hint(written)}")
+                self._note(written, f"{_quoted(written)}: unknown key", hint(written))
 
     def _take_known(self, key: str, written: str) -> None:
         if key in self._written:
@@ -131,14 +135,15 @@ class Reader:
         return f"{written}: {_quoted(value)}"
 
 
-def _message(scaled_object: ScaledObject, mistakes: list[str]) -> str:
+def _message(scaled_object: ScaledObject, mistakes: list[errors.Mistake]) -> str:
     """Return one line per mistake below a heading, and how many more there are past the limit."""
     count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
     name = f"{_escaped(scaled_object.namespace)}/{_escaped(scaled_object.name)}"
     lines = [f"{count} in the trigger of ScaledObject {name}:"]
     room = _MESSAGE_LIMIT - _bytes_sent(lines[0])
     for number, mistake in enumerate(mistakes):
-        line = f"- {mistake}".encode("ascii", "backslashreplace").decode("ascii")
+        line = f"- {mistake.what}; {mistake.advice}"
+        line = line.encode("ascii", "backslashreplace").decode("ascii")
         room -= _bytes_sent(line)
         if room < 0:
             lines.append(f"... and {len(mistakes) - number} more")

@@ -20,7 +20,7 @@ EVERY_POD = "every pod of the query"
 _REACHABLE_PERCENT = 90
 """The HPA ignores deviations up to 10 %: at full load, 100/91 still counts as on target."""
 _COMFORTABLE_PERCENT = 80
-_IDLE_PERCENT = 2.0
+IDLE_PERCENT = 2.0
 """Idle cards show blips of 1 and 2 %."""
 _UP_WHILE_IDLE = frozenset({Signal.MEMORY, Signal.MEMORY_USED, Signal.POWER, Signal.TEMPERATURE})
 """A loaded model keeps these up without work: only the user knows from which level on it works."""
@@ -139,7 +139,7 @@ def activation_threshold(reader: Reader, signal: Signal) -> float:
             "activationThreshold",
             f"required for {signal}, {why}; expected a number a little above that level",
         )
-    return reader.read("activationThreshold", values.level, _IDLE_PERCENT)
+    return reader.read("activationThreshold", values.level, IDLE_PERCENT)
 
 
 def warnings(

@@ -14,13 +14,13 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.demand import TOO_LARGE, is_countable
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SMALLEST_TARGET = 0.001
 """KEDA rounds targets to thousandths; a smaller one would become 0."""
 _LARGEST_WINDOW_SECONDS = 3600.0
 """A snapshot holds every point of its longest window for every GPU."""
 _LARGEST_TIMEOUT_SECONDS = 86_400.0
-_METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _INDEXED_NAME = re.compile(r"s[0-9]+-.*")
 _METRIC_NAME_LIMIT = 200
 _LISTED_NAMES = 10
@@ -105,7 +105,7 @@ def namespace(text: str) -> str:
 
 def metric_name(text: str) -> str:
     """Return a name that the external metrics API and KEDA accept unchanged."""
-    if len(text) > _METRIC_NAME_LIMIT or not _METRIC_NAME.fullmatch(text):
+    if len(text) > _METRIC_NAME_LIMIT or not METRIC_NAME.fullmatch(text):
         raise ValueError(
             "letters, digits, '-', '_' and '.', a letter or digit at both ends, "
             f"at most {_METRIC_NAME_LIMIT} characters, such as gpu-load"
@@ -117,7 +117,7 @@ def metric_name(text: str) -> str:
 
 def _number(text: str) -> float:
     """Return a decimal number; refuse what else `float` accepts, such as nan and 1_0."""
-    if not _NUMBER.fullmatch(text):
+    if not NUMBER.fullmatch(text):
         raise ValueError("a number without a unit, such as 70")
     return float(text)
 

@@ -1,0 +1,221 @@
+"""Documents → the objects in them, and the triggers that are for this scaler. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from keda_gpu_scaler import errors, trigger
+from keda_gpu_scaler.check import catalog
+from keda_gpu_scaler.check.findings import Finding, Position
+from keda_gpu_scaler.check.nodes import Block, Scalar
+from keda_gpu_scaler.errors import Mistake
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
+from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
+
+EXTERNAL = frozenset({"external", "external-push"})
+MOST_SHOWN = 100
+_OUR_NAME = "gpu-scaler"
+_OUR_KEYS = frozenset({"workload", "podPattern", "demandQuery", "activationWorkload"})
+"""Keys that other external scalers hardly have."""
+_SELECT = re.compile(r"\s*select\s", re.IGNORECASE)
+
+
+class Terms(NamedTuple):
+    """What is known beside the text."""
+
+    namespace: str = "default"
+    """The namespace of objects that name none, as for kubectl."""
+    addresses: frozenset[str] = frozenset()
+    """Where the scaler is; empty: its triggers are known by their name or their keys."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One Kubernetes object."""
+
+    file: str
+    node: Block
+    terms: Terms
+
+    @property
+    def kind(self) -> str:
+        """Its kind, such as ScaledObject."""
+        return self.node.text("kind")
+
+    @property
+    def is_of_keda(self) -> bool:
+        """Whether it belongs to KEDA's API group."""
+        return self.node.text("apiVersion").startswith("keda.sh/")
+
+    @property
+    def name(self) -> str:
+        """Its name; empty if it has none."""
+        return self.node.text("metadata", "name")
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return self.node.text("metadata", "namespace") or self.terms.namespace
+
+    @property
+    def subject(self) -> str:
+        """How findings name it."""
+        return shown(f"{self.kind} {self.namespace}/{self.name}")
+
+    def find(self, rule: str, place: Position, why: str, fix: str, instead: str = "") -> Finding:
+        """Return a finding in this object."""
+        found = catalog.RULES[rule]
+        return Finding(found, self.file, place, self.subject, why, fix, instead)
+
+    @cached_property
+    def triggers(self) -> "tuple[Trigger, ...]":
+        """All triggers of a ScaledObject or a ScaledJob."""
+        return tuple(Trigger(self, node) for node in self.node.blocks("spec", "triggers"))
+
+    @property
+    def ours(self) -> "tuple[Trigger, ...]":
+        """Those for this scaler."""
+        return tuple(one for one in self.triggers if one.is_ours)
+
+    @property
+    def minimum(self) -> int:
+        """The fewest replicas, KEDA's default included."""
+        return self.node.integer("spec", "minReplicaCount") or 0
+
+    @property
+    def maximum(self) -> int:
+        """The most replicas, KEDA's default included."""
+        found = self.node.integer("spec", "maxReplicaCount")
+        return 100 if found is None else found
+
+    @property
+    def goes_to_zero(self) -> bool:
+        """Whether KEDA may take the last replica."""
+        return self.minimum == 0 or self.node.integer("spec", "idleReplicaCount") == 0
+
+    @property
+    def formula(self) -> bool:
+        """Whether scalingModifiers make one number of all triggers."""
+        return bool(self.node.text("spec", "advanced", "scalingModifiers", "formula"))
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """One entry of `triggers`."""
+
+    of: Manifest
+    node: Block
+
+    @property
+    def type(self) -> str:
+        """KEDA's name for what it asks, such as external."""
+        return self.node.text("type")
+
+    @property
+    def average(self) -> bool:
+        """Whether the HPA divides by the replicas, which is KEDA's default."""
+        return self.node.text("metricType") != "Value"
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The strings that KEDA forwards."""
+        entries = self.node.block("metadata").entries
+        return {
+            key: entry.value.text
+            for key, entry in entries.items()
+            if isinstance(entry.value, Scalar) and entry.value.kind != "null"
+        }
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it asks this scaler, as far as its address or its keys tell."""
+        if self.type not in EXTERNAL:
+            return False
+        address = self.metadata.get("scalerAddress", "")
+        if self.of.terms.addresses:
+            return address in self.of.terms.addresses
+        return _OUR_NAME in address or not _OUR_KEYS.isdisjoint(self.metadata)
+
+    def place(self, key: str) -> Position:
+        """Return where a key of the metadata is; where it is missing, the metadata."""
+        return self.node.place("metadata", key)
+
+    @cached_property
+    def spec(self) -> TriggerSpec | None:
+        """What it asks for; None if it is wrong or rests on values of the environment."""
+        from_env = any(key.removesuffix(FROM_ENV) in KEYS for key in self._from_env)
+        return self._parsed if isinstance(self._parsed, TriggerSpec) and not from_env else None
+
+    @cached_property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """What the scaler refuses, whatever its settings are."""
+        return self._known(self._parsed)
+
+    @cached_property
+    def needs(self) -> tuple[Mistake, ...]:
+        """What the scaler refuses unless its operator allows it."""
+        usual = Access(dict.fromkeys(self._sources(), EVERY_NAMESPACE))
+        known = frozenset(self.mistakes)
+        return tuple(one for one in self._known(self._read(usual)) if one not in known)
+
+    @property
+    def _from_env(self) -> frozenset[str]:
+        return frozenset(key for key in self.metadata if key.endswith(FROM_ENV))
+
+    @cached_property
+    def _parsed(self) -> TriggerSpec | tuple[Mistake, ...]:
+        return self._read(self._everything())
+
+    def _known(self, read: TriggerSpec | tuple[Mistake, ...]) -> tuple[Mistake, ...]:
+        if isinstance(read, TriggerSpec):
+            return ()
+        # What KEDA takes from the environment is not known here.
+        return tuple(
+            one
+            for one in read
+            if one.key not in self._from_env or one.key.removesuffix(FROM_ENV) not in KEYS
+        )
+
+    def _read(self, access: Access) -> TriggerSpec | tuple[Mistake, ...]:
+        # A wrong name or namespace is a finding about the object, and none about its trigger.
+        names = self.of
+        namespace = names.namespace if workload.is_namespace(names.namespace) else "default"
+        name = names.name if workload.is_name(names.name) else "unnamed"
+        try:
+            return trigger.parse(ScaledObject(namespace, name), self.metadata, access)
+        except errors.SpecError as wrong:
+            return wrong.mistakes
+
+    def _sources(self) -> frozenset[str]:
+        return frozenset({self.metadata.get("source", "default").strip()})
+
+    def _everything(self) -> Access:
+        """Return access to whatever a trigger can name: the settings are not known here."""
+        is_influxql = _SELECT.match(self.metadata.get("demandQuery", ""))
+        return Access(
+            dict.fromkeys(self._sources(), EVERY_NAMESPACE),
+            others=EVERY_NAMESPACE,
+            own_promql=Policy.ALLOW,
+            knows_targets=True,
+            influxql_sources=self._sources() if is_influxql else frozenset(),
+        )
+
+
+def manifests(file: str, document: Block, terms: Terms) -> Iterator[Manifest]:
+    """Yield the object of a document, or those in its list as kubectl prints it."""
+    if document.text("kind") == "List":
+        for item in document.blocks("items"):
+            yield Manifest(file, item, terms)
+    else:
+        yield Manifest(file, document, terms)
+
+
+def shown(text: str) -> str:
+    """Return a text of a file in ASCII, on one line and cut."""
+    cut = text[:MOST_SHOWN].encode("unicode_escape").decode("ascii")
+    return f"{cut}..." if len(text) > MOST_SHOWN else cut

@@ -1,0 +1,185 @@
+"""Rules about how many replicas there will be: the HPA's arithmetic with what is asked. Pure."""
+
+import math
+import re
+from collections.abc import Iterator
+
+from keda_gpu_scaler.check.findings import Finding
+from keda_gpu_scaler.check.objects import Manifest, Trigger, shown
+from keda_gpu_scaler.check.workloads import World, target
+from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.spec import kinds
+from keda_gpu_scaler.spec.kinds import Kind
+from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, Signal, TriggerSpec
+from keda_gpu_scaler.spec.workload import Workload
+
+_TOLERANCE = 0.1
+"""The HPA's own, unless its `behavior` has another one."""
+_MOST_OF_A_GPU = {Signal.MEMORY_USED: 300 * 1024, Signal.POWER: 1500, Signal.TEMPERATURE: 110}
+"""More than any GPU of 2026 has, draws or survives; MiB, watts and degrees."""
+_MOST_GPUS = 16
+"""Of one pod, where its workload is not in the texts: the largest nodes have 16."""
+_NAMED_ALIKE = frozenset(
+    {
+        Kind.DEPLOYMENT,
+        Kind.STATEFUL_SET,
+        Kind.REPLICA_SET,
+        Kind.ROLLOUT,
+        Kind.LEADER_WORKER_SET,
+    }
+)
+"""Kinds of which one never owns another's pods under another name on purpose."""
+_ADDRESS = "keda-gpu-scaler.keda.svc:6000"
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
+_WORD = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
+_AGGREGATION = re.compile(
+    r"\b(avg|sum|max|min|count|quantile|topk|bottomk)\b\s*(?:by\b|without\b|\()"
+)
+_OVER_TIME = re.compile(r"\bavg_over_time\s*\(.{0,2000}\[([0-9]+[smh])[:\]]", re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_QUERY_LIMIT = 20_000
+
+
+def check(of: Manifest, world: World) -> Iterator[Finding]:
+    """Yield what is wrong with the replicas that a ScaledObject will have."""
+    if not of.node.has("spec", "maxReplicaCount") and of.ours:
+        why = "maxReplicaCount is not given, and KEDA's default is 100 replicas, each with its GPUs"
+        fix = "Write the most replicas that there are GPUs for."
+        yield of.find("no-maximum", of.node.place("spec"), why, fix)
+    for one in of.ours:
+        yield from _metric_type(one)
+        if one.spec is not None:
+            yield from _reach(one, one.spec, world)
+            yield from _other_workload(one, one.spec)
+    for one in of.triggers:
+        yield from _recipe(one)
+
+
+def _metric_type(one: Trigger) -> Iterator[Finding]:
+    if one.node.text("metricType") == "Utilization":
+        why = "metricType Utilization is for KEDA's cpu and memory triggers: KEDA refuses it here"
+        fix = "Remove metricType: AverageValue is the default, and right for the sum."
+        yield one.of.find("wrong-type", one.node.place("metricType"), why, fix)
+        return
+    # With a formula, KEDA uses the metricType of scalingModifiers, for what the formula gives.
+    if one.of.formula or "aggregationFromEnv" in one.metadata:
+        return
+    is_average = one.metadata.get("aggregation", "sum").strip() == Aggregation.AVERAGE
+    if not is_average and not one.average:
+        why = (
+            "metricType Value multiplies the answer by the replicas, and the answer is their sum "
+            "already: 2 busy replicas become 6, and 5 become 33"
+        )
+        fix = "Remove metricType, or write aggregation: average beside it."
+        yield one.of.find("sum-with-value", one.node.place("metricType"), why, fix)
+    if is_average and one.average:
+        why = (
+            "the HPA divides the average by the replicas once more: at any load it asks for two "
+            "replicas at most, and scales five busy ones down to two"
+        )
+        fix = "Remove aggregation, or write metricType: Value beside the trigger's metadata."
+        yield one.of.find("average-without-value", one.place("aggregation"), why, fix)
+
+
+def _reach(one: Trigger, spec: TriggerSpec, world: World) -> Iterator[Finding]:
+    """Compare the threshold with the most that one replica can show."""
+    most = 100.0 if spec.signal.is_percentage else _MOST_OF_A_GPU.get(spec.signal)
+    # One replica needs no reach, and with a formula KEDA compares that with its own target.
+    if most is None or one.of.maximum == 1 or one.of.formula:
+        return
+    gpus = world.gpus(one.of)
+    if spec.gpu_aggregation is GpuAggregation.SUM:
+        most *= _MOST_GPUS if gpus is None else gpus
+    tolerance = _tolerance(one.of)
+    if most / spec.threshold <= 1 + tolerance:
+        why = (
+            f"threshold {spec.threshold:g}: a replica shows {most:g} {spec.signal.unit} at most, "
+            f"and the HPA ignores deviations up to {tolerance:.0%}, so that full replicas never "
+            "call for another"
+        )
+        fix = f"Write less than {most / (1 + tolerance):.0f}, such as {0.7 * most:.0f}."
+        yield one.of.find("threshold-out-of-reach", one.place("threshold"), why, fix)
+
+
+def _tolerance(of: Manifest) -> float:
+    path = ("advanced", "horizontalPodAutoscalerConfig", "behavior", "scaleUp", "tolerance")
+    text = of.node.text("spec", *path)
+    return float(text) if _NUMBER.fullmatch(text) else _TOLERANCE
+
+
+def _other_workload(one: Trigger, spec: TriggerSpec) -> Iterator[Finding]:
+    scaled = target(one.of)
+    measured = spec.pods
+    if not isinstance(measured, Workload) or scaled.namespace != measured.namespace:
+        return
+    try:
+        kind = kinds.parse(scaled.kind)
+    except ValueError:
+        return
+    is_another = (kind, scaled.name) != (measured.kind, measured.name)
+    if is_another and {kind, measured.kind} <= _NAMED_ALIKE:
+        name = shown(scaled.name)
+        why = f"the pods of {spec.workload} are measured, and {kind}/{name} is scaled"
+        right = name if kind is Kind.DEPLOYMENT else f"{kind}/{name}"
+        yield one.of.find("other-workload", one.place("workload"), why, f"Write workload: {right}.")
+
+
+def _recipe(one: Trigger) -> Iterator[Finding]:
+    """Find the average of GPU metrics over pods that KEDA's own trigger divides once more."""
+    query = one.metadata.get("query", "")
+    if one.type != "prometheus" or not one.average or one.of.formula:
+        return
+    if not averages_gpus(query):
+        return
+    threshold = one.metadata.get("threshold", "").strip()
+    stuck = "a number of replicas that does not depend on the load"
+    if _NUMBER.fullmatch(threshold) and float(threshold) > 1:
+        stuck = f"{math.ceil(100 / float(threshold))} replicas at the most, with every GPU at 100 %"
+    why = (
+        "the HPA divides this average over the pods by the replicas once more, which gives "
+        f"{stuck}, and without data it scales in, as KEDA takes no data for 0"
+    )
+    fix = "Take the sum over exactly the workload's pods: this scaler's trigger in its place."
+    instead = _rewritten(one, query, threshold)
+    yield one.of.find("average-recipe", one.place("query"), why, fix, instead)
+
+
+def averages_gpus(query: str) -> bool:
+    """Tell whether PromQL gives an average, or an extreme, of GPU metrics over several pods."""
+    text = _QUOTED.sub("", query[:_QUERY_LIMIT])
+    if not shows_gpus(query):
+        return False
+    outermost = _AGGREGATION.search(text)
+    if outermost is None:
+        return False
+    is_quotient = re.search(r"/\s*(?:scalar\s*\(\s*)?count\b", text) is not None
+    return outermost[1] not in ("sum", "count") or is_quotient
+
+
+def shows_gpus(query: str) -> bool:
+    """Tell whether PromQL reads the metrics of a GPU exporter, which end with the last pod."""
+    text = query[:_QUERY_LIMIT]
+    return any(word in profiles.KNOWN_METRICS for word in _WORD.findall(text))
+
+
+def _rewritten(one: Trigger, query: str, threshold: str) -> str:
+    """Return the scaler's trigger for the recipe; empty where its numbers mean something else."""
+    words = set(_WORD.findall(query[:_QUERY_LIMIT])) & profiles.KNOWN_METRICS
+    if not words <= profiles.UTILIZATION_METRICS or not _NUMBER.fullmatch(threshold):
+        return ""
+    number = float(threshold)
+    # The engine's own metrics are ratios.
+    percent = number * 100 if number <= 1 else number
+    scaled = target(one.of)
+    name = scaled.name if scaled.kind == "Deployment" else f"{scaled.kind.lower()}/{scaled.name}"
+    window = _OVER_TIME.search(_QUOTED.sub("", query[:_QUERY_LIMIT]))
+    lines = [
+        "- type: external",
+        "  metadata:",
+        f"    scalerAddress: {_ADDRESS}",
+        f"    workload: {shown(name)}",
+        f'    threshold: "{min(percent, 90):g}"',
+    ]
+    if window is not None:
+        lines.append(f"    window: {window[1]}")
+    return "\n".join(lines)

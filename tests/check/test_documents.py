@@ -1,0 +1,224 @@
+"""Texts become documents with positions, and no text is beyond what can be read or refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.check import documents
+from keda_gpu_scaler.check.documents import read
+from keda_gpu_scaler.check.findings import Position
+from keda_gpu_scaler.check.nodes import Block, Scalar, Sequence
+from tests.check.cases import found, report, text
+
+OBJECT = text("too-large")
+
+
+def only(source: str) -> Block:
+    """Return the only document of a text without problems."""
+    (document,) = read(source).documents
+    assert read(source).problems == ()
+    return document
+
+
+def problem(source: str) -> tuple[str, Position]:
+    (one,) = read(source).problems
+    return one.kind, one.position
+
+
+def test_keys_and_values_have_their_positions() -> None:
+    document = only("# a\nspec:\n  triggers:\n    - type: x\n")
+    assert document.place("spec", "triggers") == Position(3, 3)
+    assert document.place("spec", "missing") == Position(2, 1)
+    assert document.place("spec", "triggers", "deeper") == Position(3, 3)
+    (item,) = document.blocks("spec", "triggers")
+    assert item.place("type") == Position(4, 7)
+
+
+def test_columns_count_characters() -> None:
+    assert only('{"é😀": 1, b: 2}').place("b") == Position(1, 11)
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("70", "number"),
+        ("-0.5e3", "number"),
+        ("0x1F", "number"),
+        ("1_000", "number"),
+        (".inf", "number"),
+        ("true", "boolean"),
+        ("yes", "boolean"),
+        ("Off", "boolean"),
+        ("~", "null"),
+        ("", "null"),
+        ("null", "null"),
+        ("text", "string"),
+        ("'70'", "string"),
+        ('"true"', "string"),
+        ("|-\n  70", "string"),
+        ("1:30", "string"),
+        ("2026-11-22", "string"),
+        ("!!str 70", "string"),
+        ("!!int '70'", "number"),
+        ("! 70", "string"),
+        ("!Ref 70", "string"),
+    ],
+)
+def test_scalars_have_the_type_that_kubernetes_sees(written: str, kind: str) -> None:
+    entry = only(f"key: {written}\n").entries["key"]
+    assert entry.value.kind == kind
+
+
+def test_null_is_no_value() -> None:
+    document = only("key: null\nother: {deep: ~}\n")
+    assert not document.has("key")
+    assert document.get("other", "deep") is None
+    assert document.block("key").entries == {}
+    assert list(document.blocks("key")) == []
+    assert document.text("other") == ""
+    assert document.integer("other") is None
+    assert only("key: 1.5").integer("key") is None
+
+
+def test_each_document_is_read_by_itself() -> None:
+    source = "a: 1\n---\nb: [\n---\nc: 3\n...\nd: 4\n--- # Source: chart/x.yaml\ne: 5\n"
+    reading = read(source)
+    assert [list(one.entries) for one in reading.documents] == [["a"], ["c"], ["d"], ["e"]]
+    assert [one.place("e") for one in reading.documents][-1] == Position(9, 1)
+    (one,) = reading.problems
+    assert (one.kind, one.position.line) == ("syntax", 3)
+
+
+def test_a_marker_ends_a_document_also_within_a_string() -> None:
+    assert found(f"text: |\n  a\n---\n{OBJECT}") == []
+    assert [one.kind for one in read('a: "b\n---\nc: 1\n').problems] == ["syntax"]
+    assert [list(one.entries) for one in read("a: |\n  ---x\n  ...\nb: 1").documents] == [
+        ["a", "b"]
+    ]
+
+
+def test_directives_comments_and_empty_documents_say_nothing() -> None:
+    assert read("%YAML 1.2\n---\na: 1\n").problems == ()
+    assert read("# nothing\n\n---\n---\n# nothing\n...\n") == ((), ())
+    assert read("--- text\n--- [1, 2]\n--- null\n") == ((), ())
+    assert read("") == read("\r") == ((), ())
+
+
+def test_merged_keys_are_there_and_own_ones_win() -> None:
+    document = only("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {<<: [*a, {z: 4}]}\nd: {<<: 1}\n")
+    assert (document.text("b", "x"), document.text("b", "y")) == ("1", "3")
+    assert document.text("c", "z") == "4"
+    assert document.block("d").entries == {}
+    assert list(only('"<<": 1').entries) == ["<<"]
+
+
+def test_an_alias_is_the_same_node() -> None:
+    document = only("a: &a [1]\nb: *a\n")
+    assert document.get("a") is document.get("b")
+    assert isinstance(document.get("a"), Sequence)
+
+
+def test_a_key_that_is_there_twice_is_found_at_the_second() -> None:
+    assert problem("a: 1\nb:\n  c: 1\n  c: 2\n") == ("duplicate", Position(4, 3))
+
+
+@pytest.mark.parametrize(
+    ("source", "position"),
+    [
+        ("a: *b\n", Position(1, 4)),
+        ("a: &a [*a]\n", Position(1, 8)),
+        ("? [a]\n: 1\n", Position(1, 3)),
+        ("a: {b: 1}}\n", Position(1, 10)),
+        ("a: \x01\n", Position(1, 1)),
+        ("a: \ud800\n", Position(1, 1)),
+        ("{{ .Values.name }}: 1\n", Position(1, 2)),
+        ("b: 1\na: '\n", Position(2, 4)),
+        ("a: {b: 1\n", Position(1, 4)),
+        ("b: 1\na: [\n\n", Position(2, 1)),
+    ],
+)
+def test_what_cannot_be_read_is_a_problem_at_its_place(source: str, position: Position) -> None:
+    assert problem(source) == ("syntax", position)
+
+
+def test_what_is_too_deep_is_refused() -> None:
+    limit = documents.DEPTH_LIMIT
+    assert read("a: " + "[" * (limit - 1) + "]" * (limit - 1)).problems == ()
+    assert problem("a: " + "[" * 100_000) == ("limit", Position(1, limit + 4))
+
+
+def test_a_bomb_of_aliases_is_refused() -> None:
+    limit = documents.ALIASES_LIMIT
+    assert read("a: &a 1\nb: [" + "*a, " * limit + "]").problems == ()
+    assert problem("a: &a 1\nb: [" + "*a, " * (limit + 1) + "]")[0] == "limit"
+
+
+def test_a_text_and_its_parts_are_limited_in_bytes() -> None:
+    large = "# " + "x" * documents.DOCUMENT_LIMIT
+    reading = read(f"a: 1\n---\n{large}\nb: 2\n---\nc: 3\n")
+    assert [list(one.entries) for one in reading.documents] == [["a"], ["c"]]
+    assert [(one.kind, one.position) for one in reading.problems] == [("limit", Position(2, 1))]
+    assert problem("é" * (documents.BYTES_LIMIT // 2 + 1)) == ("limit", Position(1, 1))
+    assert problem("x" * (documents.BYTES_LIMIT + 1)) == ("limit", Position(1, 1))
+
+
+def test_documents_are_limited_in_number() -> None:
+    limit = documents.DOCUMENTS_LIMIT
+    assert read("---\n{}\n" * limit).problems == ()
+    assert problem("---\n{}\n" * (limit + 1)) == ("limit", Position(2 * limit + 1, 1))
+
+
+def test_values_are_limited_in_number_over_all_documents() -> None:
+    lists = "---\n[a, b, c]\n" * 3
+    assert read(lists, values_limit=12).problems == ()
+    (one,) = read(lists, values_limit=11).problems
+    assert (one.kind, one.position) == ("limit", Position(6, 8))
+
+
+def test_definitions_of_kinds_are_passed_over() -> None:
+    assert read("kind: CustomResourceDefinition\nspec: [\n---\na: 1\n").problems == ()
+
+
+@given(st.text(st.characters(codec=None, categories=None), max_size=200))
+def test_any_text_is_read_or_refused(source: str) -> None:
+    for one in report(source).findings:
+        assert one.rule.name in {"yaml-syntax", "duplicate-key", "unknown-rule"}
+        assert one.position.line >= 1
+
+
+PIECES = st.sampled_from(
+    [
+        *OBJECT.splitlines(keepends=True),
+        *text("half-client-certificate", "fail").splitlines(keepends=True),
+        "---\n",
+        "...\n",
+        "  - *a\n",
+        "    - &a {x: &b [*a]}\n",
+        "kind: List\nitems:\n",
+        "  fallback:\n",
+        "  idleReplicaCount: 0\n",
+        "kind: ScaledJob\n",
+        "\t\n",
+        "<<: *a\n",
+        "metadata: null\n",
+        "spec: []\n",
+        "triggers: {}\n",
+        "? |\n",
+        "# keda-gpu-scaler: ignore x, wrong-type\n",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_any_pieces_of_objects_are_read_or_refused(source: str) -> None:
+    for one in report(source).findings:
+        assert one.why
+        assert one.fix.endswith((".", "?"))
+        assert one.why.isprintable()
+
+
+def test_a_scalar_is_a_whole_number_or_none() -> None:
+    place = Position(1, 1)
+    assert Scalar(place, "+7", "number").integer == 7
+    assert Scalar(place, "7").integer is None
+    assert Scalar(place, "9" * 5000, "number").integer is None
