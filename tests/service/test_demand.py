@@ -132,7 +132,7 @@ async def test_a_demand_that_nobody_knows_is_held_and_never_zero(
     ("demand", "why"),
     [
         (REFUSED, f"source default: {REFUSED}: an error by onUnknown error"),
-        (None, "demandQuery gives nothing: an error by onUnknown error"),
+        (None, "its query gives nothing: an error by onUnknown error"),
     ],
 )
 async def test_a_demand_that_nobody_knows_is_an_error_where_the_trigger_wants_one(
