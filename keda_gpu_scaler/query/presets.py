@@ -184,7 +184,7 @@ _TABLE = (
         counts="requests that wait for a model of Triton",
         added=(_TRITON_WAITING,),
         threshold=5,
-        because="few: what executes is not in it; more than a batch of your models",
+        because="as for other queues; what executes is not in it. At least a batch of your models",
         at_zero=_NOTHING,
     ),
     Preset(
