@@ -110,6 +110,8 @@ _ROUTER_RATE = tuple(
     for name in _spelt("vllm:num_incoming_requests_total")
 )
 
+_MISSED = "1h"
+"""For how long a server that does not answer its scrapes is missed, as a pod with a GPU is."""
 _NOTHING = "nothing: it cannot wake"
 _FIVE = "what vLLM's production-stack takes, and the depth at which llm-d calls a server saturated"
 _SIXTEEN = "what llm-d's guide takes; measure how many your replica answers fast enough at once"
@@ -260,12 +262,26 @@ def _total(preset: Preset, quantity: tuple[Metric, ...], pods: PodSelector, mode
     if preset.idle:
         idle = Metric(preset.idle, "")
         rows += [f"0 * {row}" for row in _by_pod(idle, pods, "")]
-    return f"sum({' or '.join(rows)})"
+    return f"(sum({' or '.join(rows)}) unless on () ({_silent(quantity, pods)}))"
+
+
+def _silent(quantity: tuple[Metric, ...], pods: PodSelector) -> str:
+    """Return the pods that have shown a quantity and do not answer their scrape any more.
+
+    A server that is too busy to answer would be missing in the sum, which would then ask for fewer
+    replicas: the sum is unknown instead. `last_over_time` keeps names, as two of them may have the
+    same labels.
+    """
+    names = tuple(name for metric in quantity for name in metric.names)
+    (shown, _), _ = _selectors(names, pods, "")
+    down = f"up{{{','.join(_plain_pods(pods))}}} == 0"
+    was = f"last_over_time({shown}[{_MISSED}]) and on (job, instance, pod) ({down})"
+    return f"count(({was}) unless on (pod) {shown}) > 0"
 
 
 def _by_pod(metric: Metric, pods: PodSelector, matchers: str) -> Iterator[str]:
     """Yield what each pod shows of a metric, in either layout of the labels."""
-    for selector, is_exported in _selectors(metric, pods, matchers):
+    for selector, is_exported in _selectors(metric.names, pods, matchers):
         read = selector
         if metric.is_counter:
             # A counter that has begun since, or begun anew, is compared with 0.
@@ -277,12 +293,22 @@ def _by_pod(metric: Metric, pods: PodSelector, matchers: str) -> Iterator[str]:
         yield f"sum by (pod) ({once})" if metric.labels else once
 
 
-def _selectors(metric: Metric, pods: PodSelector, matchers: str) -> Iterator[tuple[str, bool]]:
-    namespace, regex = quoted(pods.namespace), quoted(pods.regex)
-    same = "=" if len(metric.names) == 1 else "=~"
-    names = [f"__name__{same}{quoted('|'.join(metric.names))}"]
+def _selectors(
+    names: tuple[str, ...], pods: PodSelector, matchers: str
+) -> Iterator[tuple[str, bool]]:
+    """Yield the selector for pods that show a metric themselves, and for those shown by others."""
+    same = "=" if len(names) == 1 else "=~"
+    named = f"__name__{same}{quoted('|'.join(names))}"
     more = [matchers] if matchers else []
-    plain = [f"namespace={namespace}", f"pod=~{regex}", 'exported_pod=""']
+    namespace, regex = quoted(pods.namespace), quoted(pods.regex)
     exported = [f"exported_namespace={namespace}", f"exported_pod=~{regex}"]
-    for where in (plain, exported):
-        yield f"{{{','.join([*names, *where, *more])}}}", where is exported
+    yield f"{{{','.join([named, *_plain_pods(pods), *more])}}}", False
+    yield f"{{{','.join([named, *exported, *more])}}}", True
+
+
+def _plain_pods(pods: PodSelector) -> list[str]:
+    return [
+        f"namespace={quoted(pods.namespace)}",
+        f"pod=~{quoted(pods.regex)}",
+        'exported_pod=""',
+    ]

@@ -210,6 +210,38 @@ async def test_a_pod_that_two_layouts_show_counts_once(prometheus: PrometheusSer
     assert await numbers(prometheus, [asked("vllm-requests", "both")]) == [24]
 
 
+def scrape(namespace: str, pod: str, now: float, *, job: str, down_for: float) -> Series:
+    """Return `up` of a pod's target, which has been 0 for so long."""
+    (one, *_) = Scraped("vllm", namespace, pod, job=job).series(now)
+    labels = {key: one.labels[key] for key in ("namespace", "pod", "job", "instance")}
+    points = [(now + second, float(second < -down_for)) for second in range(-900, 1, 15)]
+    return Series("up", labels, points)
+
+
+def ended(series: Series, ago: float) -> Series:
+    """Return a series that Prometheus marks as gone, as after a scrape that failed."""
+    points = [(at, None if at == ago else value) for at, value in series.samples if at <= ago]
+    return Series(series.name, series.labels, points)
+
+
+@ON_EVERY_SERVER
+async def test_a_server_that_does_not_answer_its_scrape_makes_the_sum_unknown_and_not_smaller(
+    prometheus: PrometheusServer,
+) -> None:
+    now = prometheus.now()
+    first, second = PODS
+    for place in ("busy", "twice", "gone"):
+        await write(prometheus, Scraped("vllm", place, first))
+        missed = Scraped("vllm", place, second).series(now)
+        await prometheus.write(ended(one, now - 60) for one in missed)
+        await prometheus.write([scrape(place, first, now, job="pods", down_for=-1)])
+    for place in ("busy", "twice"):
+        await prometheus.write([scrape(place, second, now, job="pods", down_for=60)])
+    await write(prometheus, Scraped("vllm", "twice", second, job="services"))
+    asked_of = [asked("vllm-requests", place) for place in ("busy", "twice", "gone")]
+    assert await numbers(prometheus, asked_of) == [None, 48, 24]
+
+
 async def test_another_model_at_the_router_does_not_count(prometheus: PrometheusServer) -> None:
     await write(prometheus, Scraped("llm-d-epp", "models", PODS[0]))
     preset, router = PRESETS["llm-d-epp-queue"], workload.parse(OWNER, "models")
@@ -254,8 +286,9 @@ def test_its_text_is_promql_that_names_the_pods_in_every_selector(preset: Preset
     text = presets.promql(preset, workload.parse("sts/llama", "ml"), model)
     promql_parser.parse(text)
     selectors = text.count("__name__")
-    assert selectors == text.count('="ml"')
-    assert selectors == text.count('_pod=~"llama-') + text.count(',pod=~"llama-')
+    scrapes = text.count("up{namespace=")
+    assert selectors + scrapes == text.count('="ml"')
+    assert selectors + scrapes == text.count('_pod=~"llama-') + text.count(',pod=~"llama-')
 
 
 @every_preset
@@ -276,7 +309,7 @@ def test_a_model_is_quoted() -> None:
 
 def test_a_pattern_of_the_users_own_says_which_pods() -> None:
     text = presets.promql(PRESETS["tgi-queue"], PodPattern("ml", 'a|b-\\d+"'))
-    assert text.count('=~"a|b-\\\\d+\\""') == 2
+    assert text.count('=~"a|b-\\\\d+\\""') == 5
 
 
 def test_every_metric_of_the_table_is_on_a_page_and_every_page_is_read() -> None:
