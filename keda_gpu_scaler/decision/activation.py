@@ -57,14 +57,17 @@ def with_demand(decided: Decision, wanted: DemandSpec, demand: Demand) -> Decisi
         wanted: what the trigger says of the demand.
         demand: the answer of the source.
     """
+    name = f"demand of {wanted.preset}" if wanted.preset else "demand"
     if demand.value is None:
-        said = f"the demand is not known ({demand.trouble})"
+        said = f"the {name} is not known ({demand.trouble})"
+        if wanted.is_of_pods and decided.has_no_pods:
+            said = f"{said}, which only the workload's own pods show: it cannot wake them"
         policy = f" by demandOnEmpty {wanted.on_empty}"
         return _unseen(decided, said, wanted.on_empty, policy)
     level = f"demandActivationThreshold {wanted.activation_threshold:g}"
     if demand.value > wanted.activation_threshold:
-        return _active(decided, f"demand {demand.value:.6g} is above {level}")
-    return _said(decided, f"demand {demand.value:.6g} is not above {level}")
+        return _active(decided, f"{name} {demand.value:.6g} is above {level}")
+    return _said(decided, f"{name} {demand.value:.6g} is not above {level}")
 
 
 def _with_neighbour(decided: Decision, name: str, neighbour: Decision) -> Decision:

@@ -25,7 +25,7 @@ from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 
-NOTHING = "demandQuery gives nothing"
+NOTHING = "its query gives nothing"
 
 
 class DemandQuery:

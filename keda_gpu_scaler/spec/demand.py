@@ -34,6 +34,10 @@ class DemandSpec:
     threshold: float | None
     """The demand that one replica can serve; None: the demand wakes and does not scale."""
     on_empty: OnEmpty
+    preset: str = ""
+    """The demandPreset that the text was made from; empty: it is the user's own."""
+    is_of_pods: bool = False
+    """The workload's own pods show it: without them it does not exist, and cannot wake them."""
 
     @property
     def name(self) -> str:

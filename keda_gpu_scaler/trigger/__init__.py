@@ -56,7 +56,7 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
     threshold = rules.threshold(reader, signal, gpu_aggregation)
     activation = rules.activation_threshold(reader, signal)
     aggregation = reader.read("aggregation", values.choice(Aggregation), Aggregation.SUM)
-    demand = rules.demand(reader, access, source, aggregation)
+    demand = rules.demand(reader, access, source, aggregation, pods)
     return TriggerSpec(
         pods=pods,
         workload=name,

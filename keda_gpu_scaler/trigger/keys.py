@@ -65,13 +65,24 @@ KEYS: Mapping[str, Key] = {
         meaning="also active while the GPUs of this workload are: [kind/]name, same namespace"
     ),
     "demandQuery": Key(meaning="PromQL for one number that exists at zero replicas: the demand"),
+    "demandPreset": Key(
+        meaning="a demand that LLM servers or routers show, by name, in place of demandQuery"
+    ),
+    "demandRouter": Key(
+        meaning="whose pods show a preset of a router: [kind/]name, same namespace as the workload",
+        otherwise="required by presets of routers",
+    ),
+    "demandModel": Key(
+        meaning="the only model that counts at that router", otherwise="-; required by some presets"
+    ),
     "demandActivationThreshold": Key(meaning="active while the demand is above this", default="0"),
     "demandThreshold": Key(
-        meaning="the demand that one replica can serve: with it the demand also scales"
+        meaning="the demand that one replica can serve: with it the demand also scales",
+        otherwise="-; with demandPreset, the preset's",
     ),
     "demandOnEmpty": Key(
         meaning="what an unknown demand means without pods: error, inactive or active",
-        default="error",
+        otherwise="error; inactive with a preset of the workload's own pods",
     ),
     "startTimeout": Key(
         meaning="a pod that was never Ready and is younger than this is starting", default="30m"

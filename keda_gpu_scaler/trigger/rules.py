@@ -6,7 +6,9 @@ applies only if each key that it compares is valid by itself, so that one mistak
 
 from collections.abc import Iterator
 
-from keda_gpu_scaler.query import influxql, profiles, promql
+from keda_gpu_scaler.query import influxql, presets, profiles, promql
+from keda_gpu_scaler.query.presets import Preset
+from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.demand import METRIC_NAME, DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OwnQuery, Signal
@@ -164,6 +166,7 @@ def _is_bounded(signal: Signal, gpu_aggregation: GpuAggregation) -> bool:
 
 
 _OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
+_OF_PRESET = ("demandRouter", "demandModel")
 
 
 def neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
@@ -191,25 +194,35 @@ def neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
 
 
 def demand(
-    reader: Reader, access: Access, source: str, aggregation: Aggregation
+    reader: Reader, access: Access, source: str, aggregation: Aggregation, pods: PodSelector
 ) -> DemandSpec | None:
-    """Return what the trigger says of the demand; its other keys need a demandQuery.
+    """Return what the trigger says of the demand; its other keys need a demandQuery or a preset.
 
     Args:
         reader: reads the trigger.
         access: what its ScaledObject is allowed.
         source: the source that the trigger asks; empty if it names none that it may use.
         aggregation: how the trigger aggregates over replicas.
+        pods: the measured pods.
     """
-    if not reader.has("demandQuery"):
-        for key in filter(reader.has, _OF_DEMAND):
-            reader.refuse(key, "expected demandQuery with it")
-        return None
+    named = reader.has("demandPreset")
+    if not named:
+        for key in filter(reader.has, _OF_PRESET):
+            reader.refuse(key, "expected demandPreset with it")
+        if not reader.has("demandQuery"):
+            for key in filter(reader.has, _OF_DEMAND):
+                reader.refuse(key, "expected demandQuery or demandPreset with it")
+            return None
+    preset = _preset(reader, access, source) if named else None
+    is_of_pods = preset is not None and not preset.is_of_router
+    empty = OnEmpty.INACTIVE if is_of_pods else OnEmpty.ERROR
     return DemandSpec(
-        text=_text(reader, access, source),
+        text=_preset_text(reader, preset, pods) if named else _text(reader, access, source),
         activation_threshold=reader.read("demandActivationThreshold", values.level, 0.0),
-        threshold=_threshold(reader, aggregation),
-        on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), OnEmpty.ERROR),
+        threshold=_threshold(reader, aggregation, None if preset is None else preset.threshold),
+        on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
+        preset="" if preset is None else preset.name,
+        is_of_pods=is_of_pods,
     )
 
 
@@ -242,6 +255,44 @@ def _text(reader: Reader, access: Access, source: str) -> str:
     return reader.read("demandQuery", lambda text: promql.number(text, policy, namespace), "")
 
 
+def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
+    """Return the preset. It is the scaler's own PromQL, so no policy for that of users applies."""
+    if reader.has("demandQuery"):
+        reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
+    else:
+        refuse_other_languages(reader, access, "demandPreset", source)
+    return presets.PRESETS.get(reader.read("demandPreset", values.preset, ""))
+
+
+def _preset_text(reader: Reader, preset: Preset | None, pods: PodSelector) -> str:
+    """Return the expression of a preset; None: it is wrong, and only its other keys are read."""
+    if preset is not None:
+        _check_keys(reader, preset)
+    router = reader.read("demandRouter", lambda text: workload.parse(text, pods.namespace), None)
+    model = reader.read("demandModel", values.model, "")
+    if preset is None:
+        return ""
+    asked = router if preset.is_of_router else pods
+    text = "" if asked is None else presets.promql(preset, asked, model)
+    if len(text.encode()) > LONGEST_BYTES:
+        reader.refuse("demandPreset", "its query is too long; expected a shorter podPattern")
+    return text
+
+
+def _check_keys(reader: Reader, preset: Preset) -> None:
+    """Refuse the keys that mean nothing to a preset, and that those it needs are not given."""
+    if not preset.is_of_router:
+        for key in filter(reader.has, _OF_PRESET):
+            reader.refuse(key, f"expected none: {preset.name} is of the workload's own pods")
+        if not (reader.has("workload") or reader.has("podPattern")):
+            reader.refuse("demandPreset", "expected workload or podPattern with it")
+    else:
+        if not reader.has("demandRouter"):
+            reader.refuse("demandRouter", "expected [kind/]name such as deployment/llama-epp")
+        if preset.needs_model and not reader.has("demandModel"):
+            reader.refuse("demandModel", "expected the name of a model as requests write it")
+
+
 def _influxql(reader: Reader, policy: promql.Policy) -> str:
     """Return the expression for an InfluxDB, where it cannot be confined to a namespace."""
     if policy is not promql.Policy.ALLOW:
@@ -253,9 +304,9 @@ def _influxql(reader: Reader, policy: promql.Policy) -> str:
     return reader.read("demandQuery", influxql.selection, "")
 
 
-def _threshold(reader: Reader, aggregation: Aggregation) -> float | None:
+def _threshold(reader: Reader, aggregation: Aggregation, usual: float | None) -> float | None:
     """Return the target; the HPA must treat a demand as a sum, so no average is allowed."""
-    threshold = reader.read("demandThreshold", values.target, None)
+    threshold = reader.read("demandThreshold", values.target, usual)
     if threshold is not None and aggregation is Aggregation.AVERAGE:
         reader.refuse(
             "demandThreshold",

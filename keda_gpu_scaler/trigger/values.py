@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
-from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query import presets, profiles
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.demand import TOO_LARGE, is_countable
 
@@ -24,6 +24,7 @@ METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _INDEXED_NAME = re.compile(r"s[0-9]+-.*")
 _METRIC_NAME_LIMIT = 200
 _LISTED_NAMES = 10
+_MODEL_LIMIT = 256
 
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
@@ -74,6 +75,22 @@ def profile(text: str) -> str:
     """Return the name of a row in the table of exporters, or `auto`."""
     if text not in profiles.NAMES:
         raise ValueError(f"{_one_of(profiles.NAMES)}{_nearest(text, profiles.NAMES)}")
+    return text
+
+
+def preset(text: str) -> str:
+    """Return the name of a row in the table of presets."""
+    if text not in presets.NAMES:
+        raise ValueError(f"one of {', '.join(presets.NAMES)}{_nearest(text, presets.NAMES)}")
+    return text
+
+
+def model(text: str) -> str:
+    """Return the name of a model, as requests and labels write it."""
+    if not (text.isprintable() and 0 < len(text) <= _MODEL_LIMIT):
+        raise ValueError(
+            f"the name of a model as requests write it, at most {_MODEL_LIMIT} characters"
+        )
     return text
 
 

@@ -257,3 +257,28 @@ def test_the_sentence_says_why_another_workload_may_be_in_use(
 def test_every_state_that_leaves_a_doubt_has_a_sentence() -> None:
     doubtful = {each.state for each in ALL if not each.activated and each.active is not False}
     assert doubtful == {state for state in State if not state.is_gone}
+
+
+WAITING = {"demandPreset": "vllm-queue"}
+HELD = {"demandPreset": "llm-d-epp-queue", "demandRouter": "llama-epp"}
+NO_ANSWER = Demand(None, "nothing")
+
+
+@pytest.mark.parametrize(
+    ("keys", "load", "demand", "said"),
+    [
+        (WAITING, "any but busy", Demand(7), "demand of vllm-queue 7 is above "),
+        (WAITING, "any but busy", Demand(0), "demand of vllm-queue 0 is not above "),
+        (WAITING, "no pods", NO_ANSWER, "(nothing), which only the workload's own pods show: it "),
+        (WAITING, "no pods", NO_ANSWER, " cannot wake them: inactive by demandOnEmpty inactive"),
+        (WAITING, "idle, with pods", NO_ANSWER, "of vllm-queue is not known (nothing): not idle"),
+        (HELD, "no pods", NO_ANSWER, "of llm-d-epp-queue is not known (nothing): an error by "),
+    ],
+)
+def test_the_reason_names_the_preset_and_says_what_cannot_wake(
+    keys: dict[str, str], load: str, demand: Demand, said: str
+) -> None:
+    wanted = spec(**keys).demand
+    assert wanted is not None
+    for before in LOADS[load]:
+        assert said in activation.with_demand(before, wanted, demand).reason

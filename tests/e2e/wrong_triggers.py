@@ -68,7 +68,7 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     ),
     "a demand without a query": (
         {**SOUND, "demandThreshold": "5"},
-        "demandQuery: not given; expected it beside the other keys of a demand",
+        "demandQuery: not given; expected it, or demandPreset, beside the other keys of a demand",
     ),
 }
 """Metadata, and the message that refuses them."""

@@ -140,7 +140,7 @@ async def test_a_number_older_than_max_age_is_not_known_even_without_a_failure(
 async def test_nothing_is_an_answer_and_counts_at_once(bench: Bench) -> None:
     await bench.ask()
     bench.source.numbers[WAITING] = None
-    assert await bench.later(5) == Demand(None, "demandQuery gives nothing")
+    assert await bench.later(5) == Demand(None, "its query gives nothing")
     bench.source.numbers[WAITING] = REFUSED
     await bench.later(5)
     assert await bench.later(5) == Demand(None, f"source default: {REFUSED}")

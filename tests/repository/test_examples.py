@@ -43,11 +43,17 @@ def parsed(
     return trigger.parse(named, metadata, access(own_promql=policy))
 
 
+def wakes(found: TriggerSpec) -> bool:
+    """Tell whether a trigger has something that exists without the workload's own pods."""
+    has_demand = found.demand is not None and not found.demand.is_of_pods
+    return has_demand or found.neighbour is not None
+
+
 def test_there_is_an_example_of_each_use() -> None:
     names = {path.stem for path in EXAMPLES}
-    own_load = {"memory", "mig", "own-query", "statefulset", "utilization"}
+    own_load = {"memory", "mig", "own-query", "statefulset", "utilization", "vllm"}
     from_zero = {"demand", "two-triggers", "router", "ingress", "queue", "pipeline", "overflow"}
-    others = {"business-hours", "http-add-on", "alert", "cluster-average"}
+    others = {"business-hours", "http-add-on", "alert", "cluster-average", "llm-d"}
     assert names == own_load | from_zero | others
 
 
@@ -111,9 +117,8 @@ def test_a_workload_that_may_go_to_zero_has_something_to_wake_it(subtests: pytes
             document = read(path)
             if document["spec"].get("minReplicaCount", 0) == 0:
                 (one,) = ours(document)
-                found = parsed(document, one["metadata"])
                 others = len(document["spec"]["triggers"]) > 1
-                assert others or found.demand is not None or found.neighbour is not None
+                assert others or wakes(parsed(document, one["metadata"]))
 
 
 def test_a_demand_of_ours_wakes_within_seconds(subtests: pytest.Subtests) -> None:
@@ -122,8 +127,7 @@ def test_a_demand_of_ours_wakes_within_seconds(subtests: pytest.Subtests) -> Non
             document = read(path)
             for each in ours(document):
                 found = parsed(document, each["metadata"])
-                wakes = found.demand is not None or found.neighbour is not None
-                assert (each["type"] == "external-push") == wakes
+                assert (each["type"] == "external-push") == wakes(found)
 
 
 def test_idle_is_judged_over_more_than_one_poll_and_a_scrape(subtests: pytest.Subtests) -> None:

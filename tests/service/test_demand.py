@@ -10,6 +10,8 @@ import pytest
 
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.query import presets
+from keda_gpu_scaler.spec import workload
 from tests.service.harness import Served, reference, refusal, serving
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
 from tests.support.worlds import World, WorldPod
@@ -41,10 +43,12 @@ class Bench(NamedTuple):
 
 
 @asynccontextmanager
-async def bench(demand: float | Exception | None = 45.0) -> AsyncIterator[Bench]:
+async def bench(
+    demand: float | Exception | None = 45.0, asked: str = ASKED
+) -> AsyncIterator[Bench]:
     """Two pods at 30 %, and a demand."""
     clock = Clock()
-    source = ScriptedSource(World(PODS), clock, numbers={ASKED: demand})
+    source = ScriptedSource(World(PODS), clock, numbers={asked: demand})
     evaluator = Evaluator({"default": source.ports()}, clock=clock)
     try:
         async with serving(evaluator) as served:
@@ -65,6 +69,18 @@ async def test_the_spec_names_both_metrics_and_nobody_is_asked() -> None:
             pb.MetricSpec(metricName="gpu-demand", targetSize=20, targetSizeFloat=20),
         ]
         assert (one.source.fetched, one.source.numbers_asked) == ([], [])
+
+
+async def test_a_preset_brings_its_query_and_its_target() -> None:
+    preset = {"demandPreset": "vllm-requests", "demandQuery": "", "demandThreshold": ""}
+    asked = presets.promql(presets.PRESETS["vllm-requests"], workload.parse("bert", "ml"))
+    async with bench(45, asked) as one:
+        answer = await one.served.stub.GetMetricSpec(reference(demandPreset="vllm-requests"))
+
+        targets = {each.metricName: each.targetSizeFloat for each in answer.metricSpecs}
+        assert targets == {"gpu-utilization": 70, "gpu-demand": 16}
+        assert await one.value("gpu-demand", **preset) == 45
+        assert one.source.numbers_asked == [asked]
 
 
 async def test_the_spec_names_the_load_alone_where_the_demand_only_wakes() -> None:
@@ -132,7 +148,7 @@ async def test_a_demand_that_nobody_knows_is_held_and_never_zero(
     ("demand", "why"),
     [
         (REFUSED, f"source default: {REFUSED}: an error by onUnknown error"),
-        (None, "demandQuery gives nothing: an error by onUnknown error"),
+        (None, "its query gives nothing: an error by onUnknown error"),
     ],
 )
 async def test_a_demand_that_nobody_knows_is_an_error_where_the_trigger_wants_one(

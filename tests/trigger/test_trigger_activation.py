@@ -89,15 +89,16 @@ def test_what_an_unknown_demand_means_is_not_what_an_unknown_load_means(
 
 def test_the_keys_around_a_query_mean_nothing_without_it() -> None:
     assert mistakes(MINIMAL | ALONE) == [
-        '- demandActivationThreshold: "1"; expected demandQuery with it',
-        '- demandThreshold: "2"; expected demandQuery with it',
-        '- demandOnEmpty: "active"; expected demandQuery with it',
+        '- demandActivationThreshold: "1"; expected demandQuery or demandPreset with it',
+        '- demandThreshold: "2"; expected demandQuery or demandPreset with it',
+        '- demandOnEmpty: "active"; expected demandQuery or demandPreset with it',
     ]
 
 
 @pytest.mark.parametrize("key", list(ALONE))
 def test_a_key_that_is_alone_and_wrong_is_named_once(key: str) -> None:
-    assert mistake(MINIMAL | {key: "-"}) == f'- {key}: "-"; expected demandQuery with it'
+    expected = f'- {key}: "-"; expected demandQuery or demandPreset with it'
+    assert mistake(MINIMAL | {key: "-"}) == expected
 
 
 def test_every_mistake_about_the_demand_is_named_once() -> None:

@@ -1,0 +1,314 @@
+"""Presets of the demand: signals of LLM servers and routers, by the names of all their releases.
+
+Pure data, and the PromQL made of it; the documentation's table is compared with the data. A preset
+reads the pods of one owner alone: the workload's own, or those of the router that the trigger
+names. A pod may show one number under two names (a release renamed it and shows both) and in two
+jobs; it counts once. A pod is found by `pod` and `namespace`, or by `exported_pod` and
+`exported_namespace` where somebody else shows its series.
+
+Nothing here makes 0 of a series that is missing. Only a router that shows something else, which it
+shows with and without requests, is known to have none.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from keda_gpu_scaler.query.promql import quoted
+from keda_gpu_scaler.spec.workload import PodSelector
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of one pod, under the names that have the same labels."""
+
+    names: tuple[str, ...]
+    """With `_` for `:` as well: what escapes names to that of a label stores them so."""
+    since: str
+    """The releases that show it."""
+    labels: tuple[str, ...] = ()
+    """What tells its series of one pod apart, where they are to be added up."""
+    is_counter: bool = False
+    """It counts up: what it gained in the last minute is read, per second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """One preset: what is added up, and what one replica can serve of it."""
+
+    name: str
+    counts: str
+    """What the number is, with its unit."""
+    added: tuple[tuple[Metric, ...], ...]
+    """Each is one quantity by its metrics of all releases; the first that a pod shows counts."""
+    threshold: float | None
+    """The usual `demandThreshold`; None: it depends on the model, and without one the demand only
+    wakes."""
+    because: str
+    """Why that threshold, and none or another one."""
+    at_zero: str
+    """What it shows while the workload has no pods."""
+    idle: tuple[str, ...] = ()
+    """Metrics that a router shows without requests as well: with one of them, no series means 0."""
+    model_label: str = ""
+    """The label of a router's series that names the model; empty: the workload's own pods."""
+    needs_model: bool = False
+    """Its router may serve several workloads, so the model has to be named."""
+
+    @property
+    def is_of_router(self) -> bool:
+        """Tell whether a router shows it, and not the workload's own pods."""
+        return bool(self.model_label)
+
+
+def _spelt(*names: str) -> tuple[str, ...]:
+    """Return the names, and each with a colon also as it is stored where colons are escaped."""
+    return tuple(spelling for name in names for spelling in dict.fromkeys((name, _plain(name))))
+
+
+def _plain(name: str) -> str:
+    return name.replace(":", "_")
+
+
+_ENGINE = ("model_name", "engine")
+_VLLM_WAITING = (Metric(_spelt("vllm:num_requests_waiting"), "0.3 and later", _ENGINE),)
+_VLLM_RUNNING = (Metric(_spelt("vllm:num_requests_running"), "0.3 and later", _ENGINE),)
+_RANK = ("model_name", "engine_type", "dp_rank")
+"""Ranks of one tensor or pipeline group show the same requests; those of data parallelism do not.
+
+`priority` is left out: the row without one is the sum of the others, and the largest."""
+_SGLANG_WAITING = (Metric(_spelt("sglang:num_queue_reqs"), "0.4 and later", _RANK),)
+_SGLANG_RUNNING = (Metric(_spelt("sglang:num_running_reqs"), "0.4 and later", _RANK),)
+_TGI_WAITING = (Metric(("tgi_queue_size",), "0.3 and later"),)
+_TGI_RUNNING = (Metric(("tgi_batch_current_size",), "0.3 and later"),)
+_TRITON_WAITING = (
+    Metric(("nv_inference_pending_request_count",), "23.09 and later", ("model", "version")),
+)
+_KNATIVE = (
+    Metric(("kn_serving_queue_depth",), "1.20.1 and later"),
+    Metric(("kn_queueproxy_depth",), "1.19.0 to 1.20.0"),
+    Metric(("revision_queue_depth",), "to 1.18"),
+)
+_FLOW = ("fairness_id", "priority", "inference_pool", "model_name", "target_model_name")
+_EPP_WAITING = (
+    Metric(("llm_d_epp_flow_control_queue_size",), "llm-d 0.9 and later", _FLOW),
+    Metric(("inference_extension_flow_control_queue_size",), "from 1.1 of the extension", _FLOW),
+)
+_RUNNING = ("model_name", "target_model_name", "fairness_id", "priority")
+_EPP_RUNNING = (
+    Metric(("llm_d_epp_request_running",), "llm-d 0.9 and later", _RUNNING),
+    Metric(("inference_objective_running_requests",), "from 1.1 of the extension", _RUNNING),
+    Metric(("inference_model_running_requests",), "0.3 to 1.0 of the extension", _RUNNING),
+)
+_EPP_HOLDS = (
+    "llm_d_epp_flow_control_pool_saturation",
+    "inference_extension_flow_control_pool_saturation",
+)
+"""Shown where requests can be held at all: flow control is on."""
+_EPP_RUNS = ("llm_d_epp_ready_endpoints", "inference_pool_ready_pods")
+_ROUTER_RATE = tuple(
+    Metric((name,), "0.1.8 and later", ("model",), is_counter=True)
+    for name in _spelt("vllm:num_incoming_requests_total")
+)
+
+_MISSED = "1h"
+"""For how long a server that does not answer its scrapes is missed, as a pod with a GPU is."""
+_NOTHING = "nothing: it cannot wake"
+_FIVE = "what vLLM's production-stack takes, and the depth at which llm-d calls a server saturated"
+_SIXTEEN = "what llm-d's guide takes; measure how many your replica answers fast enough at once"
+
+_TABLE = (
+    Preset(
+        name="vllm-queue",
+        counts="requests that wait in vLLM",
+        added=(_VLLM_WAITING,),
+        threshold=5,
+        because=_FIVE,
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="vllm-running",
+        counts="requests that vLLM works on",
+        added=(_VLLM_RUNNING,),
+        threshold=16,
+        because=_SIXTEEN,
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="vllm-requests",
+        counts="requests in vLLM, waiting or worked on",
+        added=(_VLLM_WAITING, _VLLM_RUNNING),
+        threshold=16,
+        because=_SIXTEEN,
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="sglang-queue",
+        counts="requests that wait in SGLang",
+        added=(_SGLANG_WAITING,),
+        threshold=5,
+        because=_FIVE,
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="sglang-running",
+        counts="requests that SGLang works on",
+        added=(_SGLANG_RUNNING,),
+        threshold=16,
+        because=_SIXTEEN,
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="sglang-requests",
+        counts="requests in SGLang, waiting or worked on",
+        added=(_SGLANG_WAITING, _SGLANG_RUNNING),
+        threshold=16,
+        because=_SIXTEEN,
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="tgi-queue",
+        counts="requests that wait in Text Generation Inference",
+        added=(_TGI_WAITING,),
+        threshold=5,
+        because=_FIVE,
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="tgi-requests",
+        counts="requests in Text Generation Inference, waiting or in its batch",
+        added=(_TGI_WAITING, _TGI_RUNNING),
+        threshold=16,
+        because=_SIXTEEN,
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="triton-queue",
+        counts="requests that wait for a model of Triton",
+        added=(_TRITON_WAITING,),
+        threshold=5,
+        because="as for other queues; what executes is not in it. At least a batch of your models",
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="knative-requests",
+        counts="requests in the queue-proxy, waiting or in the container; with a limit of them",
+        added=(_KNATIVE,),
+        threshold=16,
+        because=_SIXTEEN,
+        at_zero=_NOTHING,
+    ),
+    Preset(
+        name="llm-d-epp-queue",
+        counts="requests that the endpoint picker holds",
+        added=(_EPP_WAITING,),
+        threshold=5,
+        because="as for a server's own queue; they are held only while no server has room",
+        at_zero="requests that are held: it wakes",
+        idle=_EPP_HOLDS,
+        model_label="model_name",
+    ),
+    Preset(
+        name="llm-d-epp-running",
+        counts="requests that the endpoint picker has passed on",
+        added=(_EPP_RUNNING,),
+        threshold=16,
+        because=_SIXTEEN,
+        at_zero="0: it cannot wake",
+        idle=_EPP_RUNS,
+        model_label="model_name",
+    ),
+    Preset(
+        name="llm-d-epp-requests",
+        counts="requests at the endpoint picker, held or passed on",
+        added=(_EPP_WAITING, _EPP_RUNNING),
+        threshold=16,
+        because=_SIXTEEN,
+        at_zero="requests that are held: it wakes",
+        idle=_EPP_HOLDS,
+        model_label="model_name",
+    ),
+    Preset(
+        name="vllm-router-rate",
+        counts="requests per second at the router of vLLM's production-stack, over a minute",
+        added=(_ROUTER_RATE,),
+        threshold=None,
+        because="requests differ a hundredfold in their work: without yours it only wakes",
+        at_zero="requests that find no engine: it wakes",
+        idle=("router_cpu_usage_percent",),
+        model_label="model",
+        needs_model=True,
+    ),
+)
+PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in _TABLE}
+NAMES = tuple(PRESETS)
+
+
+def promql(preset: Preset, pods: PodSelector, model: str = "") -> str:
+    """Return the PromQL for one number.
+
+    It has no row if none of the pods shows its part of it.
+
+    Args:
+        preset: what is asked for.
+        pods: whose series are read: the workload's pods, or its router's.
+        model: the only model that counts; empty: every one.
+    """
+    return " + ".join(_total(preset, quantity, pods, model) for quantity in preset.added)
+
+
+def _total(preset: Preset, quantity: tuple[Metric, ...], pods: PodSelector, model: str) -> str:
+    matchers = f"{preset.model_label}={quoted(model)}" if model else ""
+    rows = [row for metric in quantity for row in _by_pod(metric, pods, matchers)]
+    if preset.idle:
+        idle = Metric(preset.idle, "")
+        rows += [f"0 * {row}" for row in _by_pod(idle, pods, "")]
+    return f"(sum({' or '.join(rows)}) unless on () ({_silent(quantity, pods)}))"
+
+
+def _silent(quantity: tuple[Metric, ...], pods: PodSelector) -> str:
+    """Return the pods that have shown a quantity and do not answer their scrape any more.
+
+    A server that is too busy to answer would be missing in the sum, which would then ask for fewer
+    replicas: the sum is unknown instead. `last_over_time` keeps names, as two of them may have the
+    same labels.
+    """
+    names = tuple(name for metric in quantity for name in metric.names)
+    (shown, _), _ = _selectors(names, pods, "")
+    down = f"up{{{','.join(_plain_pods(pods))}}} == 0"
+    was = f"last_over_time({shown}[{_MISSED}]) and on (job, instance, pod) ({down})"
+    return f"count(({was}) unless on (pod) {shown}) > 0"
+
+
+def _by_pod(metric: Metric, pods: PodSelector, matchers: str) -> Iterator[str]:
+    """Yield what each pod shows of a metric, in either layout of the labels."""
+    for selector, is_exported in _selectors(metric.names, pods, matchers):
+        read = selector
+        if metric.is_counter:
+            # A counter that has begun since, or begun anew, is compared with 0.
+            before = f"({selector} offset 1m <= {selector} or {selector} * 0)"
+            read = f"({selector} - {before}) / 60"
+        if is_exported:
+            read = f'label_replace({read}, "pod", "$1", "exported_pod", "(.+)")'
+        once = f"max by ({', '.join(('pod', *metric.labels))}) ({read})"
+        yield f"sum by (pod) ({once})" if metric.labels else once
+
+
+def _selectors(
+    names: tuple[str, ...], pods: PodSelector, matchers: str
+) -> Iterator[tuple[str, bool]]:
+    """Yield the selector for pods that show a metric themselves, and for those shown by others."""
+    same = "=" if len(names) == 1 else "=~"
+    named = f"__name__{same}{quoted('|'.join(names))}"
+    more = [matchers] if matchers else []
+    namespace, regex = quoted(pods.namespace), quoted(pods.regex)
+    exported = [f"exported_namespace={namespace}", f"exported_pod=~{regex}"]
+    yield f"{{{','.join([named, *_plain_pods(pods), *more])}}}", False
+    yield f"{{{','.join([named, *exported, *more])}}}", True
+
+
+def _plain_pods(pods: PodSelector) -> list[str]:
+    return [
+        f"namespace={quoted(pods.namespace)}",
+        f"pod=~{quoted(pods.regex)}",
+        'exported_pod=""',
+    ]

@@ -1,0 +1,334 @@
+"""Claims about presets: their table, and what their PromQL gives on real servers' series."""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import promql_parser
+import pytest
+
+from keda_gpu_scaler.query import presets
+from keda_gpu_scaler.query.presets import PRESETS, Preset
+from keda_gpu_scaler.query.promql import matchers
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.spec import workload
+from keda_gpu_scaler.spec.workload import PodPattern
+from tests.support.llm_servers import PAGES, Scraped
+from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.support.series import Series
+
+OWNER = "llama"
+"""The Deployment whose pods are read: the workload's, or the router's."""
+PODS = ("llama-7b6667bd9-bcdf2", "llama-7b6667bd9-bcdf4")
+STRANGERS = ("llama-canary-7b6667bd9-bcdf2", "llama-7b6667bd9", "mistral-7b6667bd9-bcdf2")
+"""Pods of the same namespace that a prefix or a whole namespace would take as well."""
+every_preset = pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+
+
+class Guide(NamedTuple):
+    """What a project's own guide asks, of a page that shows the same signal."""
+
+    preset: str
+    page: str
+    promql: str
+    """The guide's query, for a namespace with nothing else in it."""
+    by_pod: float
+    """What a pod shows on the page."""
+
+
+def _sum(*names: str) -> str:
+    return " + ".join(f"sum({name}{{NS}})" for name in names)
+
+
+# The guides: docs/source/use_cases/autoscaling-keda.rst and observability/prom-adapter.yaml of
+# vllm-project/production-stack; "Autoscale InferenceService with LLM metrics" of KServe;
+# "Autoscaling Workloads with KEDA and EPP Metrics" of llm-d; assets/tgi_grafana.json of TGI;
+# "Pending Request Count (Queue Size)" of Triton's user guide. Where a server's guide shows no
+# query, it is the sum of the metric. Where colons are escaped, so are those of the guide.
+GUIDES = (
+    Guide("vllm-queue", "vllm", _sum("vllm:num_requests_waiting"), 4),
+    Guide("vllm-queue", "vllm-v0", _sum("vllm:num_requests_waiting"), 4),
+    Guide("vllm-queue", "vllm-escaped", _sum("vllm_num_requests_waiting"), 4),
+    Guide("vllm-running", "vllm", _sum("vllm:num_requests_running"), 20),
+    Guide("vllm-running", "vllm-v0", _sum("vllm:num_requests_running"), 20),
+    Guide("vllm-running", "vllm-escaped", _sum("vllm_num_requests_running"), 20),
+    Guide(
+        *("vllm-requests", "vllm"),
+        _sum("vllm:num_requests_running", "vllm:num_requests_waiting"),
+        24,
+    ),
+    Guide(
+        *("vllm-requests", "vllm-v0"),
+        _sum("vllm:num_requests_running", "vllm:num_requests_waiting"),
+        24,
+    ),
+    Guide("sglang-queue", "sglang-0.4", _sum("sglang:num_queue_reqs"), 4),
+    Guide("sglang-queue", "sglang", 'sum(sglang:num_queue_reqs{NS,priority="",tp_rank!="1"})', 4),
+    Guide("sglang-queue", "sglang-escaped", _sum("sglang_num_queue_reqs"), 4),
+    Guide("sglang-running", "sglang-0.4", _sum("sglang:num_running_reqs"), 20),
+    Guide(
+        *("sglang-running", "sglang"),
+        'sum(sglang:num_running_reqs{NS,priority="",tp_rank!="1"})',
+        20,
+    ),
+    Guide("sglang-running", "sglang-escaped", _sum("sglang_num_running_reqs"), 20),
+    Guide(
+        *("sglang-requests", "sglang-0.4"),
+        _sum("sglang:num_queue_reqs", "sglang:num_running_reqs"),
+        24,
+    ),
+    Guide("tgi-queue", "tgi", _sum("tgi_queue_size"), 4),
+    Guide("tgi-requests", "tgi", _sum("tgi_queue_size", "tgi_batch_current_size"), 24),
+    Guide("triton-queue", "triton", _sum("nv_inference_pending_request_count"), 4),
+    Guide("knative-requests", "knative", _sum("kn_serving_queue_depth"), 24),
+    Guide("knative-requests", "knative-1.19", _sum("kn_queueproxy_depth"), 24),
+    Guide("knative-requests", "knative-1.18", _sum("revision_queue_depth"), 24),
+    Guide("llm-d-epp-queue", "llm-d-epp", _sum("llm_d_epp_flow_control_queue_size"), 4),
+    Guide(
+        "llm-d-epp-queue", "llm-d-epp-1.5", _sum("inference_extension_flow_control_queue_size"), 4
+    ),
+    Guide("llm-d-epp-running", "llm-d-epp", _sum("llm_d_epp_request_running"), 20),
+    Guide("llm-d-epp-running", "llm-d-epp-1.5", _sum("inference_objective_running_requests"), 20),
+    Guide("llm-d-epp-running", "llm-d-epp-1.0", _sum("inference_model_running_requests"), 20),
+    Guide(
+        *("llm-d-epp-requests", "llm-d-epp"),
+        _sum("llm_d_epp_flow_control_queue_size", "llm_d_epp_request_running"),
+        24,
+    ),
+)
+SILENT = {
+    "vllm-queue": ("tgi",),
+    "tgi-requests": ("vllm",),
+    "llm-d-epp-queue": ("llm-d-epp-1.0",),
+    "llm-d-epp-requests": ("llm-d-epp-1.0",),
+    "vllm-router-rate": ("llm-d-epp",),
+}
+"""Pages that do not say what a preset asks: its demand is unknown there, and not 0."""
+
+
+def asked(name: str, namespace: str) -> str:
+    preset = PRESETS[name]
+    model = "llama" if preset.needs_model else ""
+    return presets.promql(preset, workload.parse(OWNER, namespace), model)
+
+
+async def numbers(server: PrometheusServer, texts: Iterable[str]) -> list[float | None]:
+    """Ask one after the other, as the scaler does; None: there is no answer."""
+    source = PrometheusSource("default", PrometheusSettings.model_validate({"url": server.url}))
+    try:
+        return [await source.number(text) for text in texts]
+    finally:
+        await source.close()
+
+
+def stored(guide: Guide, namespace: str, *, is_exported: bool) -> list[Scraped]:
+    """Return the pods of the workload, each scraped once; the second has twice the numbers."""
+    return [
+        Scraped(guide.page, namespace, pod, times, is_exported=is_exported)
+        for times, pod in enumerate(PODS, 1)
+    ]
+
+
+def noisy(guide: Guide, namespace: str, *, is_exported: bool) -> list[Scraped]:
+    """Return the same pods, one of them twice over, and pods that are not the workload's."""
+    return [
+        *stored(guide, namespace, is_exported=is_exported),
+        Scraped(guide.page, namespace, PODS[0], job="services"),
+        *(
+            Scraped(guide.page, namespace, stranger, is_exported=either)
+            for stranger in STRANGERS
+            for either in (False, True)
+        ),
+        Scraped(guide.page, f"{namespace}-b", PODS[0]),
+    ]
+
+
+async def write(server: PrometheusServer, *parts: Scraped) -> None:
+    now = server.now()
+    await server.write(series for part in parts for series in part.series(now))
+
+
+@ON_EVERY_SERVER
+async def test_a_preset_gives_what_the_projects_own_guide_gives_for_the_workload_alone(
+    prometheus: PrometheusServer,
+) -> None:
+    layouts = list(itertools.product(range(len(GUIDES)), (False, True)))
+    for number, is_exported in layouts:
+        guide, place = GUIDES[number], f"n{number}-{is_exported:d}"
+        await write(prometheus, *noisy(guide, place, is_exported=is_exported))
+        await write(prometheus, *stored(guide, f"{place}-clean", is_exported=False))
+    given = await numbers(
+        prometheus, (asked(GUIDES[one].preset, f"n{one}-{layout:d}") for one, layout in layouts)
+    )
+    guides = await numbers(
+        prometheus,
+        (
+            GUIDES[one].promql.replace("NS", f'namespace="n{one}-{layout:d}-clean"')
+            for one, layout in layouts
+        ),
+    )
+    assert given == guides == [3 * GUIDES[one].by_pod for one, _ in layouts]
+
+
+@ON_EVERY_SERVER
+async def test_a_series_that_is_not_there_is_no_zero(prometheus: PrometheusServer) -> None:
+    cases = [(name, page) for name, pages in SILENT.items() for page in pages]
+    await write(prometheus, *(Scraped(page, f"{name}-{page}", PODS[0]) for name, page in cases))
+    silent = [asked(name, f"{name}-{page}") for name, page in cases]
+    nowhere = [asked(name, "nowhere") for name in PRESETS]
+    assert await numbers(prometheus, [*silent, *nowhere]) == [None] * (len(cases) + len(PRESETS))
+
+
+async def test_a_router_without_requests_is_known_to_have_none(
+    prometheus: PrometheusServer,
+) -> None:
+    await write(
+        prometheus,
+        Scraped("llm-d-epp-idle", "idle", PODS[0]),
+        Scraped("llm-d-epp-idle", "idle-b", PODS[0], is_exported=True),
+        Scraped("vllm-router", "idle", PODS[1]),
+    )
+    names = [name for name in PRESETS if name.startswith("llm-d-epp")]
+    texts = [asked(name, place) for place in ("idle", "idle-b") for name in names]
+    texts.append(asked("vllm-router-rate", "idle"))
+    assert await numbers(prometheus, texts) == [0] * len(texts)
+
+
+async def test_a_release_that_shows_a_number_under_two_names_counts_it_once_beside_an_older_pod(
+    prometheus: PrometheusServer,
+) -> None:
+    older = Scraped("llm-d-epp-1.5", "update", PODS[1], times=2)
+    await write(prometheus, Scraped("llm-d-epp", "update", PODS[0]), older)
+    names = ("llm-d-epp-queue", "llm-d-epp-running", "llm-d-epp-requests")
+    assert await numbers(prometheus, [asked(name, "update") for name in names]) == [12, 60, 72]
+
+
+async def test_a_pod_that_two_layouts_show_counts_once(prometheus: PrometheusServer) -> None:
+    collected = Scraped("vllm-escaped", "both", PODS[0], is_exported=True)
+    await write(prometheus, Scraped("vllm", "both", PODS[0]), collected)
+    assert await numbers(prometheus, [asked("vllm-requests", "both")]) == [24]
+
+
+def scrape(namespace: str, pod: str, now: float, *, job: str, down_for: float) -> Series:
+    """Return `up` of a pod's target, which has been 0 for so long."""
+    (one, *_) = Scraped("vllm", namespace, pod, job=job).series(now)
+    labels = {key: one.labels[key] for key in ("namespace", "pod", "job", "instance")}
+    points = [(now + second, float(second < -down_for)) for second in range(-900, 1, 15)]
+    return Series("up", labels, points)
+
+
+def ended(series: Series, ago: float) -> Series:
+    """Return a series that Prometheus marks as gone, as after a scrape that failed."""
+    points = [(at, None if at == ago else value) for at, value in series.samples if at <= ago]
+    return Series(series.name, series.labels, points)
+
+
+@ON_EVERY_SERVER
+async def test_a_server_that_does_not_answer_its_scrape_makes_the_sum_unknown_and_not_smaller(
+    prometheus: PrometheusServer,
+) -> None:
+    now = prometheus.now()
+    first, second = PODS
+    for place in ("busy", "twice", "gone"):
+        await write(prometheus, Scraped("vllm", place, first))
+        missed = Scraped("vllm", place, second).series(now)
+        await prometheus.write(ended(one, now - 60) for one in missed)
+        await prometheus.write([scrape(place, first, now, job="pods", down_for=-1)])
+    for place in ("busy", "twice"):
+        await prometheus.write([scrape(place, second, now, job="pods", down_for=60)])
+    await write(prometheus, Scraped("vllm", "twice", second, job="services"))
+    asked_of = [asked("vllm-requests", place) for place in ("busy", "twice", "gone")]
+    assert await numbers(prometheus, asked_of) == [None, 48, 24]
+
+
+async def test_another_model_at_the_router_does_not_count(prometheus: PrometheusServer) -> None:
+    await write(prometheus, Scraped("llm-d-epp", "models", PODS[0]))
+    preset, router = PRESETS["llm-d-epp-queue"], workload.parse(OWNER, "models")
+    texts = [presets.promql(preset, router, model) for model in ("llama", "mistral", "")]
+    assert await numbers(prometheus, texts) == [4, 0, 4]
+
+
+RISES: Mapping[str, tuple[Sequence[tuple[int, float]], float]] = {
+    "two-a-second": ([(second, 2.0 * (second + 1000)) for second in range(-900, 1, 15)], 2),
+    "the-first-of-all": ([(second, 1.0) for second in range(-45, 1, 15)], 1 / 60),
+    "long-ago": ([(second, 1.0) for second in range(-300, 1, 15)], 0),
+    "begun-anew": ([(-90, 500), (-75, 500), (-60, 500), (-45, 1), (-30, 3), (0, 6)], 0.1),
+    "none-ever": ([], 0),
+}
+
+
+@ON_EVERY_SERVER
+async def test_a_routers_counter_is_read_from_its_first_request_on(
+    prometheus: PrometheusServer,
+) -> None:
+    now = prometheus.now()
+    labels = {"pod": PODS[0], "job": "vllm-router-service"}
+    for case, (points, _) in RISES.items():
+        here = labels | {"namespace": case}
+        name = "vllm:num_incoming_requests_total"
+        rise = [(now + second, value) for second, value in points]
+        idle = [(now + second, 7.5) for second in range(-900, 1, 15)]
+        await prometheus.write([Series("router_cpu_usage_percent", here, idle)])
+        if rise:
+            await prometheus.write([Series(name, here | {"model": "llama"}, rise)])
+            await prometheus.write([Series(name, here | {"model": "mistral"}, idle)])
+    given = await numbers(prometheus, [asked("vllm-router-rate", case) for case in RISES])
+    assert given == [pytest.approx(value, abs=1e-6) for _, value in RISES.values()]
+
+
+# The table
+
+
+@every_preset
+def test_its_text_is_promql_that_names_the_pods_in_every_selector(preset: Preset) -> None:
+    model = "llama" if preset.needs_model else ""
+    text = presets.promql(preset, workload.parse("sts/llama", "ml"), model)
+    promql_parser.parse(text)
+    confined = matchers.confined(text, matchers.parse('cluster="eu"'))
+    assert confined.count('cluster="eu"') == text.count('="ml"')
+    selectors = text.count("__name__")
+    scrapes = text.count("up{namespace=")
+    assert selectors + scrapes == text.count('="ml"')
+    assert selectors + scrapes == text.count('_pod=~"llama-') + text.count(',pod=~"llama-')
+
+
+@every_preset
+def test_its_thresholds_are_in_its_unit_and_its_reasons_are_there(preset: Preset) -> None:
+    assert preset.because
+    assert preset.counts.startswith("requests")
+    assert preset.threshold is None or (math.isfinite(preset.threshold) and preset.threshold >= 1)
+    assert preset.is_of_router == bool(preset.idle)
+    assert ("cannot wake" in preset.at_zero) or preset.is_of_router
+
+
+def test_a_model_is_quoted() -> None:
+    router = workload.parse("router", "ml")
+    text = presets.promql(PRESETS["vllm-router-rate"], router, 'a"} or vector(1) or {b="')
+    assert 'model="a\\"} or vector(1) or {b=\\""' in text
+    promql_parser.parse(text)
+
+
+def test_a_pattern_of_the_users_own_says_which_pods() -> None:
+    text = presets.promql(PRESETS["tgi-queue"], PodPattern("ml", 'a|b-\\d+"'))
+    assert text.count('=~"a|b-\\\\d+\\""') == 5
+
+
+def test_every_metric_of_the_table_is_on_a_page_and_every_page_is_read() -> None:
+    pages = {path.stem: path.read_text() for path in PAGES.glob("*.prom")}
+    text = "\n".join(pages.values())
+    shown = {line.partition("{")[0].split(" ")[0] for line in text.splitlines()}
+    named = {
+        metric.names[0]
+        for preset in PRESETS.values()
+        for quantity in preset.added
+        for metric in quantity
+    }
+    counted_by_vllms_router_alone = {"vllm_num_incoming_requests_total"}
+    assert named - shown == counted_by_vllms_router_alone
+    read = {guide.page for guide in GUIDES} | {"llm-d-epp-idle", "vllm-router"}
+    assert read == pages.keys()
+    for page in pages.values():
+        assert page.startswith("# ")
+    assert {guide.preset for guide in GUIDES} | {"vllm-router-rate"} == PRESETS.keys()
