@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.query import presets, profiles
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.demand import OnEmpty
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, Signal
@@ -38,6 +38,7 @@ _FORMS: Mapping[str, dict[str, Any]] = {
     "window": _DURATION,
     "activationThreshold": _NUMBER,
     "activationWindow": _DURATION,
+    "demandPreset": _one_of(presets.PRESETS),
     "demandActivationThreshold": _NUMBER,
     "demandThreshold": _NUMBER,
     "demandOnEmpty": _one_of(OnEmpty),

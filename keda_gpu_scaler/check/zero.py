@@ -7,6 +7,7 @@ from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.check.replicas import shows_gpus
 from keda_gpu_scaler.check.workloads import World
+from keda_gpu_scaler.query.presets import PRESETS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal, TriggerSpec
 from keda_gpu_scaler.trigger.keys import FROM_ENV
@@ -60,7 +61,10 @@ def _waking(of: Manifest) -> Iterator[Finding]:
 
 def _wakes(one: Trigger) -> bool:
     if one.is_ours:
-        return any(key.removesuffix(FROM_ENV) in _WAKES for key in one.metadata)
+        keys = {key.removesuffix(FROM_ENV) for key in one.metadata}
+        preset = PRESETS.get(one.metadata.get("demandPreset", "").strip())
+        by_preset = "demandPreset" in keys and (preset is None or preset.is_of_router)
+        return by_preset or not _WAKES.isdisjoint(keys)
     return one.type not in _NEVER_WAKES and not shows_gpus(one.metadata.get("query", ""))
 
 

@@ -47,8 +47,24 @@ def test_a_signal_of_the_trigger_wakes(key: str) -> None:
     assert rules(f"{ZERO}        {key}\n") == set()
 
 
-def test_a_demand_out_of_the_environment_wakes() -> None:
-    assert rules(f"{ZERO}        demandQueryFromEnv: QUERY\n") == set()
+@pytest.mark.parametrize(
+    ("written", "wakes"),
+    [
+        ("demandPreset: llm-d-epp-queue\n        demandRouter: deployment/epp", True),
+        ("demandPreset: vllm-queue", False),
+    ],
+)
+def test_a_preset_of_a_router_wakes_and_none_of_the_workloads_own_pods(
+    written: str,
+    wakes: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    expected = set() if wakes else {"nothing-wakes"}
+    assert rules(f"{ZERO}        {written}\n") == expected
+
+
+@pytest.mark.parametrize("key", ["demandQuery", "demandPreset"])
+def test_a_demand_out_of_the_environment_wakes(key: str) -> None:
+    assert rules(f"{ZERO}        {key}FromEnv: DEMAND\n") == set()
 
 
 def test_an_idle_count_of_zero_goes_to_zero_as_well() -> None:
