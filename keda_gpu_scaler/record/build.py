@@ -327,16 +327,15 @@ def _queries(answered: Answered) -> Iterator[Query]:
     if not answered.speaks_promql:
         return
     if spec.query is not None:
-        yield from _own("query", spec.query.text, spec.given)
+        yield from _own("query", "query", spec.query.text, spec)
     else:
         yield from _written(answered)
     if spec.demand is not None:
-        yield from _own("demand", spec.demand.text, spec.given)
+        yield from _own("demand", "demandQuery", spec.demand.text, spec)
 
 
-def _own(name: str, text: str, given: Collection[str]) -> Sequence[Query]:
-    key = "query" if name == "query" else "demandQuery"
-    return () if settings.is_hidden(key, given) else (Query(name, text),)
+def _own(name: str, key: str, text: str, spec: TriggerSpec) -> Sequence[Query]:
+    return () if settings.is_hidden(spec, key) else (Query(name, text),)
 
 
 def _written(answered: Answered) -> Iterator[Query]:

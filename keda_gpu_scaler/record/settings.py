@@ -1,6 +1,6 @@
 """What a trigger asks for, key by key, with the defaults made explicit. Pure."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from keda_gpu_scaler.record.record import Origin, Setting
 from keda_gpu_scaler.spec import durations
@@ -15,46 +15,41 @@ _USUAL_WINDOW = (
 HIDDEN = "from the environment, not shown"
 
 
-def is_hidden(key: str, given: Collection[str]) -> bool:
+def is_hidden(spec: TriggerSpec, key: str) -> bool:
     """Tell whether a key's value comes from the environment of the target: it may be a secret."""
-    return key + FROM_ENV in given
+    return any(written == key + FROM_ENV for written, _ in spec.given)
 
 
 def settings(spec: TriggerSpec) -> tuple[Setting, ...]:
-    """Return each key that the trigger has a value for, in the order of the documentation."""
-    values = dict(_values(spec))
-    return tuple(
-        Setting(key, HIDDEN if is_hidden(key, spec.given) else values[key], _origin(spec, key))
-        for key in KEYS
-        if key in values
-    )
+    """Return each key that has a value, in the order of the documentation.
+
+    What the user wrote is shown as it was written, and of what was not written the default.
+    """
+    given, usual = dict(spec.given), dict(_usual(spec))
+    found: list[Setting] = []
+    for key in KEYS:
+        if is_hidden(spec, key):
+            found.append(Setting(key, HIDDEN, Origin.ENVIRONMENT))
+        elif key in given:
+            found.append(Setting(key, given[key], Origin.TRIGGER))
+        elif key in usual:
+            found.append(Setting(key, usual[key], Origin.DEFAULT))
+    return tuple(found)
 
 
-def _origin(spec: TriggerSpec, key: str) -> Origin:
-    if is_hidden(key, spec.given):
-        return Origin.ENVIRONMENT
-    return Origin.TRIGGER if key in spec.given else Origin.DEFAULT
-
-
-def _values(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
+def _usual(spec: TriggerSpec) -> Iterator[tuple[str, str]]:
+    """Yield the value of each key that may be left out."""
     yield "workload", spec.workload
     yield "namespace", spec.pods.namespace
-    if spec.query is not None:
-        yield "query", spec.query.text
-    else:
-        yield "profile", spec.profile
     yield "signal", spec.signal
-    yield "threshold", f"{spec.threshold:g}"
+    if spec.query is None:
+        yield "profile", spec.profile
     yield "aggregation", spec.aggregation
     yield "gpuAggregation", spec.gpu_aggregation
-    own = spec.window_seconds
-    yield "window", _USUAL_WINDOW if own is None else durations.text(own)
+    yield "window", _USUAL_WINDOW
     yield "activationThreshold", f"{spec.activation_threshold:g}"
     yield "activationWindow", durations.text(spec.activation_window_seconds)
-    if spec.neighbour is not None:
-        yield "activationWorkload", str(spec.neighbour)
     if spec.demand is not None:
-        yield "demandQuery", spec.demand.text
         yield "demandActivationThreshold", f"{spec.demand.activation_threshold:g}"
         if spec.demand.threshold is not None:
             yield "demandThreshold", f"{spec.demand.threshold:g}"

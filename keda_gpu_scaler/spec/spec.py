@@ -142,8 +142,9 @@ class TriggerSpec:
     demand: DemandSpec | None = None
     warnings: tuple[str, ...] = ()
     """What is valid but likely a mistake, in one sentence each."""
-    given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
-    """The keys that the user wrote; two triggers that mean the same are the same."""
+    given: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    """Keys and values as the user wrote them; two triggers that mean the same are the same. The
+    value of a key that ends in FromEnv may be a secret."""
 
     @property
     def shared_signal(self) -> Signal:

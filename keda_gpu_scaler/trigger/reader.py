@@ -47,9 +47,9 @@ class Reader:
         return key in self._written
 
     @property
-    def given(self) -> frozenset[str]:
-        """The known keys as the user wrote them, `FromEnv` included."""
-        return frozenset(self._written.values())
+    def given(self) -> tuple[tuple[str, str], ...]:
+        """The known keys, `FromEnv` included, and their values as the user wrote them."""
+        return tuple((written, self._metadata[written]) for written in self._written.values())
 
     def is_sound(self, *keys: str) -> bool:
         """Tell whether none of these keys is wrong or missing, so that they can be compared."""

@@ -109,9 +109,15 @@ def test_defaults_are_shown_and_told_from_what_was_written() -> None:
 
 
 def test_every_key_is_shown_where_it_has_a_value() -> None:
-    full = demanding("sum(x)", demandThreshold="5", activationWorkload="other")
+    full = spec(
+        activationWorkload="other",
+        demandPreset="vllm-router-rate",
+        demandRouter="router",
+        demandModel="llama",
+        demandThreshold="5",
+    )
     keys = {one.key for one in _record(full, snapshot()).settings}
-    assert set(trigger.KEYS) - keys == {"podPattern", "query"}
+    assert set(trigger.KEYS) - keys == {"podPattern", "query", "demandQuery"}
 
 
 def test_what_comes_from_the_environment_is_not_shown() -> None:
