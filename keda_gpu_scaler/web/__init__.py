@@ -17,10 +17,10 @@ from starlette.routing import BaseRoute, Mount
 from keda_gpu_scaler.transport import authentication
 from keda_gpu_scaler.transport.server import HttpServer
 from keda_gpu_scaler.web import pages, triggers, webhook
-from keda_gpu_scaler.web.triggers import Decisions
+from keda_gpu_scaler.web.triggers import Shown
 from keda_gpu_scaler.web.webhook import Webhook
 
-__all__ = ["HttpServer", "Webhook", "create_app"]
+__all__ = ["HttpServer", "Shown", "Webhook", "create_app"]
 
 
 def create_app(
@@ -28,7 +28,7 @@ def create_app(
     is_ready: Callable[[], bool],
     hook: Webhook | None = None,
     token: Callable[[], str] | None = None,
-    decisions: Decisions | None = None,
+    shown: Shown | None = None,
 ) -> Starlette:
     """Return the HTTP application.
 
@@ -39,12 +39,12 @@ def create_app(
         token: returns the current token, or raises SettingsError. It is for everything but health,
             which the kubelet requests without one, and the webhook, which has its own. None: every
             client that reaches the port may read.
-        decisions: what people are shown of triggers; None: nothing.
+        shown: what people are shown of triggers; None: nothing.
     """
     open_to_all = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
-    shown: Sequence[BaseRoute] = pages.metrics(registry)
-    if decisions is not None:
-        shown = [*shown, *triggers.routes(decisions)]
+    guarded: Sequence[BaseRoute] = pages.metrics(registry)
+    if shown is not None:
+        guarded = [*guarded, *triggers.routes(shown)]
     if token is not None:
-        shown = [Mount("/", authentication.Guard(Starlette(routes=shown), token))]
-    return Starlette(routes=[*open_to_all, *shown])
+        guarded = [Mount("/", authentication.Guard(Starlette(routes=guarded), token))]
+    return Starlette(routes=[*open_to_all, *guarded])

@@ -6,7 +6,7 @@ shown with everything that its decision was made of.
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import orjson
 from starlette.exceptions import HTTPException
@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry.history import Change
 
 PATH = "/api/v1/triggers"
 AT_ONCE = 1000
@@ -37,23 +38,46 @@ class Decisions(Protocol):
         """Decide each trigger of a ScaledObject within a few seconds; that is no call about it."""
 
 
-def routes(decisions: Decisions) -> list[Route]:
+class Changes(Protocol):
+    """Knows how the decisions changed since the process began."""
+
+    @property
+    def since(self) -> float:
+        """When it began, in Unix seconds."""
+
+    def of(self, scaled_object: ScaledObject, /) -> Sequence[Change]:
+        """Return the changes of a ScaledObject's triggers, the oldest first."""
+
+
+class Shown(NamedTuple):
+    """What people are shown of triggers."""
+
+    decisions: Decisions
+    changes: Changes
+
+
+def routes(shown: Shown) -> list[Route]:
     """Return the routes of the API."""
 
     async def summaries(request: Request) -> Response:
-        found = decisions.summaries(request.path_params.get("namespace"))
+        found = shown.decisions.summaries(request.path_params.get("namespace"))
         return _json(_page(found, _after(request), _limit(request)))
 
     async def records(request: Request) -> Response:
-        found = await decisions.records(ScaledObject(**request.path_params))
+        found = await shown.decisions.records(ScaledObject(**request.path_params))
         if not found:
             raise HTTPException(404, _UNKNOWN)
         return _json({"triggers": found})
+
+    async def history(request: Request) -> Response:
+        found = shown.changes.of(ScaledObject(**request.path_params))
+        return _json({"since": shown.changes.since, "changes": found})
 
     return [
         Route(PATH, summaries),
         Route(f"{PATH}/{{namespace}}", summaries),
         Route(f"{PATH}/{{namespace}}/{{name}}", records),
+        Route(f"{PATH}/{{namespace}}/{{name}}/history", history),
     ]
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 import yaml
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.decision.decision import Context, decide

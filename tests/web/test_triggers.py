@@ -14,6 +14,8 @@ from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.record.build import Answered, record, summary
 from keda_gpu_scaler.record.record import Record, Summary
 from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.history import History
 from tests.support.snapshots import NOW, bert, snapshot
 from tests.support.triggers import BERT, spec
 
@@ -49,13 +51,15 @@ class Known:
 
 @asynccontextmanager
 async def serving(
-    names: Sequence[tuple[str, str]] = NAMES, token: str | None = None
+    names: Sequence[tuple[str, str]] = NAMES,
+    token: str | None = None,
+    changes: History | None = None,
 ) -> AsyncIterator[str]:
     """Serve what is known on a free port; yield its URL."""
     app = web.create_app(
         CollectorRegistry(),
         lambda: True,
-        decisions=Known(names),
+        shown=web.Shown(Known(names), changes or History(lambda: NOW)),
         token=None if token is None else lambda: token,
     )
     server = web.HttpServer(app, "127.0.0.1", 0)
@@ -134,6 +138,30 @@ async def test_what_cannot_be_asked_is_refused_by_name(query: str) -> None:
         answer = await client.get(f"{PATH}?{query}")
     assert answer.status_code == 400
     assert answer.text.startswith(query.partition("=")[0])
+
+
+async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began() -> None:
+    noted = History(lambda: NOW)
+    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0))
+    async with serving(changes=noted) as url, httpx.AsyncClient(trust_env=False) as client:
+        found = (await client.get(f"{url}{PATH}/ml/bert/history")).json()
+        other = (await client.get(f"{url}{PATH}/ml/other/history")).json()
+    assert found == {
+        "since": NOW,
+        "changes": [
+            {
+                "at": NOW,
+                "metric_name": "gpu-utilization",
+                "state": "measured",
+                "value": 90,
+                "active": True,
+                "average": 90,
+                "replicas": 1,
+                "reason": DECIDED.reason,
+            }
+        ],
+    }
+    assert other == {"since": NOW, "changes": []}
 
 
 async def test_it_is_behind_the_token_of_the_port() -> None:
