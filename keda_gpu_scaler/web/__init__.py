@@ -1,6 +1,7 @@
 """HTTP: the scaler's metrics and health, and the webhook for alerts.
 
     pages     /metrics, /healthz, /readyz
+    status    / and /triggers/NAMESPACE/NAME, for people
     triggers  /api/v1/triggers
     webhook   /webhook, for senders of alerts; /alerts and /decisions, for the other replicas
 
@@ -16,7 +17,7 @@ from starlette.routing import BaseRoute, Mount
 
 from keda_gpu_scaler.transport import authentication
 from keda_gpu_scaler.transport.server import HttpServer
-from keda_gpu_scaler.web import pages, triggers, webhook
+from keda_gpu_scaler.web import pages, status, triggers, webhook
 from keda_gpu_scaler.web.triggers import Shown
 from keda_gpu_scaler.web.webhook import Webhook
 
@@ -44,7 +45,7 @@ def create_app(
     open_to_all = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
     guarded: Sequence[BaseRoute] = pages.metrics(registry)
     if shown is not None:
-        guarded = [*guarded, *triggers.routes(shown)]
+        guarded = [*guarded, *triggers.routes(shown), *status.routes(shown)]
     if token is not None:
         guarded = [Mount("/", authentication.Guard(Starlette(routes=guarded), token))]
     return Starlette(routes=[*open_to_all, *guarded])

@@ -22,7 +22,7 @@ PATH = "/api/v1/triggers"
 AT_ONCE = 1000
 """The most triggers in one answer, about half a MiB; `after` asks for the next ones."""
 _LIMIT = re.compile(r"[1-9][0-9]{0,3}")
-_UNKNOWN = (
+UNKNOWN = (
     "KEDA has not asked this replica about such a ScaledObject within ten minutes: ask the other "
     "replicas, and see whether the ScaledObject is Ready"
 )
@@ -66,7 +66,7 @@ def routes(shown: Shown) -> list[Route]:
     async def records(request: Request) -> Response:
         found = await shown.decisions.records(ScaledObject(**request.path_params))
         if not found:
-            raise HTTPException(404, _UNKNOWN)
+            raise HTTPException(404, UNKNOWN)
         return _json({"triggers": found})
 
     async def history(request: Request) -> Response:

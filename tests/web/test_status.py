@@ -1,0 +1,152 @@
+"""The status page over a real socket, as it is without a browser."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from html.parser import HTMLParser
+
+import httpx
+import pytest
+
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.history import History
+from tests.support.snapshots import NOW
+from tests.support.triggers import BERT, spec
+from tests.web.test_triggers import DECIDED, NAMES, TOKEN, serving
+
+MANY = [("ml", f"bert-{number:04}") for number in range(1100)]
+
+
+class Elements(HTMLParser):
+    """Every element of a page, with its attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.found.append((tag, dict(attrs)))
+
+    def of(self, tag: str, attribute: str) -> list[str | None]:
+        """Return an attribute of each element of one kind."""
+        return [
+            attrs[attribute] for name, attrs in self.found if name == tag and attribute in attrs
+        ]
+
+
+@asynccontextmanager
+async def page(url: str, *, names: list[tuple[str, str]] = NAMES) -> AsyncIterator[httpx.Response]:
+    noted = History(lambda: NOW)
+    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0))
+    async with (
+        serving(names, changes=noted) as server,
+        httpx.AsyncClient(base_url=server, trust_env=False) as client,
+    ):
+        yield await client.get(url)
+
+
+async def test_every_trigger_is_a_row_that_leads_to_its_page() -> None:
+    async with page("/") as answer:
+        found = Elements(answer.text)
+    assert answer.status_code == 200
+    links = [link for link in found.of("a", "href") if link and link.startswith("triggers/")]
+    assert links == [f"triggers/{namespace}/{name}" for namespace, name in NAMES]
+    assert "5 of 5 triggers" in answer.text
+    assert DECIDED.reason in answer.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "count"),
+    [("name=ml-2", 1), ("name=bert", 4), ("state=unknown", 0), ("state=measured", 5)],
+)
+async def test_a_list_is_filtered_by_its_address(asked: str, count: int) -> None:
+    async with page(f"/?{asked}") as answer:
+        assert f"{count} of 5 triggers" in answer.text
+
+
+@pytest.mark.parametrize("sort", ["name", "state", "active", "average", "value", "age", "nothing"])
+async def test_a_list_is_sorted_by_its_address(sort: str) -> None:
+    async with page(f"/?sort={sort}") as answer:
+        heads = Elements(answer.text).of("th", "aria-sort")
+    assert answer.status_code == 200
+    assert len(heads) == 1
+
+
+async def test_more_triggers_than_a_page_has_room_for_are_counted() -> None:
+    async with page("/", names=MANY) as answer:
+        assert "1000 of 1100 triggers" in answer.text
+        assert "100 more are not shown" in answer.text
+
+
+async def test_one_trigger_is_shown_with_everything_behind_it() -> None:
+    async with page("/triggers/ml/bert") as answer:
+        text = answer.text
+    for words in (
+        "bert-7b6667bd9-bbbbb",
+        "its load is in the value",
+        "What says active",
+        "What the HPA makes of it",
+        "activationThreshold",
+        "PromQL: value",
+        "Since this process watches",
+    ):
+        assert words in text
+    assert Elements(text).of("svg", "aria-label") == ["history"]
+
+
+async def test_nothing_comes_from_elsewhere_and_nothing_else_may() -> None:
+    for path in ("/", "/triggers/ml/bert"):
+        async with page(path) as answer:
+            found = Elements(answer.text)
+        loaded = found.of("link", "href") + found.of("script", "src") + found.of("img", "src")
+        assert loaded == ["/static/style.css", "/static/refresh.js"]
+        policy = answer.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'")
+        assert "unsafe" not in policy
+        assert not found.of("script", "onload")
+        assert not re.search(r"\sstyle=|\son[a-z]+=", answer.text)
+
+
+@pytest.mark.parametrize("path", ["/static/style.css", "/static/refresh.js"])
+async def test_what_a_page_loads_is_there(path: str) -> None:
+    async with page(path) as answer:
+        assert answer.status_code == 200
+
+
+async def test_a_page_that_has_not_changed_is_not_sent_again() -> None:
+    async with serving() as url, httpx.AsyncClient(base_url=url, trust_env=False) as client:
+        first = await client.get("/")
+        again = await client.get("/", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "twin"),
+    [("/", "/api/v1/triggers"), ("/triggers/ml/bert", "/api/v1/triggers/ml/bert")],
+)
+async def test_each_page_has_a_twin_in_json(path: str, twin: str) -> None:
+    async with page(f"{path}?format=json") as answer:
+        assert answer.headers["location"] == twin
+
+
+async def test_an_object_that_nobody_asked_about_has_no_page() -> None:
+    async with page("/triggers/ml/other") as answer:
+        assert answer.status_code == 404
+
+
+async def test_the_pages_are_behind_the_token() -> None:
+    async with serving(token=TOKEN) as url, httpx.AsyncClient(trust_env=False) as client:
+        for path in ("/", "/triggers/ml/bert", "/static/style.css"):
+            assert (await client.get(url + path)).status_code == 401
+
+
+async def test_no_text_becomes_markup() -> None:
+    hostile = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
+    async with page(f"/?name={hostile}") as answer:
+        found = Elements(answer.text)
+    assert found.of("script", "src") == ["/static/refresh.js"]
+    assert len([tag for tag, _ in found.found if tag == "script"]) == 1
+    assert "img" not in {tag for tag, _ in found.found}
+    assert found.of("input", "value")[0] == hostile
