@@ -41,23 +41,31 @@ def beside(now: float, pods: Iterable[str]) -> Iterator[series.Series]:
         Listed(metric=f"{HPA}_spec_{what}_replicas", labels=named, value=count)
         for what, count in {"min": 1, "max": 8}.items()
     ]
+    specs += [
+        Listed(
+            metric=f"{HPA}_status_condition",
+            labels={**named, "condition": "ScalingActive", "status": "false"},
+            value=1,
+        ),
+        Listed(
+            metric=f"{HPA}_spec_target_metric",
+            labels={
+                **named,
+                "metric_name": "s0-gpu-utilization",
+                "metric_target_type": "average",
+            },
+            value=70,
+        ),
+    ]
     listed = [KubePod(name=name, owner=owner(name)) for name in pods]
     owners = {each.owner for each in listed}
     links = [kube_state.link(*each, ("Deployment", "bert")) for each in owners]
     yield from kube_state.history(now, [*listed, *links, *statuses, *specs, kube_state.up()])
     counted = [(now - 600 + 30 * count, float(count)) for count in range(21)]
-    yield series.Series("keda_scaler_detail_errors_total", KEDA, counted)
+    yield series.Series("keda_scaled_object_errors_total", KEDA, counted)
 
 
-KEDA = {
-    "namespace": "keda",
-    "exported_namespace": "ml",
-    "scaledObject": "bert",
-    "scaler": "externalScaler",
-    "triggerIndex": "0",
-    "metric": "s0-gpu-utilization",
-    "type": "scaledobject",
-}
+KEDA = {"namespace": "keda", "exported_namespace": "ml", "scaledObject": "bert"}
 
 
 def owner(pod: str) -> tuple[str, str]:
