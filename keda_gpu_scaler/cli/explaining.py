@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.record.record import Activation, Metric, Pod, Record, Says
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.transport import client
@@ -86,17 +87,25 @@ async def _asked(asked: Asked, token: str | None) -> client.Answer:
         await requests.close()
 
 
-def write(found: Sequence[Record], output: str) -> None:
-    """Write records to the standard output.
+@dataclass(frozen=True)
+class _Explained:
+    triggers: Sequence[Record]
+    gates: gates.Gates | None
+
+
+def write(found: Sequence[Record], behind: gates.Gates | None, output: str) -> None:
+    """Write records, and what is behind them, to the standard output.
 
     Args:
         found: the records.
+        behind: the gates between them and the replicas; None: not known.
         output: text, json or yaml.
     """
+    explained = _Explained(found, behind)
     if output == "json":
-        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(orjson.dumps(explained, option=orjson.OPT_INDENT_2).decode() + "\n")
     elif output == "yaml":
-        plain = orjson.loads(orjson.dumps(found))
+        plain = orjson.loads(orjson.dumps(explained))
         yaml.safe_dump(plain, sys.stdout, sort_keys=False, allow_unicode=True)
     else:
         console = Console(highlight=False, markup=False, emoji=False)
@@ -106,6 +115,22 @@ def write(found: Sequence[Record], output: str) -> None:
             if number:
                 console.rule()
             _show(console, record)
+        if behind is not None:
+            if found:
+                console.rule()
+            _show_gates(console, behind)
+
+
+def _show_gates(console: Console, behind: gates.Gates) -> None:
+    there = "unknown" if behind.replicas is None else behind.replicas
+    console.print(f"From the value to the {there} replicas, by {behind.cluster}", style="bold")
+    console.print(behind.reason if behind.first is None else f"{behind.first}: {behind.reason}")
+    console.print()
+    table = _table("gate", "holds", "why", "condition")
+    for gate in behind.gates:
+        holds = Text("yes", "yellow") if gate.holds else Text("no")
+        table.add_row(gate.name, holds, gate.reason, gate.condition or "-")
+    console.print(table)
 
 
 def _show(console: Console, record: Record) -> None:
