@@ -146,6 +146,8 @@ def _facts(record: Record) -> Table:
         ("average", "-" if record.average is None else f"{record.average:g} {unit}".rstrip()),
         ("source", f"{source.name}, {age}; which pods there are, says {known}"),
     ]
+    if shown_by := {metric for pod in record.pods for metric in pod.shown_by}:
+        rows.append(("metrics", "; ".join(sorted(shown_by))))
     if source.trouble is not None:
         rows.append(("trouble", source.trouble))
     if source.lag_seconds:

@@ -174,6 +174,8 @@ def _pod(
         reason=why,
         load=round(found.load, load.DECIMALS) if found is not None and is_measured else None,
         gpus=tuple(_gpu(spec, gpu, at) for gpu in pod.gpus),
+        shown_by=pod.shown_by,
+        targets=tuple(sorted(f"{target.job}/{target.instance}" for target in pod.targets)),
         counts_since=None if since == NEVER else since,
         first_seen=pod.first_seen,
         last_seen=pod.last_seen if pod.was_seen else None,
@@ -341,14 +343,14 @@ def _own(name: str, key: str, text: str, spec: TriggerSpec) -> Sequence[Query]:
 def _written(answered: Answered) -> Iterator[Query]:
     spec, view = answered.spec, answered.view
     ours = [] if view is None else [pod for pod in load.pods_of(spec, view) if pod.was_seen]
-    is_averaged = bool(ours) and all(pod.averaged for pod in ours)
+    shown_by = {metric for pod in ours for metric in pod.shown_by}
     is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
     yield Query(
         "value",
         explained_promql(
             spec,
             answered.exporters,
-            averaged=is_averaged,
+            shown_by=shown_by,
             owned=is_owned,
             step_seconds=answered.step_seconds,
         ),
@@ -356,6 +358,10 @@ def _written(answered: Answered) -> Iterator[Query]:
     yield Query(
         "busiest GPU",
         explained_busiest(
-            spec, answered.exporters, owned=is_owned, step_seconds=answered.step_seconds
+            spec,
+            answered.exporters,
+            shown_by=shown_by,
+            owned=is_owned,
+            step_seconds=answered.step_seconds,
         ),
     )

@@ -57,6 +57,10 @@ class Pod:
     load: float | None
     """Its mean over the window; None: not known, or it does not count."""
     gpus: tuple[Gpu, ...]
+    shown_by: tuple[str, ...]
+    """The metrics that its samples come from, with the labels that name it."""
+    targets: tuple[str, ...]
+    """job/instance of the exporters that showed it last."""
     counts_since: float | None
     """From here on its samples count; None: all of them do."""
     first_seen: float | None
