@@ -48,6 +48,9 @@ RULES: Mapping[str, Rule] = {
         ("fallback-scales-in", _WARNING, "a `fallback` that takes busy replicas away"),
         ("modifiers-with-demand", _ERROR, "`scalingModifiers` beside a demand in the trigger"),
         ("scaled-job", _ERROR, "a ScaledJob with a trigger of the scaler's"),
+        # What a scale-in cuts off.
+        ("short-grace", _WARNING, "a grace period shorter than the longest request"),
+        ("no-pre-stop", _WARNING, "a container that serves, and is stopped without a pause"),
         # The way from KEDA to the scaler.
         ("cluster-ip-address", _WARNING, "a `scalerAddress` that leads to one replica only"),
         ("tls-in-metadata", _WARNING, "certificates in the metadata, where KEDA does not look"),
