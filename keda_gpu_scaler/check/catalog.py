@@ -31,6 +31,7 @@ RULES: Mapping[str, Rule] = {
         ("average-without-value", _ERROR, "`aggregation: average` without `metricType: Value`"),
         ("average-recipe", _ERROR, "KEDA's own trigger on an average of GPU metrics"),
         ("threshold-out-of-reach", _ERROR, "a threshold that no load exceeds"),
+        ("short-stabilization", _WARNING, "a scale-in that waits for less than `window`"),
         ("no-maximum", _NOTE, "no `maxReplicaCount`, which means 100"),
         ("other-workload", _WARNING, "a `workload` that is not what the ScaledObject scales"),
         ("shared-workload", _ERROR, "a workload that two scale"),

@@ -222,6 +222,16 @@ MUTATIONS = (
     put(spec, "cooldownPeriod", 30, "short-cooldown", goes_to_zero),
     put(spec, "pollingInterval", 15, "polling-without-effect", stays),
     put(spec, "fallback", {"failureThreshold": 3, "replicas": 2}, "unused-fallback", is_alone),
+    put(
+        spec,
+        "advanced",
+        {
+            "horizontalPodAutoscalerConfig": {
+                "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}}
+            }
+        },
+        "short-stabilization",
+    ),
     put(lambda of: of.document["metadata"], "name", "a" * 55, "name-too-long"),
     put(document, "kind", "ScaledObjekt", "unknown-field"),
     put(document, "apiVersion", "v1", "unknown-field"),
