@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 SERVER = "http://localhost:8080"
-"""Where `kubectl port-forward service/keda-gpu-scaler 8080` makes the HTTP port reachable."""
+"""Where `kubectl port-forward service/keda-gpu-scaler-http 8080` makes the HTTP port reachable."""
 
 
 class Output(StrEnum):
