@@ -122,21 +122,27 @@ def _texts(names: Iterable[str]) -> Iterator[tuple[str, str]]:
         ValueError: a file is not in UTF-8, or a folder has nothing to check.
     """
     for name in names:
-        if name == _STANDARD_INPUT:
-            yield name, _decoded(name, sys.stdin.buffer.read(BYTES_LIMIT + 1))
-        elif Path(name).is_dir():
+        if name != _STANDARD_INPUT and Path(name).is_dir():
             found = sorted(_below(Path(name)))
             if not found:
                 raise ValueError(f"{name} has no *.yaml and no *.yml")
             for path in found:
-                yield str(path), _read(path)
+                yield str(path), read(str(path))
         else:
-            yield name, _read(Path(name))
+            yield name, read(name)
 
 
-def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        return _decoded(str(path), file.read(BYTES_LIMIT + 1))
+def read(name: str) -> str:
+    """Return the text of a file, or of the standard input for `-`, as far as any is looked at.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not in UTF-8.
+    """
+    if name == _STANDARD_INPUT:
+        return _decoded(name, sys.stdin.buffer.read(BYTES_LIMIT + 1))
+    with Path(name).open("rb") as file:
+        return _decoded(name, file.read(BYTES_LIMIT + 1))
 
 
 def _decoded(name: str, data: bytes) -> str:
