@@ -1,4 +1,4 @@
-"""Asks a running scaler for the records of a ScaledObject, and writes them for people.
+"""Asks a running scaler for the records of a ScaledObject, and writes records for people.
 
 A record is read into the same values that the scaler wrote it from, so that the text needs no
 knowledge of JSON. Nothing in `serve` imports this.
@@ -41,8 +41,8 @@ class Asked(NamedTuple):
     """Which scaler to ask, and about what."""
 
     server: str
-    namespace: str
-    name: str
+    scaled_object: str
+    """namespace/name"""
     token_file: Path | None
     ca_file: Path | None
     timeout_seconds: float
@@ -76,7 +76,7 @@ def ask(asked: Asked) -> list[Record]:
 
 
 async def _asked(asked: Asked, token: str | None) -> client.Answer:
-    url = f"{asked.server}/api/v1/triggers/{asked.namespace}/{asked.name}"
+    url = f"{asked.server}/api/v1/triggers/{asked.scaled_object}"
     requests = client.of_one_server(
         None if token is None else lambda: token, asked.ca_file, asked.timeout_seconds
     )

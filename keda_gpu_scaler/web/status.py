@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -126,10 +125,10 @@ def routes(shown: Shown, clock: Callable[[], float] = time.time) -> list[Route |
         if request.query_params.get("format") == "json":
             path = f"{triggers.PATH}/{scaled_object}"
             return RedirectResponse(f"{request.scope['root_path']}{path}")
-        records = await shown.decisions.records(scaled_object)
+        records = await shown.records(scaled_object)
         changes = shown.changes.of(scaled_object)
         if not records and not changes:
-            raise HTTPException(404, triggers.UNKNOWN)
+            raise shown.missing(scaled_object)
         now = clock()
         since = max(shown.changes.since, now - HISTORY_SECONDS)
         return _answer(

@@ -78,7 +78,16 @@ def test_where_nothing_listens_there_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("bert",), ("ml/",), ("a/b/c",), ("ml/bert", "--server", "localhost:8080")]
+    "arguments",
+    [
+        (),
+        ("bert",),
+        ("ml/",),
+        ("a/b/c",),
+        ("ml/bert", "--server", "localhost:8080"),
+        ("ml/bert", "--prometheus-url", "http://prometheus:9090"),
+        ("-f", "-", "--server", "http://localhost:8080"),
+    ],
 )
 def test_what_cannot_be_asked_is_a_wrong_argument(arguments: Sequence[str]) -> None:
     result = explaining(*arguments)

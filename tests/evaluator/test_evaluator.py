@@ -686,6 +686,15 @@ async def test_a_record_says_what_fails(bench: Bench) -> None:
     assert shown.source.trouble is not None
 
 
+async def test_a_record_can_be_had_of_a_trigger_that_nobody_asked_about(aimed: Bench) -> None:
+    shown = await aimed.evaluator.record(BERT, _untargeted())
+    assert (shown.workload, shown.state, shown.value) == ("deployment/bert", "measured", 450)
+    assert aimed.cluster is not None
+    aimed.cluster.targets.clear()
+    shown = await aimed.evaluator.record(BERT, _untargeted(window="3m"))
+    assert (shown.state, shown.reason.startswith(f"{AWAY}: hold")) == ("unknown", True)
+
+
 async def test_summaries_come_in_the_order_of_their_objects_and_of_one_namespace(
     bench: Bench,
 ) -> None:

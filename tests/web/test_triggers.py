@@ -164,6 +164,26 @@ async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began
     assert other == {"since": NOW, "changes": []}
 
 
+async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning() -> None:
+    app = web.create_app(
+        CollectorRegistry(),
+        lambda: True,
+        shown=web.Shown(Known(NAMES), History(lambda: NOW), lambda of: f"{of} was refused"),
+    )
+    server = web.HttpServer(app, "127.0.0.1", 0)
+    async with asyncio.timeout(HANG_SECONDS), httpx.AsyncClient(trust_env=False) as client:
+        url = f"http://127.0.0.1:{await server.start()}"
+        try:
+            missing = await client.get(f"{url}{PATH}/ml/other")
+            page = await client.get(f"{url}/triggers/ml/other")
+            found = (await client.get(f"{url}{PATH}/ml/bert")).json()["triggers"]
+        finally:
+            await server.stop()
+    assert (missing.status_code, missing.text) == (404, "ml/other was refused")
+    assert (page.status_code, page.text) == (404, "ml/other was refused")
+    assert [one["warnings"] for one in found] == [["ml/bert was refused"]] * 2
+
+
 async def test_it_is_behind_the_token_of_the_port() -> None:
     async with asking(token=TOKEN) as client:
         assert (await client.get(PATH)).status_code == 401
