@@ -170,6 +170,7 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     alerts: Alerts | None = None,
     replicas: Replicas | None = None,
     slow_seconds: float = SLOW_SECONDS,
+    at: float | None = None,
 ) -> evaluator.Evaluator:
     """Open what the settings name, and return what decides; both end with the stack.
 
@@ -180,9 +181,10 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         alerts: the store of alerts; None: none are received.
         replicas: the other replicas of the scaler; None: there are none.
         slow_seconds: how long a record waits for a source.
+        at: the time that all sources are asked about, in Unix seconds; None: the present.
 
     Raises:
-        errors.SettingsError: there is no cluster to query.
+        errors.SettingsError: there is no cluster to query, or a source cannot be asked about `at`.
     """
     cluster = _start_cluster(stack, settings, observe) if settings.kubernetes else None
     providers = () if cluster is None else (cluster,)
@@ -194,6 +196,7 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
                 observe,
                 *providers,
                 claims_without_gpus=settings.claims_without_gpus,
+                at=at,
             )
         )
         for name, source in settings.sources.items()

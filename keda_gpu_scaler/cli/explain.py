@@ -2,10 +2,11 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -46,6 +47,13 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         str | None,
         typer.Option(metavar="URL", help="With --file: the source, over that of the settings."),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --file: decide as of then: RFC 3339, Unix seconds, or how long ago (2h).",
+        ),
+    ] = None,
     namespace: Annotated[
         str, typer.Option(help="With --file: the namespace of objects that name none.")
     ] = "default",
@@ -83,12 +91,16 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
                 "--server, --token-file and --ca-file are for a running scaler; with --file, "
                 "KEDA_GPU_SCALER_PROMETHEUS_… variables say how to connect to the source"
             )
-        found = _decided(file, namespace, prometheus_url, scaled_object, timeout)
+        chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
+        found = _decided(chosen)
         explaining.write(found, output)
         _end_without_samples(found)
         return
-    if prometheus_url is not None:
-        raise typer.BadParameter("--prometheus-url is for --file: a running scaler has its own")
+    if prometheus_url is not None or at is not None:
+        raise typer.BadParameter(
+            "--prometheus-url and --at are for --file: a running scaler has sources of its own, "
+            "and decides now"
+        )
     if scaled_object is None:
         raise typer.BadParameter("expected NAMESPACE/NAME, or --file")
     url = server or SERVER
@@ -102,21 +114,35 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     explaining.write(found, output)
 
 
-def _decided(
-    file: str, namespace: str, url: str | None, wanted: str | None, timeout_seconds: float
-) -> "list[Record]":
+class _Chosen(NamedTuple):
+    """What to decide, of which source, and of when."""
+
+    file: str
+    namespace: str
+    scaled_object: str | None
+    prometheus_url: str | None
+    at: str | None
+    timeout_seconds: float
+
+
+def _decided(given: _Chosen) -> "list[Record]":
     """Decide the triggers of a file, and say what is not known here."""
     from keda_gpu_scaler.check.objects import Terms  # noqa: PLC0415 - for a file only
     from keda_gpu_scaler.cli import check, local  # noqa: PLC0415 - they load all that `serve` does
 
     try:
-        chosen = local.source_settings(url)
-        texts = {file: check.read(file)}
-        triggers = local.given(texts, Terms(namespace), chosen.access, wanted)
-        found = asyncio.run(local.records(triggers, chosen, slow_seconds=timeout_seconds))
+        at = None if given.at is None else local.instant(given.at, time.time())
+        is_past = at is not None
+        chosen = local.source_settings(given.prometheus_url, is_past=is_past)
+        texts = {given.file: check.read(given.file)}
+        terms = Terms(given.namespace)
+        triggers = local.given(texts, terms, chosen.access, given.scaled_object)
+        found = asyncio.run(
+            local.records(triggers, chosen, slow_seconds=given.timeout_seconds, at=at)
+        )
     except (errors.SettingsError, local.LocalError, OSError, ValueError) as error:
         raise _end(str(error), _WRONG) from error
-    for unknown in local.unknown_here(triggers, chosen):
+    for unknown in local.unknown_here(triggers, chosen, is_past=is_past):
         typer.echo(f"not known here: {unknown}", err=True)
     return found
 

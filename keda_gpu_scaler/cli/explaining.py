@@ -5,6 +5,7 @@ knowledge of JSON. Nothing in `serve` imports this.
 """
 
 import asyncio
+import datetime as dt
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -139,6 +140,7 @@ def _facts(record: Record) -> Table:
     age = "no samples" if source.age_seconds is None else f"{source.age_seconds:.0f} s old"
     known = "nothing" if source.evidence is None else source.evidence
     rows = [
+        ("decided as of", _time(record.at)),
         (
             "GetMetrics",
             "no value, which holds the replicas" if record.value is None else f"{record.value:g}",
@@ -153,6 +155,14 @@ def _facts(record: Record) -> Table:
     if record.remembered is not None:
         rows.append(("known last", record.remembered))
     return _rows(rows)
+
+
+def _time(seconds: float) -> str:
+    """Return a time in words; a server may answer any number."""
+    try:
+        return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g} s since 1970"
 
 
 def _pods(record: Record) -> Table:

@@ -5,7 +5,10 @@ the HPA, alerts. `unknown_here` says so; the decision is that of a scaler that h
 """
 
 import asyncio
+import datetime as dt
+import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import NamedTuple
@@ -17,16 +20,22 @@ from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from keda_gpu_scaler.settings.names import PREFIX
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
+_UNIX_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 _MEMORY = (
     "what a running scaler knew before an outage, and whether the HPA asks: an unknown load is "
     "answered as by a scaler that has just started"
 )
 _ALERTS = "alerts: a running scaler also says active while one fires"
+_KUBERNETES = (
+    "what the Kubernetes API said then: it knows the present alone, so kube-state-metrics and "
+    "exporters say which pods there were"
+)
 _NO_PAST = (
     "the past of source {name}: it is scraped directly, and a scaler holds until it has watched it "
     "for a whole window"
@@ -56,13 +65,17 @@ class Given(NamedTuple):
 
 
 def source_settings(
-    prometheus_url: str | None = None, environ: Mapping[str, str] | None = None
+    prometheus_url: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    is_past: bool = False,
 ) -> Settings:
     """Return the settings of the sources, as `serve` reads them.
 
     Args:
         prometheus_url: the source `default`, in the place of what the settings say of its URL.
         environ: the environment; by default that of this process.
+        is_past: for an earlier time, without the Kubernetes API, which knows the present alone.
 
     Raises:
         errors.SettingsError: something is wrong; the message names every wrong setting.
@@ -70,7 +83,39 @@ def source_settings(
     given = dict(os.environ if environ is None else environ)
     if prometheus_url is not None:
         given[f"{PREFIX}PROMETHEUS_URL"] = prometheus_url
-    return settings.load(given)
+    chosen = settings.load(given)
+    return chosen.model_copy(update={"kubernetes": False}) if is_past else chosen
+
+
+def instant(text: str, now: float) -> float:
+    """Return the time that a text stands for, in Unix seconds.
+
+    Args:
+        text: RFC 3339 with an offset, Unix seconds, or how long ago, such as 2h.
+        now: the present.
+
+    Raises:
+        ValueError: it is none of them, or not in the past.
+    """
+    try:
+        at = _instant(text, now)
+    except (ValueError, OverflowError):
+        at = math.nan
+    if not 0 <= at <= now:
+        raise ValueError(
+            f"--at {text!r}: expected a time in the past: 2026-11-22T10:30:00Z, Unix seconds, or "
+            "how long ago, such as 2h"
+        )
+    return at
+
+
+def _instant(text: str, now: float) -> float:
+    if _UNIX_SECONDS.fullmatch(text):
+        return float(text)
+    if durations.DURATION.fullmatch(text):
+        return now - durations.parse(text)
+    time = dt.datetime.fromisoformat(text)
+    return math.nan if time.tzinfo is None else time.timestamp()
 
 
 def given(
@@ -160,19 +205,26 @@ def _nothing(
     )
 
 
-def unknown_here(triggers: Sequence[Given], chosen: Settings) -> list[str]:
-    """Return what a running scaler knows beside the records of these triggers."""
+def unknown_here(
+    triggers: Sequence[Given], chosen: Settings, *, is_past: bool = False
+) -> list[str]:
+    """Return what a running scaler knows, or knew, beside the records of these triggers."""
     direct = sorted(
         {one.spec.source for one in triggers}
         & {name for name, each in chosen.sources.items() if isinstance(each, ScrapeSettings)}
     )
-    return [_MEMORY, _ALERTS, *(_NO_PAST.format(name=name) for name in direct)]
+    past = [_KUBERNETES] if is_past else []
+    return [_MEMORY, _ALERTS, *past, *(_NO_PAST.format(name=name) for name in direct)]
 
 
 async def records(
-    triggers: Sequence[Given], chosen: Settings, *, slow_seconds: float = 10.0
+    triggers: Sequence[Given],
+    chosen: Settings,
+    *,
+    slow_seconds: float = 10.0,
+    at: float | None = None,
 ) -> list[Record]:
-    """Decide each trigger now, and return the records in the same order.
+    """Decide each trigger, and return the records in the same order.
 
     A source that does not answer is no error: its trouble is in the record, with the answer of a
     scaler that has just started.
@@ -181,12 +233,15 @@ async def records(
         triggers: what to decide.
         chosen: the settings of the sources.
         slow_seconds: how long to wait for a source.
+        at: when to decide, in Unix seconds, by what the sources show of that time; None: now.
 
     Raises:
-        errors.SettingsError: there is no cluster to query.
+        errors.SettingsError: there is no cluster to query, or a source has no past.
     """
+    used = {name: chosen.sources[name] for name in sorted({one.spec.source for one in triggers})}
+    chosen = chosen.model_copy(update={"sources": used})
     async with AsyncExitStack() as stack:
         evaluations = await app.start_evaluator(
-            stack, chosen, facts.ignore, slow_seconds=slow_seconds
+            stack, chosen, facts.ignore, slow_seconds=slow_seconds, at=at
         )
         return await asyncio.gather(*(evaluations.record(*one) for one in triggers))

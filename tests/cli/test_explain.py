@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -86,6 +87,7 @@ def test_where_nothing_listens_there_is_one_line() -> None:
         ("a/b/c",),
         ("ml/bert", "--server", "localhost:8080"),
         ("ml/bert", "--prometheus-url", "http://prometheus:9090"),
+        ("ml/bert", "--at", "2h"),
         ("-f", "-", "--server", "http://localhost:8080"),
     ],
 )
@@ -145,9 +147,11 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
             demand=Demand(None, "no answer"),
         )
     )
+    shown = replace(shown, at=1e300)  # no scaler's, and no calendar has it
     with answering(200, orjson.dumps({"triggers": [shown]})) as url:
         text = explaining("ml/bert", "--server", url).stdout
     assert "warning: threshold 85 leaves little room" in text
     assert "all samples arrive 30s late" in text
     assert "trouble" in text
     assert "stalled" in text
+    assert "1e+300 s since 1970" in text

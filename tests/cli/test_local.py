@@ -4,15 +4,19 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import local
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from tests.support import gpus, kube_state
@@ -97,6 +101,85 @@ async def test_the_answer_is_the_one_of_a_scaler_on_the_same_source(
     assert {pod["name"]: pod["load"] for pod in record["pods"]} == pods
     assert record["metrics"][0]["desired"] == 2
     assert record["source"]["evidence"] == "kube-state-metrics"
+
+
+@ON_EVERY_SERVER
+async def test_the_past_is_decided_by_what_there_was_then(prometheus: PrometheusServer) -> None:
+    then = (prometheus.now() - 6 * 3600) // 15 * 15
+    pods = {"bert-7b6667bd9-bbbbb": 90, "bert-7b6667bd9-ccccc": 60}
+    await prometheus.write(
+        [
+            *gpus.history(then, [Up(), *(Gpu(pod, value) for pod, value in pods.items())]),
+            *gpus.history(then + 3600, [Up(), Gpu("bert-7b6667bd9-ddddd", 20)]),
+        ]
+    )
+    url = ("--prometheus-url", prometheus.url, "--output", "json")
+    given = yaml(more="demandQuery: sum(DCGM_FI_DEV_GPU_UTIL)\ndemandThreshold: '5'")
+    environ = {**QUIET, "KEDA_GPU_SCALER_OWN_PROMQL": "allow"}
+    for at, value, demand, count in ((then, 150, 150, 2), (then + 3600, 20, 20, 1)):
+        result = await explained("--at", f"{at:.0f}", *url, given=given, environ=environ)
+        assert result.exit_code == 0, result.stderr
+        (record,) = json.loads(result.stdout)
+        assert (record["state"], record["value"], record["at"]) == ("measured", value, at)
+        assert record["metrics"][1]["value"] == demand
+        assert sum(pod["counts"] for pod in record["pods"]) == count
+        assert record["source"]["snapshot_at"] == at - 15
+    (now,) = json.loads((await explained(*url)).stdout)
+    assert (now["state"], now["pods"]) == ("unknown", [])
+
+
+async def test_no_query_about_the_past_is_about_the_present(empty: HttpServer) -> None:
+    at = time.time() - 7200
+    given = yaml(more="demandQuery: sum(rate(http_requests_total[1m]))\nonUnknown: zero")
+    kubernetes = {"KEDA_GPU_SCALER_KUBERNETES": "true", "KEDA_GPU_SCALER_OWN_PROMQL": "allow"}
+    result = await explained(
+        "--at", "2h", "--prometheus-url", empty.url, given=given, environ={**QUIET, **kubernetes}
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "decided as of" in result.stdout
+    asked = {request.form["query"]: float(request.form["time"]) for request in empty.requests}
+    assert any("http_requests_total" in query for query in asked)
+    assert all(at - 3600 < when <= at + 60 for when in asked.values())
+    assert "the Kubernetes API" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "now",
+        "",
+        "-5m",
+        "2026-11-22",
+        "2026-11-22T10:00:00",
+        "1e9",
+        "9" * 12,
+        "9999-12-31T23:59:59Z",
+        "0001-01-01T00:00:00+23:59",
+        "nan",
+        f"{'9' * 400}h",
+    ],
+)
+def test_a_time_that_is_none_or_not_in_the_past_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a time in the past"):
+        local.instant(text, 1_800_000_000)
+
+
+@given(st.floats(4e7, 1.79e9), st.timezones())
+def test_a_time_can_be_written_in_three_ways(at: float, zone: tzinfo) -> None:
+    now = 1_800_000_000
+    written = datetime.fromtimestamp(at, zone).isoformat()
+    assert local.instant(written, now) == pytest.approx(at, abs=1e-5)
+    assert local.instant(f"{at:.6f}", now) == pytest.approx(at, abs=1e-6)
+    assert local.instant(durations.text(now - at), now) == pytest.approx(at, abs=1e-3)
+
+
+@pytest.mark.parametrize("variable", ["SCRAPE_TARGETS", "INFLUXDB_URL"])
+async def test_only_a_prometheus_has_a_past_here(variable: str) -> None:
+    environ = {f"KEDA_GPU_SCALER_{variable}": "http://127.0.0.1:9"}
+    environ["KEDA_GPU_SCALER_INFLUXDB_DATABASE"] = "gpus" if "INFLUX" in variable else ""
+    result = await explained("--at", "2h", environ=environ)
+    assert result.exit_code == 2
+    assert "source default is of type" in result.stderr
 
 
 async def test_a_source_without_series_is_an_unknown_load_and_no_error(empty: HttpServer) -> None:
