@@ -69,6 +69,10 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="With https: the server's CA, in PEM."),
     ] = None,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="Show how the decisions of a running scaler changed."),
+    ] = False,
     output: Annotated[Output, typer.Option(help="How to write it.")] = Output.TEXT,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the answer.")] = 10,
 ) -> None:
@@ -81,15 +85,15 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 when there is a decision, 1 when the scaler or the source does not answer, or the
     scaler knows no such ScaledObject, 2 for a wrong argument, file or setting.
     """
-    from keda_gpu_scaler.cli import explaining  # noqa: PLC0415 - it loads Rich and an HTTP client
+    from keda_gpu_scaler.cli import changes, explaining  # noqa: PLC0415 - they load Rich and HTTP
 
     if scaled_object is not None and not _NAME.fullmatch(scaled_object):
         raise typer.BadParameter(f"{scaled_object!r} is not NAMESPACE/NAME")
     if file is not None:
-        if server is not None or token_file is not None or ca_file is not None:
+        if history or server is not None or token_file is not None or ca_file is not None:
             raise typer.BadParameter(
-                "--server, --token-file and --ca-file are for a running scaler; with --file, "
-                "KEDA_GPU_SCALER_PROMETHEUS_… variables say how to connect to the source"
+                "--history, --server, --token-file and --ca-file are for a running scaler; with "
+                "--file, KEDA_GPU_SCALER_PROMETHEUS_… variables say how to connect to the source"
             )
         chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
         found = _decided(chosen)
@@ -108,6 +112,9 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         raise typer.BadParameter(f"--server {url!r} is no URL: expected http://… or https://…")
     asked = explaining.Asked(url.rstrip("/"), scaled_object, token_file, ca_file, timeout)
     try:
+        if history:
+            changes.write(changes.ask(asked), scaled_object, output)
+            return
         found = explaining.ask(asked)
     except explaining.ExplainError as error:
         raise _end(f"{url}: {error}", _FAILED) from error
