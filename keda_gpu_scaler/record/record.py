@@ -163,6 +163,8 @@ class Summary:
     unit: str
     replicas: int
     """The replicas that should report."""
+    recommended: int | None
+    """The replicas that this asks for at those that there are; None: not known, or held."""
     reason: str
 
 
@@ -194,6 +196,10 @@ class Record:
     source: Source
     pods: tuple[Pod, ...]
     activation: tuple[Activation, ...]
+    recommended: int | None
+    """The replicas that all of this asks for at those that there are: zero while it is inactive,
+    else the most that a metric asks for, as the HPA takes them together, and before its minimum,
+    maximum, stabilization and policies. None: not known, or held."""
     metrics: tuple[Metric, ...]
     queries: tuple[Query, ...]
     warnings: tuple[str, ...]
