@@ -41,8 +41,13 @@ class Access(NamedTuple):
     timeout_seconds: float
 
 
-def found(access: Access, namespace: str, name: str, records: Sequence[Record]) -> gates.Gates:
+def found(access: Access, scaled_object: str, records: Sequence[Record]) -> gates.Gates:
     """Return what stands between the values of a ScaledObject's triggers and the replicas.
+
+    Args:
+        access: the cluster.
+        scaled_object: namespace/name.
+        records: of its triggers; none where the scaler could not be asked.
 
     Raises:
         ClusterError: the cluster cannot be asked, or does not show it.
@@ -53,7 +58,7 @@ def found(access: Access, namespace: str, name: str, records: Sequence[Record]) 
     except Exception as error:  # lightkube raises the errors of several libraries
         raise ClusterError(client.error_text(error)) from error
     context = _printable(configuration.context_name)
-    asking = _asked(asked, access.timeout_seconds, namespace, name)
+    asking = _asked(asked, access.timeout_seconds, *scaled_object.split("/"))
     return _gates(asyncio.run(asking), context, records)
 
 
