@@ -14,10 +14,12 @@ from keda_gpu_scaler import errors
 
 if TYPE_CHECKING:
     from keda_gpu_scaler.record.record import Record
+    from keda_gpu_scaler.record.why_not import WhyNot
 
 SERVER = "http://localhost:8080"
 """Where `kubectl port-forward service/keda-gpu-scaler 8080` makes the HTTP port reachable."""
 _NAME = re.compile(r"[^/]+/[^/]+")
+_MOST_REPLICAS = 10_000
 _FAILED = 1
 _WRONG = 2
 
@@ -69,6 +71,15 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="With https: the server's CA, in PEM."),
     ] = None,
+    why_not: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=_MOST_REPLICAS,
+            metavar="N",
+            help="Only say what would give so many replicas, or zero.",
+        ),
+    ] = None,
     output: Annotated[Output, typer.Option(help="How to write it.")] = Output.TEXT,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the answer.")] = 10,
 ) -> None:
@@ -93,7 +104,7 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
             )
         chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
         found = _decided(chosen)
-        explaining.write(found, output)
+        explaining.write(_answered(found, why_not), output)
         _end_without_samples(found)
         return
     if prometheus_url is not None or at is not None:
@@ -111,7 +122,13 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         found = explaining.ask(asked)
     except explaining.ExplainError as error:
         raise _end(f"{url}: {error}", _FAILED) from error
-    explaining.write(found, output)
+    explaining.write(_answered(found, why_not), output)
+
+
+def _answered(found: "list[Record]", wanted: int | None) -> "Sequence[Record | WhyNot]":
+    from keda_gpu_scaler.record.why_not import why_not  # noqa: PLC0415 - the record loads much
+
+    return found if wanted is None else [why_not(one, wanted) for one in found]
 
 
 class _Chosen(NamedTuple):

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.record.record import Activation, Metric, Pod, Record, Says
+from keda_gpu_scaler.record.why_not import WhyNot
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.transport import client
 
@@ -87,11 +88,11 @@ async def _asked(asked: Asked, token: str | None) -> client.Answer:
         await requests.close()
 
 
-def write(found: Sequence[Record], output: str) -> None:
-    """Write records to the standard output.
+def write(found: Sequence[Record | WhyNot], output: str) -> None:
+    """Write records, or what would give other numbers of replicas, to the standard output.
 
     Args:
-        found: the records.
+        found: what to write, one for each trigger.
         output: text, json or yaml.
     """
     if output == "json":
@@ -103,10 +104,30 @@ def write(found: Sequence[Record], output: str) -> None:
         console = Console(highlight=False, markup=False, emoji=False)
         if not console.is_terminal:
             console = Console(highlight=False, markup=False, emoji=False, width=WIDTH)
-        for number, record in enumerate(found):
+        for number, one in enumerate(found):
             if number:
                 console.rule()
-            _show(console, record)
+            if isinstance(one, WhyNot):
+                _show_why_not(console, one)
+            else:
+                _show(console, one)
+
+
+def _show_why_not(console: Console, found: WhyNot) -> None:
+    wanted = "1 replica" if found.wanted == 1 else f"{found.wanted} replicas"
+    answer = "yes" if found.is_so else "no"
+    console.print(
+        Text.assemble(
+            (f"{found.scaled_object}: {found.metric_name} at {found.replicas}: {wanted}? ", "bold"),
+            (answer, "bold green" if found.is_so else "bold yellow"),
+        )
+    )
+    for reason in found.reasons:
+        console.print(f"- {reason}")
+    for number, way in enumerate(found.ways):
+        console.print("What would do:" if number == 0 else "or", style="bold")
+        for change in way:
+            console.print(f"- {change.text}")
 
 
 def _show(console: Console, record: Record) -> None:

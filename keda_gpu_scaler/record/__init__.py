@@ -6,4 +6,5 @@ Pure. It is built when somebody looks, from what the decision was made of, by th
     record    the values
     build     decision + snapshot → record
     settings  what the trigger asks for, key by key, defaults included
+    why_not   record → what would give another number of replicas
 """

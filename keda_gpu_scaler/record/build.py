@@ -195,13 +195,16 @@ def _state(pod: snapshot.Pod, found: Reported | None, *, is_ignored: bool) -> tu
 
 def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
     since = at - spec.activation_window_seconds
-    shown = [value for time, value in zip(gpu.times, gpu.values, strict=True) if time > since]
+    shown = [one for one in zip(gpu.times, gpu.values, strict=True) if one[0] > since]
     is_refused = gpu.refused[-1:] > gpu.times[-1:]
     return Gpu(
         gpu=gpu.gpu,
         value=None if is_refused or not gpu.values else gpu.values[-1],
         sampled_at=gpu.last,
-        busiest=max(shown, default=None),
+        busiest=max((value for _, value in shown), default=None),
+        active_at=max(
+            (at for at, value in shown if value > spec.activation_threshold), default=None
+        ),
         refused=len(gpu.refused),
     )
 

@@ -38,6 +38,8 @@ class Gpu:
     sampled_at: float
     busiest: float | None
     """Its largest number within activationWindow; None: no sample in it."""
+    active_at: float | None
+    """When it was above activationThreshold last, within activationWindow; None: it was not."""
     refused: int
     """How many numbers no such GPU can show."""
 

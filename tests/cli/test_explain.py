@@ -56,6 +56,24 @@ async def test_programs_get_the_record_itself(output: str, read: object) -> None
     assert found[0]["pods"][0]["gpus"][0]["value"] == 90
 
 
+async def test_what_would_give_another_number_is_said() -> None:
+    result = await explained("--why-not", "2")
+    assert result.exit_code == 0
+    first, what, *_ = result.stdout.splitlines()
+    assert first == "ml/bert: gpu-utilization at 1: 2 replicas? yes"
+    assert what == "- the metrics ask for it, at 1 replica"
+    lines = (await explained("--why-not", "3")).stdout.splitlines()
+    assert lines[0].endswith("3 replicas? no")
+    assert lines[3:5] == ["What would do:", "- threshold at most 44.999 % (is 70 %)"]
+    idle = (await explained("--why-not", "0")).stdout.splitlines()
+    assert "or" in idle
+    assert (await explained("--why-not", "1")).stdout.startswith(
+        "ml/bert: gpu-utilization at 1: 1 re"
+    )
+    found = json.loads((await explained("--why-not", "3", "--output", "json")).stdout)
+    assert found[0]["ways"][0][0]["at_most"] == 44.999
+
+
 async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
