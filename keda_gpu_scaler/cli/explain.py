@@ -13,6 +13,7 @@ import typer
 from keda_gpu_scaler import errors
 
 if TYPE_CHECKING:
+    from keda_gpu_scaler.record.drain import Drain
     from keda_gpu_scaler.record.record import Record
     from keda_gpu_scaler.record.why_not import WhyNot
 
@@ -80,6 +81,12 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
             help="Only say what would give so many replicas, or zero.",
         ),
     ] = None,
+    drain: Annotated[
+        bool,
+        typer.Option(
+            "--drain", help="Only print the annotations that let the least busy pods go first."
+        ),
+    ] = False,
     output: Annotated[Output, typer.Option(help="How to write it.")] = Output.TEXT,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the answer.")] = 10,
 ) -> None:
@@ -96,6 +103,8 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
 
     if scaled_object is not None and not _NAME.fullmatch(scaled_object):
         raise typer.BadParameter(f"{scaled_object!r} is not NAMESPACE/NAME")
+    if drain and (why_not is not None or at is not None):
+        raise typer.BadParameter("--drain is about now, and alone: without --why-not and --at")
     if file is not None:
         if server is not None or token_file is not None or ca_file is not None:
             raise typer.BadParameter(
@@ -104,7 +113,7 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
             )
         chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
         found = _decided(chosen)
-        explaining.write(_answered(found, why_not), output)
+        explaining.write(_answered(found, why_not, drain=drain), output)
         _end_without_samples(found)
         return
     if prometheus_url is not None or at is not None:
@@ -122,12 +131,18 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         found = explaining.ask(asked)
     except explaining.ExplainError as error:
         raise _end(f"{url}: {error}", _FAILED) from error
-    explaining.write(_answered(found, why_not), output)
+    explaining.write(_answered(found, why_not, drain=drain), output)
 
 
-def _answered(found: "list[Record]", wanted: int | None) -> "Sequence[Record | WhyNot]":
-    from keda_gpu_scaler.record.why_not import why_not  # noqa: PLC0415 - the record loads much
+def _answered(
+    found: "list[Record]", wanted: int | None, *, drain: bool
+) -> "Sequence[Record | WhyNot | Drain]":
+    from keda_gpu_scaler.record.drain import drain as drained  # noqa: PLC0415 - for this flag only
+    from keda_gpu_scaler.record.why_not import why_not  # noqa: PLC0415 - it loads much
 
+    if drain:  # one pod has one cost: that of the first trigger
+        first = {one.scaled_object: one for one in reversed(found)}
+        return [drained(one) for one in reversed(first.values())]
     return found if wanted is None else [why_not(one, wanted) for one in found]
 
 

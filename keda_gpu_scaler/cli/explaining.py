@@ -20,6 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.record import drain
+from keda_gpu_scaler.record.drain import Drain
 from keda_gpu_scaler.record.record import Activation, Metric, Pod, Record, Says
 from keda_gpu_scaler.record.why_not import WhyNot
 from keda_gpu_scaler.spec import durations
@@ -88,8 +90,8 @@ async def _asked(asked: Asked, token: str | None) -> client.Answer:
         await requests.close()
 
 
-def write(found: Sequence[Record | WhyNot], output: str) -> None:
-    """Write records, or what would give other numbers of replicas, to the standard output.
+def write(found: Sequence[Record | WhyNot | Drain], output: str) -> None:
+    """Write records, or what was made of them, to the standard output.
 
     Args:
         found: what to write, one for each trigger.
@@ -105,6 +107,10 @@ def write(found: Sequence[Record | WhyNot], output: str) -> None:
         if not console.is_terminal:
             console = Console(highlight=False, markup=False, emoji=False, width=WIDTH)
         for number, one in enumerate(found):
+            if isinstance(one, Drain):
+                # Not wrapped: it is there to be run.
+                sys.stdout.write("".join(f"{line}\n" for line in drain.script(one)))
+                continue
             if number:
                 console.rule()
             if isinstance(one, WhyNot):
@@ -188,7 +194,7 @@ def _time(seconds: float) -> str:
 
 def _pods(record: Record) -> Table:
     table = _table("pod", "state", "load", "GPUs", "why")
-    for pod in sorted(record.pods, key=lambda pod: (pod.load is None, pod.load or 0.0)):
+    for pod in record.pods:
         load = "-" if pod.load is None else f"{pod.load:g} {record.unit}".rstrip()
         table.add_row(pod.name, pod.state, load, _gpus(pod), pod.reason)
     return table

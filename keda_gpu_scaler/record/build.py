@@ -83,7 +83,7 @@ class Answered:
 def record(answered: Answered) -> Record:
     """Return the record of an answer."""
     spec, decided, view = answered.spec, answered.decision, answered.view
-    pods = tuple(_pods(answered, view)) if view is not None else ()
+    pods = () if view is None else tuple(sorted(_pods(answered, view), key=_busy))
     return Record(
         scaled_object=str(answered.scaled_object),
         workload=spec.workload,
@@ -157,6 +157,10 @@ def _pods(answered: Answered, view: NamespaceSnapshot) -> Iterator[Pod]:
     for pod in pods:
         found = counted.get(pod.name)
         yield _pod(answered, view.at, pod, found, is_ignored=pod.name in ignored)
+
+
+def _busy(pod: Pod) -> tuple[bool, float, str]:
+    return pod.load is None, pod.load or 0.0, pod.name
 
 
 def _pod(

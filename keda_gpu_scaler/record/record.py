@@ -191,6 +191,7 @@ class Record:
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]
+    """The least busy first, and last those whose load is not known."""
     activation: tuple[Activation, ...]
     metrics: tuple[Metric, ...]
     queries: tuple[Query, ...]
