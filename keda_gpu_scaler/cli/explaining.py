@@ -120,14 +120,13 @@ def write(found: Sequence[Record | WhyNot | Drain], output: str) -> None:
 
 
 def _show_why_not(console: Console, found: WhyNot) -> None:
-    wanted = "1 replica" if found.wanted == 1 else f"{found.wanted} replicas"
-    answer = "yes" if found.is_so else "no"
-    console.print(
-        Text.assemble(
-            (f"{found.scaled_object}: {found.metric_name} at {found.replicas}: {wanted}? ", "bold"),
-            (answer, "bold green" if found.is_so else "bold yellow"),
-        )
-    )
+    replicas = "1 replica" if found.replicas == 1 else f"{found.replicas} replicas"
+    question = f"does {found.metric_name} ask for {found.wanted}?"
+    if found.wanted == 0:
+        question = "is the trigger inactive, so that KEDA goes to zero?"
+    answer = ("yes", "bold green") if found.is_so else ("no", "bold yellow")
+    heading = f"{found.scaled_object} at {replicas}: {question} "
+    console.print(Text.assemble((heading, "bold"), answer))
     for reason in found.reasons:
         console.print(f"- {reason}")
     for number, way in enumerate(found.ways):

@@ -329,7 +329,7 @@ def _load(record: Record, one: Metric, bound: float, *, is_raised: bool) -> Chan
     else:
         each, now = bound / one.replicas, (one.value or 0.0) / one.replicas
         text = f"the load of all replicas has to be {text}: on average {words} "
-        text += f"{_number(each, unit)} each (is {_number(now, unit)})"
+        text += f"{_rounded(each, unit)} each (is {_rounded(now, unit)})"
     if is_raised:
         return Change(of=one.name, key=None, now=one.value, above=bound, text=text)
     return Change(of=one.name, key=None, now=one.value, at_most=bound, text=text)
@@ -444,6 +444,10 @@ def _setting(record: Record, key: str) -> str:
 
 def _count(replicas: int) -> str:
     return f"{replicas} replica" if replicas == 1 else f"{replicas} replicas"
+
+
+def _rounded(value: float, unit: str) -> str:
+    return f"{value:.6g} {unit}".rstrip()
 
 
 def _number(value: float | None, unit: str = "") -> str:

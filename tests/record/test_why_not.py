@@ -184,7 +184,7 @@ def test_fewer_replicas_are_told_the_same_way() -> None:
     assert texts(why_not(busy(50, 50, 50), 2)) == [
         (
             "the load of all replicas has to be at most 140 % (is 150 %): on average at most "
-            "46.66666667 % each (is 50 %)"
+            "46.6667 % each (is 50 %)"
         ),
         "threshold at least 75 % (is 70 %)",
     ]
@@ -309,7 +309,7 @@ def test_all_metrics_have_to_fall() -> None:
     found = why_not(shown, 2)
     assert texts(found)[0] == (
         "the load of all replicas has to be at most 140 % (is 210 %): on average at most "
-        "46.66666667 % each (is 70 %) and the demand has to be at most 10 (is 15)"
+        "46.6667 % each (is 70 %) and the demand has to be at most 10 (is 15)"
     )
 
 
