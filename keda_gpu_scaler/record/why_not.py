@@ -174,10 +174,10 @@ def _quieter(record: Record, one: Activation) -> Change:
 
 
 def _higher_level(record: Record, one: Activation) -> Change | None:
-    if one.value is None or one.threshold is None:
+    key = _LEVELS.get(one.signal)
+    if one.value is None or one.threshold is None or key is None:
         return None
     unit = record.unit if one.signal == "gpus" else ""
-    key = _LEVELS[one.signal]
     text = f"{key} at least {_number(one.value, unit)} (is {_number(one.threshold, unit)})"
     return Change(of=one.signal, key=key, now=one.threshold, at_least=one.value, text=text)
 
@@ -191,9 +191,9 @@ def _louder(one: Activation) -> Change:
 
 
 def _lower_level(one: Activation) -> Change | None:
-    if not one.value or one.threshold is None:  # no level is below 0
+    key = _LEVELS.get(one.signal)
+    if not one.value or one.threshold is None or key is None:  # no level is below 0
         return None
-    key = _LEVELS[one.signal]
     text = f"{key} below {_number(one.value)} (is {_number(one.threshold)})"
     return Change(of=one.signal, key=key, now=one.threshold, below=one.value, text=text)
 
@@ -209,10 +209,13 @@ def _since(record: Record, window: str) -> str:
     if not times:
         return ""
     ago = max(0.0, record.at - max(times))
-    said = f", and one was above it {durations.text(round(ago))} ago"
+    try:
+        said = f", and one was above it {durations.text(round(ago))} ago"
+    except (ValueError, OverflowError):  # no scaler's times
+        return ""
     try:
         left = round(durations.parse(window) - ago)
-    except ValueError:  # it comes from the environment
+    except (ValueError, OverflowError):  # the window comes from the environment
         return said
     return f"{said}; without another it is idle in {durations.text(max(0, left))}"
 

@@ -22,8 +22,9 @@ from keda_gpu_scaler.settings import PrometheusSettings, Settings
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
-from tests.support import gpus, kube_state
+from tests.support import api_server, gpus, kube_state
 from tests.support import http_replies as web
+from tests.support.api_server import ApiServer
 from tests.support.gpus import Gpu, Up
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
@@ -238,6 +239,26 @@ async def test_a_source_without_series_is_an_unknown_load_and_no_error(empty: Ht
     assert [line.partition(": ")[0] for line in said] == ["not known here"] * 2
     assert "whether the HPA asks" in said[0]
     assert "alerts" in said[1]
+
+
+async def test_the_cluster_that_kubeconfig_names_is_asked(
+    empty: HttpServer, tmp_path: Path
+) -> None:
+    async with api_server.serving(ApiServer()) as api:
+        environ = {
+            **QUIET,
+            "KEDA_GPU_SCALER_KUBERNETES": "true",
+            "KUBECONFIG": api.kubeconfig(tmp_path, token=api_server.TOKEN),
+        }
+        arguments = ("--prometheus-url", empty.url, "--output", "json")
+        result = await explained(*arguments, environ=environ)
+        without = yaml().replace("        workload: bert\n", "")
+        aimless = await explained(*arguments, "--timeout", "0.5", given=without, environ=environ)
+    (record,) = json.loads(result.stdout)
+    assert (record["source"]["evidence"], record["state"]) == ("kubernetes", "empty")
+    assert "which pods ml/bert scales" in json.loads(aimless.stdout)[0]["reason"]
+    refused = await explained(*arguments, given=without)
+    assert "missing-key" in refused.stderr
 
 
 async def test_settings_are_those_of_serve_with_the_url_on_top(empty: HttpServer) -> None:

@@ -140,3 +140,10 @@ def test_every_line_is_a_comment_or_a_command_about_one_name(
         for line in script(drain(record_)):
             assert line.isprintable()
             assert line.startswith("#") or COMMAND.fullmatch(line)
+
+
+@given(st.from_type(Record))
+def test_whatever_a_record_holds_there_is_an_answer(shown: Record) -> None:
+    found = drain(shown)
+    assert all(one.cost < 0 for one in found.costs)
+    assert all(line.startswith("#") or COMMAND.fullmatch(line) for line in script(found))

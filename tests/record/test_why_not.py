@@ -1,5 +1,6 @@
 """What would give another number of replicas: each change is applied, and gives it."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -329,6 +330,7 @@ def test_when_a_gpu_was_busy_last_and_when_it_is_idle_is_told() -> None:
         ),
         "activationThreshold at least 7 % (is 5 %)",
     ]
+    assert texts(why_not(replace(shown, at=math.inf), 0))[0].endswith("the busiest showed 7 %")
     by_env = {"workload": "bert", "threshold": "70", "activationWindowFromEnv": "2m"}
     hidden = decided(trigger.parse(BERT, by_env, access()), pods)
     assert texts(why_not(hidden, 0))[0].endswith("and one was above it 1m15s ago")
@@ -415,6 +417,14 @@ def test_an_idle_workload_with_replicas_is_keda_s_to_take() -> None:
     assert why_not(shown, 3).reasons[0].startswith("it is inactive: KEDA takes the last replica")
 
 
+@given(st.from_type(Record), st.integers(0, 10_000))
+def test_whatever_a_record_holds_there_is_an_answer(shown: Record, wanted: int) -> None:
+    """It may come from anything that answers on the scaler's port."""
+    found = why_not(shown, wanted)
+    assert all(change.text for way in found.ways for change in way)
+    assert found.wanted == wanted
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -428,7 +438,6 @@ def test_an_idle_workload_with_replicas_is_keda_s_to_take() -> None:
     ],
 )
 def test_numbers_that_the_hpa_cannot_have_are_no_value(wrong: dict[str, float]) -> None:
-    """A record may come from anything that answers on the scaler's port."""
     shown = busy(90)
     found = why_not(replace(shown, metrics=(replace(shown.metrics[0], **wrong),)), 3)  # type: ignore[arg-type]
     assert found.ways == ()
