@@ -23,7 +23,7 @@ _MILLI = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Need:
     """One thing that has to be otherwise; all bounds that are there have to hold."""
 
     of: str
@@ -53,7 +53,7 @@ class WhyNot:
     """The trigger asks for it already; gates behind it may hold."""
     reasons: tuple[str, ...]
     """What is not known, what cannot be, and what else decides."""
-    ways: tuple[tuple[Change, ...], ...]
+    ways: tuple[tuple[Need, ...], ...]
     """Each is enough by itself, with all of its changes; none: no number can be told."""
 
 
@@ -63,13 +63,13 @@ class _Found:
     def __init__(self) -> None:
         self.is_so = False
         self.reasons: list[str] = []
-        self.ways: list[tuple[Change, ...]] = []
+        self.ways: list[tuple[Need, ...]] = []
 
     def so(self, reason: str) -> None:
         self.is_so = True
         self.reasons.append(reason)
 
-    def way(self, changes: Iterable[Change | None]) -> None:
+    def way(self, changes: Iterable[Need | None]) -> None:
         """Add a way, unless one of its changes cannot be."""
         found = tuple(changes)
         known = tuple(one for one in found if one is not None)
@@ -155,9 +155,9 @@ def _wake(record: Record, wanted: int, found: _Found) -> None:
         )
 
 
-def _quieter(record: Record, one: Activation) -> Change:
+def _quieter(record: Record, one: Activation) -> Need:
     if one.value is None or one.threshold is None:
-        return Change(
+        return Need(
             of=one.signal, key=None, now=None, text=f"{one.signal} has to be idle: {one.reason}"
         )
     now = _number(one.value, record.unit if one.signal == "gpus" else "")
@@ -170,32 +170,32 @@ def _quieter(record: Record, one: Activation) -> Change:
         )
     else:
         text = f"the demand has to be at most {_number(one.threshold)} (is {now})"
-    return Change(of=one.signal, key=None, now=one.value, at_most=one.threshold, text=text)
+    return Need(of=one.signal, key=None, now=one.value, at_most=one.threshold, text=text)
 
 
-def _higher_level(record: Record, one: Activation) -> Change | None:
+def _higher_level(record: Record, one: Activation) -> Need | None:
     key = _LEVELS.get(one.signal)
     if one.value is None or one.threshold is None or key is None:
         return None
     unit = record.unit if one.signal == "gpus" else ""
     text = f"{key} at least {_number(one.value, unit)} (is {_number(one.threshold, unit)})"
-    return Change(of=one.signal, key=key, now=one.threshold, at_least=one.value, text=text)
+    return Need(of=one.signal, key=key, now=one.threshold, at_least=one.value, text=text)
 
 
-def _louder(one: Activation) -> Change:
+def _louder(one: Activation) -> Need:
     if one.value is None or one.threshold is None:
         text = f"{one.signal} has to say active: {one.reason}"
-        return Change(of=one.signal, key=None, now=None, text=text)
+        return Need(of=one.signal, key=None, now=None, text=text)
     text = f"the demand has to be above {_number(one.threshold)} (is {_number(one.value)})"
-    return Change(of=one.signal, key=None, now=one.value, above=one.threshold, text=text)
+    return Need(of=one.signal, key=None, now=one.value, above=one.threshold, text=text)
 
 
-def _lower_level(one: Activation) -> Change | None:
+def _lower_level(one: Activation) -> Need | None:
     key = _LEVELS.get(one.signal)
     if not one.value or one.threshold is None or key is None:  # no level is below 0
         return None
     text = f"{key} below {_number(one.value)} (is {_number(one.threshold)})"
-    return Change(of=one.signal, key=key, now=one.threshold, below=one.value, text=text)
+    return Need(of=one.signal, key=key, now=one.threshold, below=one.value, text=text)
 
 
 _LEVELS = {"gpus": "activationThreshold", "demandQuery": "demandActivationThreshold"}
@@ -205,7 +205,8 @@ _IN_DOUBT = frozenset({State.UNKNOWN, State.PARTIAL, State.STARTING})
 
 def _since(record: Record, window: str) -> str:
     """Return when a GPU was above the level last, and when that will have been long enough ago."""
-    times = [gpu.active_at for pod in record.pods for gpu in pod.gpus if gpu.active_at is not None]
+    there = [pod for pod in record.pods if pod.state != "ended"]
+    times = [gpu.active_at for pod in there for gpu in pod.gpus if gpu.active_at is not None]
     if not times:
         return ""
     ago = max(0.0, record.at - max(times))
@@ -321,7 +322,7 @@ def _first(is_enough: Callable[[float], bool], most: int) -> int:
     return low
 
 
-def _load(record: Record, one: Metric, bound: float, *, is_raised: bool) -> Change:
+def _load(record: Record, one: Metric, bound: float, *, is_raised: bool) -> Need:
     is_demand, words = one.name == METRIC_NAME, "above" if is_raised else "at most"
     unit = "" if is_demand else record.unit
     text = f"{words} {_number(bound, unit)} (is {_number(one.value, unit)})"
@@ -334,11 +335,11 @@ def _load(record: Record, one: Metric, bound: float, *, is_raised: bool) -> Chan
         text = f"the load of all replicas has to be {text}: on average {words} "
         text += f"{_rounded(each, unit)} each (is {_rounded(now, unit)})"
     if is_raised:
-        return Change(of=one.name, key=None, now=one.value, above=bound, text=text)
-    return Change(of=one.name, key=None, now=one.value, at_most=bound, text=text)
+        return Need(of=one.name, key=None, now=one.value, above=bound, text=text)
+    return Need(of=one.name, key=None, now=one.value, at_most=bound, text=text)
 
 
-def _is_impossible(record: Record, one: Metric, change: Change) -> bool:
+def _is_impossible(record: Record, one: Metric, change: Need) -> bool:
     is_load = one.name != METRIC_NAME and record.unit == "%"
     if not is_load or _setting(record, "gpuAggregation") == "sum" or change.above is None:
         return False
@@ -346,7 +347,7 @@ def _is_impossible(record: Record, one: Metric, change: Change) -> bool:
     return change.above >= _FULL_PERCENT * replicas
 
 
-def _target(record: Record, one: Metric, wanted: int, *, is_raised: bool) -> Change | None:
+def _target(record: Record, one: Metric, wanted: int, *, is_raised: bool) -> Need | None:
     """Return the nearest target at which the value asks for so many; None: none is known."""
     is_demand = one.name == METRIC_NAME
     if not is_demand and not _is_plain(record, one):
@@ -366,8 +367,8 @@ def _target(record: Record, one: Metric, wanted: int, *, is_raised: bool) -> Cha
     words = "at most" if is_raised else "at least"
     text = f"{key} {words} {_number(target, unit)} (is {_number(one.target, unit)})"
     if is_raised:
-        return Change(of=one.name, key=key, now=one.target, at_most=target, text=text)
-    return Change(of=one.name, key=key, now=one.target, at_least=target, text=text)
+        return Need(of=one.name, key=key, now=one.target, at_most=target, text=text)
+    return Need(of=one.name, key=key, now=one.target, at_least=target, text=text)
 
 
 def _is_usable(one: Metric) -> bool:

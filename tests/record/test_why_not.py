@@ -13,7 +13,7 @@ from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision.decision import Context, Decision, decide
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.record.record import Metric, Record, Says
-from keda_gpu_scaler.record.why_not import Change, WhyNot, why_not
+from keda_gpu_scaler.record.why_not import Need, WhyNot, why_not
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -68,7 +68,7 @@ def asked(metrics: tuple[Metric, ...]) -> int | None:
     return None if step is None else max(1, step.replicas)
 
 
-def applied(one: Metric, change: Change, nudge: int) -> Metric:
+def applied(one: Metric, change: Need, nudge: int) -> Metric:
     """Return a metric after a change, or after one that is short of it by so many thousandths."""
     if change.of != one.name:
         return one
@@ -321,7 +321,7 @@ def test_after_a_pod_has_ended_a_lower_value_is_held() -> None:
 
 
 def test_when_a_gpu_was_busy_last_and_when_it_is_idle_is_told() -> None:
-    pods = snapshot(bert("b", [0, 7, 0, 0, 0, 0, 0]))
+    pods = snapshot(bert("b", [0, 7, 0, 0, 0, 0, 0]), bert("c", 90, ended=True))
     shown = decided(spec(activationThreshold="5", activationWindow="2m"), pods)
     assert texts(why_not(shown, 0)) == [
         (
