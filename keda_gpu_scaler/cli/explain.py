@@ -14,11 +14,14 @@ from keda_gpu_scaler import errors
 
 if TYPE_CHECKING:
     from keda_gpu_scaler.cli.explaining import Asked
+    from keda_gpu_scaler.record.drain import Drain
     from keda_gpu_scaler.record.record import Record
+    from keda_gpu_scaler.record.why_not import WhyNot
 
 SERVER = "http://localhost:8080"
 """Where `kubectl port-forward service/keda-gpu-scaler-http 8080` makes the HTTP port reachable."""
 _NAME = re.compile(r"[^/]+/[^/]+")
+_MOST_REPLICAS = 10_000
 _FAILED = 1
 _WRONG = 2
 
@@ -74,6 +77,21 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         bool,
         typer.Option("--history", help="Show how the decisions of a running scaler changed."),
     ] = False,
+    why_not: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=_MOST_REPLICAS,
+            metavar="N",
+            help="Only say what would give so many replicas, or zero.",
+        ),
+    ] = None,
+    drain: Annotated[
+        bool,
+        typer.Option(
+            "--drain", help="Only print the annotations that let the least busy pods go first."
+        ),
+    ] = False,
     output: Annotated[Output, typer.Option(help="How to write it.")] = Output.TEXT,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for each answer.")] = 10,
     cluster: Annotated[
@@ -103,6 +121,8 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
 
     if scaled_object is not None and not _NAME.fullmatch(scaled_object):
         raise typer.BadParameter(f"{scaled_object!r} is not NAMESPACE/NAME")
+    if drain and (why_not is not None or at is not None):
+        raise typer.BadParameter("--drain is about now, and alone: without --why-not and --at")
     if file is not None:
         if history or any((server, token_file, ca_file, kubeconfig, context)):
             raise typer.BadParameter(
@@ -112,7 +132,7 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
             )
         chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
         found = _decided(chosen)
-        explaining.write(found, None, output)
+        explaining.write(_answered(found, why_not, drain=drain), output)
         _end_without_samples(found)
         return
     if prometheus_url is not None or at is not None:
@@ -132,18 +152,22 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         except explaining.ExplainError as error:
             raise _end(f"{url}: {error}", _FAILED) from error
         return
-    _explain_running(asked, (kubeconfig, context) if cluster else None, output)
+    behind = cluster and why_not is None and not drain
+    access = (kubeconfig, context) if behind else None
+    _explain_running(asked, access, output, why_not, drain=drain)
 
 
 def _explain_running(
-    asked: "Asked", access: tuple[Path | None, str | None] | None, output: Output
+    asked: "Asked",
+    access: tuple[Path | None, str | None] | None,
+    output: Output,
+    why_not: int | None,
+    *,
+    drain: bool,
 ) -> None:
     """Show what a running scaler decides, and what holds the replicas behind that.
 
-    Args:
-        asked: the scaler and the ScaledObject.
-        access: the kubeconfig and its context; None: Kubernetes is not to be asked.
-        output: how to write it.
+    Without `access`, a kubeconfig and its context, Kubernetes is not asked.
     """
     from keda_gpu_scaler.cli import cluster, explaining  # noqa: PLC0415 - they load HTTP clients
 
@@ -160,9 +184,21 @@ def _explain_running(
             said = f"what holds the replicas is not shown (--no-cluster: not asked for): {error}"
             typer.echo(f"keda-gpu-scaler: {said}", err=True)
     if records or behind is not None:
-        explaining.write(records, behind, output)
+        explaining.write(_answered(records, why_not, drain=drain), output, behind)
     if trouble is not None:
         raise trouble
+
+
+def _answered(
+    found: "list[Record]", wanted: int | None, *, drain: bool
+) -> "Sequence[Record | WhyNot | Drain]":
+    from keda_gpu_scaler.record.drain import drain as drained  # noqa: PLC0415 - for this flag only
+    from keda_gpu_scaler.record.why_not import why_not  # noqa: PLC0415 - it loads much
+
+    if drain:  # one pod has one cost: that of the first trigger
+        first = {one.scaled_object: one for one in reversed(found)}
+        return [drained(one) for one in reversed(first.values())]
+    return found if wanted is None else [why_not(one, wanted) for one in found]
 
 
 class _Chosen(NamedTuple):

@@ -202,7 +202,8 @@ class Evaluator:
         """
         why = ""
         try:
-            spec = await self._aimed(scaled_object, spec, self._slow_seconds)
+            allowed_seconds = min(ANSWER_SECONDS, self._slow_seconds)
+            spec = await self._aimed(scaled_object, spec, allowed_seconds)
         except errors.SourceError as error:
             why = str(error)
         return await self._record(self._triggers.track(scaled_object, spec), why)

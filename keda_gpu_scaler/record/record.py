@@ -38,6 +38,8 @@ class Gpu:
     sampled_at: float
     busiest: float | None
     """Its largest number within activationWindow; None: no sample in it."""
+    active_at: float | None
+    """When it was above activationThreshold last, within activationWindow; None: it was not."""
     refused: int
     """How many numbers no such GPU can show."""
 
@@ -195,6 +197,7 @@ class Record:
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]
+    """The least busy first, and last those whose load is not known."""
     activation: tuple[Activation, ...]
     recommended: int | None
     """The replicas that all of this asks for at those that there are: zero while it is inactive,

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, tzinfo
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,16 +17,20 @@ from typer.testing import CliRunner, Result
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import local
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from keda_gpu_scaler.settings import PrometheusSettings, Settings
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
-from tests.support import gpus, kube_state
+from tests.support import api_server, gpus, kube_state
 from tests.support import http_replies as web
+from tests.support.api_server import ApiServer
 from tests.support.gpus import Gpu, Up
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
 from tests.support.processes import free_port
 from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.test_app import LOCAL, channel, reference, running
 
 OBJECT = """\
 apiVersion: keda.sh/v1alpha1
@@ -95,12 +100,58 @@ async def test_the_answer_is_the_one_of_a_scaler_on_the_same_source(
     )
     result = await explained("--prometheus-url", prometheus.url, "--output", "json")
     assert result.exit_code == 0, result.stderr
-    (record,) = json.loads(result.stdout)
+    (record,) = json.loads(result.stdout)["triggers"]
     assert (record["scaled_object"], record["state"]) == ("ml/bert", "measured")
     assert (record["value"], record["active"]) == (150, True)
     assert {pod["name"]: pod["load"] for pod in record["pods"]} == pods
     assert record["metrics"][0]["desired"] == 2
     assert record["source"]["evidence"] == "kube-state-metrics"
+
+
+MOVES_ON = frozenset({"at", "age_seconds", "snapshot_at", "last_seen", "sampled_at", "active_at"})
+"""Times of a record that differ from one decision to the next."""
+
+
+def still(found: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a record without what moves on by itself."""
+    if isinstance(found, dict):
+        return {key: still(value) for key, value in found.items() if key not in MOVES_ON}
+    return [still(value) for value in found] if isinstance(found, list) else found
+
+
+async def test_a_running_scaler_on_the_same_source_has_the_same_record(
+    prometheus: PrometheusServer,
+) -> None:
+    now = time.time()
+    pods = {"bert-7b6667bd9-bbbbb": 90, "bert-7b6667bd9-ccccc": 60}
+    other = KubePod(name="bert-7b6667bd9-ddddd", ready=False, created=-60)
+    shown = [KubePod(name=pod) for pod in pods]
+    # A little into the future: it is there to stay while two processes look.
+    await prometheus.write(
+        [
+            *gpus.history(now + 60, [Up(), *(Gpu(pod, value) for pod, value in pods.items())]),
+            *kube_state.history(now + 60, [kube_state.up(), *shown, other, kube_state.wanted(3)]),
+        ]
+    )
+    source = PrometheusSettings(url=prometheus.url)
+    chosen = Settings(grpc_address=LOCAL, http_address=LOCAL, sources={"default": source})
+    async with running(chosen) as scaler:
+        ports = await scaler.ports()
+        async with channel(ports.grpc_port) as opened:
+            stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
+            assert (await stub.IsActive(reference())).result is True
+        server = f"http://127.0.0.1:{ports.http_port}"
+        asked = ["explain", "ml/bert", "--server", server, "--no-cluster"]
+        theirs = await asyncio.to_thread(CliRunner().invoke, cli.app, [*asked, "--output", "json"])
+    ours = await explained("--prometheus-url", prometheus.url, "--output", "json")
+    (running_one,) = json.loads(theirs.stdout)["triggers"]
+    (local_one,) = json.loads(ours.stdout)["triggers"]
+    unknown = local_one["activation"][2]
+    assert (unknown["signal"], unknown["says"]) == ("alert", "not set")
+    assert unknown["reason"] == "which alerts fire is not known without a running scaler"
+    local_one["activation"][2] = running_one["activation"][2]
+    assert still(local_one) == still(running_one)
+    assert {pod["state"] for pod in local_one["pods"]} == {"measured", "starting"}
 
 
 @ON_EVERY_SERVER
@@ -119,12 +170,12 @@ async def test_the_past_is_decided_by_what_there_was_then(prometheus: Prometheus
     for at, value, demand, count in ((then, 150, 150, 2), (then + 3600, 20, 20, 1)):
         result = await explained("--at", f"{at:.0f}", *url, given=given, environ=environ)
         assert result.exit_code == 0, result.stderr
-        (record,) = json.loads(result.stdout)
+        (record,) = json.loads(result.stdout)["triggers"]
         assert (record["state"], record["value"], record["at"]) == ("measured", value, at)
         assert record["metrics"][1]["value"] == demand
         assert sum(pod["counts"] for pod in record["pods"]) == count
         assert record["source"]["snapshot_at"] == at - 15
-    (now,) = json.loads((await explained(*url)).stdout)
+    (now,) = json.loads((await explained(*url)).stdout)["triggers"]
     assert (now["state"], now["pods"]) == ("unknown", [])
 
 
@@ -190,6 +241,26 @@ async def test_a_source_without_series_is_an_unknown_load_and_no_error(empty: Ht
     assert [line.partition(": ")[0] for line in said] == ["not known here"] * 2
     assert "whether the HPA asks" in said[0]
     assert "alerts" in said[1]
+
+
+async def test_the_cluster_that_kubeconfig_names_is_asked(
+    empty: HttpServer, tmp_path: Path
+) -> None:
+    async with api_server.serving(ApiServer()) as api:
+        environ = {
+            **QUIET,
+            "KEDA_GPU_SCALER_KUBERNETES": "true",
+            "KUBECONFIG": api.kubeconfig(tmp_path, token=api_server.TOKEN),
+        }
+        arguments = ("--prometheus-url", empty.url, "--output", "json")
+        result = await explained(*arguments, environ=environ)
+        without = yaml().replace("        workload: bert\n", "")
+        aimless = await explained(*arguments, "--timeout", "0.5", given=without, environ=environ)
+    (record,) = json.loads(result.stdout)["triggers"]
+    assert (record["source"]["evidence"], record["state"]) == ("kubernetes", "empty")
+    assert "which pods ml/bert scales" in json.loads(aimless.stdout)["triggers"][0]["reason"]
+    refused = await explained(*arguments, given=without)
+    assert "missing-key" in refused.stderr
 
 
 async def test_settings_are_those_of_serve_with_the_url_on_top(empty: HttpServer) -> None:

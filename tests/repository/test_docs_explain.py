@@ -8,10 +8,11 @@ import pytest
 
 from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.decision.pod_state import PodState
-from keda_gpu_scaler.record import record
+from keda_gpu_scaler.record import drain, record, why_not
 from keda_gpu_scaler.telemetry import history
 
-PAGE = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "explain.md").read_text()
 SHOWN = (
     record.Summary,
     record.Record,
@@ -32,9 +33,16 @@ def _first_words(table: str) -> list[str]:
     return re.findall(r"(?m)^\| `([^`]+)` \|", table)
 
 
-@pytest.mark.parametrize("shown", SHOWN, ids=lambda shown: shown.__name__)
-def test_every_field_is_named_in_its_order(shown: type) -> None:
-    _, _, rest = PAGE.partition(f"<!-- {shown.__name__} -->")
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        *(("explain.md", shown) for shown in (*SHOWN, why_not.WhyNot, why_not.Need)),
+        *(("draining.md", shown) for shown in (drain.Drain, drain.Cost, drain.Left)),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_every_field_is_named_in_its_order(page: str, shown: type) -> None:
+    _, _, rest = (DOCS / page).read_text().partition(f"<!-- {shown.__name__} -->")
     table, end, _ = rest.partition(f"<!-- /{shown.__name__} -->")
     assert end
     assert _first_words(table) == [field.name for field in dataclasses.fields(shown)]
