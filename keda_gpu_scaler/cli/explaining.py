@@ -162,7 +162,8 @@ def write(
 def _show_gates(console: Console, behind: gates.Gates) -> None:
     there = "unknown" if behind.replicas is None else behind.replicas
     console.print(f"From the value to the {there} replicas, by {behind.cluster}", style="bold")
-    console.print(behind.reason if behind.first is None else f"{behind.first}: {behind.reason}")
+    said = behind.reason if behind.first is None else f"{behind.first}: {behind.reason}"
+    console.print(said, soft_wrap=not console.is_terminal)
     console.print()
     table = _table("gate", "holds", "why", "condition")
     for gate in behind.gates:
