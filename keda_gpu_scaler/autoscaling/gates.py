@@ -24,7 +24,7 @@ from keda_gpu_scaler.autoscaling.objects import (
 _ANNOTATION = "autoscaling.keda.sh/"
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 """What Go's `ParseBool` takes for false; KEDA takes every other value of an annotation for true."""
-_MESSAGE_CHARACTERS = 300
+_MESSAGE_CHARACTERS = 160
 _CLUSTERS_WINDOW = "the controller manager's, 300 s unless it is told another"
 _ROUNDING = 0.001
 """The HPA shows an average rounded up to the next thousandth."""
@@ -298,7 +298,7 @@ def _hold(facts: Facts) -> _Found:
         return _open("the HPA rests at 0 replicas", active)
     if active.status != "False":
         return _open("the HPA has a value", active)
-    return _held(f"the HPA keeps {_number(facts.replicas)} replicas: {_message(active)}", active)
+    return _held(f"the HPA keeps {replicas_in_words(facts.replicas)}: {_message(active)}", active)
 
 
 class _Seen(NamedTuple):
@@ -343,7 +343,8 @@ def _asked(facts: Facts, hpa: Hpa) -> tuple[str, dict[str, float]]:
     if facts.scale is not None and facts.scale.spec.replicas == existing:
         existing = facts.scale.status.replicas  # no rescale since that sync
     asks = seen.asks(existing)
-    return f"{asks} replica{' is' if asks == 1 else 's are'} asked for", {"asks": asks}
+    verb = "is" if asks == 1 else "are"
+    return f"{replicas_in_words(asks)} {verb} asked for", {"asks": asks}
 
 
 def _tolerance(facts: Facts) -> _Found:
@@ -370,8 +371,8 @@ def _tolerance(facts: Facts) -> _Found:
         return _open(f"{shown}: tolerance changes nothing", able, numbers)
     whose = "the cluster's, 0.1 unless set otherwise" if own is None else f"{own:g}"
     return _held(
-        f"the HPA keeps {there} replicas: {shown}, is within its tolerance ({whose}); without it"
-        f" {asks} would be asked for",
+        f"the HPA keeps {replicas_in_words(there)}: {shown}, is within its tolerance"
+        f" ({whose}); without it {asks} would be asked for",
         able,
         numbers,
     )
@@ -392,9 +393,10 @@ def _stabilization(facts: Facts) -> _Found:
         numbers |= {"stabilizationWindowSeconds": seconds, "until": facts.now + seconds}
         ends = f"until {objects.clock(facts.now + seconds)} at the latest, if that stays so"
     extreme, bound = ("lowest", "most") if up else ("highest", "least")
+    kept = replicas_in_words(facts.hpa.status.desired_replicas)
     return _held(
         f"the HPA waits: stabilizationWindowSeconds {window}, the {extreme} recommendation in it"
-        f" was at {bound} {facts.hpa.status.desired_replicas} replicas; now {asked}, {ends}",
+        f" was at {bound} {kept}; now {asked}, {ends}",
         able,
         numbers,
     )
@@ -469,8 +471,9 @@ def _rules(hpa: Hpa, *, up: bool) -> Rules:
     return behavior.scale_up if up else behavior.scale_down
 
 
-def _number(value: int | None) -> str:
-    return "the" if value is None else f"the {value}"
+def replicas_in_words(count: int | None) -> str:
+    """Return 1 replica, 2 replicas, or the replicas where their number is not known."""
+    return "the replicas" if count is None else f"{count} replica{'' if count == 1 else 's'}"
 
 
 def _message(said: Condition) -> str:

@@ -160,12 +160,13 @@ def write(
 
 
 def _show_gates(console: Console, behind: gates.Gates) -> None:
-    there = "unknown" if behind.replicas is None else behind.replicas
-    console.print(f"From the value to the {there} replicas, by {behind.cluster}", style="bold")
+    there = gates.replicas_in_words(behind.replicas)
+    console.print(f"From the value to {there}, by {behind.cluster}", style="bold")
     said = behind.reason if behind.first is None else f"{behind.first}: {behind.reason}"
     console.print(said, soft_wrap=not console.is_terminal)
     console.print()
-    table = _table("gate", "holds", "why", "condition")
+    table = _table("gate", "holds", "why")
+    table.add_column("condition", overflow="fold", min_width=38)
     for gate in behind.gates:
         holds = Text("yes", "yellow") if gate.holds else Text("no")
         table.add_row(gate.name, holds, gate.reason, gate.condition or "-")

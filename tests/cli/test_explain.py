@@ -75,7 +75,7 @@ async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[0] == "ml/bert: deployment/bert is measured, active"
-    title = lines.index("From the value to the 2 replicas, by staging")
+    title = lines.index("From the value to 2 replicas, by staging")
     assert lines[title + 1] == "max: maxReplicaCount 2 is reached, and 3 replicas are asked for"
     rows = [line.split()[:2] for line in lines[title:]]
     assert ["max", "yes"] in rows
@@ -109,7 +109,7 @@ def test_where_the_scaler_cannot_be_asked_the_gates_alone_are_shown(tmp_path: Pa
     with Kubernetes.of("wrong", "bert").serving(tmp_path) as path:
         result = explaining("ml/bert", "--server", server, kubeconfig=path)
     assert result.exit_code == 1
-    assert result.stdout.startswith("From the value to the 1 replicas, by staging\nready: KEDA")
+    assert result.stdout.startswith("From the value to 1 replica, by staging\nready: KEDA")
     assert server in result.stderr
 
 

@@ -54,7 +54,7 @@ GATES = {
     "least": Gate(
         "min", "ScalingLimited=True/TooFewReplicas", ["minReplicaCount 2", "1 replica is"]
     ),
-    "unknown": Gate("hold", "ScalingActive=False/FailedGetExternalMetric", ["keeps the 1"]),
+    "unknown": Gate("hold", "ScalingActive=False/FailedGetExternalMetric", ["keeps 1 replica"]),
     "paused": Gate("paused", "Paused=True/ScaledObjectPaused", ["paused-replicas", "at 1"]),
     "cooling": Gate(
         "cooldown", "Active=False/ScalerCooldown", [f"cooldownPeriod {LONG_SECONDS} s"]
