@@ -8,6 +8,9 @@ from tests.e2e.lab import Lab
 
 STREAM_FAILED = f"error running {'internalRun' if generation.KEDA_IS_OLD else 'StreamIsActive'}"
 """The message about a stream of a push trigger that was open, or could not be opened."""
+_CLOSED = "unable to get connection from the pool"
+"""What KEDA 2.21 says of a stream with a certificate that polls have replaced."""
+_METRIC_SPECS = "StreamMetricSpec: "
 _CUT = "code = Canceled desc = CANCELLED"
 _SLOW = "error when reading response body"
 
@@ -15,6 +18,17 @@ _SLOW = "error when reading response body"
 def errors(lab: Lab) -> list[dict[str, Any]]:
     """Return every error in this lab's namespace, oldest first."""
     return [found for found in _lines(lab) if found["level"] == "error"]
+
+
+def of_streams(lab: Lab) -> list[str]:
+    """Return the messages about streams of activity that failed."""
+    return [each["msg"] for each in errors(lab) if each["msg"] in {STREAM_FAILED, _CLOSED}]
+
+
+def of_calls(lab: Lab) -> list[str]:
+    """Return the errors about calls, and not about streams."""
+    streams = STREAM_FAILED, _CLOSED, _METRIC_SPECS
+    return [str(each) for each in errors(lab) if not each["msg"].startswith(streams)]
 
 
 def reconciles(lab: Lab, workload: str) -> int:

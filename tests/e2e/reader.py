@@ -1,6 +1,7 @@
 """A reader who follows a page: types every command, and compares what it prints with the page."""
 
 import contextlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,16 @@ from tests.e2e.lab import PATIENCE_SECONDS, Lab
 from tests.e2e.shell import Done, Shell
 from tests.e2e.terminal import Terminal, terminal
 from tests.support import guides, printed
+from tests.support.processes import until
 
+LOOKING_SECONDS = 60.0
+"""How long a person looks again: a reader's window is seconds, and the machine may be busy."""
 _LOOK_AROUND = """
 kubectl get pods,scaledobjects,hpa -A
 kubectl logs -n keda -l app.kubernetes.io/name=keda-gpu-scaler --tail=30
 """
+_LOOKS = re.compile(r"(kubectl (get|logs)|grpcurl|decisions) ")
+"""What a command that changes nothing begins with."""
 Scene = Callable[[], Awaitable[object]]
 
 
@@ -55,7 +61,22 @@ class Reader:
         raise AssertionError("\n".join([why, *self.typed, str(around)]))
 
     async def _type(self, step: guides.Step) -> Done:
-        return await self.terminal.type(step.commands, PATIENCE_SECONDS)
+        """Type the commands; as a person who looks again, where they only look."""
+        done = await self.terminal.type(step.commands, PATIENCE_SECONDS)
+        only_looks = all(map(_LOOKS.match, step.commands.strip().splitlines()))
+        if step.output is None or not only_looks:
+            return done
+        output = step.output
+
+        async def shown() -> bool:
+            nonlocal done
+            if not self._shows(output, done):
+                done = await self.terminal.type(step.commands, PATIENCE_SECONDS)
+            return self._shows(output, done)
+
+        with contextlib.suppress(TimeoutError):  # then it is shown what there is instead
+            await until(shown, LOOKING_SECONDS, step.section)
+        return done
 
     async def _leave_open(self, step: guides.Step) -> Done:
         return Done(step.commands, 0, await self.shell.keep(step.commands.strip()))

@@ -49,6 +49,9 @@ async def test_pods_that_no_exporter_ever_shows_take_nothing_away_and_can_raise(
     await lab.deploy("bert", replicas=REPLICAS, load=LOAD)
     await lab.reaches("bert", REPLICAS)
     await ready_since(lab, NEVER_SEEN_SECONDS, unseen={silent})
+    # The scaler keeps the first time that it is told, and looks a few seconds back.
+    ready = f'time() - kube_pod_status_ready_time{{namespace="{lab.name}"}} offset 10s'
+    await lab.prometheus.wait_for(f"count({ready} >= {NEVER_SEEN_SECONDS}) == {REPLICAS}")
     await lab.autoscale("bert", lab.gpu("bert", **SHORT_MAX_AGE), min_replicas=0)
     await lab.becomes("bert", "partial")
     await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_THE_COOLDOWN)

@@ -190,7 +190,9 @@ async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: 
         await lab.autoscale(workload, trusting(lab, workload) | {"type": kind})
     for workload in ("bert", "push"):
         await lab.becomes(workload, "measured")
-        assert not [each for each in errors(lab, workload) if "connection" in each], lab.story()
+        assert not [each for each in errors(lab, workload) if "connection error" in each], (
+            lab.story()
+        )
 
     lab.timeline.note("the CA of clients is another one, and so is KEDA's certificate")
     renewed = trust._replace(clients=trustme.CA())
@@ -199,19 +201,13 @@ async def test_kedas_certificate_rotates_under_polls_and_not_under_streams(lab: 
     (mounted / "ca.crt").write_bytes(renewed.clients.cert_pem.bytes())
 
     async def streams_fail() -> bool:
-        said = [each for each in keda_log.errors(lab) if each["msg"] == keda_log.STREAM_FAILED]
-        return len(said) >= 3
+        return len(keda_log.of_streams(lab)) >= 3
 
     await lab.wait(streams_fail, "streams go on with the certificate they began with")
     for workload in ("bert", "push"):
         await lab.offer(workload, 120)
     for workload in ("bert", "push"):
         await lab.reaches(workload, 2)
-    known = polled(lab)
+    known = keda_log.of_calls(lab)
     await lab.stays("bert", 2, for_seconds=6)
-    assert polled(lab) == known, lab.story()
-
-
-def polled(lab: Lab) -> list[str]:
-    """Return what the operator said of calls, and not of streams."""
-    return [str(each) for each in keda_log.errors(lab) if each["msg"] != keda_log.STREAM_FAILED]
+    assert keda_log.of_calls(lab) == known, lab.story()
