@@ -8,9 +8,7 @@ from keda_gpu_scaler.check.nodes import Block
 from keda_gpu_scaler.check.objects import Manifest, shown
 
 _GPU_RESOURCES = ("nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "aliyun.com/gpu")
-_DEFAULT_PORTS = ("", "svc", "svc.cluster.local", "svc.cluster.local.")
-
-
+_CLUSTER_SUFFIXES = ("", "svc", "svc.cluster.local", "svc.cluster.local.")
 _GROUP = ("spec", "leaderWorkerTemplate")
 _PODS = (
     ("spec", "template", "spec"),
@@ -72,7 +70,7 @@ class World:
         host = address.rpartition(":")[0] or address
         name, _, rest = host.removeprefix("dns:///").partition(".")
         where, _, domain = rest.partition(".")
-        if domain not in _DEFAULT_PORTS:
+        if domain not in _CLUSTER_SUFFIXES:
             return None
         return self._found.get(("Service", where or namespace, name))
 

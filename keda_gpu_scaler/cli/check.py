@@ -2,6 +2,7 @@
 
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -182,7 +183,8 @@ def _print(report: Report) -> None:
         if one.subject:
             console.print(Text(f"    in {one.subject}"))
         console.print(Text(f"    {one.fix}"))
-        for line in one.replacement.splitlines():
+        indented = " " * (one.position.column - 1) + one.replacement
+        for line in textwrap.dedent(indented).splitlines():
             console.print(Text(f"      {line}"))
     found = ", ".join(_counted(count, word) for word, count in formats.counts(report).items())
     console.print(Text(f"{_counted(report.checked, 'object')} of KEDA's checked: {found}"))

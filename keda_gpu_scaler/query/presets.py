@@ -49,6 +49,8 @@ class Preset:
     """Why that threshold, and none or another one."""
     at_zero: str
     """What it shows while the workload has no pods."""
+    wakes: bool = False
+    """What it shows then says when there is work."""
     idle: tuple[str, ...] = ()
     """Metrics that a router shows without requests as well, and only if it counts them: with one of
     these, no series means 0."""
@@ -119,7 +121,7 @@ _ROUTER_RATE = (
 
 _MISSED = "1h"
 """For how long a server that does not answer its scrapes is missed, as a pod with a GPU is."""
-_NOTHING = "nothing: it cannot wake"
+_NOTHING = "nothing"
 _FIVE = "what vLLM's production-stack takes, and the depth at which llm-d calls a server saturated"
 _SIXTEEN = "what llm-d's guide takes; measure how many your replica answers fast enough at once"
 
@@ -210,7 +212,8 @@ _TABLE = (
         added=(_EPP_WAITING,),
         threshold=5,
         because="as for a server's own queue; they are held only while no server has room",
-        at_zero="requests that are held: it wakes",
+        at_zero="requests that are held",
+        wakes=True,
         idle=_EPP_HOLDS,
         model_label="model_name",
     ),
@@ -220,7 +223,7 @@ _TABLE = (
         added=(_EPP_RUNNING,),
         threshold=16,
         because=_SIXTEEN,
-        at_zero="0: it cannot wake",
+        at_zero="0",
         idle=_EPP_RUNS,
         model_label="model_name",
     ),
@@ -230,7 +233,8 @@ _TABLE = (
         added=(_EPP_WAITING, _EPP_RUNNING),
         threshold=16,
         because=_SIXTEEN,
-        at_zero="requests that are held: it wakes",
+        at_zero="requests that are held",
+        wakes=True,
         idle=_EPP_HOLDS,
         model_label="model_name",
     ),
@@ -240,7 +244,8 @@ _TABLE = (
         added=(_ROUTER_RATE,),
         threshold=None,
         because="requests differ a hundredfold in their work: without yours it only wakes",
-        at_zero="requests that find no engine: it wakes",
+        at_zero="requests that find no engine",
+        wakes=True,
         model_label="model",
         needs_model=True,
     ),

@@ -33,7 +33,9 @@ def test_other_objects_are_passed_over() -> None:
     assert report("kind: ConfigMap\n---\n[a]\n---\nkind: {a: b}\n") == ((), 0)
 
 
-@pytest.mark.parametrize("key", ["workload", "podPattern", "demandQuery", "activationWorkload"])
+@pytest.mark.parametrize(
+    "key", ["workload", "podPattern", "demandQuery", "demandPreset", "activationWorkload"]
+)
 def test_a_key_of_ours_makes_it_ours_wherever_it_asks(key: str) -> None:
     before, _, _ = STAYS.partition("type: external")
     assert "missing-key" in rules(before + LONE.format(key))

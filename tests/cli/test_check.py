@@ -62,7 +62,7 @@ def test_a_long_line_is_not_broken_and_a_rewritten_trigger_follows(folder: Path)
     (folder / "one.yaml").write_text(text("average-recipe", "fail"))
     first, *_, last_of_trigger, _ = run("one.yaml").output.splitlines()
     assert first.endswith("as KEDA takes no data for 0")
-    assert last_of_trigger == "          window: 5m"
+    assert last_of_trigger == '        window: "5m"'
 
 
 @pytest.mark.parametrize(

@@ -363,7 +363,7 @@ def test_its_thresholds_are_in_its_unit_and_its_reasons_are_there(preset: Preset
     assert preset.counts.startswith("requests")
     assert preset.threshold is None or (math.isfinite(preset.threshold) and preset.threshold >= 1)
     assert preset.is_of_router or not preset.idle
-    assert ("cannot wake" in preset.at_zero) or preset.is_of_router
+    assert preset.is_of_router or not preset.wakes
 
 
 def test_a_model_is_quoted() -> None:
