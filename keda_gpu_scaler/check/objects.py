@@ -219,8 +219,8 @@ class Trigger:
 
 
 def manifests(file: str, document: Block, terms: Terms) -> Iterator[Manifest]:
-    """Yield the object of a document, or those in its list as kubectl prints it."""
-    if document.text("kind") == "List":
+    """Yield the object of a document, or those in its list as kubectl or the API prints it."""
+    if document.text("kind").endswith("List") and document.has("items"):
         for item in document.blocks("items"):
             yield Manifest(file, item, terms)
     else:
