@@ -138,9 +138,13 @@ class _Builder:
         try:
             # Both loaders have the same events; the one in C needs a tenth of the time.
             self._events = yaml.parse(self._text, yaml.CSafeLoader)
+            root: Node | None = None
             for event in self._events:
                 if isinstance(event, yaml.NodeEvent):
-                    return self._node(event, 0)
+                    if root is not None:
+                        what = "a document begins within a line, as far as editors show it"
+                        raise _ProblemError("yaml-syntax", self._place(event.start_mark), what)
+                    root = self._node(event, 0)
         except yaml.MarkedYAMLError as error:
             # What is not ended is at fault where it begins, and not behind the end of the text.
             read = self._text.rstrip()
@@ -157,7 +161,7 @@ class _Builder:
         except (yaml.YAMLError, UnicodeError) as error:
             what = "it has characters that YAML does not allow"
             raise _ProblemError("yaml-syntax", Position(self._line, 1), what) from error
-        return None
+        return root
 
     def _place(self, mark: Any) -> Position:  # noqa: ANN401 - each loader has a mark of its own
         number = bisect_right(self._starts, mark.index) - 1

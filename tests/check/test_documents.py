@@ -180,6 +180,7 @@ def test_a_key_that_is_there_twice_is_found_at_the_second() -> None:
         ("a: &a [*a]\n", Position(1, 8)),
         ("? [a]\n: 1\n", Position(1, 3)),
         ("a: {b: 1}}\n", Position(1, 10)),
+        ("a: 1\r---\rb: 1\n", Position(1, 10)),
         ("a: \x01\n", Position(1, 1)),
         ("a: \ud800\n", Position(1, 1)),
         ("{{ .Values.name }}: 1\n", Position(1, 2)),
