@@ -6,6 +6,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     catalog     every rule by its name
     nodes       what a YAML document consists of, with positions
     documents   text → nodes, bounded
+    kustomize   files that are patches, and no objects
     objects     nodes → objects, and their triggers that are for this scaler
     fields      what KEDA's definitions refuse
     keys        what the scaler's own reader of triggers refuses
@@ -16,6 +17,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from keda_gpu_scaler.check import around, catalog, documents, fields, keys, leaving, replicas, zero
@@ -27,14 +29,13 @@ from keda_gpu_scaler.check.workloads import World
 _IGNORE = re.compile(
     r"#[ \t]*keda-gpu-scaler:[ \t]*ignore[ \t]+([a-z0-9-]+(?:[ \t]*,[ \t]*[a-z0-9-]+)*)"
 )
-_PROBLEMS = {
-    "syntax": (
-        "yaml-syntax",
-        "Correct the YAML; of a chart, check what helm template prints.",
-    ),
-    "limit": ("too-large", "Split the text, or check the rendered ScaledObjects alone."),
-    "duplicate": ("duplicate-key", "Remove one of the two: readers differ in which one counts."),
+_FIXES = {
+    "yaml-syntax": "Correct the YAML; of a chart, check what helm template prints.",
+    "too-large": "Split the text, or check the rendered ScaledObjects alone.",
+    "duplicate-key": "Remove one of the two: readers differ in which one counts.",
 }
+FIELDS_LIMIT = 100
+"""Findings about the fields of one object: each unknown one is compared with all known."""
 
 
 class Report(NamedTuple):
@@ -83,7 +84,7 @@ def check(texts: Mapping[str, str], terms: Terms, ignored: Iterable[str] = ()) -
 
 def _object(one: Manifest, world: World) -> Iterator[Finding]:
     """Yield what is wrong with one object; how it scales only once its fields are right."""
-    refused = tuple(fields.check(one))
+    refused = tuple(islice(fields.check(one), FIELDS_LIMIT))
     yield from refused
     if one.kind in ("ScaledObject", "ScaledJob"):
         for trigger in one.ours:
@@ -100,8 +101,7 @@ def _object(one: Manifest, world: World) -> Iterator[Finding]:
 
 
 def _problem(file: str, one: Problem) -> Finding:
-    rule, fix = _PROBLEMS[one.kind]
-    return Finding(catalog.RULES[rule], file, one.position, "", one.what, fix)
+    return Finding(catalog.RULES[one.rule], file, one.position, "", one.what, _FIXES[one.rule])
 
 
 def _ignores(file: str, text: str) -> tuple[list[Finding], dict[int, set[str]]]:

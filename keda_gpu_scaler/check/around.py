@@ -12,6 +12,17 @@ from keda_gpu_scaler.trigger.keys import FROM_ENV
 _TLS = ("caCert", "tlsClientCert", "tlsClientKey")
 """KEDA reads these from authentication alone."""
 _PAIR = frozenset({"tlsClientCert", "tlsClientKey"})
+_VAULTS = frozenset(
+    {
+        "awsSecretManager",
+        "azureKeyVault",
+        "boundServiceAccountToken",
+        "filePath",
+        "gcpSecretManager",
+        "hashiCorpVault",
+    }
+)
+"""Of a TriggerAuthentication: where parameters come from as well, and are not looked at here."""
 _DEMANDS = frozenset({"demandQuery", "demandPreset"})
 _SHRINKS = ("static", "currentReplicasIfLower")
 _WITHOUT_FALLBACK = frozenset({"cpu", "memory"})
@@ -48,11 +59,13 @@ def jobs(of: Manifest) -> Iterator[Finding]:
 
 def authentications(world: World) -> Iterator[Finding]:
     """Yield what is wrong with the TriggerAuthentications that triggers for this scaler use."""
-    used = {name for of in world.manifests for name in _references(of)}
+    references = [each for of in world.manifests for each in _references(of)]
+    ours = {name for is_ours, name in references if is_ours}
+    others = {name for is_ours, name in references if not is_ours}
     for of in world.manifests:
-        namespace = of.namespace if of.kind == "TriggerAuthentication" else ""
-        if (of.kind, namespace, of.name) in used:
-            yield from _parameters(of)
+        name = (of.kind, of.namespace if of.kind == "TriggerAuthentication" else "", of.name)
+        if name in ours:
+            yield from _parameters(of, is_shared=name in others)
 
 
 def _polling(of: Manifest) -> Iterator[Finding]:
@@ -154,15 +167,16 @@ def _tls(one: Trigger) -> Iterator[Finding]:
             yield one.of.find("tls-in-metadata", one.place(key), why, fix)
 
 
-def _references(of: Manifest) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, namespace and name of what the triggers for this scaler authenticate with."""
-    for one in of.ours if of.kind in ("ScaledObject", "ScaledJob") else ():
+def _references(of: Manifest) -> Iterator[tuple[bool, tuple[str, str, str]]]:
+    """Yield kind, namespace and name of what triggers authenticate with, and whether of ours."""
+    for one in of.triggers if of.kind in ("ScaledObject", "ScaledJob") else ():
         reference = one.node.block("authenticationRef")
         kind = reference.text("kind") or "TriggerAuthentication"
-        yield kind, of.namespace if kind == "TriggerAuthentication" else "", reference.text("name")
+        namespace = of.namespace if kind == "TriggerAuthentication" else ""
+        yield one.is_ours, (kind, namespace, reference.text("name"))
 
 
-def _parameters(of: Manifest) -> Iterator[Finding]:
+def _parameters(of: Manifest, *, is_shared: bool) -> Iterator[Finding]:
     entries = [
         entry
         for reference in ("secretTargetRef", "configMapTargetRef", "env")
@@ -171,14 +185,14 @@ def _parameters(of: Manifest) -> Iterator[Finding]:
     ]
     given = {entry.text("parameter"): entry for entry in entries}
     half = _PAIR & given.keys()
-    if len(half) == 1:
+    if len(half) == 1 and _VAULTS.isdisjoint(of.node.block("spec").entries):
         (key,) = half
         (other,) = _PAIR - half
         why = f"{key} is there and {other} is not: KEDA shows no certificate, and does not say so"
         fix = f"Add {other}."
         yield of.find("half-client-certificate", given[key].place("parameter"), why, fix)
     for key, entry in given.items():
-        if key not in _TLS:
+        if key not in _TLS and not is_shared:
             why = "KEDA's external trigger has no such parameter, and the scaler never sees it"
             fix = f"Known are {', '.join(_TLS)}; what the scaler needs for its source is a setting."
             yield of.find("unused-authentication", entry.place("parameter"), why, fix)

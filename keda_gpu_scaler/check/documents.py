@@ -1,11 +1,13 @@
 """A text → its YAML documents with positions, and what of it cannot be read.
 
 Pure: PyYAML turns texts into events here and nothing else. One document that is wrong hides no
-other: each is read by itself. The work is bounded for any text, because aliases are counted and
-never copied, and what is too large, too deep or refers to itself is refused.
+other: each is read by itself. The work is bounded for any text, and so is that of all who walk
+the documents: an alias counts as all that it stands for, and what is too large, too deep or refers
+to itself is refused.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -33,7 +35,7 @@ _MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _NOTHING = re.compile(r"(?:[ \t]*(?:[#%][^\n]*)?(?:\n|\Z))*+")
 """Blank lines, comments and directives before the first marker."""
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
-_BOOLEAN = re.compile(r"[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[Tt]rue|TRUE|[Ff]alse|FALSE")
+_BOOLEAN = re.compile(r"[yYnN]|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[Tt]rue|TRUE|[Ff]alse|FALSE")
 _NUMBER = re.compile(
     r"[+-]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0o[0-7_]+|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9]+)?"
     r"|\.[0-9][0-9_]*(?:[eE][+-]?[0-9]+)?|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"
@@ -44,8 +46,8 @@ _TAGS = {"int": "number", "float": "number", "bool": "boolean", "null": "null"}
 class Problem(NamedTuple):
     """Something in a text that cannot be read, or that readers understand differently."""
 
-    kind: str
-    """`syntax`, `limit` or `duplicate`."""
+    rule: str
+    """The name of the rule that finds it."""
     position: Position
     what: str
 
@@ -61,23 +63,23 @@ def read(text: str, values_limit: int = VALUES_LIMIT) -> Reading:
     """Return the mappings that a text holds, and its problems; other documents say nothing."""
     if len(text) > BYTES_LIMIT or len(text.encode("utf-8", "replace")) > BYTES_LIMIT:
         what = f"the text is larger than {BYTES_LIMIT >> 20} MiB"
-        return Reading((), (Problem("limit", Position(1, 1), what),))
+        return Reading((), (Problem("too-large", Position(1, 1), what),))
     documents, problems, budget = [], [], _Budget(values_limit)
     for number, (line, piece) in enumerate(_pieces(text)):
         place = Position(line, 1)
         if number >= DOCUMENTS_LIMIT:
             what = f"there are more than {DOCUMENTS_LIMIT} documents"
-            problems.append(Problem("limit", place, what))
+            problems.append(Problem("too-large", place, what))
             break
         if len(piece.encode("utf-8", "replace")) > DOCUMENT_LIMIT:
             what = f"the document is larger than {DOCUMENT_LIMIT >> 20} MiB"
-            problems.append(Problem("limit", place, what))
+            problems.append(Problem("too-large", place, what))
             continue
         if _DEFINITION.search(piece):
             continue
-        builder = _Builder(line, budget)
+        builder = _Builder(piece, line, budget)
         try:
-            document = builder.document(piece)
+            document = builder.document()
         except _ProblemError as error:
             problems.append(error.problem)
             continue
@@ -88,9 +90,9 @@ def read(text: str, values_limit: int = VALUES_LIMIT) -> Reading:
 
 
 class _ProblemError(Exception):
-    def __init__(self, kind: str, position: Position, what: str) -> None:
+    def __init__(self, rule: str, position: Position, what: str) -> None:
         super().__init__(what)
-        self.problem = Problem(kind, position, what)
+        self.problem = Problem(rule, position, what)
 
 
 @dataclass
@@ -117,28 +119,35 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
 class _Builder:
     """Makes the nodes of one document from PyYAML's events."""
 
-    def __init__(self, line: int, budget: _Budget) -> None:
+    def __init__(self, text: str, line: int, budget: _Budget) -> None:
         self.duplicates: list[Problem] = []
+        self._text = text
         self._line = line
+        # PyYAML has other ends of lines beside these, and editors have not.
+        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
         self._budget = budget
         self._aliases = 0
-        self._anchors: dict[str, Node] = {}
+        self._anchors: dict[str, tuple[Node, int]] = {}
 
-    def document(self, text: str) -> Node | None:
-        """Return the root of a document.
+    def document(self) -> Node | None:
+        """Return the root of the document.
 
         Raises:
             _ProblemError: it is no YAML, or beyond a limit.
         """
         try:
             # Both loaders have the same events; the one in C needs a tenth of the time.
-            self._events = yaml.parse(text, yaml.CSafeLoader)
+            self._events = yaml.parse(self._text, yaml.CSafeLoader)
+            root: Node | None = None
             for event in self._events:
                 if isinstance(event, yaml.NodeEvent):
-                    return self._node(event, 0)
+                    if root is not None:
+                        what = "a document begins within a line, as far as editors show it"
+                        raise _ProblemError("yaml-syntax", self._place(event.start_mark), what)
+                    root = self._node(event, 0)
         except yaml.MarkedYAMLError as error:
             # What is not ended is at fault where it begins, and not behind the end of the text.
-            read = text.rstrip()
+            read = self._text.rstrip()
             marks = [
                 mark
                 for mark in (error.problem_mark, error.context_mark)
@@ -146,22 +155,25 @@ class _Builder:
             ]
             last = Position(self._line + read.count("\n"), 1)
             place = self._place(marks[0]) if marks else last
-            raise _ProblemError("syntax", place, error.problem or "it cannot be read") from error
+            raise _ProblemError(
+                "yaml-syntax", place, error.problem or "it cannot be read"
+            ) from error
         except (yaml.YAMLError, UnicodeError) as error:
             what = "it has characters that YAML does not allow"
-            raise _ProblemError("syntax", Position(self._line, 1), what) from error
-        return None
+            raise _ProblemError("yaml-syntax", Position(self._line, 1), what) from error
+        return root
 
     def _place(self, mark: Any) -> Position:  # noqa: ANN401 - each loader has a mark of its own
-        return Position(self._line + mark.line, mark.column + 1)
+        number = bisect_right(self._starts, mark.index) - 1
+        return Position(self._line + number, mark.index - self._starts[number] + 1)
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
-        place = self._place(event.start_mark)
-        self._budget.values -= 1
-        if self._budget.values < 0:
-            raise _ProblemError("limit", place, "there are more values than are read")
+        place, before = self._place(event.start_mark), self._budget.values
+        self._spend(1, place)
         if depth > DEPTH_LIMIT:
-            raise _ProblemError("limit", place, f"it is nested deeper than {DEPTH_LIMIT} levels")
+            raise _ProblemError(
+                "too-large", place, f"it is nested deeper than {DEPTH_LIMIT} levels"
+            )
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, place)
         node: Node
@@ -172,17 +184,24 @@ class _Builder:
         else:
             node = Block(place, self._entries(depth))
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-            self._anchors[event.anchor] = node
+            self._anchors[event.anchor] = node, before - self._budget.values
         return node
+
+    def _spend(self, values: int, place: Position) -> None:
+        if values > self._budget.values:
+            raise _ProblemError("too-large", place, "there are more values than are read")
+        self._budget.values -= values
 
     def _alias(self, event: yaml.AliasEvent, place: Position) -> Node:
         self._aliases += 1
         if self._aliases > ALIASES_LIMIT:
-            raise _ProblemError("limit", place, f"there are more than {ALIASES_LIMIT} aliases")
+            raise _ProblemError("too-large", place, f"there are more than {ALIASES_LIMIT} aliases")
         if event.anchor not in self._anchors:
             what = "an alias stands for nothing before it that is complete"
-            raise _ProblemError("syntax", place, what)
-        return self._anchors[event.anchor]
+            raise _ProblemError("yaml-syntax", place, what)
+        node, values = self._anchors[event.anchor]
+        self._spend(values, place)
+        return node
 
     def _items(self, depth: int) -> Iterator[Node]:
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
@@ -195,7 +214,7 @@ class _Builder:
             key = self._node(event, depth + 1)
             value = self._node(next(self._events), depth + 1)
             if not isinstance(key, Scalar):
-                raise _ProblemError("syntax", key.position, "a key is no text")
+                raise _ProblemError("yaml-syntax", key.position, "a key is no text")
             if key.text == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
                 candidates = value.items if isinstance(value, Sequence) else (value,)
                 merged += [one for one in candidates if isinstance(one, Block)]
@@ -203,11 +222,12 @@ class _Builder:
                 shown = key.text[:_KEYS_SHOWN].encode("unicode_escape").decode()
                 what = f'the key "{shown}" is there already, in line '
                 what += str(entries[key.text].position.line)
-                self.duplicates.append(Problem("duplicate", key.position, what))
+                self.duplicates.append(Problem("duplicate-key", key.position, what))
             else:
                 entries[key.text] = Entry(key.position, value)
         for block in merged:
-            entries = {**block.entries, **entries}
+            for name, entry in block.entries.items():
+                entries.setdefault(name, entry)
         return entries
 
 

@@ -262,7 +262,8 @@ def _nearest(word: str, known: Mapping[str, Field] | tuple[str, ...] | Mapping[s
 
 def _bounds(of: Manifest) -> Iterator[Finding]:
     least, most, idle = of.minimum, of.maximum, of.node.integer("spec", "idleReplicaCount")
-    if least > most:
+    # A count that is refused by itself is one finding already.
+    if least > most >= 1:
         why = f"minReplicaCount {least} is above maxReplicaCount {most}: KEDA refuses the object"
         place = of.node.place("spec", "minReplicaCount")
         yield of.find("replica-bounds", place, why, f"Write {most} at most.")
@@ -270,7 +271,7 @@ def _bounds(of: Manifest) -> Iterator[Finding]:
         why = f"idleReplicaCount is {idle}, and KEDA supports only 0"
         place = of.node.place("spec", "idleReplicaCount")
         yield of.find("replica-bounds", place, why, "Write 0, or remove it.")
-    elif idle is not None and idle >= least:
+    elif idle is not None and idle >= least >= 0:
         why = f"idleReplicaCount is not below minReplicaCount {least}: KEDA refuses the object"
         place = of.node.place("spec", "idleReplicaCount")
         yield of.find("replica-bounds", place, why, "Remove it, or make minReplicaCount 1 or more.")

@@ -51,4 +51,5 @@ class Finding(NamedTuple):
     fix: str
     """What to write, in one sentence."""
     replacement: str = ""
-    """YAML to put in the place of what is at the position; empty if there is none."""
+    """YAML in block style to put in the place of the value that begins at the position, to whose
+    column the lines after its first are indented; empty if there is none."""

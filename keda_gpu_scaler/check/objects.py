@@ -20,7 +20,9 @@ from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 EXTERNAL = frozenset({"external", "external-push"})
 MOST_SHOWN = 100
 _OUR_NAME = "gpu-scaler"
-_OUR_KEYS = frozenset({"workload", "podPattern", "demandQuery", "activationWorkload"})
+_OUR_KEYS = frozenset(
+    {"workload", "podPattern", "demandQuery", "demandPreset", "activationWorkload"}
+)
 """Keys that other external scalers hardly have."""
 _SELECT = re.compile(r"\s*select\s", re.IGNORECASE)
 
@@ -153,6 +155,10 @@ class Trigger:
         from_env = any(key.removesuffix(FROM_ENV) in KEYS for key in self._from_env)
         return self._parsed if isinstance(self._parsed, TriggerSpec) and not from_env else None
 
+    def refuses(self, metadata: Mapping[str, str]) -> bool:
+        """Tell whether the scaler would refuse other metadata in its place."""
+        return not isinstance(self._read(self._everything(), metadata), TriggerSpec)
+
     @cached_property
     def mistakes(self) -> tuple[Mistake, ...]:
         """What the scaler refuses, whatever its settings are."""
@@ -163,7 +169,9 @@ class Trigger:
         """What the scaler refuses unless its operator allows it."""
         usual = Access(dict.fromkeys(self._sources(), EVERY_NAMESPACE))
         known = frozenset(self.mistakes)
-        return tuple(one for one in self._known(self._read(usual)) if one not in known)
+        return tuple(
+            one for one in self._known(self._read(usual, self.metadata)) if one not in known
+        )
 
     @property
     def _from_env(self) -> frozenset[str]:
@@ -171,7 +179,7 @@ class Trigger:
 
     @cached_property
     def _parsed(self) -> TriggerSpec | tuple[Mistake, ...]:
-        return self._read(self._everything())
+        return self._read(self._everything(), self.metadata)
 
     def _known(self, read: TriggerSpec | tuple[Mistake, ...]) -> tuple[Mistake, ...]:
         if isinstance(read, TriggerSpec):
@@ -183,13 +191,15 @@ class Trigger:
             if one.key not in self._from_env or one.key.removesuffix(FROM_ENV) not in KEYS
         )
 
-    def _read(self, access: Access) -> TriggerSpec | tuple[Mistake, ...]:
+    def _read(
+        self, access: Access, metadata: Mapping[str, str]
+    ) -> TriggerSpec | tuple[Mistake, ...]:
         # A wrong name or namespace is a finding about the object, and none about its trigger.
         names = self.of
         namespace = names.namespace if workload.is_namespace(names.namespace) else "default"
         name = names.name if workload.is_name(names.name) else "unnamed"
         try:
-            return trigger.parse(ScaledObject(namespace, name), self.metadata, access)
+            return trigger.parse(ScaledObject(namespace, name), metadata, access)
         except errors.SpecError as wrong:
             return wrong.mistakes
 
@@ -209,8 +219,8 @@ class Trigger:
 
 
 def manifests(file: str, document: Block, terms: Terms) -> Iterator[Manifest]:
-    """Yield the object of a document, or those in its list as kubectl prints it."""
-    if document.text("kind") == "List":
+    """Yield the object of a document, or those in its list as kubectl or the API prints it."""
+    if document.text("kind").endswith("List") and document.has("items"):
         for item in document.blocks("items"):
             yield Manifest(file, item, terms)
     else:

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Manifest, Trigger, shown
 from keda_gpu_scaler.check.workloads import World, target
+from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations, kinds
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Workload
 
-_TOLERANCE = 0.1
-"""The HPA's own, unless its `behavior` has another one."""
 _MOST_OF_A_GPU = {Signal.MEMORY_USED: 300 * 1024, Signal.POWER: 1500, Signal.TEMPERATURE: 110}
 """More than any GPU of 2026 has, draws or survives; MiB, watts and degrees."""
 _MOST_GPUS = 16
@@ -30,12 +29,18 @@ _NAMED_ALIKE = frozenset(
 )
 """Kinds of which one never owns another's pods under another name on purpose."""
 _ADDRESS = "keda-gpu-scaler.keda.svc:6000"
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
+_QUOTED = re.compile(
+    r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|\'(?:[^\'\\]|\\.?)*+(?:\'|\Z)|`[^`]*+(?:`|\Z)', re.DOTALL
+)
+"""What is not closed goes on to the end, so that each quote that begins one matches: no text is
+looked at twice."""
 _WORD = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _AGGREGATION = re.compile(
     r"\b(avg|sum|max|min|count|quantile|topk|bottomk)\b\s*(?:by\b|without\b|\()"
 )
 _OVER_TIME = re.compile(r"\bavg_over_time\s*\(.{0,2000}\[([0-9]+[smh])[:\]]", re.DOTALL)
+_QUOTIENT = re.compile(r"/\s*(?:scalar\s*\(\s*)?count\b")
+_PRODUCT = re.compile(r"\*\s*(?:scalar\s*\(\s*)?count\b")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _SHORTEST_USUAL_WINDOW_SECONDS = 60.0
 """Where the exporter's number is an average itself; else it is 2 minutes."""
@@ -87,8 +92,10 @@ def _metric_type(one: Trigger) -> Iterator[Finding]:
 def _reach(one: Trigger, spec: TriggerSpec, world: World) -> Iterator[Finding]:
     """Compare the threshold with the most that one replica can show."""
     most = 100.0 if spec.signal.is_percentage else _MOST_OF_A_GPU.get(spec.signal)
-    # One replica needs no reach, and with a formula KEDA compares that with its own target.
-    if most is None or one.of.maximum == 1 or one.of.formula:
+    # One replica needs no reach, with a formula KEDA compares that with its own target, and beside
+    # a demand that scales, GPUs that never call for a replica are the way to let it decide alone.
+    by_demand = spec.demand is not None and spec.demand.threshold is not None
+    if most is None or one.of.maximum == 1 or one.of.formula or by_demand:
         return
     gpus = world.gpus(one.of)
     if spec.gpu_aggregation is GpuAggregation.SUM:
@@ -107,7 +114,7 @@ def _reach(one: Trigger, spec: TriggerSpec, world: World) -> Iterator[Finding]:
 def _tolerance(of: Manifest) -> float:
     path = ("advanced", "horizontalPodAutoscalerConfig", "behavior", "scaleUp", "tolerance")
     text = of.node.text("spec", *path)
-    return float(text) if _NUMBER.fullmatch(text) else _TOLERANCE
+    return float(text) if _NUMBER.fullmatch(text) else load.TOLERANCE
 
 
 def _stabilization(of: Manifest) -> Iterator[Finding]:
@@ -152,33 +159,45 @@ def _other_workload(one: Trigger, spec: TriggerSpec) -> Iterator[Finding]:
 def _recipe(one: Trigger) -> Iterator[Finding]:
     """Find the average of GPU metrics over pods that KEDA's own trigger divides once more."""
     query = one.metadata.get("query", "")
-    if one.type != "prometheus" or not one.average or one.of.formula:
+    if one.type != "prometheus" or not one.average or one.of.formula or one.of.maximum == 1:
         return
-    if not averages_gpus(query):
+    aggregation = aggregation_of_gpus(query)
+    if not aggregation:
         return
-    threshold = one.metadata.get("threshold", "").strip()
+    percent = _percent(one, query)
     stuck = "a number of replicas that does not depend on the load"
-    if _NUMBER.fullmatch(threshold) and float(threshold) > 1:
-        stuck = f"{math.ceil(100 / float(threshold))} replicas at the most, with every GPU at 100 %"
+    if percent is not None and percent > 1:
+        most = math.ceil(100 / percent)
+        stuck = f"{most} replica{'s' if most > 1 else ''} at the most, with every GPU at 100 %"
     why = (
-        "the HPA divides this average over the pods by the replicas once more, which gives "
+        f"the HPA divides this {aggregation} over the pods by the replicas once more, which gives "
         f"{stuck}, and without data it scales in, as KEDA takes no data for 0"
     )
     fix = "Take the sum over exactly the workload's pods: this scaler's trigger in its place."
-    instead = _rewritten(one, query, threshold)
-    yield one.of.find("average-recipe", one.place("query"), why, fix, instead)
+    instead = "" if percent is None else _rewritten(one, query, percent)
+    yield one.of.find("average-recipe", one.node.position, why, fix, instead)
 
 
-def averages_gpus(query: str) -> bool:
-    """Tell whether PromQL gives an average, or an extreme, of GPU metrics over several pods."""
-    text = _QUOTED.sub("", query[:_QUERY_LIMIT])
+def aggregation_of_gpus(query: str) -> str:
+    """Return how PromQL makes one number of GPU metrics of several pods, unless it adds them up.
+
+    Returns:
+        `average` or the name of an aggregation such as `max`; empty for sums and other queries.
+    """
     if not shows_gpus(query):
-        return False
+        return ""
+    text = without_strings(query[:_QUERY_LIMIT])
     outermost = _AGGREGATION.search(text)
-    if outermost is None:
-        return False
-    is_quotient = re.search(r"/\s*(?:scalar\s*\(\s*)?count\b", text) is not None
-    return outermost[1] not in ("sum", "count") or is_quotient
+    if outermost is None or _PRODUCT.search(text):
+        return ""
+    if outermost[1] in ("sum", "count"):
+        return "average" if _QUOTIENT.search(text) else ""
+    return "average" if outermost[1] == "avg" else outermost[1]
+
+
+def without_strings(promql: str) -> str:
+    """Return PromQL without its strings, in which words mean nothing; the work is linear."""
+    return _QUOTED.sub("", promql)
 
 
 def shows_gpus(query: str) -> bool:
@@ -187,24 +206,27 @@ def shows_gpus(query: str) -> bool:
     return any(word in profiles.KNOWN_METRICS for word in _WORD.findall(text))
 
 
-def _rewritten(one: Trigger, query: str, threshold: str) -> str:
-    """Return the scaler's trigger for the recipe; empty where its numbers mean something else."""
+def _percent(one: Trigger, query: str) -> float | None:
+    """Return the threshold in percent, where the query is of utilization and the number is one."""
     words = set(_WORD.findall(query[:_QUERY_LIMIT])) & profiles.KNOWN_METRICS
+    threshold = one.metadata.get("threshold", "").strip()
     if not words <= profiles.UTILIZATION_METRICS or not _NUMBER.fullmatch(threshold):
-        return ""
+        return None
     number = float(threshold)
     # The engine's own metrics are ratios.
-    percent = number * 100 if number <= 1 else number
+    return number * 100 if number <= 1 else number
+
+
+def _rewritten(one: Trigger, query: str, percent: float) -> str:
+    """Return the scaler's trigger for the recipe; empty where the scaler would refuse it."""
     scaled = target(one.of)
     name = scaled.name if scaled.kind == "Deployment" else f"{scaled.kind.lower()}/{scaled.name}"
-    window = _OVER_TIME.search(_QUOTED.sub("", query[:_QUERY_LIMIT]))
-    lines = [
-        "- type: external",
-        "  metadata:",
-        f"    scalerAddress: {_ADDRESS}",
-        f"    workload: {shown(name)}",
-        f'    threshold: "{min(percent, 90):g}"',
-    ]
+    window = _OVER_TIME.search(without_strings(query[:_QUERY_LIMIT]))
+    metadata = {"workload": name, "threshold": f"{min(percent, 90):g}"}
     if window is not None:
-        lines.append(f"    window: {window[1]}")
-    return "\n".join(lines)
+        metadata["window"] = window[1]
+    if one.refuses(metadata):
+        return ""
+    lines = ["type: external", "metadata:", f"  scalerAddress: {_ADDRESS}"]
+    lines += [f'  {key}: "{value}"' for key, value in metadata.items()]
+    return f"\n{' ' * (one.node.position.column - 1)}".join(lines)

@@ -8,9 +8,11 @@ from keda_gpu_scaler.check.nodes import Block
 from keda_gpu_scaler.check.objects import Manifest, shown
 
 _GPU_RESOURCES = ("nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "aliyun.com/gpu")
-_DEFAULT_PORTS = ("", "svc", "svc.cluster.local", "svc.cluster.local.")
-
-
+_CLUSTER_SUFFIXES = ("", "svc", "svc.cluster.local", "svc.cluster.local.")
+_LABELS = ("spec", "template", "metadata", "labels")
+CANDIDATES_LIMIT = 50
+"""Workloads with one label of a Service that are compared with all of its labels."""
+_HPA_NAME = ("advanced", "horizontalPodAutoscalerConfig", "name")
 _GROUP = ("spec", "leaderWorkerTemplate")
 _PODS = (
     ("spec", "template", "spec"),
@@ -33,6 +35,12 @@ class World:
     def __init__(self, manifests: Iterable[Manifest]) -> None:
         self.manifests: Sequence[Manifest] = tuple(manifests)
         self._found = {(one.kind, one.namespace, one.name): one for one in self.manifests}
+        self._labelled: dict[tuple[str, str, str], list[Manifest]] = {}
+        for one in self.manifests:
+            for key in one.node.block(*_LABELS).entries:
+                label = (one.namespace, key, one.node.text(*_LABELS, key))
+                self._labelled.setdefault(label, []).append(one)
+        self._behind: dict[tuple[str, str], int | None] = {}
 
     def workload(self, of: Manifest) -> Manifest | None:
         """Return the workload that a ScaledObject scales, if it is in the texts."""
@@ -72,18 +80,31 @@ class World:
         host = address.rpartition(":")[0] or address
         name, _, rest = host.removeprefix("dns:///").partition(".")
         where, _, domain = rest.partition(".")
-        if domain not in _DEFAULT_PORTS:
+        if domain not in _CLUSTER_SUFFIXES:
             return None
         return self._found.get(("Service", where or namespace, name))
 
     def replicas_behind(self, service: Manifest) -> int | None:
-        """Return how many replicas a Service has behind it, if that is known."""
+        """Return how many replicas a Service has behind it, if that is known.
+
+        It is looked for once, among the workloads of its rarest label, and of these in few: so the
+        work does not grow with Services times workloads.
+        """
+        name = (service.namespace, service.name)
+        if name not in self._behind:
+            self._behind[name] = self._replicas(service)
+        return self._behind[name]
+
+    def _replicas(self, service: Manifest) -> int | None:
         selector = service.node.block("spec", "selector").entries
         wanted = {key: service.node.text("spec", "selector", key) for key in selector}
-        for one in self.manifests:
-            labels = ("spec", "template", "metadata", "labels")
-            fits = {key: one.node.text(*labels, key) for key in wanted} == wanted
-            if wanted and fits and one.namespace == service.namespace:
+        candidates = min(
+            (self._labelled.get((service.namespace, *label), []) for label in wanted.items()),
+            key=len,
+            default=[],
+        )
+        for one in candidates[:CANDIDATES_LIMIT]:
+            if {key: one.node.text(*_LABELS, key) for key in wanted} == wanted:
                 replicas = one.node.integer("spec", "replicas")
                 return 1 if replicas is None else replicas
         return None
@@ -91,8 +112,13 @@ class World:
     def shared(self) -> Iterator[Finding]:
         """Yield each ScaledObject and HPA whose workload another one scales as well."""
         first: dict[Target, Manifest] = {}
+        of_keda = {
+            (one.namespace, one.node.text("spec", *_HPA_NAME))
+            for one in self.manifests
+            if one.kind == "ScaledObject"
+        }
         for one in self.manifests:
-            if not _scales(one):
+            if not _scales(one) or (_is_hpa(one) and (one.namespace, one.name) in of_keda):
                 continue
             other = first.setdefault(target(one), one)
             # Two versions of one object, as in overlays, never meet in one cluster.
@@ -118,10 +144,16 @@ def target(of: Manifest) -> Target:
 
 
 def _scales(one: Manifest) -> bool:
-    if one.kind == "HorizontalPodAutoscaler":
+    if _is_hpa(one):
         # KEDA's own HPA belongs to its ScaledObject.
-        return not one.name.startswith("keda-hpa-")
+        owners = one.node.blocks("metadata", "ownerReferences")
+        is_owned = any(owner.text("kind") == "ScaledObject" for owner in owners)
+        return not is_owned and not one.name.startswith("keda-hpa-")
     return one.kind == "ScaledObject" and bool(target(one).name)
+
+
+def _is_hpa(one: Manifest) -> bool:
+    return one.kind == "HorizontalPodAutoscaler"
 
 
 def _gpus(container: Block) -> int:

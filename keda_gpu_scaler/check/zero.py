@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.objects import Manifest, Trigger
+from keda_gpu_scaler.check.objects import Manifest, Trigger, shown
 from keda_gpu_scaler.check.replicas import shows_gpus
 from keda_gpu_scaler.check.workloads import World
 from keda_gpu_scaler.query.presets import PRESETS
@@ -17,7 +17,9 @@ SCRAPE_SECONDS = 60
 """Prometheus' default; the interval of the source is not known here."""
 _POLLING_SECONDS = 30
 _COOLDOWN_SECONDS = 300
+_WAKING = [preset.name for preset in PRESETS.values() if preset.wakes]
 _WAKES = frozenset({"demandQuery", "activationWorkload"})
+_SIGNALS = f"a demandQuery or a router's demandPreset ({', '.join(_WAKING)})"
 _NEVER_WAKES = frozenset({"cpu", "memory"})
 """KEDA's own triggers on what pods use: with no pod they are inactive."""
 _IDLE = {
@@ -50,11 +52,22 @@ def _waking(of: Manifest) -> Iterator[Finding]:
             "only an alert that is sent to the scaler's webhook can wake this workload: the "
             "trigger is of type external-push and names nothing else that could"
         )
-        fix = "Add a demandQuery or an activationWorkload, unless alerts are what you mean."
+        fix = f"Add {_SIGNALS}, or an activationWorkload, unless alerts are what you mean."
         yield of.find("push-without-signal", pushing[0].node.place("type"), why, fix)
     else:
-        why = "KEDA takes the last replica and nothing brings it back: without pods no GPU is busy"
-        fix = "Write minReplicaCount: 1, or add a demandQuery with type external-push."
+        why = (
+            "KEDA takes the last replica, and nothing but an alert sent to the scaler brings it "
+            "back: without pods no GPU is busy"
+        )
+        presets = {
+            one.metadata["demandPreset"] for one in of.ours if "demandPreset" in one.metadata
+        }
+        if presets:
+            why += f", and {shown(', '.join(sorted(presets)))} shows no request"
+        fix = (
+            f"Write minReplicaCount: 1, or type external-push with {_SIGNALS} beside it, or with "
+            "none if alerts are what you mean."
+        )
         place = of.node.place("spec", "minReplicaCount")
         yield of.find("nothing-wakes", place, why, fix)
 
@@ -63,7 +76,7 @@ def _wakes(one: Trigger) -> bool:
     if one.is_ours:
         keys = {key.removesuffix(FROM_ENV) for key in one.metadata}
         preset = PRESETS.get(one.metadata.get("demandPreset", "").strip())
-        by_preset = "demandPreset" in keys and (preset is None or preset.is_of_router)
+        by_preset = "demandPreset" in keys and (preset is None or preset.wakes)
         return by_preset or not _WAKES.isdisjoint(keys)
     return one.type not in _NEVER_WAKES and not shows_gpus(one.metadata.get("query", ""))
 

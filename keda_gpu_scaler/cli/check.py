@@ -2,6 +2,7 @@
 
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from keda_gpu_scaler import check as core
-from keda_gpu_scaler.check import Report, catalog, formats
+from keda_gpu_scaler.check import Report, catalog, formats, kustomize
 from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding, Severity
 from keda_gpu_scaler.check.objects import Terms
@@ -123,7 +124,7 @@ def _texts(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """
     for name in names:
         if name != _STANDARD_INPUT and Path(name).is_dir():
-            found = sorted(_below(Path(name)))
+            found = _below(Path(name))
             if not found:
                 raise ValueError(f"{name} has no *.yaml and no *.yml")
             for path in found:
@@ -155,8 +156,14 @@ def _decoded(name: str, data: bytes) -> str:
         raise ValueError(f"{name} is not in UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    """Yield a folder's YAML, without hidden folders and the templates of charts, which are none."""
+def _below(folder: Path) -> list[Path]:
+    """Return a folder's YAML, in order.
+
+    Hidden folders, the templates of charts, which are no YAML, and patches of Kustomize are left
+    out, and so is what is no file: to open a pipe would wait for its other end.
+    """
+    found: list[Path] = []
+    patches: set[str] = set()
     for where, folders, files in os.walk(folder):
         is_chart = "Chart.yaml" in files
         folders[:] = [
@@ -164,7 +171,13 @@ def _below(folder: Path) -> Iterator[Path]:
             for each in folders
             if not each.startswith(".") and not (is_chart and each == "templates")
         ]
-        yield from (Path(where, each) for each in files if each.endswith(_SUFFIXES))
+        paths = [path for each in files if (path := Path(where, each)).is_file()]
+        found += [path for path in paths if path.suffix in _SUFFIXES]
+        for path in paths:
+            if path.name in kustomize.FILES:
+                named = kustomize.patches(read(str(path)))
+                patches |= {os.path.normpath(Path(where, each)) for each in named}
+    return sorted(path for path in found if os.path.normpath(path) not in patches)
 
 
 def _print(report: Report) -> None:
@@ -182,7 +195,8 @@ def _print(report: Report) -> None:
         if one.subject:
             console.print(Text(f"    in {one.subject}"))
         console.print(Text(f"    {one.fix}"))
-        for line in one.replacement.splitlines():
+        indented = " " * (one.position.column - 1) + one.replacement
+        for line in textwrap.dedent(indented).splitlines():
             console.print(Text(f"      {line}"))
     found = ", ".join(_counted(count, word) for word, count in formats.counts(report).items())
     console.print(Text(f"{_counted(report.checked, 'object')} of KEDA's checked: {found}"))

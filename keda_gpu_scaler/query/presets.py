@@ -7,7 +7,7 @@ jobs; it counts once. A pod is found by `pod` and `namespace`, or by `exported_p
 `exported_namespace` where somebody else shows its series.
 
 Nothing here makes 0 of a series that is missing. Only a router that shows something else, which it
-shows with and without requests, is known to have none.
+shows with and without requests, and not in releases without the series, is known to have none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,8 +27,10 @@ class Metric:
     """The releases that show it."""
     labels: tuple[str, ...] = ()
     """What tells its series of one pod apart, where they are to be added up."""
-    is_counter: bool = False
-    """It counts up: what it gained in the last minute is read, per second."""
+    always: tuple[str, ...] = ()
+    """Of a counter, of which is read what it gained in the last minute, per second: metrics that
+    its server shows from its start on. Missing beside one of them, it had not begun; missing
+    without them, the scrape was missed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +49,11 @@ class Preset:
     """Why that threshold, and none or another one."""
     at_zero: str
     """What it shows while the workload has no pods."""
+    wakes: bool = False
+    """What it shows then says when there is work."""
     idle: tuple[str, ...] = ()
-    """Metrics that a router shows without requests as well: with one of them, no series means 0."""
+    """Metrics that a router shows without requests as well, and only if it counts them: with one of
+    these, no series means 0."""
     model_label: str = ""
     """The label of a router's series that names the model; empty: the workload's own pods."""
     needs_model: bool = False
@@ -105,14 +110,18 @@ _EPP_HOLDS = (
 )
 """Shown where requests can be held at all: flow control is on."""
 _EPP_RUNS = ("llm_d_epp_ready_endpoints", "inference_pool_ready_pods")
-_ROUTER_RATE = tuple(
-    Metric((name,), "0.1.8 and later", ("model",), is_counter=True)
-    for name in _spelt("vllm:num_incoming_requests_total")
+_ROUTER_RATE = (
+    Metric(
+        _spelt("vllm:num_incoming_requests_total"),
+        "0.1.8 and later",
+        ("model",),
+        always=("router_cpu_usage_percent",),
+    ),
 )
 
 _MISSED = "1h"
 """For how long a server that does not answer its scrapes is missed, as a pod with a GPU is."""
-_NOTHING = "nothing: it cannot wake"
+_NOTHING = "nothing"
 _FIVE = "what vLLM's production-stack takes, and the depth at which llm-d calls a server saturated"
 _SIXTEEN = "what llm-d's guide takes; measure how many your replica answers fast enough at once"
 
@@ -203,7 +212,8 @@ _TABLE = (
         added=(_EPP_WAITING,),
         threshold=5,
         because="as for a server's own queue; they are held only while no server has room",
-        at_zero="requests that are held: it wakes",
+        at_zero="requests that are held",
+        wakes=True,
         idle=_EPP_HOLDS,
         model_label="model_name",
     ),
@@ -213,7 +223,7 @@ _TABLE = (
         added=(_EPP_RUNNING,),
         threshold=16,
         because=_SIXTEEN,
-        at_zero="0: it cannot wake",
+        at_zero="0",
         idle=_EPP_RUNS,
         model_label="model_name",
     ),
@@ -223,7 +233,8 @@ _TABLE = (
         added=(_EPP_WAITING, _EPP_RUNNING),
         threshold=16,
         because=_SIXTEEN,
-        at_zero="requests that are held: it wakes",
+        at_zero="requests that are held",
+        wakes=True,
         idle=_EPP_HOLDS,
         model_label="model_name",
     ),
@@ -233,8 +244,8 @@ _TABLE = (
         added=(_ROUTER_RATE,),
         threshold=None,
         because="requests differ a hundredfold in their work: without yours it only wakes",
-        at_zero="requests that find no engine: it wakes",
-        idle=("router_cpu_usage_percent",),
+        at_zero="requests that find no engine",
+        wakes=True,
         model_label="model",
         needs_model=True,
     ),
@@ -262,7 +273,9 @@ def _total(preset: Preset, quantity: tuple[Metric, ...], pods: PodSelector, mode
     if preset.idle:
         idle = Metric(preset.idle, "")
         rows += [f"0 * {row}" for row in _by_pod(idle, pods, "")]
-    return f"(sum({' or '.join(rows)}) unless on () ({_silent(quantity, pods)}))"
+    doubts = [_silent(quantity, pods)]
+    doubts += [each for metric in quantity if metric.always for each in _missed(metric, pods)]
+    return f"(sum({' or '.join(rows)}) unless on () ({' or '.join(doubts)}))"
 
 
 def _silent(quantity: tuple[Metric, ...], pods: PodSelector) -> str:
@@ -279,11 +292,23 @@ def _silent(quantity: tuple[Metric, ...], pods: PodSelector) -> str:
     return f"count(({was}) unless on (pod) {shown}) > 0"
 
 
+def _missed(metric: Metric, pods: PodSelector) -> Iterator[str]:
+    """Yield the counters that a minute ago were not there, though they may have counted already.
+
+    They cannot be compared with 0, which would take all that they have ever counted for a rate.
+    """
+    always = _selectors(metric.always, pods, "")
+    for (shown, _), (beside, _) in zip(_selectors(metric.names, pods, ""), always, strict=True):
+        begun = f"{shown} unless {shown} offset 1m"
+        labels = ", ".join(metric.labels)
+        yield f"count({begun} unless ignoring ({labels}) {beside} offset 1m) > 0"
+
+
 def _by_pod(metric: Metric, pods: PodSelector, matchers: str) -> Iterator[str]:
     """Yield what each pod shows of a metric, in either layout of the labels."""
     for selector, is_exported in _selectors(metric.names, pods, matchers):
         read = selector
-        if metric.is_counter:
+        if metric.always:
             # A counter that has begun since, or begun anew, is compared with 0.
             before = f"({selector} offset 1m <= {selector} or {selector} * 0)"
             read = f"({selector} - {before}) / 60"

@@ -280,9 +280,9 @@ def _by_alert(answered: Answered) -> Activation:
 
 
 def _by_demand(answered: Answered) -> Activation:
-    name, spec, demand = "demandQuery", answered.spec.demand, answered.demand
+    name, spec, demand = "demand", answered.spec.demand, answered.demand
     if spec is None:
-        return Activation(name, Says.NOT_SET, "the trigger has no demandQuery")
+        return Activation(name, Says.NOT_SET, "the trigger has no demandQuery and no demandPreset")
     if demand is None:
         return Activation(name, Says.NOT_ASKED, "one before it says active")
     level = spec.activation_threshold

@@ -1,5 +1,7 @@
 """KEDA's other fields beside a trigger, and the way to the scaler."""
 
+import re
+
 import pytest
 
 from tests.check.cases import STAYS, Place, changed, found, text
@@ -109,3 +111,20 @@ def test_the_other_half_of_a_certificate_is_missing_too() -> None:
 def test_a_formula_ignores_every_kind_of_demand(key: str) -> None:
     source = changed(text("modifiers-with-demand", "fail"), ("demandQuery: sum", f"{key}: sum"))
     assert "modifiers-with-demand" in {place.rule for place in found(source)}
+
+
+def test_the_other_half_may_come_from_a_vault() -> None:
+    half = text("half-client-certificate", "fail")
+    assert rules(f"{half}  hashiCorpVault: {{address: http://vault}}\n") == set()
+    assert rules(f"{half}  podIdentity: {{provider: aws}}\n") == {"half-client-certificate"}
+
+
+def test_parameters_that_a_trigger_of_kedas_own_uses_too_are_used() -> None:
+    unused = text("unused-authentication", "fail")
+    before, _, rest = unused.partition("  triggers:\n")
+    (name,) = re.findall(r"authenticationRef:\s+name: (\S+)", unused)
+    other = (
+        f"    - type: prometheus\n      authenticationRef: {{name: {name}}}\n      metadata: {{}}\n"
+    )
+    assert rules(unused) == {"unused-authentication"}
+    assert rules(f"{before}  triggers:\n{other}{rest}") == set()

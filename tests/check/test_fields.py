@@ -2,6 +2,7 @@
 
 import pytest
 
+from keda_gpu_scaler.check import FIELDS_LIMIT
 from keda_gpu_scaler.check.fields import SPECS
 from tests.check.cases import SLEEPS, STAYS, changed, report, text
 
@@ -142,3 +143,18 @@ def test_the_fields_of_a_job_and_of_an_authentication_are_known_too() -> None:
     assert [one.rule.name for one in report(job).findings] == ["missing-field", "unknown-field"]
     authentication = changed(text("half-client-certificate"), ("      key: ca.crt\n", ""))
     assert only(authentication)[0] == "missing-field"
+
+
+@pytest.mark.parametrize(("field", "least"), [("minReplicaCount: 1", 0), ("maxReplicaCount: 8", 1)])
+def test_a_count_that_is_refused_by_itself_is_one_finding(field: str, least: int) -> None:
+    key, _, _ = field.partition(":")
+    idle = "idleReplicaCount: 0\n  " if least == 0 else ""
+    negative = changed(STAYS, (field, f"{idle}{key}: -1"))
+    assert only(negative)[2] == f"Write {least} or more."
+
+
+def test_unknown_fields_of_an_object_are_shown_up_to_a_limit() -> None:
+    unknown = "".join(f"  unknown{number}: 1\n" for number in range(FIELDS_LIMIT + 50))
+    assert len(report(changed(STAYS, ("  triggers:\n", f"{unknown}  triggers:\n"))).findings) == (
+        FIELDS_LIMIT
+    )

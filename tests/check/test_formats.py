@@ -36,14 +36,14 @@ def test_json_has_every_finding_and_how_many_there_are() -> None:
         "rule": "average-recipe",
         "severity": "error",
         "file": "average-recipe.yaml",
-        "line": 15,
-        "column": 9,
+        "line": 12,
+        "column": 7,
         "object": "ScaledObject inference/bert",
         "why": "",
         "fix": "",
         "replacement": "",
     }
-    assert recipe["replacement"].startswith("- type: external\n")
+    assert recipe["replacement"].startswith("type: external\n      metadata:\n")
     assert json.loads(formats.as_json(EMPTY))["counts"] == {"error": 0, "warning": 0, "note": 0}
 
 

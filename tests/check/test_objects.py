@@ -29,11 +29,20 @@ def test_the_objects_of_a_list_are_looked_at_one_by_one() -> None:
     ]
 
 
+def test_a_list_of_one_kind_is_a_list_as_well() -> None:
+    items = "  - " + WRONG.replace("\n", "\n    ").rstrip(" ")
+    source = f"apiVersion: keda.sh/v1alpha1\nkind: ScaledObjectList\nitems:\n{items}"
+    assert rules(source) == {"missing-key", "unknown-key"}
+    assert rules("apiVersion: keda.sh/v1alpha1\nkind: ScaledObjectList\n") == {"unknown-field"}
+
+
 def test_other_objects_are_passed_over() -> None:
     assert report("kind: ConfigMap\n---\n[a]\n---\nkind: {a: b}\n") == ((), 0)
 
 
-@pytest.mark.parametrize("key", ["workload", "podPattern", "demandQuery", "activationWorkload"])
+@pytest.mark.parametrize(
+    "key", ["workload", "podPattern", "demandQuery", "demandPreset", "activationWorkload"]
+)
 def test_a_key_of_ours_makes_it_ours_wherever_it_asks(key: str) -> None:
     before, _, _ = STAYS.partition("type: external")
     assert "missing-key" in rules(before + LONE.format(key))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.check.cases import SLEEPS, STAYS, changed, found
+from tests.check.cases import SLEEPS, STAYS, changed, found, report
 
 ZERO = changed(STAYS, ("minReplicaCount: 1", "minReplicaCount: 0"))
 OTHER = "    - type: {}\n      metadata:\n        query: {}\n"
@@ -52,14 +52,24 @@ def test_a_signal_of_the_trigger_wakes(key: str) -> None:
     [
         ("demandPreset: llm-d-epp-queue\n        demandRouter: deployment/epp", True),
         ("demandPreset: vllm-queue", False),
+        ("demandPreset: llm-d-epp-running\n        demandRouter: deployment/epp", False),
     ],
 )
-def test_a_preset_of_a_router_wakes_and_none_of_the_workloads_own_pods(
+def test_a_preset_wakes_where_its_router_shows_requests_at_zero(
     written: str,
     wakes: bool,  # noqa: FBT001 - a row of the table
 ) -> None:
     expected = set() if wakes else {"nothing-wakes"}
     assert rules(f"{ZERO}        {written}\n") == expected
+
+
+@pytest.mark.parametrize("type_", ["external", "external-push"])
+def test_who_wrote_a_preset_that_cannot_wake_is_told_which_can_and_of_alerts(type_: str) -> None:
+    source = changed(ZERO, ("type: external", f"type: {type_}"))
+    (one,) = report(f"{source}        demandPreset: vllm-queue\n").findings
+    assert "an alert" in one.why
+    assert ("vllm-queue shows no request" in one.why) == (type_ == "external")
+    assert "a router's demandPreset (llm-d-epp-queue, llm-d-epp-requests, " in one.fix
 
 
 @pytest.mark.parametrize("key", ["demandQuery", "demandPreset"])

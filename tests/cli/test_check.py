@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,7 +63,7 @@ def test_a_long_line_is_not_broken_and_a_rewritten_trigger_follows(folder: Path)
     (folder / "one.yaml").write_text(text("average-recipe", "fail"))
     first, *_, last_of_trigger, _ = run("one.yaml").output.splitlines()
     assert first.endswith("as KEDA takes no data for 0")
-    assert last_of_trigger == "          window: 5m"
+    assert last_of_trigger == '        window: "5m"'
 
 
 @pytest.mark.parametrize(
@@ -176,3 +177,44 @@ def test_a_pipe_gets_no_colour() -> None:
     assert (done.returncode, done.stderr) == (1, b"")
     assert b"\x1b" not in done.stdout
     assert done.stdout.startswith(b"-:17:9: error unknown-key: ")
+
+
+def test_of_a_folder_what_is_no_file_is_left_out(folder: Path) -> None:
+    (folder / "one.yaml").write_text(ERROR)
+    os.mkfifo(folder / "pipe.yaml")
+    os.mkfifo(folder / "Kustomization")
+    (folder / "gone.yaml").symlink_to(folder / "nowhere")
+    assert run(folder).output.count("unknown-key") == 1
+
+
+PATCH = """apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata:
+  name: bert
+spec:
+  maxReplicaCount: 20
+"""
+
+
+@pytest.mark.parametrize("name", ["kustomization.yaml", "kustomization.yml", "Kustomization"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        "patches:\n  - path: ./patches/bert.yaml\n  - patch: '- op: remove'\n",
+        "patchesStrategicMerge:\n  - patches/bert.yaml\n  - [a]\n",
+        "patchesJson6902:\n  - path: patches/bert.yaml\n",
+    ],
+)
+def test_patches_of_kustomize_are_left_out_of_its_folder(
+    folder: Path, name: str, named: str
+) -> None:
+    overlay = folder / "overlay"
+    (overlay / "patches").mkdir(parents=True)
+    (overlay / "patches" / "bert.yaml").write_text(PATCH)
+    (overlay / "other.yaml").write_text(ERROR)
+    assert run(overlay).output.count("missing-field") == 2
+    (overlay / name).write_text(named)
+    output = run(overlay).output
+    assert "missing-field" not in output
+    assert output.count("unknown-key") == 1
+    assert run(overlay / "patches" / "bert.yaml").output.count("missing-field") == 2

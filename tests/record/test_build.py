@@ -152,7 +152,7 @@ def test_signals_are_shown_in_their_order_and_none_after_the_first_that_says_act
         "gpus": Says.ACTIVE,
         "activationWorkload": Says.NOT_ASKED,
         "alert": Says.NOT_ASKED,
-        "demandQuery": Says.NOT_ASKED,
+        "demand": Says.NOT_ASKED,
     }
     at_rest = decide(spec(workload="other"), snapshot(), Context(NOW, HOUR))
     idle = _record(
@@ -166,7 +166,7 @@ def test_signals_are_shown_in_their_order_and_none_after_the_first_that_says_act
         "gpus": Says.IDLE,
         "activationWorkload": Says.IDLE,
         "alert": Says.IDLE,
-        "demandQuery": Says.IDLE,
+        "demand": Says.IDLE,
     }
     assert [(one.value, one.threshold) for one in idle.activation] == [
         (0, 2),
@@ -186,7 +186,7 @@ def test_signals_are_shown_in_their_order_and_none_after_the_first_that_says_act
 )
 def test_the_demand_says_what_was_answered(demand: Demand | None, says: Says) -> None:
     shown = _record(demanding("sum(x)"), snapshot(bert("b", 0)), demand=demand)
-    assert _says(shown)["demandQuery"] is says
+    assert _says(shown)["demand"] is says
 
 
 def test_an_alert_and_a_busy_neighbour_say_active() -> None:

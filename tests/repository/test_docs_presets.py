@@ -22,7 +22,7 @@ def preset_row(preset: Preset) -> list[str]:
         preset.counts,
         added,
         f"{threshold}: {preset.because}",
-        preset.at_zero,
+        f"{preset.at_zero}: {'it wakes' if preset.wakes else 'it cannot wake'}",
     ]
 
 

@@ -76,13 +76,18 @@ class Scraped:
     """When it begins, in seconds relative to now."""
     restarts: int = 1
     """When it begins again with one, in seconds relative to now."""
+    missed: int = 1
+    """When a scrape of it was missed, in seconds relative to now."""
 
     def series(self, now: float) -> Series:
         """Return it, ending at `now`."""
         return Series(
             self.name,
             self.labels,
-            [(now + second, self._at(second)) for second in range(self.since, 1, 15)],
+            [
+                (now + second, None if second == self.missed else self._at(second))
+                for second in range(self.since, 1, 15)
+            ],
         )
 
     def _at(self, second: int) -> float:
@@ -161,6 +166,14 @@ RECIPES: Mapping[str, Mapping[str, Case]] = {
         "two-a-second": ([router(500, 120), router_up()], 2),
         "the-first-of-all": ([replace(router(1), since=-45), router_up()], 1 / 60),
         "long-ago": ([replace(router(1), since=-300), router_up()], 0),
+        "missed-a-minute-ago": (
+            [replace(router(500, 120), missed=-60), replace(router_up(0), since=-60)],
+            None,
+        ),
+        "scraped-since": (
+            [replace(router(500, 120), since=-45), replace(router_up(), since=-45)],
+            None,
+        ),
         "none-ever": ([router_up()], 0),
         "none-ever-and-it-is-down": ([router_up(0)], None),
         "no-router": ([], None),
@@ -179,6 +192,10 @@ RECIPES: Mapping[str, Mapping[str, Case]] = {
             63 / 60,
         ),
         "long-ago": ([replace(requests(3, status="503"), since=-300), *known()], 0),
+        "missed-a-minute-ago": (
+            [replace(part, missed=-60) for part in (requests(500, 60), *known())],
+            None,
+        ),
         "none-ever": (known(), 0),
         "of-another-ingress": ([requests(500, 60, of="gpt"), *known("gpt")], None),
         "in-another-namespace": ([requests(500, 60, namespace="b"), *known("bert", "b")], None),
