@@ -42,7 +42,6 @@ class Troubles:
             "Prometheus is down": self._prometheus_is_down,
             "Prometheus is back": self._prometheus_is_back,
             "it was scaled in": self._is_scaled_in,
-            "a decision is made": lambda: self._said('"bert-i"', "60 % over 1 replica"),
         }
 
     async def begin(self) -> None:
@@ -57,7 +56,7 @@ class Troubles:
             lambda: self._scaled("bert-b", gpu("bert-b", aggregation="average"), load=250),
             lambda: self._scaled("bert-c", gpu("bert-c"), load=5, least=0),
             lambda: self._scaled("bert-d", gpu("bert-d") | demand, load=0, least=0, replicas=0),
-            lambda: self._scaled("bert-e", gpu("bert-e"), load=TALL),
+            lambda: self._scaled("bert-e", gpu("bert-e"), load=TALL, stabilization_seconds=2),
             lambda: self._scaled("bert-f", gpu("bert-f", treshold="70"), load=0, least=0),
             lambda: self._scaled("bert-g", gpu("bert-g", enableTLS="true"), load=0),
             lambda: self._scaled("bert-h", gpu("bert-h"), load=60),
@@ -74,9 +73,10 @@ class Troubles:
         least: int = 1,
         replicas: int = 1,
         startup_seconds: float = 0,
+        **fields: int,
     ) -> None:
         await self.lab.deploy(name, replicas=replicas, load=load, startup_seconds=startup_seconds)
-        await self.lab.autoscale(name, dict(trigger), min_replicas=least, max_replicas=4)
+        await self.lab.autoscale(name, dict(trigger), min_replicas=least, max_replicas=4, **fields)
 
     async def _about(self, name: str) -> None:
         """Let the reader's next commands be about this one."""
