@@ -75,6 +75,14 @@ async def test_what_is_not_known_there_is_said() -> None:
     assert "KEDA has not asked this replica about such a ScaledObject" in result.stderr
 
 
+def test_every_mistake_of_a_refused_trigger_is_shown() -> None:
+    mistakes = "; ".join(f"key{number}: unknown key" for number in range(50))
+    with answering(404, mistakes.encode()) as url:
+        result = explaining("ml/bert", "--server", url)
+    assert result.exit_code == 1
+    assert result.stderr.endswith("key49: unknown key\n")
+
+
 def test_where_nothing_listens_there_is_one_line() -> None:
     result = explaining("ml/bert", "--server", f"http://127.0.0.1:{free_port()}")
     assert result.exit_code == 1

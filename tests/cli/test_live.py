@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -11,8 +12,9 @@ from typer.testing import CliRunner, Result
 from keda_gpu_scaler import cli
 from tests.check.cases import SLEEPS, STAYS, changed
 from tests.cli.test_local import healthy
-from tests.support import gpus, kube_state
+from tests.support import api_server, gpus, kube_state
 from tests.support import http_replies as web
+from tests.support.api_server import ApiServer
 from tests.support.gpus import Gpu, Up
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
@@ -51,7 +53,6 @@ async def written(prometheus: PrometheusServer, parts: Iterable[Gpu | Up], *pods
     return prometheus.url
 
 
-@ON_EVERY_SERVER
 async def test_nothing_is_found_where_the_source_shows_the_pods_and_the_cluster_them_ready(
     prometheus: PrometheusServer,
 ) -> None:
@@ -59,7 +60,6 @@ async def test_nothing_is_found_where_the_source_shows_the_pods_and_the_cluster_
     assert await found(url) == {}
 
 
-@ON_EVERY_SERVER
 async def test_exporters_alone_say_nothing_of_readiness(prometheus: PrometheusServer) -> None:
     url = await written(prometheus, [Up(), Gpu(POD, 90)])
     assert list(await found(url)) == ["no-readiness"]
@@ -73,7 +73,6 @@ async def test_an_idle_gpu_that_names_its_exporter_names_no_pod(
     assert list(await found(url)) == ["no-pod-labels"]
 
 
-@ON_EVERY_SERVER
 async def test_the_pods_that_are_shown_are_named(prometheus: PrometheusServer) -> None:
     url = await written(prometheus, [Up(), Gpu(OTHER, 90)], KubePod(name=POD))
     line, why = (await found(url))["no-pods"]
@@ -81,7 +80,6 @@ async def test_the_pods_that_are_shown_are_named(prometheus: PrometheusServer) -
     assert why.endswith(f"of namespace ml that are shown: {OTHER}")
 
 
-@ON_EVERY_SERVER
 async def test_pods_of_other_namespaces_are_named_by_these(prometheus: PrometheusServer) -> None:
     url = await written(prometheus, [Up(), Gpu(OTHER, 90, namespace="web")], KubePod(name=POD))
     assert (await found(url))["no-pods"][1].endswith("pods are shown in: web")
@@ -94,7 +92,6 @@ async def test_samples_that_have_ended_are_told_from_none(prometheus: Prometheus
     assert "the newest sample of any GPU is 1" in (await found(url))["late-samples"][1]
 
 
-@ON_EVERY_SERVER
 async def test_a_signal_that_no_exporter_shows_is_told_from_no_exporter(
     prometheus: PrometheusServer,
 ) -> None:
@@ -115,7 +112,6 @@ async def test_a_window_is_compared_with_the_samples_themselves(
     )
 
 
-@ON_EVERY_SERVER
 async def test_a_demand_is_asked_for(prometheus: PrometheusServer) -> None:
     url = await written(prometheus, [Up(), Gpu(POD, 90)], KubePod(name=POD))
     assert (await found(url, SLEEPING))["demand-unknown"] == (
@@ -214,6 +210,21 @@ async def test_a_server_that_refuses_our_own_questions_is_judged_by_its_answers(
         )
 
 
+async def test_the_kubernetes_api_is_asked_where_the_settings_say_so(
+    empty: HttpServer, tmp_path: Path
+) -> None:
+    async with api_server.serving(ApiServer()) as api:
+        result = await checked(
+            SLEEPING,
+            "--prometheus-url",
+            empty.url,
+            KEDA_GPU_SCALER_KUBERNETES="true",
+            KUBECONFIG=api.kubeconfig(tmp_path, token=api_server.TOKEN),
+        )
+    # It lists no pods: the workload is known to be empty, and readiness to be known.
+    assert {one["rule"] for one in json.loads(result.stdout)["findings"]} == {"demand-unknown"}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("--prometheus-url", "http://localhost:9090"), ("--gateway", "http://localhost")],
@@ -242,7 +253,6 @@ def empty_by_evidence(prometheus: PrometheusServer) -> Iterable[Series]:
     return kube_state.history(now, [kube_state.up(), kube_state.replicas(0), kube_state.wanted(0)])
 
 
-@ON_EVERY_SERVER
 async def test_a_gateway_that_answers_404_at_zero_is_found(prometheus: PrometheusServer) -> None:
     await prometheus.write(empty_by_evidence(prometheus))
     given = changed(
