@@ -13,11 +13,14 @@ import typer
 from keda_gpu_scaler import errors
 
 if TYPE_CHECKING:
+    from keda_gpu_scaler.record.drain import Drain
     from keda_gpu_scaler.record.record import Record
+    from keda_gpu_scaler.record.why_not import WhyNot
 
 SERVER = "http://localhost:8080"
 """Where `kubectl port-forward service/keda-gpu-scaler-http 8080` makes the HTTP port reachable."""
 _NAME = re.compile(r"[^/]+/[^/]+")
+_MOST_REPLICAS = 10_000
 _FAILED = 1
 _WRONG = 2
 
@@ -73,6 +76,21 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         bool,
         typer.Option("--history", help="Show how the decisions of a running scaler changed."),
     ] = False,
+    why_not: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=_MOST_REPLICAS,
+            metavar="N",
+            help="Only say what would give so many replicas, or zero.",
+        ),
+    ] = None,
+    drain: Annotated[
+        bool,
+        typer.Option(
+            "--drain", help="Only print the annotations that let the least busy pods go first."
+        ),
+    ] = False,
     output: Annotated[Output, typer.Option(help="How to write it.")] = Output.TEXT,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the answer.")] = 10,
 ) -> None:
@@ -89,6 +107,10 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
 
     if scaled_object is not None and not _NAME.fullmatch(scaled_object):
         raise typer.BadParameter(f"{scaled_object!r} is not NAMESPACE/NAME")
+    if [history, drain, why_not is not None].count(True) > 1 or (drain and at is not None):
+        raise typer.BadParameter(
+            "--history, --why-not and --drain go alone, and --drain is about now: without --at"
+        )
     if file is not None:
         if history or server is not None or token_file is not None or ca_file is not None:
             raise typer.BadParameter(
@@ -97,7 +119,7 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
             )
         chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
         found = _decided(chosen)
-        explaining.write(found, output)
+        explaining.write(_answered(found, why_not, drain=drain), output)
         _end_without_samples(found)
         return
     if prometheus_url is not None or at is not None:
@@ -118,7 +140,19 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         found = explaining.ask(asked)
     except explaining.ExplainError as error:
         raise _end(f"{url}: {error}", _FAILED) from error
-    explaining.write(found, output)
+    explaining.write(_answered(found, why_not, drain=drain), output)
+
+
+def _answered(
+    found: "list[Record]", wanted: int | None, *, drain: bool
+) -> "Sequence[Record | WhyNot | Drain]":
+    from keda_gpu_scaler.record.drain import drain as drained  # noqa: PLC0415 - for this flag only
+    from keda_gpu_scaler.record.why_not import why_not  # noqa: PLC0415 - it loads much
+
+    if drain:  # one pod has one cost: that of the first trigger
+        first = {one.scaled_object: one for one in reversed(found)}
+        return [drained(one) for one in reversed(first.values())]
+    return found if wanted is None else [why_not(one, wanted) for one in found]
 
 
 class _Chosen(NamedTuple):

@@ -20,7 +20,10 @@ from rich.table import Table
 from rich.text import Text
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.record import drain
+from keda_gpu_scaler.record.drain import Drain
 from keda_gpu_scaler.record.record import Activation, Metric, Pod, Record, Says
+from keda_gpu_scaler.record.why_not import WhyNot
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.transport import client
 
@@ -114,11 +117,11 @@ async def _asked(asked: Asked, below: str, token: str | None) -> client.Answer:
         await requests.close()
 
 
-def write(found: Sequence[Record], output: str) -> None:
-    """Write records to the standard output.
+def write(found: Sequence[Record | WhyNot | Drain], output: str) -> None:
+    """Write records, or what was made of them, to the standard output.
 
     Args:
-        found: the records.
+        found: what to write, one for each trigger.
         output: text, json or yaml.
     """
     if output == "json":
@@ -130,10 +133,33 @@ def write(found: Sequence[Record], output: str) -> None:
         console = Console(highlight=False, markup=False, emoji=False)
         if not console.is_terminal:
             console = Console(highlight=False, markup=False, emoji=False, width=WIDTH)
-        for number, record in enumerate(found):
+        for number, one in enumerate(found):
+            if isinstance(one, Drain):
+                # Not wrapped: it is there to be run.
+                sys.stdout.write("".join(f"{line}\n" for line in drain.script(one)))
+                continue
             if number:
                 console.rule()
-            _show(console, record)
+            if isinstance(one, WhyNot):
+                _show_why_not(console, one)
+            else:
+                _show(console, one)
+
+
+def _show_why_not(console: Console, found: WhyNot) -> None:
+    replicas = "1 replica" if found.replicas == 1 else f"{found.replicas} replicas"
+    question = f"does {found.metric_name} ask for {found.wanted}?"
+    if found.wanted == 0:
+        question = "is the trigger inactive, so that KEDA goes to zero?"
+    answer = ("yes", "bold green") if found.is_so else ("no", "bold yellow")
+    heading = f"{found.scaled_object} at {replicas}: {question} "
+    console.print(Text.assemble((heading, "bold"), answer))
+    for reason in found.reasons:
+        console.print(f"- {reason}")
+    for number, way in enumerate(found.ways):
+        console.print("What would do:" if number == 0 else "or", style="bold")
+        for change in way:
+            console.print(f"- {change.text}")
 
 
 def _show(console: Console, record: Record) -> None:
@@ -196,7 +222,7 @@ def _time(seconds: float) -> str:
 
 def _pods(record: Record) -> Table:
     table = _table("pod", "state", "load", "GPUs", "why")
-    for pod in sorted(record.pods, key=lambda pod: (pod.load is None, pod.load or 0.0)):
+    for pod in record.pods:
         load = "-" if pod.load is None else f"{pod.load:g} {record.unit}".rstrip()
         table.add_row(pod.name, pod.state, load, _gpus(pod), pod.reason)
     return table

@@ -11,13 +11,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import NamedTuple
 
 from keda_gpu_scaler import app, check, errors, settings, trigger
 from keda_gpu_scaler.check import documents, formats, keys
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
-from keda_gpu_scaler.record.record import Record
+from keda_gpu_scaler.record.record import Activation, Record
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from keda_gpu_scaler.settings.names import PREFIX
 from keda_gpu_scaler.spec import durations
@@ -244,4 +245,11 @@ async def records(
         evaluations = await app.start_evaluator(
             stack, chosen, facts.ignore, slow_seconds=slow_seconds, at=at
         )
-        return await asyncio.gather(*(evaluations.record(*one) for one in triggers))
+        found = await asyncio.gather(*(evaluations.record(*one) for one in triggers))
+    return [replace(one, activation=tuple(map(_without_alerts, one.activation))) for one in found]
+
+
+def _without_alerts(one: Activation) -> Activation:
+    if one.signal != "alert":
+        return one
+    return replace(one, reason="which alerts fire is not known without a running scaler")

@@ -6,4 +6,6 @@ Pure. It is built when somebody looks, from what the decision was made of, by th
     record    the values
     build     decision + snapshot → record
     settings  what the trigger asks for, key by key, defaults included
+    drain     record → the pods that should go first, as annotations for people to write
+    why_not   record → what would give another number of replicas
 """

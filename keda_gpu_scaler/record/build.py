@@ -83,7 +83,7 @@ class Answered:
 def record(answered: Answered) -> Record:
     """Return the record of an answer."""
     spec, decided, view = answered.spec, answered.decision, answered.view
-    pods = tuple(_pods(answered, view)) if view is not None else ()
+    pods = () if view is None else tuple(sorted(_pods(answered, view), key=_busy))
     return Record(
         scaled_object=str(answered.scaled_object),
         workload=spec.workload,
@@ -159,6 +159,10 @@ def _pods(answered: Answered, view: NamespaceSnapshot) -> Iterator[Pod]:
         yield _pod(answered, view.at, pod, found, is_ignored=pod.name in ignored)
 
 
+def _busy(pod: Pod) -> tuple[bool, float, str]:
+    return pod.load is None, pod.load or 0.0, pod.name
+
+
 def _pod(
     answered: Answered, at: float, pod: snapshot.Pod, found: Reported | None, *, is_ignored: bool
 ) -> Pod:
@@ -195,13 +199,16 @@ def _state(pod: snapshot.Pod, found: Reported | None, *, is_ignored: bool) -> tu
 
 def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
     since = at - spec.activation_window_seconds
-    shown = [value for time, value in zip(gpu.times, gpu.values, strict=True) if time > since]
+    shown = [one for one in zip(gpu.times, gpu.values, strict=True) if one[0] > since]
     is_refused = gpu.refused[-1:] > gpu.times[-1:]
     return Gpu(
         gpu=gpu.gpu,
         value=None if is_refused or not gpu.values else gpu.values[-1],
         sampled_at=gpu.last,
-        busiest=max(shown, default=None),
+        busiest=max((value for _, value in shown), default=None),
+        active_at=max(
+            (at for at, value in shown if value > spec.activation_threshold), default=None
+        ),
         refused=len(gpu.refused),
     )
 

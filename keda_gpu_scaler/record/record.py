@@ -38,6 +38,8 @@ class Gpu:
     sampled_at: float
     busiest: float | None
     """Its largest number within activationWindow; None: no sample in it."""
+    active_at: float | None
+    """When it was above activationThreshold last, within activationWindow; None: it was not."""
     refused: int
     """How many numbers no such GPU can show."""
 
@@ -189,6 +191,7 @@ class Record:
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]
+    """The least busy first, and last those whose load is not known."""
     activation: tuple[Activation, ...]
     metrics: tuple[Metric, ...]
     queries: tuple[Query, ...]

@@ -19,7 +19,7 @@ from keda_gpu_scaler.trigger.reader import Reader
 
 EVERY_POD = "every pod of the query"
 """The workload's name where a query comes without workload and podPattern."""
-_REACHABLE_PERCENT = 90
+REACHABLE_PERCENT = 90
 """The HPA ignores deviations up to 10 %: at full load, 100/91 still counts as on target."""
 _COMFORTABLE_PERCENT = 80
 IDLE_PERCENT = 2.0
@@ -121,10 +121,10 @@ def threshold(reader: Reader, signal: Signal, gpu_aggregation: GpuAggregation) -
     if not reader.has("threshold"):
         reader.refuse("threshold", "expected the target per replica, such as 70")
     is_limited = reader.is_sound("signal", "gpuAggregation", "threshold")
-    if is_limited and _is_bounded(signal, gpu_aggregation) and number > _REACHABLE_PERCENT:
+    if is_limited and _is_bounded(signal, gpu_aggregation) and number > REACHABLE_PERCENT:
         reader.refuse(
             "threshold",
-            f"expected at most {_REACHABLE_PERCENT} for a percentage: the HPA ignores deviations "
+            f"expected at most {REACHABLE_PERCENT} for a percentage: the HPA ignores deviations "
             "up to 10 %, so above that a replica at 100 % never calls for another",
         )
     return number

@@ -59,6 +59,36 @@ async def test_programs_get_the_record_itself(output: str, read: object) -> None
     assert found[0]["pods"][0]["gpus"][0]["value"] == 90
 
 
+async def test_what_would_give_another_number_is_said() -> None:
+    result = await explained("--why-not", "2")
+    assert result.exit_code == 0
+    first, what, *_ = result.stdout.splitlines()
+    assert first == "ml/bert at 1 replica: does gpu-utilization ask for 2? yes"
+    assert what == "- the metrics ask for it, at 1 replica"
+    lines = (await explained("--why-not", "3")).stdout.splitlines()
+    assert lines[0].endswith("ask for 3? no")
+    assert lines[3:5] == ["What would do:", "- threshold at most 44.999 % (is 70 %)"]
+    idle = (await explained("--why-not", "0")).stdout.splitlines()
+    assert "or" in idle
+    assert "inactive" in idle[0]
+    found = json.loads((await explained("--why-not", "3", "--output", "json")).stdout)
+    assert found[0]["ways"][0][0]["at_most"] == 44.999
+
+
+async def test_the_costs_of_pods_are_printed_once_for_a_scaledobject_and_ready_to_run() -> None:
+    result = await explained("--drain")
+    assert result.exit_code == 0
+    name = "bert-7b6667bd9-bbbbb"
+    cost = "controller.kubernetes.io/pod-deletion-cost=-1"
+    assert result.stdout.splitlines() == [
+        "# ml/bert: deployment/bert by gpu-utilization",
+        "# load 90 %, busiest moment 90 %",
+        f"kubectl annotate pod --namespace ml {name} --overwrite {cost}",
+    ]
+    (found,) = json.loads((await explained("--drain", "--output", "json")).stdout)
+    assert [one["cost"] for one in found["costs"]] == [-1]
+
+
 async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
@@ -99,6 +129,8 @@ def test_where_nothing_listens_there_is_one_line() -> None:
         ("ml/bert", "--server", "localhost:8080"),
         ("ml/bert", "--prometheus-url", "http://prometheus:9090"),
         ("ml/bert", "--at", "2h"),
+        ("ml/bert", "--drain", "--why-not", "1"),
+        ("-f", "-", "--drain", "--at", "2h"),
         ("-f", "-", "--server", "http://localhost:8080"),
     ],
 )
@@ -218,8 +250,11 @@ async def test_programs_get_the_history_itself(output: str, read: object) -> Non
     assert [one["value"] for one in found["changes"]] == [90, 270, None]
 
 
-def test_a_history_is_of_a_running_scaler() -> None:
-    assert explaining("--file", "-", "--history").exit_code == 2
+@pytest.mark.parametrize(
+    "beside", [("--file", "-"), ("ml/bert", "--drain"), ("ml/bert", "--why-not", "1")]
+)
+def test_a_history_is_of_a_running_scaler_and_alone(beside: Sequence[str]) -> None:
+    assert explaining(*beside, "--history").exit_code == 2
 
 
 async def test_a_reason_is_one_line_in_a_pipe() -> None:

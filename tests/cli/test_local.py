@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, tzinfo
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,6 +17,8 @@ from typer.testing import CliRunner, Result
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import local
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from keda_gpu_scaler.settings import PrometheusSettings, Settings
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
@@ -26,6 +29,7 @@ from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
 from tests.support.processes import free_port
 from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+from tests.test_app import LOCAL, channel, reference, running
 
 OBJECT = """\
 apiVersion: keda.sh/v1alpha1
@@ -101,6 +105,50 @@ async def test_the_answer_is_the_one_of_a_scaler_on_the_same_source(
     assert {pod["name"]: pod["load"] for pod in record["pods"]} == pods
     assert record["metrics"][0]["desired"] == 2
     assert record["source"]["evidence"] == "kube-state-metrics"
+
+
+MOVES_ON = frozenset({"at", "age_seconds", "snapshot_at", "last_seen", "sampled_at", "active_at"})
+"""Times of a record that differ from one decision to the next."""
+
+
+def still(found: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a record without what moves on by itself."""
+    if isinstance(found, dict):
+        return {key: still(value) for key, value in found.items() if key not in MOVES_ON}
+    return [still(value) for value in found] if isinstance(found, list) else found
+
+
+async def test_a_running_scaler_on_the_same_source_has_the_same_record(
+    prometheus: PrometheusServer,
+) -> None:
+    now = time.time()
+    pods = {"bert-7b6667bd9-bbbbb": 90, "bert-7b6667bd9-ccccc": 60}
+    other = KubePod(name="bert-7b6667bd9-ddddd", ready=False, created=-60)
+    shown = [KubePod(name=pod) for pod in pods]
+    # A little into the future: it is there to stay while two processes look.
+    await prometheus.write(
+        [
+            *gpus.history(now + 60, [Up(), *(Gpu(pod, value) for pod, value in pods.items())]),
+            *kube_state.history(now + 60, [kube_state.up(), *shown, other, kube_state.wanted(3)]),
+        ]
+    )
+    source = PrometheusSettings(url=prometheus.url)
+    chosen = Settings(grpc_address=LOCAL, http_address=LOCAL, sources={"default": source})
+    async with running(chosen) as scaler:
+        ports = await scaler.ports()
+        async with channel(ports.grpc_port) as opened:
+            stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
+            assert (await stub.IsActive(reference())).result is True
+        asked = ["explain", "ml/bert", "--server", f"http://127.0.0.1:{ports.http_port}"]
+        theirs = await asyncio.to_thread(CliRunner().invoke, cli.app, [*asked, "--output", "json"])
+    ours = await explained("--prometheus-url", prometheus.url, "--output", "json")
+    (running_one,), (local_one,) = json.loads(theirs.stdout), json.loads(ours.stdout)
+    unknown = local_one["activation"][2]
+    assert (unknown["signal"], unknown["says"]) == ("alert", "not set")
+    assert unknown["reason"] == "which alerts fire is not known without a running scaler"
+    local_one["activation"][2] = running_one["activation"][2]
+    assert still(local_one) == still(running_one)
+    assert {pod["state"] for pod in local_one["pods"]} == {"measured", "starting"}
 
 
 @ON_EVERY_SERVER

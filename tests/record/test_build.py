@@ -49,8 +49,8 @@ def _says(shown: Record) -> dict[str, Says]:
 def test_the_loads_of_the_pods_that_count_add_up_to_the_value() -> None:
     shown = _record(spec(), snapshot(bert("b", 90), bert("c", 60, 80)))
     assert (shown.value, shown.average, shown.state) == (160, 80, "measured")
-    assert [(pod.load, pod.counts) for pod in shown.pods] == [(90, True), (70, True)]
-    assert [gpu.value for pod in shown.pods for gpu in pod.gpus] == [90, 60, 80]
+    assert [(pod.load, pod.counts) for pod in shown.pods] == [(70, True), (90, True)]
+    assert [gpu.value for pod in shown.pods for gpu in pod.gpus] == [60, 80, 90]
 
 
 def test_every_pod_says_why_it_counts_or_does_not() -> None:

@@ -1,0 +1,142 @@
+"""The least busy pods get the lowest costs; what is not known gets none."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.decision.decision import Context, decide
+from keda_gpu_scaler.record.build import Answered, record
+from keda_gpu_scaler.record.drain import ANNOTATION, drain, script
+from keda_gpu_scaler.record.record import Record
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from tests.support.snapshots import NOW, bert, said, snapshot, unseen
+from tests.support.triggers import BERT, access, spec
+
+PODS = "bert-7b6667bd9-"
+COMMAND = re.compile(
+    "kubectl annotate pod --namespace [a-z0-9-]+ [a-z0-9.-]+ "
+    f"(?:--overwrite {ANNOTATION}=-[0-9]+|{ANNOTATION}-)"
+)
+
+
+def decided(*pods: Pod, given: TriggerSpec | None = None) -> Record:
+    view, given = snapshot(*pods), given or spec()
+    decision = decide(given, view, Context(NOW, 3600.0))
+    return record(Answered(scaled_object=BERT, spec=given, decision=decision, now=NOW, view=view))
+
+
+def test_the_least_busy_pod_goes_first_and_equal_ones_are_equal() -> None:
+    found = drain(decided(bert("b", 90), bert("c", 0), bert("d", 40), bert("f", 40)))
+    assert [(one.pod.removeprefix(PODS)[0], one.load, one.cost) for one in found.costs] == [
+        ("c", 0, -3),
+        ("d", 40, -2),
+        ("f", 40, -2),
+        ("b", 90, -1),
+    ]
+    assert (found.left, found.trouble) == ((), None)
+
+
+def test_between_equal_loads_the_busier_moment_decides() -> None:
+    """A pod that had work a while ago may have more to come than one that had none."""
+    burst = [100, 100, *[0] * 20]
+    found = drain(
+        decided(bert("b", burst), bert("c", 0), given=spec(window="1m", activationWindow="10m"))
+    )
+    assert [(one.pod.removeprefix(PODS)[0], one.load, one.busiest) for one in found.costs] == [
+        ("c", 0, 0),
+        ("b", 0, 100),
+    ]
+
+
+def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
+    """Without a cost it counts as 0, and every cost is below."""
+    starting = unseen("d", said(never=True, created=NOW - 60))
+    pods = (
+        bert("b", 90),
+        bert("c", 90, status=said(ready=NOW - 30)),
+        starting,
+        bert("f", 1, ended=True),
+    )
+    found = drain(decided(*pods))
+    assert [one.cost for one in found.costs] == [-1]
+    assert [one.pod.removeprefix(PODS)[0] for one in found.left] == ["c", "d"]
+    assert list(script(found)) == [
+        "# ml/bert: deployment/bert by gpu-utilization",
+        "# load 90 %, busiest moment 90 %",
+        f"kubectl annotate pod --namespace ml {PODS}bbbbb --overwrite {ANNOTATION}=-1",
+        (
+            f"# {PODS}ccccc gets none, and loses one from before: its load is not known yet: its "
+            "samples cover less than half the window"
+        ),
+        f"kubectl annotate pod --namespace ml {PODS}ccccc {ANNOTATION}-",
+        (
+            f"# {PODS}ddddd gets none, and loses one from before: it was never Ready, and is "
+            "younger than startTimeout"
+        ),
+        f"kubectl annotate pod --namespace ml {PODS}ddddd {ANNOTATION}-",
+    ]
+
+
+def test_where_no_load_is_known_there_is_no_cost() -> None:
+    assert (
+        list(script(drain(decided(unseen("b", said())))))[1] == "# no costs: no pod's load is known"
+    )
+
+
+@pytest.mark.parametrize(
+    ("workload", "pod"),
+    [
+        ("statefulset/bert", "bert-0"),
+        ("leaderworkerset/bert", "bert-0"),
+        ("job/bert", "bert-bbbbb"),
+    ],
+)
+def test_pods_that_no_replicaset_controls_get_none(workload: str, pod: str) -> None:
+    given = spec(workload=workload)
+    shown = decided(replace(bert("b", 90), name=pod), given=given)
+    assert any(each.load == 90 for each in shown.pods)
+    found = drain(shown)
+    assert (found.costs, found.left) == ((), ())
+    assert list(script(found))[1].startswith("# no costs: a")
+
+
+def test_pods_found_by_a_pattern_get_costs() -> None:
+    given = spec(workload="", podPattern="bert-.*")
+    assert len(drain(decided(bert("b", 90), given=given)).costs) == 1
+
+
+def test_a_namespace_that_is_not_known_here_gives_no_command() -> None:
+    metadata = {"workload": "bert", "threshold": "70", "namespaceFromEnv": "ml"}
+    found = drain(decided(bert("b", 90), given=trigger.parse(BERT, metadata, access())))
+    assert found.trouble == "the namespace of its pods is not known here"
+
+
+def test_a_sample_too_old_for_the_window_is_no_moment() -> None:
+    shown = decided(bert("b", 90))
+    (pod,) = shown.pods
+    before = replace(shown, pods=(replace(pod, gpus=(replace(pod.gpus[0], busiest=None),)),))
+    assert drain(before).costs[0].busiest is None
+    assert "# load 90 %" in list(script(drain(before)))
+    assert drain(replace(shown, metrics=())).metric_name == ""
+
+
+@given(st.text(), st.text(), st.text(), st.sampled_from([90.0, None]))
+def test_every_line_is_a_comment_or_a_command_about_one_name(
+    name: str, reason: str, where: str, load: float | None
+) -> None:
+    shown = decided(bert("b", 90), bert("c", 80))
+    one, other = shown.pods
+    pods = (replace(one, name=name, reason=reason, load=load), other)
+    wrong = replace(shown, pods=pods, scaled_object=name, unit=reason)
+    elsewhere = tuple(
+        replace(each, value=where) if each.key == "namespace" else each for each in shown.settings
+    )
+    for record_ in (wrong, replace(wrong, settings=elsewhere)):
+        for line in script(drain(record_)):
+            assert line.isprintable()
+            assert line.startswith("#") or COMMAND.fullmatch(line)
