@@ -230,6 +230,11 @@ async def test_the_history_is_a_line_for_each_change() -> None:
     ]
 
 
+async def test_a_workload_that_nothing_was_decided_about_has_no_history() -> None:
+    result = await remembered(changes=History(lambda: NOW))
+    assert result.stdout.startswith("ml/bert: no decision since ")
+
+
 async def test_the_history_names_metrics_where_there_are_several() -> None:
     kept = History(lambda: NOW)
     decided = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
