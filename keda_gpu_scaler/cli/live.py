@@ -73,9 +73,7 @@ def look(texts: Mapping[str, str], terms: Terms, wanted: Wanted) -> list[Finding
             read.append((one, spec))
     if len(read) > TRIGGERS_LIMIT:
         raise ValueError(f"{len(read)} triggers, and --live asks about {TRIGGERS_LIMIT} at most")
-    for (one, spec), seen in zip(read, asyncio.run(_seen(read, wanted)), strict=True):
-        found += live.check(one, spec, seen)
-    return found
+    return found + asyncio.run(_found(read, wanted))
 
 
 def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
@@ -87,16 +85,17 @@ def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
                     yield from (each for each in one.ours if each.mistakes or each.spec is not None)
 
 
-async def _seen(triggers: list[tuple[Trigger, TriggerSpec]], wanted: Wanted) -> list[live.Seen]:
+async def _found(triggers: list[tuple[Trigger, TriggerSpec]], wanted: Wanted) -> list[Finding]:
     given = [
         local.Given(ScaledObject(one.of.namespace, one.of.name), spec) for one, spec in triggers
     ]
     records = await local.records(given, wanted.settings, slow_seconds=wanted.timeout_seconds)
     status = await _status(wanted)
-    return [
-        await _of(spec, record, wanted.settings, status)
-        for (_, spec), record in zip(triggers, records, strict=True)
-    ]
+    found: list[Finding] = []
+    for (one, spec), record in zip(triggers, records, strict=True):
+        seen = await _of(spec, record, wanted.settings, status)
+        found += live.check(one, spec, seen)
+    return found
 
 
 async def _status(wanted: Wanted) -> int | None:

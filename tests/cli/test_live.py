@@ -18,6 +18,7 @@ from tests.support.api_server import ApiServer
 from tests.support.gpus import Gpu, Up
 from tests.support.http_replies import HttpServer
 from tests.support.kube_state import KubePod
+from tests.support.processes import free_port
 from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
 from tests.support.series import Series
 
@@ -144,6 +145,14 @@ async def test_a_source_without_series_is_told_from_one_without_an_answer(
         line, why = (await found(broken.url))["no-answer"]
     assert line == 13
     assert why.startswith("source default gives nothing: ")
+
+
+def test_where_nothing_listens_there_is_one_finding_and_the_status_says_so() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    command = ["check", "-", "--live", "--prometheus-url", url]
+    result = CliRunner().invoke(cli.app, command, input=HERE)
+    assert result.exit_code == 1
+    assert "-:13:7: error no-answer: source default gives nothing: " in result.output
 
 
 async def test_a_finding_of_the_source_is_left_out_like_any_other(empty: HttpServer) -> None:
