@@ -33,6 +33,7 @@ class Troubles:
         """The problems of the page, by its words."""
         return {
             "its pod starts slowly": self._starts_slowly,
+            "its trigger names another workload": self._is_another,
             "it is averaged": self._is_averaged,
             "its idle GPU shows five percent": lambda: self._is("bert-c", "busiest GPU 5 %"),
             "it sleeps": lambda: self._is("bert-d", "has no replicas"),
@@ -61,6 +62,7 @@ class Troubles:
             lambda: self._scaled("bert-g", gpu("bert-g", enableTLS="true"), load=0),
             lambda: self._scaled("bert-h", gpu("bert-h"), load=60),
             lambda: self._scaled("bert-i", gpu("bert-i"), load=180, replicas=3),
+            lambda: self._scaled("bert-j", gpu("bert-j", workload="bart"), load=60),
             lambda: self.lab.offer("bert", 5),
         ]
 
@@ -81,7 +83,9 @@ class Troubles:
     async def _about(self, name: str) -> None:
         """Let the reader's next commands be about this one."""
         self.reader.names = {self.lab.name: "inference", name: "bert"}
-        await self.reader.terminal.type(f"NAMESPACE={self.lab.name} NAME={name}", 5)
+        await self.reader.terminal.type(
+            f"NAMESPACE={self.lab.name} NAME={name} PROMETHEUS={self.lab.prometheus.url}", 5
+        )
 
     async def _is(self, name: str, words: str) -> None:
         await self._said(f'"{name}"', words)
@@ -92,6 +96,10 @@ class Troubles:
         conditions = f"kubectl get hpa -n {self.lab.name} keda-hpa-bert-a -o yaml"
         await self._shown(conditions, "no matching metrics found")
         await self._about("bert-a")
+
+    async def _is_another(self) -> None:
+        await self._said('"bert-j"', "bart")
+        await self._about("bert-j")
 
     async def _is_averaged(self) -> None:
         await self._said('"bert-b"', "100 % over 2 replicas")

@@ -80,11 +80,11 @@ class Scene:
         shown = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": named}
         (self.directory / "applied.yaml").write_text(yaml.safe_dump(shown | {"spec": spec}))
 
-    async def shows(self, section: str) -> None:
+    async def shows(self, section: str, prometheus_url: str = "") -> None:
         """Type the first command of a section, and compare what it prints with the page."""
         step = LEADS[section]
         script = f"""
-NAMESPACE=inference NAME=bert
+NAMESPACE=inference NAME=bert PROMETHEUS={prometheus_url}
 applied() {{ cat {shlex.quote(str(self.directory / "applied.yaml"))}; }}
 keda-gpu-scaler() {{
   local program={shlex.quote(str(PROGRAM))} command=$1; shift
@@ -155,7 +155,7 @@ async def write(prometheus: PrometheusServer, loads: Mapping[str, float], *pods:
 
 
 def test_each_section_begins_with_a_command_of_ours_and_what_it_prints() -> None:
-    assert len(LEADS) == 9
+    assert len(LEADS) == 10
     for step in LEADS.values():
         assert all(line.startswith(OURS) for line in step.commands.splitlines()), step.section
         assert step.output is not None
@@ -175,6 +175,13 @@ async def test_unknown_targets(prometheus: PrometheusServer, tmp_path: Path) -> 
     async with scene(tmp_path, stored(prometheus.url)) as seen:
         assert await seen.poll() is None
         await seen.shows("`<unknown>` targets")
+
+
+async def test_no_gpu_is_seen(prometheus: PrometheusServer, tmp_path: Path) -> None:
+    await write(prometheus, {PODS[0]: 60}, pod(PODS[0]))
+    async with scene(tmp_path, stored(prometheus.url)) as seen:
+        seen.applied(workload="bart")
+        await seen.shows("No GPU is seen", prometheus.url)
 
 
 async def test_stuck_at_two_replicas(prometheus: PrometheusServer, tmp_path: Path) -> None:
