@@ -28,6 +28,8 @@ class Seen:
     """There are series of such a name; None: not asked."""
     newest_age_seconds: float | None = None
     """How old the newest sample of such a name within an hour is, where none is fresh."""
+    refusal: str | None = None
+    """Why the source does not say what series it has; None: it does."""
     has_other_series: bool = False
     """There are series of other GPU metrics."""
     pods: Collection[tuple[str, str]] = ()
@@ -84,7 +86,8 @@ def _samples(one: Trigger, spec: TriggerSpec, seen: Seen) -> Iterator[Finding]:
     """Yield why no GPU of the workload is seen."""
     place = _place(one, "query", "podPattern", "workload")
     if seen.has_series is None:
-        why = f"the source shows no GPU of {spec.workload}"
+        refused = f", and does not say what it shows: {seen.refusal}" if seen.refusal else ""
+        why = f"the source shows no GPU of {spec.workload}{refused}"
         fix = "See whether the exporters run, and whether their series name the workload's pods."
         yield one.of.find("no-pods", place, why, fix)
     elif not seen.has_series:

@@ -5,11 +5,10 @@ GPU of the workload, the source is asked what it has instead. Nothing is changed
 """
 
 import asyncio
-import contextlib
 import itertools
 import statistics
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ from keda_gpu_scaler.cli import local
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql import quoted
-from keda_gpu_scaler.query.promql_texts import alternatives
+from keda_gpu_scaler.query.promql_texts import alternatives, marked
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.settings import PrometheusSettings, Settings
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -156,9 +155,7 @@ class _Asking(NamedTuple):
         """Return what was seen, with what the source says to questions of our own."""
         more: dict[str, object] = {"demand_trouble": await self._demand_trouble()}
         if self.spec.query is None:
-            # A server that refuses these queries is no finding: it answers the scaler's own.
-            with contextlib.suppress(errors.SourceError):
-                more |= await self._series(has_gpus=seen.has_gpus)
+            more |= await self._series(has_gpus=seen.has_gpus)
         return live.Seen(**{name: getattr(seen, name) for name in seen.__slots__} | more)
 
     async def _demand_trouble(self) -> str | None:
@@ -175,35 +172,50 @@ class _Asking(NamedTuple):
         metrics = {name for _, name in profiles.metric_names(spec.profile, spec.signal)}
         shown = f"{{__name__=~{alternatives(metrics)}}}"
         found: dict[str, object] = {"metrics": metrics}
-        if not has_gpus:
-            labels = ", ".join((*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS, *_TARGET))
-            rows = await self._rows(f"group by ({labels}) ({shown})")
-            exporters = {
-                (_target(row), profiles.pod_of(row.labels))
-                for row in await self._rows(f"group by (namespace, pod, {', '.join(_TARGET)}) (up)")
-            }
-            named = {(_target(row), profiles.pod_of(row.labels)) for row in rows} - exporters
-            pods = {pod for _, pod in named if pod is not None}
-            found |= {"has_series": bool(rows), "pods": pods}
-            if not rows:
-                times = f"max(max_over_time(timestamp({shown})[1h:1m]))"
-                others = f"{{__name__=~{alternatives(profiles.KNOWN_METRICS)}}}"
-                found["newest_age_seconds"] = await self._number(f"time() - {times}")
-                found["has_other_series"] = await self._number(f"count({others})") is not None
-                return found
-        found["interval_seconds"] = await self._interval(shown)
+        # A server may refuse such broad queries and answer the scaler's own.
+        try:
+            if not has_gpus:
+                found |= await self._others(shown, metrics)
+            found["interval_seconds"] = await self._interval(shown)
+        except errors.SourceError as error:
+            found["refusal"] = str(error)
+        return found
+
+    async def _others(self, shown: str, metrics: Collection[str]) -> dict[str, object]:
+        """Return what exporters show, where it is nothing of the workload."""
+        labels = ", ".join((*profiles.NAMESPACE_LABELS, *profiles.POD_LABELS, *_TARGET))
+        rows = await self._rows(f"group by ({labels}) ({shown})")
+        exporters = {
+            (_target(row), profiles.pod_of(row.labels))
+            for row in await self._rows(f"group by (namespace, pod, {', '.join(_TARGET)}) (up)")
+        }
+        named = {(_target(row), profiles.pod_of(row.labels)) for row in rows} - exporters
+        found: dict[str, object] = {
+            "has_series": bool(rows),
+            "pods": {pod for _, pod in named if pod is not None},
+        }
+        if not rows:
+            # Each by itself: two metrics of one GPU have the same labels, and times have no name.
+            times = " or ".join(
+                marked(f"max(timestamp({{__name__={quoted(one)}}}))", "metric", one)
+                for one in sorted(metrics)
+            )
+            others = f"{{__name__=~{alternatives(profiles.KNOWN_METRICS)}}}"
+            found["newest_age_seconds"] = await self._number(
+                f"time() - max(max_over_time(({times})[1h:1m]))"
+            )
+            found["has_other_series"] = await self._number(f"count({others})") is not None
         return found
 
     async def _interval(self, shown: str) -> float | None:
-        """Return the time between two samples of the series that has most of them."""
-        rows = await self._rows(f"topk(1, count_over_time({shown}[10m]))")
-        labels = rows[0].labels if rows else {}
-        given = "".join(
-            f",{name}={quoted(value)}" for name, value in labels.items() if name != "__name__"
-        )
-        selected = f"{shown[:-1]}{given}}}[10m]"
-        series = await self.queries.asked("look", selected, None, api.matrix)
-        times = [at for at, _ in max((row.points for row in series), key=len, default=[])]
+        """Return the time between two samples of one of the series."""
+        rows = await self._rows(f"topk(1, {shown})")
+        times: list[float] = []
+        for row in rows:
+            labels = ",".join(f"{name}={quoted(value)}" for name, value in row.labels.items())
+            selected = f"{{{labels}}}[10m]"
+            for series in await self.queries.asked("look", selected, None, api.matrix):
+                times = [at for at, _ in series.points]
         gaps = [later - before for before, later in itertools.pairwise(times)]
         return statistics.median(gaps) if gaps else None
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,11 @@ async def test_exporters_alone_say_nothing_of_readiness(prometheus: PrometheusSe
     assert list(await found(url)) == ["no-readiness"]
 
 
+def both(pod: str) -> list[Gpu]:
+    """Return a GPU as dcgm-exporter shows it, by two metrics with the same labels."""
+    return [Gpu(pod, 90), Gpu(pod, 0.9, metric="DCGM_FI_PROF_GR_ENGINE_ACTIVE")]
+
+
 @ON_EVERY_SERVER
 async def test_an_idle_gpu_that_names_its_exporter_names_no_pod(
     prometheus: PrometheusServer,
@@ -75,7 +81,7 @@ async def test_an_idle_gpu_that_names_its_exporter_names_no_pod(
 
 
 async def test_the_pods_that_are_shown_are_named(prometheus: PrometheusServer) -> None:
-    url = await written(prometheus, [Up(), Gpu(OTHER, 90)], KubePod(name=POD))
+    url = await written(prometheus, [Up(), *both(OTHER)], KubePod(name=POD))
     line, why = (await found(url))["no-pods"]
     assert line == 15
     assert why.endswith(f"of namespace ml that are shown: {OTHER}")
@@ -88,8 +94,8 @@ async def test_pods_of_other_namespaces_are_named_by_these(prometheus: Prometheu
 
 @ON_EVERY_SERVER
 async def test_samples_that_have_ended_are_told_from_none(prometheus: PrometheusServer) -> None:
-    ended = Gpu(OTHER, 90, begin=-1500, end=-720)
-    url = await written(prometheus, [Up(), ended], KubePod(name=POD))
+    ended = [replace(one, begin=-1500, end=-720) for one in both(OTHER)]
+    url = await written(prometheus, [Up(), *ended], KubePod(name=POD))
     assert "the newest sample of any GPU is 1" in (await found(url))["late-samples"][1]
 
 
@@ -106,7 +112,7 @@ async def test_a_signal_that_no_exporter_shows_is_told_from_no_exporter(
 async def test_a_window_is_compared_with_the_samples_themselves(
     prometheus: PrometheusServer,
 ) -> None:
-    url = await written(prometheus, [Up(), Gpu(POD, 90)], KubePod(name=POD))
+    url = await written(prometheus, [Up(), *both(POD)], KubePod(name=POD))
     given = HERE + "        window: 5s\n"
     assert (
         "a sample comes every 15s, and window is 5s" in (await found(url, given))["slow-scrape"][1]
@@ -214,9 +220,9 @@ async def test_a_server_that_refuses_our_own_questions_is_judged_by_its_answers(
         await reply(request, writer)
 
     async with HttpServer(picky) as server:
-        assert (await found(server.url))["no-pods"][1] == (
-            "the source shows no GPU of deployment/bert"
-        )
+        why = (await found(server.url))["no-pods"][1]
+    assert why.startswith("the source shows no GPU of deployment/bert, and does not say what it ")
+    assert "422" in why
 
 
 async def test_the_kubernetes_api_is_asked_where_the_settings_say_so(

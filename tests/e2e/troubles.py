@@ -62,7 +62,7 @@ class Troubles:
             lambda: self._scaled("bert-g", gpu("bert-g", enableTLS="true"), load=0),
             lambda: self._scaled("bert-h", gpu("bert-h"), load=60),
             lambda: self._scaled("bert-i", gpu("bert-i"), load=180, replicas=3),
-            lambda: self._scaled("bert-j", gpu("bert-j", workload="bart"), load=60),
+            lambda: self._scaled("bert-j", gpu("bart"), load=60),
             lambda: self.lab.offer("bert", 5),
         ]
 
