@@ -201,8 +201,11 @@ def _facts(record: Record) -> Table:
             "no value, which holds the replicas" if record.value is None else f"{record.value:g}",
         ),
         ("average", "-" if record.average is None else f"{record.average:g} {unit}".rstrip()),
+        ("asks for", "-" if record.recommended is None else f"{record.recommended} replicas"),
         ("source", f"{source.name}, {age}; which pods there are, says {known}"),
     ]
+    if shown_by := {metric for pod in record.pods for metric in pod.shown_by}:
+        rows.append(("metrics", "; ".join(sorted(shown_by))))
     if source.trouble is not None:
         rows.append(("trouble", source.trouble))
     if source.lag_seconds:

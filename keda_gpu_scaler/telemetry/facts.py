@@ -25,6 +25,8 @@ class Evaluated:
     """Seconds since the newest usable snapshot's evaluation time; None without one."""
     source: str = ""
     """The source's name in the facts of its snapshot; empty: the name in the trigger."""
+    recommended: int | None = None
+    """The replicas that it asks for at those that there are; None: not known, or held."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ async def test_a_list_shows_what_was_answered_last() -> None:
         "threshold": 70,
         "unit": "%",
         "replicas": 1,
+        "recommended": None,
         "reason": DECIDED.reason,
     }
 
@@ -142,7 +143,7 @@ async def test_what_cannot_be_asked_is_refused_by_name(query: str) -> None:
 
 async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began() -> None:
     noted = History(lambda: NOW)
-    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0))
+    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0, recommended=2))
     async with serving(changes=noted) as url, httpx.AsyncClient(trust_env=False) as client:
         found = (await client.get(f"{url}{PATH}/ml/bert/history")).json()
         other = (await client.get(f"{url}{PATH}/ml/other/history")).json()
@@ -157,6 +158,7 @@ async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began
                 "active": True,
                 "average": 90,
                 "replicas": 1,
+                "recommended": 2,
                 "reason": DECIDED.reason,
             }
         ],
