@@ -12,6 +12,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     keys        what the scaler's own reader of triggers refuses
     workloads   what else the texts say of the workloads, and who shares one
     replicas, zero, around, leaving    rules about a ScaledObject
+    live        what the source and the cluster show of a trigger
     formats     findings → JSON, SARIF, GitHub's annotations
 """
 
@@ -47,15 +48,21 @@ class Report(NamedTuple):
     """How many of KEDA's objects there were."""
 
 
-def check(texts: Mapping[str, str], terms: Terms, ignored: Iterable[str] = ()) -> Report:
+def check(
+    texts: Mapping[str, str],
+    terms: Terms,
+    ignored: Iterable[str] = (),
+    seen: Iterable[Finding] = (),
+) -> Report:
     """Return what is wrong in some texts.
 
     Args:
         texts: by the names under which findings show them; one may refer to the others' objects.
         terms: what is known beside them.
         ignored: names of rules that are not looked at.
+        seen: what was found beside the texts.
     """
-    found: list[Finding] = []
+    found: list[Finding] = [*seen]
     objects: list[Manifest] = []
     for file, text in texts.items():
         reading = documents.read(text)

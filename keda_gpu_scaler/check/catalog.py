@@ -57,5 +57,29 @@ RULES: Mapping[str, Rule] = {
         ("tls-in-metadata", _WARNING, "certificates in the metadata, where KEDA does not look"),
         ("half-client-certificate", _ERROR, "a certificate without its key, or the reverse"),
         ("unused-authentication", _WARNING, "parameters that KEDA's external trigger has not"),
+        # What the source and the cluster show, with --live.
+        ("no-answer", _ERROR, "a source that gives nothing"),
+        ("no-series", _ERROR, "no series of the signal"),
+        ("no-pod-labels", _ERROR, "series of GPUs that name no pod"),
+        ("no-pods", _ERROR, "no GPU of the workload's pods, and whose there are"),
+        ("late-samples", _WARNING, "samples that arrive late, or have ended"),
+        ("slow-scrape", _WARNING, "samples that come less often than a window is long"),
+        ("no-readiness", _WARNING, "nothing that says which pods there are and are Ready"),
+        ("demand-unknown", _ERROR, "a demand that gives nothing, or an error"),
+        ("gateway-forgets", _ERROR, "a gateway that answers 404 at zero replicas"),
     )
 }
+LIVE = frozenset(
+    {
+        "no-answer",
+        "no-series",
+        "no-pod-labels",
+        "no-pods",
+        "late-samples",
+        "slow-scrape",
+        "no-readiness",
+        "demand-unknown",
+        "gateway-forgets",
+    }
+)
+"""Rules that need more than the text."""

@@ -55,7 +55,7 @@ def write(found: Changes, scaled_object: str, output: str) -> None:
 def _lines(found: Changes, scaled_object: str) -> Iterator[str]:
     """Yield a line for each change, which is not wrapped: it is there to be searched."""
     count = len(found.changes)
-    changes = "1 change" if count == 1 else f"{count} changes"
+    changes = {0: "no decision", 1: "1 change"}.get(count, f"{count} changes")
     since = f"since {_time(found.since)}, when this replica of the scaler started"
     yield f"{scaled_object}: {changes} {since}"
     several = len({one.metric_name for one in found.changes}) > 1

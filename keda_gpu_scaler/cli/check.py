@@ -3,16 +3,17 @@
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from keda_gpu_scaler import check as core
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.check import Report, catalog, formats, kustomize
 from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding, Severity
@@ -67,6 +68,23 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
             help="How long a request can take, where a ScaledObject's annotation does not say it.",
         ),
     ] = "",
+    is_live: Annotated[
+        bool,
+        typer.Option("--live", help="Ask the source, and the cluster where the settings do."),
+    ] = False,
+    prometheus_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="With --live: the source, over that of the settings."),
+    ] = None,
+    gateway: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="With --live: what the gateway before the workload answers at."
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="With --live: seconds for an answer.")
+    ] = 10,
     scaler: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,9 +96,11 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     """Find what is wrong with ScaledObjects before they are applied.
 
     Reads ScaledObjects, ScaledJobs and TriggerAuthentications, and what they name, out of files
-    and of what helm template prints. Asks no cluster and no source. Exit status: 0 when nothing is
-    found that is as bad as --fail-on, 1 when something is, 2 when a file cannot be read or an
-    argument is wrong.
+    and of what helm template prints. Asks no cluster and no source, except with --live: then those
+    that the settings of serve (KEDA_GPU_SCALER_… variables) name, or --prometheus-url.
+
+    Exit status: 0 when nothing is found that is as bad as --fail-on, 1 when something is, 2 when a
+    file cannot be read or an argument is wrong.
     """
     unknown = sorted(set(ignore or ()) - catalog.RULES.keys())
     if unknown:
@@ -90,7 +110,11 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     except (OSError, ValueError) as error:
         raise typer.BadParameter(str(error)) from error
     terms = Terms(namespace, frozenset(scaler or ()), _seconds(longest_request))
-    report = core.check(texts, terms, ignore or ())
+    asked = _Asked(prometheus_url, gateway, timeout) if is_live else None
+    if asked is None and (prometheus_url is not None or gateway is not None):
+        raise typer.BadParameter("--prometheus-url and --gateway are for --live")
+    seen = [] if asked is None else _seen(texts, terms, asked)
+    report = core.check(texts, terms, ignore or (), seen)
     match output:
         case Output.JSON:
             typer.echo(formats.as_json(report))
@@ -102,6 +126,25 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
             _print(report)
     if fail_on is not FailOn.NEVER and _is_failed(report.findings, Severity(fail_on)):
         raise typer.Exit(1)
+
+
+class _Asked(NamedTuple):
+    """What is asked with --live."""
+
+    prometheus_url: str | None
+    gateway: str | None
+    timeout_seconds: float
+
+
+def _seen(texts: Mapping[str, str], terms: Terms, asked: _Asked) -> list[Finding]:
+    """Return what the source and the cluster show."""
+    from keda_gpu_scaler.cli import live, local  # noqa: PLC0415 - they load all that `serve` does
+
+    try:
+        chosen = local.source_settings(asked.prometheus_url)
+        return live.look(texts, terms, live.Wanted(chosen, asked.gateway, asked.timeout_seconds))
+    except (errors.SettingsError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _seconds(duration: str) -> float | None:

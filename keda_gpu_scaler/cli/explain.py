@@ -121,8 +121,10 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
 
     if scaled_object is not None and not _NAME.fullmatch(scaled_object):
         raise typer.BadParameter(f"{scaled_object!r} is not NAMESPACE/NAME")
-    if drain and (why_not is not None or at is not None):
-        raise typer.BadParameter("--drain is about now, and alone: without --why-not and --at")
+    if [history, drain, why_not is not None].count(True) > 1 or (drain and at is not None):
+        raise typer.BadParameter(
+            "--history, --why-not and --drain go alone, and --drain is about now: without --at"
+        )
     if file is not None:
         if history or any((server, token_file, ca_file, kubeconfig, context)):
             raise typer.BadParameter(

@@ -34,6 +34,8 @@ _STATUSES = {
     503: "it cannot read its own token",
 }
 _NOT_FOUND = 404
+_REASON_SHOWN = 8192
+"""Characters: every mistake of a trigger that was refused."""
 Found = TypeVar("Found")
 WIDTH = 100
 """Columns of a text that is not shown in a terminal."""
@@ -84,9 +86,11 @@ def body(asked: Asked, below: str = "") -> bytearray | bytes:
     except (errors.SourceError, OSError, UnicodeError) as error:
         raise ExplainError(str(error)) from error
     if answer.status != client.OK:
-        said = client.printable(bytes(answer.body).decode(errors="replace"))
-        known = said if answer.status == _NOT_FOUND else _STATUSES.get(answer.status)
-        raise ExplainError(known or f"HTTP {answer.status}: {said}")
+        text = bytes(answer.body).decode(errors="replace")
+        if answer.status == _NOT_FOUND:
+            raise ExplainError(client.printable(text, _REASON_SHOWN))
+        known = _STATUSES.get(answer.status)
+        raise ExplainError(known or f"HTTP {answer.status}: {client.printable(text)}")
     return answer.body
 
 

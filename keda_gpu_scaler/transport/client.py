@@ -30,11 +30,11 @@ def error_text(error: BaseException) -> str:
     return error_text(cause)
 
 
-def printable(text: str) -> str:
+def printable(text: str, limit: int = WORDS_SHOWN) -> str:
     """Return a server's words on one line, without control characters, cut to a limit."""
-    line = " ".join(text[: 4 * WORDS_SHOWN].split())
+    line = " ".join(text[: 4 * limit].split())
     safe = "".join(char if char.isprintable() else "?" for char in line)
-    return safe if len(safe) <= WORDS_SHOWN else f"{safe[:WORDS_SHOWN]}…"
+    return safe if len(safe) <= limit else f"{safe[:limit]}…"
 
 
 class Bearer(httpx.Auth):

@@ -78,7 +78,7 @@ def test_a_workload_that_is_not_in_the_texts_is_not_judged() -> None:
 
 def test_a_workload_that_another_scales_is_not_judged() -> None:
     other = changed(STOP, ("type: external", "type: cron"), ("keda-gpu-scaler.keda.svc", "x.y.svc"))
-    assert rules(changed(other, ("        workload: bart\n", ""))) == set()
+    assert rules(changed(other, ("        workload: berta\n", ""))) == set()
 
 
 @pytest.mark.parametrize(

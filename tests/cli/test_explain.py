@@ -159,6 +159,14 @@ async def test_what_is_not_known_there_is_said() -> None:
     assert "KEDA has not asked this replica about such a ScaledObject" in result.stderr
 
 
+def test_every_mistake_of_a_refused_trigger_is_shown() -> None:
+    mistakes = "; ".join(f"key{number}: unknown key" for number in range(50))
+    with answering(404, mistakes.encode()) as url:
+        result = explaining("ml/bert", "--server", url)
+    assert result.exit_code == 1
+    assert result.stderr.endswith("key49: unknown key\n")
+
+
 def test_where_nothing_listens_there_is_one_line() -> None:
     result = explaining("ml/bert", "--server", f"http://127.0.0.1:{free_port()}")
     assert result.exit_code == 1
@@ -276,6 +284,11 @@ async def test_the_history_is_a_line_for_each_change() -> None:
     ]
 
 
+async def test_a_workload_that_nothing_was_decided_about_has_no_history() -> None:
+    result = await remembered(changes=History(lambda: NOW))
+    assert result.stdout.startswith("ml/bert: no decision since ")
+
+
 async def test_the_history_names_metrics_where_there_are_several() -> None:
     kept = History(lambda: NOW)
     decided = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
@@ -296,8 +309,11 @@ async def test_programs_get_the_history_itself(output: str, read: object) -> Non
     assert [one["value"] for one in found["changes"]] == [90, 270, None]
 
 
-def test_a_history_is_of_a_running_scaler() -> None:
-    assert explaining("--file", "-", "--history").exit_code == 2
+@pytest.mark.parametrize(
+    "beside", [("--file", "-"), ("ml/bert", "--drain"), ("ml/bert", "--why-not", "1")]
+)
+def test_a_history_is_of_a_running_scaler_and_alone(beside: Sequence[str]) -> None:
+    assert explaining(*beside, "--history").exit_code == 2
 
 
 async def test_a_reason_is_one_line_in_a_pipe() -> None:

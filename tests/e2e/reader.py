@@ -48,8 +48,8 @@ class Reader:
     async def _take(self, step: guides.Step) -> None:
         done = await (self._leave_open(step) if step.is_(guides.STAYS_OPEN) else self._type(step))
         self.typed.append(str(done))
-        if done.status != 0:
-            await self._fail(f"a command of {step.section!r} fails")
+        if (done.status != 0) != step.is_(guides.FAILS):
+            await self._fail(f"a command of {step.section!r} ends with {done.status}")
         if step.output is not None and not self._shows(step.output, done):
             await self._fail(f"{step.section!r} shows what is not printed:\n{step.output}")
 

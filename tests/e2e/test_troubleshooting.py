@@ -22,7 +22,7 @@ pytestmark = pytest.mark.xdist_group("pages")
 async def test_every_symptom_shows_and_is_cured_as_the_page_says(
     live: Cluster, shell: Shell, tmp_path: Path
 ) -> None:
-    async with open_lab("trouble", live.kubeconfig, tmp_path) as lab, reader(shell) as somebody:
+    async with open_lab("symptoms", live.kubeconfig, tmp_path) as lab, reader(shell) as somebody:
         lab.scaler.stop()
         await lab.prometheus.reload([*lab.prometheus.scrape_configs, gateway(lab)])
         release = Release(shell, lab)

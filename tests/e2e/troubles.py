@@ -33,6 +33,7 @@ class Troubles:
         """The problems of the page, by its words."""
         return {
             "its pod starts slowly": self._starts_slowly,
+            "its trigger names another workload": self._is_another,
             "it is averaged": self._is_averaged,
             "its idle GPU shows five percent": lambda: self._is("bert-c", "busiest GPU 5 %"),
             "it sleeps": lambda: self._is("bert-d", "has no replicas"),
@@ -42,7 +43,6 @@ class Troubles:
             "Prometheus is down": self._prometheus_is_down,
             "Prometheus is back": self._prometheus_is_back,
             "it was scaled in": self._is_scaled_in,
-            "a decision is made": lambda: self._said('"bert-i"', "60 % over 1 replica"),
         }
 
     async def begin(self) -> None:
@@ -57,11 +57,12 @@ class Troubles:
             lambda: self._scaled("bert-b", gpu("bert-b", aggregation="average"), load=250),
             lambda: self._scaled("bert-c", gpu("bert-c"), load=5, least=0),
             lambda: self._scaled("bert-d", gpu("bert-d") | demand, load=0, least=0, replicas=0),
-            lambda: self._scaled("bert-e", gpu("bert-e"), load=TALL),
+            lambda: self._scaled("bert-e", gpu("bert-e"), load=TALL, stabilization_seconds=2),
             lambda: self._scaled("bert-f", gpu("bert-f", treshold="70"), load=0, least=0),
             lambda: self._scaled("bert-g", gpu("bert-g", enableTLS="true"), load=0),
             lambda: self._scaled("bert-h", gpu("bert-h"), load=60),
             lambda: self._scaled("bert-i", gpu("bert-i"), load=180, replicas=3),
+            lambda: self._scaled("bert-j", gpu("bart"), load=60),
             lambda: self.lab.offer("bert", 5),
         ]
 
@@ -74,14 +75,17 @@ class Troubles:
         least: int = 1,
         replicas: int = 1,
         startup_seconds: float = 0,
+        **fields: int,
     ) -> None:
         await self.lab.deploy(name, replicas=replicas, load=load, startup_seconds=startup_seconds)
-        await self.lab.autoscale(name, dict(trigger), min_replicas=least, max_replicas=4)
+        await self.lab.autoscale(name, dict(trigger), min_replicas=least, max_replicas=4, **fields)
 
     async def _about(self, name: str) -> None:
         """Let the reader's next commands be about this one."""
         self.reader.names = {self.lab.name: "inference", name: "bert"}
-        await self.reader.terminal.type(f"NAMESPACE={self.lab.name} NAME={name}", 5)
+        await self.reader.terminal.type(
+            f"NAMESPACE={self.lab.name} NAME={name} PROMETHEUS={self.lab.prometheus.url}", 5
+        )
 
     async def _is(self, name: str, words: str) -> None:
         await self._said(f'"{name}"', words)
@@ -92,6 +96,10 @@ class Troubles:
         conditions = f"kubectl get hpa -n {self.lab.name} keda-hpa-bert-a -o yaml"
         await self._shown(conditions, "no matching metrics found")
         await self._about("bert-a")
+
+    async def _is_another(self) -> None:
+        await self._said('"bert-j"', "bart")
+        await self._about("bert-j")
 
     async def _is_averaged(self) -> None:
         await self._said('"bert-b"', "100 % over 2 replicas")

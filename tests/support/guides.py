@@ -21,6 +21,8 @@ _PIECE = re.compile(
 NOT_RUN = "not run"
 STAYS_OPEN = "stays open"
 SCENE = "scene"
+FAILS = "fails"
+"""One of its commands ends badly, which is what it is typed for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,256 @@
+"""Each symptom of the page on troubleshooting is told by the first command of its section.
+
+The state is brought about around a real scaler, the command is typed as the page has it, and what
+it prints is what the page shows. `make e2e-all` does the same with the whole page, in a cluster.
+"""
+
+import asyncio
+import shlex
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import yaml
+
+from keda_gpu_scaler import app
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings, Settings
+from tests.support import gpus, guides, kube_state, printed
+from tests.support import http_replies as web
+from tests.support.gpus import Gpu, Up
+from tests.support.http_replies import HttpServer
+from tests.support.kube_state import KubePod
+from tests.support.processes import free_port, until
+from tests.support.prometheus import PrometheusServer
+from tests.test_app import LOCAL, running
+
+PROGRAM = Path(sys.executable).with_name("keda-gpu-scaler")
+SHORT = {"window": "4s", "activationWindow": "4s", "warmup": "4s"}
+PATIENCE_SECONDS = 20
+PODS = ["bert-7b6667bd9-bbbbb", "bert-7b6667bd9-ccccc"]
+OURS = ("keda-gpu-scaler explain ", "applied | keda-gpu-scaler check ", "keda-gpu-scaler probe ")
+LEADS = {
+    step.section: step
+    for step in reversed(guides.steps(guides.page("troubleshooting")))
+    if step.section
+}
+"""The first step of each section."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """A scaler, KEDA's part towards it, and a reader with the page."""
+
+    directory: Path
+    ports: app.Listening
+    stub: Any
+
+    async def poll(self, **metadata: str) -> float | None:
+        """Ask what KEDA asks in a poll; a refusal is KEDA's, and an answer without one too."""
+        trigger = {"workload": "bert", "threshold": "70", **SHORT, **metadata}
+        about = pb.ScaledObjectRef(name="bert", namespace="inference", scalerMetadata=trigger)
+        try:
+            await self.stub.GetMetricSpec(about)
+            wanted = pb.GetMetricsRequest(scaledObjectRef=about, metricName="gpu-utilization")
+            answer = await self.stub.GetMetrics(wanted)
+            await self.stub.IsActive(about)
+        except grpc.aio.AioRpcError:
+            return None
+        return next((float(one.metricValueFloat) for one in answer.metricValues), None)
+
+    def applied(self, *, kind: str = "external", least: int = 1, **metadata: str) -> None:
+        """Write the ScaledObject as kubectl would show it."""
+        trigger = {"workload": "bert", "threshold": "70", **SHORT, **metadata}
+        trigger["scalerAddress"] = "keda-gpu-scaler.keda.svc:6000"
+        behavior = {"scaleDown": {"stabilizationWindowSeconds": 2}}
+        spec = {
+            "scaleTargetRef": {"name": "bert"},
+            "minReplicaCount": least,
+            "maxReplicaCount": 4,
+            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": behavior}},
+            "triggers": [{"type": kind, "metadata": trigger}],
+        }
+        named = {"name": "bert", "namespace": "inference"}
+        shown = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": named}
+        (self.directory / "applied.yaml").write_text(yaml.safe_dump(shown | {"spec": spec}))
+
+    async def shows(self, section: str, prometheus_url: str = "") -> None:
+        """Type the first command of a section, and compare what it prints with the page."""
+        step = LEADS[section]
+        script = f"""
+NAMESPACE=inference NAME=bert PROMETHEUS={prometheus_url}
+applied() {{ cat {shlex.quote(str(self.directory / "applied.yaml"))}; }}
+keda-gpu-scaler() {{
+  local program={shlex.quote(str(PROGRAM))} command=$1; shift
+  case $command in
+    explain) "$program" explain "$@" --server http://localhost:{self.ports.http_port} ;;
+    probe) "$program" probe "${{@/localhost:6000/localhost:{self.ports.grpc_port}}}" ;;
+    *) "$program" "$command" "$@" ;;
+  esac
+}}
+failed=0; trap 'failed=1' ERR
+{step.commands}
+exit $failed
+"""
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-c", script),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output, _ = await process.communicate()
+        text = output.decode().replace(f"localhost:{self.ports.http_port}", "localhost:8080")
+        assert step.output is not None
+        assert printed.is_shown_by(text, step.output), text
+        assert (process.returncode != 0) == step.is_(guides.FAILS), text
+
+
+@asynccontextmanager
+async def scene(
+    directory: Path, source: PrometheusSettings | ScrapeSettings
+) -> AsyncIterator[Scene]:
+    chosen = Settings(grpc_address=LOCAL, http_address=LOCAL, sources={"default": source})
+    async with running(chosen) as scaler:
+        ports = await scaler.ports()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{ports.grpc_port}") as channel:
+            yield Scene(directory, ports, externalscaler_pb2_grpc.ExternalScalerStub(channel))
+
+
+def stored(url: str) -> PrometheusSettings:
+    return PrometheusSettings.model_validate({"url": url, "step": "1s"})
+
+
+def pod(name: str, **facts: Any) -> KubePod:  # noqa: ANN401 - fields of a pod
+    return KubePod(name=name, namespace="inference", **facts)
+
+
+async def write(prometheus: PrometheusServer, loads: Mapping[str, float], *pods: KubePod) -> None:
+    """Let a Prometheus hold the GPUs and what kube-state-metrics says."""
+    now = prometheus.now()
+    shown = [Gpu(name, load, namespace="inference") for name, load in loads.items()]
+    owner = kube_state.Listed(
+        metric="kube_replicaset_owner",
+        labels={
+            "namespace": "inference",
+            "replicaset": "bert-7b6667bd9",
+            "owner_kind": "Deployment",
+            "owner_name": "bert",
+            "owner_is_controller": "true",
+        },
+    )
+    count = [
+        of(len(pods), namespace="inference") for of in (kube_state.replicas, kube_state.wanted)
+    ]
+    await prometheus.write(
+        [
+            *gpus.history(now, [Up(), *shown]),
+            *kube_state.history(now, [kube_state.up(), owner, *count, *pods]),
+        ]
+    )
+
+
+def test_each_section_begins_with_a_command_of_ours_and_what_it_prints() -> None:
+    assert len(LEADS) == 10
+    for step in LEADS.values():
+        assert all(line.startswith(OURS) for line in step.commands.splitlines()), step.section
+        assert step.output is not None
+
+
+def test_no_section_asks_for_a_debug_log_or_a_new_deployment() -> None:
+    page = guides.page("troubleshooting").read_text(encoding="utf-8")
+    for word in ("helm upgrade", "log_level", "grpcurl", "app.kubernetes.io/name=keda-gpu-scaler"):
+        assert word not in page
+    logs = [line for line in page.splitlines() if line.startswith("kubectl logs")]
+    assert [line for line in logs if "deployment/keda-operator" not in line] == []
+
+
+async def test_unknown_targets(prometheus: PrometheusServer, tmp_path: Path) -> None:
+    starting = pod(PODS[0], ready=False, ready_since=None, created=-60)
+    await write(prometheus, {PODS[0]: 0}, starting)
+    async with scene(tmp_path, stored(prometheus.url)) as seen:
+        assert await seen.poll() is None
+        await seen.shows("`<unknown>` targets")
+
+
+async def test_no_gpu_is_seen(prometheus: PrometheusServer, tmp_path: Path) -> None:
+    await write(prometheus, {PODS[0]: 60}, pod(PODS[0]))
+    async with scene(tmp_path, stored(prometheus.url)) as seen:
+        seen.applied(workload="bart")
+        await seen.shows("No GPU is seen", prometheus.url)
+
+
+async def test_stuck_at_two_replicas(prometheus: PrometheusServer, tmp_path: Path) -> None:
+    async with scene(tmp_path, stored(prometheus.url)) as seen:
+        seen.applied(aggregation="average")
+        await seen.shows("Stuck at two replicas")
+
+
+async def test_never_reaches_zero(prometheus: PrometheusServer, tmp_path: Path) -> None:
+    await write(prometheus, {PODS[0]: 5}, pod(PODS[0]))
+    async with scene(tmp_path, stored(prometheus.url)) as seen:
+        assert await seen.poll() == 5
+        await seen.shows("Never reaches zero")
+
+
+async def test_never_wakes(prometheus: PrometheusServer, tmp_path: Path) -> None:
+    await write(prometheus, {})
+    async with scene(tmp_path, stored(prometheus.url)) as seen:
+        seen.applied(kind="external-push", least=0)
+        assert await seen.poll() == 0
+        await seen.shows("Never wakes")
+
+
+def exporter(*loads: float) -> web.Reply:
+    """Answer as dcgm-exporter with a pod for each load."""
+    of = 'gpu="0",UUID="GPU-{0}",namespace="inference",pod="{0}"'
+    lines = [
+        f"DCGM_FI_DEV_GPU_UTIL{{{of.format(name)}}} {load}\n"
+        for name, load in zip(PODS, loads, strict=True)
+    ]
+    return web.says("".join(lines), content_type="text/plain")
+
+
+@pytest.mark.parametrize("section", ["Replicas flap", "Scaled in although it was busy"])
+async def test_what_was_decided_before(section: str, tmp_path: Path) -> None:
+    async with HttpServer(exporter(65, 65)) as gpu:
+        source = ScrapeSettings.model_validate({"targets": [gpu.url], "interval": "1s"})
+        async with scene(tmp_path, source) as seen:
+            seen.applied()
+            await until(is_answered(seen, 130), PATIENCE_SECONDS, "both are busy")
+            gpu.reply = exporter(20, 20) if section == "Replicas flap" else exporter(30, 30)
+            lull = 40 if section == "Replicas flap" else 60
+            await until(is_answered(seen, lull), PATIENCE_SECONDS, "both have less to do")
+            await seen.shows(section)
+
+
+def is_answered(seen: Scene, value: float) -> Callable[[], Awaitable[bool]]:
+    async def answered() -> bool:
+        return await seen.poll() == value
+
+    return answered
+
+
+async def test_the_scaled_object_is_not_ready(tmp_path: Path) -> None:
+    nowhere = stored(f"http://127.0.0.1:{free_port()}")
+    async with scene(tmp_path, nowhere) as seen:
+        seen.applied(treshold="70")
+        assert await seen.poll(treshold="70") is None
+        await seen.shows("The ScaledObject is not Ready")
+
+
+async def test_tls_is_refused(tmp_path: Path) -> None:
+    nowhere = stored(f"http://127.0.0.1:{free_port()}")
+    async with scene(tmp_path, nowhere) as seen:
+        await seen.shows("TLS is refused")
+
+
+async def test_the_scaler_cannot_reach_prometheus(tmp_path: Path) -> None:
+    nowhere = stored(f"http://127.0.0.1:{free_port()}")
+    async with scene(tmp_path, nowhere) as seen:
+        await seen.poll()
+        await seen.shows("The scaler cannot reach Prometheus")
