@@ -24,7 +24,7 @@ from keda_gpu_scaler.evaluator import evaluator, peer_decisions
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
 from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.settings import Settings, TlsFiles
-from keda_gpu_scaler.telemetry import facts, history, metrics
+from keda_gpu_scaler.telemetry import facts, history, metrics, refusals
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from keda_gpu_scaler.telemetry.observers import Observers
 from keda_gpu_scaler.transport.certificates import Server
@@ -100,7 +100,8 @@ async def run(
         )
         observers: dict[str, facts.Observer] = {"metrics": counted, "log": LogObserver()}
         changes = history.History(time.time)
-        observers["history"] = changes
+        refused = refusals.Refusals()
+        observers |= {"history": changes, "refusals": refused}
         observers |= _start_traces(stack, settings)
         observe = Observers(observers, counted.losses.observer_failed)
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
@@ -121,7 +122,7 @@ async def run(
             ready.is_set,
             hook if webhook.is_on else None,
             settings.http_secret,
-            web.Shown(evaluations, changes),
+            web.Shown(evaluations, changes, refused.of),
         )
         http, http_port = await _start_http(stack, settings, pages, http_certificate)
         await peers.start()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from keda_gpu_scaler.record.why_not import WhyNot
 
 SERVER = "http://localhost:8080"
-"""Where `kubectl port-forward service/keda-gpu-scaler 8080` makes the HTTP port reachable."""
+"""Where `kubectl port-forward service/keda-gpu-scaler-http 8080` makes the HTTP port reachable."""
 _NAME = re.compile(r"[^/]+/[^/]+")
 _MOST_REPLICAS = 10_000
 _FAILED = 1
@@ -33,11 +33,18 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
+def _name(given: str | None) -> str | None:
+    if given is not None and not _NAME.fullmatch(given):
+        raise typer.BadParameter(f"{given!r} is not NAMESPACE/NAME")
+    return given
+
+
 def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     scaled_object: Annotated[
         str | None,
         typer.Argument(
             metavar="NAMESPACE/NAME",
+            callback=_name,
             help="The ScaledObject to explain; with --file, all in it unless one is named.",
         ),
     ] = None,
@@ -87,6 +94,10 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
             "--drain", help="Only print the annotations that let the least busy pods go first."
         ),
     ] = False,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="Show how the decisions of a running scaler changed."),
+    ] = False,
     output: Annotated[Output, typer.Option(help="How to write it.")] = Output.TEXT,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the answer.")] = 10,
 ) -> None:
@@ -99,17 +110,17 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 when there is a decision, 1 when the scaler or the source does not answer, or the
     scaler knows no such ScaledObject, 2 for a wrong argument, file or setting.
     """
-    from keda_gpu_scaler.cli import explaining  # noqa: PLC0415 - it loads Rich and an HTTP client
+    from keda_gpu_scaler.cli import changes, explaining  # noqa: PLC0415 - they load Rich and HTTP
 
-    if scaled_object is not None and not _NAME.fullmatch(scaled_object):
-        raise typer.BadParameter(f"{scaled_object!r} is not NAMESPACE/NAME")
-    if drain and (why_not is not None or at is not None):
-        raise typer.BadParameter("--drain is about now, and alone: without --why-not and --at")
+    if drain + history + (why_not is not None) > 1:
+        raise typer.BadParameter("expected only one of --why-not, --drain and --history")
+    if drain and at is not None:
+        raise typer.BadParameter("--drain is about the pods that there are now: without --at")
     if file is not None:
-        if server is not None or token_file is not None or ca_file is not None:
+        if history or server is not None or token_file is not None or ca_file is not None:
             raise typer.BadParameter(
-                "--server, --token-file and --ca-file are for a running scaler; with --file, "
-                "KEDA_GPU_SCALER_PROMETHEUS_… variables say how to connect to the source"
+                "--history, --server, --token-file and --ca-file are for a running scaler; with "
+                "--file, KEDA_GPU_SCALER_PROMETHEUS_… variables say how to connect to the source"
             )
         chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
         found = _decided(chosen)
@@ -128,6 +139,9 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         raise typer.BadParameter(f"--server {url!r} is no URL: expected http://… or https://…")
     asked = explaining.Asked(url.rstrip("/"), scaled_object, token_file, ca_file, timeout)
     try:
+        if history:
+            changes.write(changes.ask(asked), scaled_object, output)
+            return
         found = explaining.ask(asked)
     except explaining.ExplainError as error:
         raise _end(f"{url}: {error}", _FAILED) from error

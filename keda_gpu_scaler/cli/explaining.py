@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import orjson
@@ -33,6 +33,7 @@ _STATUSES = {
     503: "it cannot read its own token",
 }
 _NOT_FOUND = 404
+Found = TypeVar("Found")
 WIDTH = 100
 """Columns of a text that is not shown in a terminal."""
 
@@ -63,24 +64,46 @@ def ask(asked: Asked) -> list[Record]:
     Raises:
         ExplainError: the scaler cannot be asked, or it knows no such ScaledObject.
     """
+    return decoded(body(asked), _Answer).triggers
+
+
+def body(asked: Asked, below: str = "") -> bytearray | bytes:
+    """Return what a scaler answers about a ScaledObject.
+
+    Args:
+        asked: the scaler and the ScaledObject.
+        below: the path below that of the ScaledObject.
+
+    Raises:
+        ExplainError: the scaler cannot be asked, or it knows no such ScaledObject.
+    """
     try:
         token = None if asked.token_file is None else asked.token_file.read_text().strip()
-        answer = asyncio.run(_asked(asked, token))
+        answer = asyncio.run(_asked(asked, below, token))
     except (errors.SourceError, OSError, UnicodeError) as error:
         raise ExplainError(str(error)) from error
     if answer.status != client.OK:
         said = client.printable(bytes(answer.body).decode(errors="replace"))
         known = said if answer.status == _NOT_FOUND else _STATUSES.get(answer.status)
         raise ExplainError(known or f"HTTP {answer.status}: {said}")
+    return answer.body
+
+
+def decoded(answer: bytearray | bytes, wanted: type[Found]) -> Found:
+    """Return an answer as a value.
+
+    Raises:
+        ExplainError: it is another one.
+    """
     try:
-        return msgspec.json.decode(answer.body, type=_Answer).triggers
+        return msgspec.json.decode(answer, type=wanted)
     except msgspec.MsgspecError as error:
         message = f"no records, is that the HTTP port of a scaler of this version? ({error})"
         raise ExplainError(message) from error
 
 
-async def _asked(asked: Asked, token: str | None) -> client.Answer:
-    url = f"{asked.server}/api/v1/triggers/{asked.scaled_object}"
+async def _asked(asked: Asked, below: str, token: str | None) -> client.Answer:
+    url = f"{asked.server}/api/v1/triggers/{asked.scaled_object}{below}"
     requests = client.of_one_server(
         None if token is None else lambda: token, asked.ca_file, asked.timeout_seconds
     )
@@ -136,10 +159,12 @@ def _show_why_not(console: Console, found: WhyNot) -> None:
 
 
 def _show(console: Console, record: Record) -> None:
-    console.print(_heading(record))
-    console.print(record.reason, soft_wrap=False)
+    # Whole lines, where a program or a search reads them.
+    whole = not console.is_terminal
+    console.print(_heading(record), soft_wrap=whole)
+    console.print(record.reason, soft_wrap=whole)
     for warning in record.warnings:
-        console.print(f"warning: {warning}")
+        console.print(f"warning: {warning}", soft_wrap=whole)
     console.print()
     console.print(_facts(record))
     if record.pods:
@@ -172,8 +197,11 @@ def _facts(record: Record) -> Table:
             "no value, which holds the replicas" if record.value is None else f"{record.value:g}",
         ),
         ("average", "-" if record.average is None else f"{record.average:g} {unit}".rstrip()),
+        ("asks for", "-" if record.recommended is None else f"{record.recommended} replicas"),
         ("source", f"{source.name}, {age}; which pods there are, says {known}"),
     ]
+    if shown_by := {metric for pod in record.pods for metric in pod.shown_by}:
+        rows.append(("metrics", "; ".join(sorted(shown_by))))
     if source.trouble is not None:
         rows.append(("trouble", source.trouble))
     if source.lag_seconds:

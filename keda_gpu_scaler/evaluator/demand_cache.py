@@ -231,6 +231,13 @@ class DemandCache:
         self._observe(facts.DemandKnown(scaled_object, spec, demand))
         return demand
 
+    def known(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Demand | None:
+        """Return the demand as it is known now, without a query; None: nothing asked for it."""
+        if spec.demand is None:
+            return None
+        demand_query = self._demand_queries.get(self._key(scaled_object, spec, spec.demand))
+        return None if demand_query is None else self._demand(demand_query, spec)
+
     def due_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return the seconds until a newer demand can be had; infinite without a demand.
 
@@ -254,11 +261,14 @@ class DemandCache:
     async def _asked(
         self, demand_query: DemandQuery, spec: TriggerSpec, deadline: float, *, is_urgent: bool
     ) -> Demand:
-        """Return the demand; where turns are rare, its number is valid for two of them."""
-        interval_seconds = self._interval_seconds(spec.source)
-        if demand_query.due_seconds(interval_seconds) <= 0:
+        if demand_query.due_seconds(self._interval_seconds(spec.source)) <= 0:
             demand_query.launch(self._turn_seconds(spec.source))
         await demand_query.waited(deadline, is_urgent=is_urgent)
+        return self._demand(demand_query, spec)
+
+    def _demand(self, demand_query: DemandQuery, spec: TriggerSpec) -> Demand:
+        """Return what is known now; where turns are rare, a number is valid for two of them."""
+        interval_seconds = self._interval_seconds(spec.source)
         return demand_query.demand(max(spec.max_age_seconds, 2 * interval_seconds))
 
     def _key(self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec) -> _Key:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import activation
+from keda_gpu_scaler.decision import activation, recommendation
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator import peer_decisions
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
@@ -173,7 +173,13 @@ class Evaluator:
         """
         now = self._clock()
         return [
-            build.summary(one.scaled_object, one.spec, one.answer.decision, now - one.answer.at)
+            build.summary(
+                one.scaled_object,
+                one.spec,
+                one.answer.decision,
+                now - one.answer.at,
+                one.answer.recommended,
+            )
             for one in self._triggers.all()
             if one.answer is not None and namespace in {None, one.scaled_object.namespace}
         ]
@@ -285,11 +291,17 @@ class Evaluator:
             decided = activation.with_demand(decided, spec.demand, demand)
         if decided.active and not gpu.decision.active:
             self._gpu_decisions.keep_in_use(tracked)
-        before = tracked.answer
-        tracked.answer = Answer(decided, self._clock(), gpu, alert, demand)
-        if before is None or before.gpu is not gpu or before.decision != decided:
-            age_seconds, source = gpu.snapshot_age_seconds, gpu.source
-            self._observe(facts.Evaluated(scaled_object, spec, decided, age_seconds, source))
+        before, now = tracked.answer, self._clock()
+        if before is not None and before.gpu is gpu and before.decision == decided:
+            tracked.answer = before._replace(at=now, alert=alert, demand=demand)
+            return decided
+        known = demand or self._demands.known(scaled_object, spec)
+        recommended = recommendation.recommended(spec, decided, known)
+        tracked.answer = Answer(decided, now, gpu, alert, demand, recommended)
+        age_seconds, source = gpu.snapshot_age_seconds, gpu.source
+        self._observe(
+            facts.Evaluated(scaled_object, spec, decided, age_seconds, source, recommended)
+        )
         return decided
 
 

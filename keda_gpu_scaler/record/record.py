@@ -59,6 +59,10 @@ class Pod:
     load: float | None
     """Its mean over the window; None: not known, or it does not count."""
     gpus: tuple[Gpu, ...]
+    shown_by: tuple[str, ...]
+    """The metrics that its samples come from, with the labels that name it."""
+    targets: tuple[str, ...]
+    """job/instance of the exporters that showed it last."""
     counts_since: float | None
     """From here on its samples count; None: all of them do."""
     first_seen: float | None
@@ -161,6 +165,8 @@ class Summary:
     unit: str
     replicas: int
     """The replicas that should report."""
+    recommended: int | None
+    """The replicas that this asks for at those that there are; None: not known, or held."""
     reason: str
 
 
@@ -193,6 +199,10 @@ class Record:
     pods: tuple[Pod, ...]
     """The least busy first, and last those whose load is not known."""
     activation: tuple[Activation, ...]
+    recommended: int | None
+    """The replicas that all of this asks for at those that there are: zero while it is inactive,
+    else the most that a metric asks for, as the HPA takes them together, and before its minimum,
+    maximum, stabilization and policies. None: not known, or held."""
     metrics: tuple[Metric, ...]
     queries: tuple[Query, ...]
     warnings: tuple[str, ...]

@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -66,6 +65,7 @@ _COLUMNS = (
     _Column("Threshold", lambda one: one.threshold, "threshold", is_number=True),
     _Column("Value", lambda one: -(one.value or 0.0), "value", is_number=True),
     _Column("Replicas", lambda one: -one.replicas, "replicas", is_number=True),
+    _Column("Asks for", lambda one: -(one.recommended or 0), "recommended", is_number=True),
     _Column("Last half hour", None),
     _Column("Age", lambda one: -one.answered_seconds_ago, "age", is_number=True),
     _Column("Why", None),
@@ -126,10 +126,10 @@ def routes(shown: Shown, clock: Callable[[], float] = time.time) -> list[Route |
         if request.query_params.get("format") == "json":
             path = f"{triggers.PATH}/{scaled_object}"
             return RedirectResponse(f"{request.scope['root_path']}{path}")
-        records = await shown.decisions.records(scaled_object)
+        records = await shown.records(scaled_object)
         changes = shown.changes.of(scaled_object)
         if not records and not changes:
-            raise HTTPException(404, triggers.UNKNOWN)
+            raise shown.missing(scaled_object)
         now = clock()
         since = max(shown.changes.since, now - HISTORY_SECONDS)
         return _answer(
@@ -202,6 +202,7 @@ def _row(one: Summary, shown: Shown, now: float) -> dict[str, object]:
         "average": _load(one.average, one.unit),
         "threshold": _load(one.threshold, one.unit),
         "value": "hold" if one.value is None else f"{one.value:.6g}",
+        "recommended": _number(one.recommended),
         "age": f"{one.answered_seconds_ago:.0f} s",
         "spark": drawing.spark(_steps(changes, one.metric_name), now),
     }
@@ -217,6 +218,7 @@ def _curves(changes: Sequence[Change]) -> Iterator[drawing.Curve]:
     yield drawing.Curve("average load", [(each.at, each.average) for each in first])
     yield drawing.Curve("value", [(each.at, each.value) for each in first])
     yield drawing.Curve("replicas", [(each.at, float(each.replicas)) for each in first])
+    yield drawing.Curve("replicas asked for", [(each.at, each.recommended) for each in first])
 
 
 def _view(record: Record) -> dict[str, object]:
@@ -252,6 +254,7 @@ def _facts(record: Record) -> Iterator[tuple[str, str]]:
     held = "no value: the HPA holds the replicas"
     yield "GetMetrics answers", held if record.value is None else _number(record.value)
     yield "Average load", _load(record.average, record.unit)
+    yield "Replicas it asks for", _number(record.recommended)
     age = "no samples" if source.age_seconds is None else f"{source.age_seconds:.0f} s old"
     yield "Source", f"{source.name}, {age}"
     yield "Which pods there are, says", source.evidence or "nothing"
@@ -277,6 +280,7 @@ def _change(change: Change) -> tuple[str | Markup, ...]:
         "hold" if change.value is None else _number(change.value),
         _number(change.average),
         str(change.replicas),
+        _number(change.recommended),
         change.reason,
     )
 

@@ -5,7 +5,8 @@ shown with everything that its decision was made of.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import orjson
@@ -54,6 +55,20 @@ class Shown(NamedTuple):
 
     decisions: Decisions
     changes: Changes
+    refusal: Callable[[ScaledObject], str | None] = lambda _: None
+    """Says when and why a trigger of a ScaledObject was refused lately, if one was."""
+
+    async def records(self, scaled_object: ScaledObject) -> list[Record]:
+        """Return the records of a ScaledObject's triggers, with a refusal among the warnings."""
+        found = await self.decisions.records(scaled_object)
+        refusal = self.refusal(scaled_object)
+        if refusal is None:
+            return [*found]
+        return [replace(one, warnings=(refusal, *one.warnings)) for one in found]
+
+    def missing(self, scaled_object: ScaledObject) -> HTTPException:
+        """Return the answer where there is no record; its text says why."""
+        return HTTPException(404, self.refusal(scaled_object) or UNKNOWN)
 
 
 def routes(shown: Shown) -> list[Route]:
@@ -64,9 +79,10 @@ def routes(shown: Shown) -> list[Route]:
         return _json(_page(found, _after(request), _limit(request)))
 
     async def records(request: Request) -> Response:
-        found = await shown.decisions.records(ScaledObject(**request.path_params))
+        scaled_object = ScaledObject(**request.path_params)
+        found = await shown.records(scaled_object)
         if not found:
-            raise HTTPException(404, UNKNOWN)
+            raise shown.missing(scaled_object)
         return _json({"triggers": found})
 
     async def history(request: Request) -> Response:

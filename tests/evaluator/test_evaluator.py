@@ -51,7 +51,9 @@ async def test_five_pods_at_ninety_ask_for_seven_replicas(bench: Bench) -> None:
 async def test_what_was_decided_is_stated_once(bench: Bench) -> None:
     decided = await bench.ask()
     age = bench.clock() - bench.source.instant()
-    assert bench.of(facts.Evaluated) == [facts.Evaluated(BERT, spec(), decided, age, "default")]
+    assert bench.of(facts.Evaluated) == [
+        facts.Evaluated(BERT, spec(), decided, age, "default", recommended=7)
+    ]
     assert [fact.pods for fact in bench.of(facts.SnapshotTaken)] == [5]
 
 
