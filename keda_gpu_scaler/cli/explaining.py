@@ -131,7 +131,8 @@ def _heading(record: Record) -> Text:
     active = {True: "active", False: "inactive", None: "activity unknown"}[record.active]
     style = {True: "green", False: "default", None: "yellow"}[record.active]
     heading = Text(f"{record.scaled_object}: {record.workload} is {record.state}, ", style="bold")
-    return heading.append(active, style=f"bold {style}")
+    heading.append(active, style=f"bold {style}")
+    return heading.append(", observed only") if record.is_observed else heading
 
 
 def _facts(record: Record) -> Table:

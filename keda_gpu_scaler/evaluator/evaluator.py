@@ -38,6 +38,8 @@ MARGIN_SECONDS = 0.1
 """The part of the caller's deadline that is reserved for the response."""
 TELL_SECONDS = 1.5
 """The limit of an answer to another replica of the scaler, which waits for two seconds."""
+OBSERVED_PACE = Pace(interval_seconds=15.0, queries_per_second=2.0)
+"""How often a source is asked about the demand of triggers that KEDA does not ask about."""
 SAME_POLL_SECONDS = 1.0
 """KEDA calls GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
 
@@ -56,6 +58,7 @@ class Evaluator:
         pace: Pace = USUAL_PACE,
         give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
+        snapshots: SnapshotCache | None = None,
     ) -> None:
         """Take what the decisions are made of; the caller closes it after the evaluator.
 
@@ -68,23 +71,47 @@ class Evaluator:
             pace: how often demand is queried.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             clock: seconds that never go back.
+            snapshots: those of another evaluator, which closes them; `observing` shares them.
         """
-        self._targets, self._observe, self._clock = targets, observe, clock
+        self._sources, self._targets = sources, targets
+        self._observe, self._clock = observe, clock
+        self._give_up_seconds = give_up_seconds
         self._alerts = alerts or NoAlerts()
-        self._snapshot_cache = SnapshotCache(
+        self._is_observing = snapshots is not None
+        self._snapshot_cache = snapshots or SnapshotCache(
             sources, observe, give_up_seconds=give_up_seconds, clock=clock
         )
         self._peers = None if peers is None else PeerDecisions(peers, clock)
-        self._gpu_decisions = GpuDecisions(self._snapshot_cache, give_up_seconds, self._peers)
+        self._gpu_decisions = GpuDecisions(
+            self._snapshot_cache, give_up_seconds, self._peers, is_observing=self._is_observing
+        )
         self._demands = DemandCache(sources, observe, pace=pace, clock=clock)
         self._triggers = TrackedTriggers(clock)
+
+    def observing(self) -> "Evaluator":
+        """Return an evaluator of triggers that KEDA does not ask about, with the same snapshots.
+
+        They have no power over the decisions here. What is remembered of them is kept there; what
+        they alone need has room and turns of its own; and no other replica hears of them.
+        """
+        return Evaluator(
+            self._sources,
+            self._observe,
+            targets=self._targets,
+            alerts=self._alerts,
+            pace=OBSERVED_PACE,
+            give_up_seconds=self._give_up_seconds,
+            clock=self._clock,
+            snapshots=self._snapshot_cache,
+        )
 
     async def close(self) -> None:
         """Cancel running queries and fetches."""
         if self._peers is not None:
             await self._peers.close()
         await self._demands.close()
-        await self._snapshot_cache.close()
+        if not self._is_observing:
+            await self._snapshot_cache.close()
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return how long after an evaluation the decision can change."""
@@ -170,10 +197,15 @@ class Evaluator:
                 one.answer.decision,
                 now - one.answer.at,
                 one.answer.recommended,
+                is_observed=self._is_observing,
             )
             for one in self._triggers.all()
             if one.answer is not None and namespace in {None, one.scaled_object.namespace}
         ]
+
+    def is_asked_about(self, scaled_object: ScaledObject) -> bool:
+        """Tell whether a trigger of this ScaledObject was asked about within ten minutes."""
+        return self._triggers.has(scaled_object)
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
@@ -216,6 +248,7 @@ class Evaluator:
                 takes_alerts=not isinstance(self._alerts, NoAlerts),
                 demand=demand,
                 is_of_peer=gpu.is_of_peer,
+                is_observed=self._is_observing,
             )
         )
 
@@ -276,7 +309,15 @@ class Evaluator:
         tracked.answer = Answer(decided, now, gpu, alert, demand, recommended)
         age_seconds, source = gpu.snapshot_age_seconds, gpu.source
         self._observe(
-            facts.Evaluated(scaled_object, spec, decided, age_seconds, source, recommended)
+            facts.Evaluated(
+                scaled_object,
+                spec,
+                decided,
+                age_seconds,
+                source,
+                recommended,
+                self._is_observing,
+            )
         )
         return decided
 

@@ -78,6 +78,8 @@ class Answered:
     """The demand; None: it was not asked."""
     is_of_peer: bool = False
     """Another replica of the scaler decided in place of this one; the reason names it."""
+    is_observed: bool = False
+    """KEDA does not ask about it."""
 
 
 def record(answered: Answered) -> Record:
@@ -97,6 +99,7 @@ def record(answered: Answered) -> Record:
         refused=decided.refused,
         remembered=decided.remembered,
         is_of_peer=answered.is_of_peer,
+        is_observed=answered.is_observed,
         settings=settings.settings(spec),
         source=_source(answered),
         pods=pods,
@@ -108,12 +111,14 @@ def record(answered: Answered) -> Record:
     )
 
 
-def summary(
+def summary(  # noqa: PLR0913 - what a list shows of it
     scaled_object: ScaledObject,
     spec: TriggerSpec,
     decided: Decision,
     age_seconds: float,
     recommended: int | None = None,
+    *,
+    is_observed: bool = False,
 ) -> Summary:
     """Return what a list shows of an answer.
 
@@ -123,6 +128,7 @@ def summary(
         decided: what was answered last.
         age_seconds: how long ago that was.
         recommended: the replicas that it asks for; None: not known, or held.
+        is_observed: KEDA does not ask about it.
     """
     return Summary(
         scaled_object=str(scaled_object),
@@ -138,6 +144,7 @@ def summary(
         replicas=decided.expected,
         recommended=recommended,
         reason=decided.reason,
+        is_observed=is_observed,
     )
 
 

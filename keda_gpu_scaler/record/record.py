@@ -162,6 +162,8 @@ class Summary:
     recommended: int | None
     """The replicas that this asks for at those that there are; None: not known, or held."""
     reason: str
+    is_observed: bool
+    """KEDA does not ask about it: nothing was answered to anybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +190,8 @@ class Record:
     """The last known state, if the load is unknown now."""
     is_of_peer: bool
     """Another replica of the scaler decided, as this one is cut off; `reason` names it."""
+    is_observed: bool
+    """KEDA does not ask about it: nothing is answered to anybody."""
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]

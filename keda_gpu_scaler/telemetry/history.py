@@ -41,6 +41,8 @@ class Change:
     recommended: int | None
     """The replicas that it asks for at those that there were; None: not known, or held."""
     reason: str
+    is_observed: bool
+    """KEDA was not answered so: it was advice."""
 
     def differs(self, decided: Decision) -> bool:
         """Tell whether a later decision is another one: the HPA sees no change below 10 %."""
@@ -101,6 +103,7 @@ class History:
             replicas=decided.expected,
             recommended=fact.recommended,
             reason=decided.reason,
+            is_observed=fact.is_observed,
         )
         changes.kept.append(change)
         while changes.kept[0].at < change.at - AGE_SECONDS:

@@ -101,13 +101,16 @@ def routes(shown: Shown, clock: Callable[[], float] = time.time) -> list[Route |
 
     async def every(request: Request) -> Response:
         if request.query_params.get("format") == "json":
-            return RedirectResponse(f"{request.scope['root_path']}{triggers.PATH}")
-        known, asked = shown.decisions.summaries(None), _asked(request)
+            path = "/".join((triggers.PATH, *request.path_params.values()))
+            return RedirectResponse(f"{request.scope['root_path']}{path}")
+        namespace = request.path_params.get("namespace")
+        known, asked = shown.decisions.summaries(namespace), _asked(request)
         found = sorted(
             (one for one in known if asked.name in one.scaled_object and _is(asked.state, one)),
             key=_SORTS[asked.sort],  # type: ignore[arg-type]  # each key sorts its own kind
         )
-        rows = [_row(one, shown, clock()) for one in found[:ROWS]]
+        before = "triggers/" if namespace is None else ""  # the path of the rows, seen from here
+        rows = [_row(one, shown, clock(), before) for one in found[:ROWS]]
         return _answer(
             request,
             index.render(
@@ -148,6 +151,7 @@ def routes(shown: Shown, clock: Callable[[], float] = time.time) -> list[Route |
     static = StaticFiles(packages=[("keda_gpu_scaler.web", "static")])
     return [
         Route("/", every),
+        Route("/triggers/{namespace}", every),
         Route("/triggers/{namespace}/{name}", one),
         Mount("/static", static),
     ]
@@ -193,12 +197,12 @@ def _heads(asked: _Asked) -> Iterator[dict[str, object]]:
         }
 
 
-def _row(one: Summary, shown: Shown, now: float) -> dict[str, object]:
+def _row(one: Summary, shown: Shown, now: float, before: str) -> dict[str, object]:
     namespace, _, name = one.scaled_object.partition("/")
     changes = shown.changes.of(ScaledObject(namespace, name))
     return {
         "trigger": one,
-        "url": f"triggers/{one.scaled_object}",
+        "url": f"{before}{one.scaled_object}",
         "active": _ACTIVE[one.active],
         "average": _load(one.average, one.unit),
         "threshold": _load(one.threshold, one.unit),
