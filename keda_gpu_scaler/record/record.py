@@ -57,6 +57,8 @@ class Pod:
     load: float | None
     """Its mean over the window; None: not known, or it does not count."""
     gpus: tuple[Gpu, ...]
+    """The first 64 of them."""
+    gpus_left_out: int
     counts_since: float | None
     """From here on its samples count; None: all of them do."""
     first_seen: float | None
@@ -66,6 +68,14 @@ class Pod:
     """never, ever or unknown: whether it has been Ready."""
     ready_since: float | None
     created_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodCount:
+    """How many pods of the workload are in a state, those that are not listed included."""
+
+    state: str
+    pods: int
 
 
 class Says(StrEnum):
@@ -195,6 +205,11 @@ class Record:
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]
+    """At most 500: of more, first those whose load should be known and is not, up to half of them,
+    and then the least busy ones."""
+    pods_left_out: int
+    """How many more there are."""
+    pod_counts: tuple[PodCount, ...]
     activation: tuple[Activation, ...]
     recommended: int | None
     """The replicas that all of this asks for at those that there are: zero while it is inactive,

@@ -29,8 +29,6 @@ from keda_gpu_scaler.web.triggers import Shown
 
 ROWS = 1000
 """The most triggers on one page: about a quarter of a second of work, and 1 MiB."""
-PODS = 500
-"""The most pods on one page."""
 REFRESH_SECONDS = 15
 """The usual step of a source: nothing new comes faster."""
 HISTORY_SECONDS = 6 * 3600.0
@@ -232,8 +230,8 @@ def _view(record: Record) -> dict[str, object]:
         "record": record,
         "active": _ACTIVE[record.active],
         "facts": list(_facts(record)),
-        "pods": [_pod(pod, record.unit) for pod in pods[:PODS]],
-        "pods_left_out": max(0, len(pods) - PODS),
+        "pods": [_pod(pod, record.unit) for pod in pods],
+        "pods_counted": ", ".join(f"{one.pods} {one.state}" for one in record.pod_counts),
         "activation": [
             (one.signal, one.says, _number(one.value), _number(one.threshold), one.reason)
             for one in record.activation
