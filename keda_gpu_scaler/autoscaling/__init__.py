@@ -1,1 +1,1 @@
-"""KEDA's and the HPA's rules, for recommendations and simulations. Pure."""
+"""KEDA's and the HPA's rules: for recommendations, simulations, and what holds replicas. Pure."""

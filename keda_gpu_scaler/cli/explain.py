@@ -13,6 +13,7 @@ import typer
 from keda_gpu_scaler import errors
 
 if TYPE_CHECKING:
+    from keda_gpu_scaler.cli.explaining import Asked
     from keda_gpu_scaler.record.drain import Drain
     from keda_gpu_scaler.record.record import Record
     from keda_gpu_scaler.record.why_not import WhyNot
@@ -99,13 +100,26 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         typer.Option("--history", help="Show how the decisions of a running scaler changed."),
     ] = False,
     output: Annotated[Output, typer.Option(help="How to write it.")] = Output.TEXT,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for the answer.")] = 10,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for each answer.")] = 10,
+    cluster: Annotated[
+        bool, typer.Option(help="Ask Kubernetes what KEDA and the HPA make of it.")
+    ] = True,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Of that cluster; as kubectl without it."),
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Another one than the current context.")
+    ] = None,
 ) -> None:
     """Show what is decided of a ScaledObject, and what that is made of.
 
     A running scaler decides anew, as for a call of KEDA's; nothing is changed. With --file it is
     decided here, without a running scaler and without KEDA: from the sources that the settings of
     serve (KEDA_GPU_SCALER_… variables) name, or --prometheus-url.
+
+    Of a running scaler's, Kubernetes shows the gates between that and the replicas; without access
+    one line says why they are not shown.
 
     Exit status: 0 when there is a decision, 1 when the scaler or the source does not answer, or the
     scaler knows no such ScaledObject, 2 for a wrong argument, file or setting.
@@ -117,10 +131,11 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     if drain and at is not None:
         raise typer.BadParameter("--drain is about the pods that there are now: without --at")
     if file is not None:
-        if history or server is not None or token_file is not None or ca_file is not None:
+        if history or any((server, token_file, ca_file, kubeconfig, context)):
             raise typer.BadParameter(
-                "--history, --server, --token-file and --ca-file are for a running scaler; with "
-                "--file, KEDA_GPU_SCALER_PROMETHEUS_… variables say how to connect to the source"
+                "--history, --server, --token-file, --ca-file, --kubeconfig and --context are for a"
+                " running scaler; with --file, KEDA_GPU_SCALER_PROMETHEUS_… variables say how to "
+                "connect to the source"
             )
         chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
         found = _decided(chosen)
@@ -138,14 +153,47 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     if not url.startswith(("http://", "https://")):
         raise typer.BadParameter(f"--server {url!r} is no URL: expected http://… or https://…")
     asked = explaining.Asked(url.rstrip("/"), scaled_object, token_file, ca_file, timeout)
-    try:
-        if history:
+    if history:
+        try:
             changes.write(changes.ask(asked), scaled_object, output)
-            return
-        found = explaining.ask(asked)
+        except explaining.ExplainError as error:
+            raise _end(f"{url}: {error}", _FAILED) from error
+        return
+    behind = cluster and why_not is None and not drain
+    access = (kubeconfig, context) if behind else None
+    _explain_running(asked, access, output, why_not, drain=drain)
+
+
+def _explain_running(
+    asked: "Asked",
+    access: tuple[Path | None, str | None] | None,
+    output: Output,
+    why_not: int | None,
+    *,
+    drain: bool,
+) -> None:
+    """Show what a running scaler decides, and what holds the replicas behind that.
+
+    Without `access`, a kubeconfig and its context, Kubernetes is not asked.
+    """
+    from keda_gpu_scaler.cli import cluster, explaining  # noqa: PLC0415 - they load HTTP clients
+
+    records, behind, trouble = [], None, None
+    try:
+        records = explaining.ask(asked)
     except explaining.ExplainError as error:
-        raise _end(f"{url}: {error}", _FAILED) from error
-    explaining.write(_answered(found, why_not, drain=drain), output)
+        trouble = _end(f"{asked.server}: {error}", _FAILED)
+    if access is not None:
+        given = cluster.Access(*access, asked.timeout_seconds)
+        try:
+            behind = cluster.found(given, asked.scaled_object, records)
+        except cluster.ClusterError as error:
+            said = f"what holds the replicas is not shown (--no-cluster: not asked for): {error}"
+            typer.echo(f"keda-gpu-scaler: {said}", err=True)
+    if records or behind is not None:
+        explaining.write(_answered(records, why_not, drain=drain), output, behind)
+    if trouble is not None:
+        raise trouble
 
 
 def _answered(

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.record import drain
 from keda_gpu_scaler.record.drain import Drain
 from keda_gpu_scaler.record.record import Activation, Metric, Pod, Record, Says
@@ -113,17 +114,29 @@ async def _asked(asked: Asked, below: str, token: str | None) -> client.Answer:
         await requests.close()
 
 
-def write(found: Sequence[Record | WhyNot | Drain], output: str) -> None:
+@dataclass(frozen=True)
+class _Explained:
+    triggers: Sequence[Record]
+    gates: gates.Gates | None
+
+
+def write(
+    found: Sequence[Record | WhyNot | Drain], output: str, behind: gates.Gates | None = None
+) -> None:
     """Write records, or what was made of them, to the standard output.
 
     Args:
         found: what to write, one for each trigger.
         output: text, json or yaml.
+        behind: the gates between records and the replicas; None: not known.
     """
+    records = [one for one in found if isinstance(one, Record)]
+    # What was made of records answers another question, of which Kubernetes says nothing.
+    explained = found if len(records) < len(found) else _Explained(records, behind)
     if output == "json":
-        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(orjson.dumps(explained, option=orjson.OPT_INDENT_2).decode() + "\n")
     elif output == "yaml":
-        plain = orjson.loads(orjson.dumps(found))
+        plain = orjson.loads(orjson.dumps(explained))
         yaml.safe_dump(plain, sys.stdout, sort_keys=False, allow_unicode=True)
     else:
         console = Console(highlight=False, markup=False, emoji=False)
@@ -140,6 +153,22 @@ def write(found: Sequence[Record | WhyNot | Drain], output: str) -> None:
                 _show_why_not(console, one)
             else:
                 _show(console, one)
+        if behind is not None:
+            if found:
+                console.rule()
+            _show_gates(console, behind)
+
+
+def _show_gates(console: Console, behind: gates.Gates) -> None:
+    there = "unknown" if behind.replicas is None else behind.replicas
+    console.print(f"From the value to the {there} replicas, by {behind.cluster}", style="bold")
+    console.print(behind.reason if behind.first is None else f"{behind.first}: {behind.reason}")
+    console.print()
+    table = _table("gate", "holds", "why", "condition")
+    for gate in behind.gates:
+        holds = Text("yes", "yellow") if gate.holds else Text("no")
+        table.add_row(gate.name, holds, gate.reason, gate.condition or "-")
+    console.print(table)
 
 
 def _show_why_not(console: Console, found: WhyNot) -> None:

@@ -1,6 +1,7 @@
 """`keda-gpu-scaler explain`: what it prints of a running scaler, over real connections."""
 
 import asyncio
+import functools
 import http.server
 import json
 import re
@@ -16,24 +17,31 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
+from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
+from tests.cli.test_cluster import Kubernetes
 from tests.support.processes import free_port
 from tests.support.snapshots import NOW, bert, said, snapshot, unseen
 from tests.support.triggers import BERT, demanding, spec
 from tests.web.test_triggers import DECIDED, TOKEN, serving
 
 
-def explaining(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.app, ["explain", *arguments])
+def explaining(*arguments: str, kubeconfig: Path | None = None) -> Result:
+    """Run the command; without a kubeconfig it asks no cluster, whatever there is."""
+    behind = ["--no-cluster"] if kubeconfig is None else ["--kubeconfig", str(kubeconfig)]
+    return CliRunner().invoke(cli.app, ["explain", *arguments, *behind])
 
 
-async def explained(*arguments: str, token: str | None = None) -> Result:
+async def explained(
+    *arguments: str, token: str | None = None, kubeconfig: Path | None = None
+) -> Result:
     async with serving(token=token) as url:
-        return await asyncio.to_thread(explaining, "ml/bert", "--server", url, *arguments)
+        asked = functools.partial(explaining, kubeconfig=kubeconfig)
+        return await asyncio.to_thread(asked, "ml/bert", "--server", url, *arguments)
 
 
 async def test_a_record_is_shown_in_words_with_its_pods_signals_and_arithmetic() -> None:
@@ -55,8 +63,54 @@ async def test_programs_get_the_record_itself(output: str, read: object) -> None
     result = await explained("--output", output)
     assert callable(read)
     found = read(result.stdout)
-    assert [one["version"] for one in found] == [1, 1]
-    assert found[0]["pods"][0]["gpus"][0]["value"] == 90
+    assert [one["version"] for one in found["triggers"]] == [1, 1]
+    assert found["triggers"][0]["pods"][0]["gpus"][0]["value"] == 90
+    assert found["gates"] is None
+
+
+async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path) -> None:
+    with Kubernetes.of("full", "bert").serving(tmp_path) as path:
+        result = await explained(kubeconfig=path)
+        found = json.loads((await explained("--output", "json", kubeconfig=path)).stdout)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    assert lines[0] == "ml/bert: deployment/bert is measured, active"
+    title = lines.index("From the value to the 2 replicas, by staging")
+    assert lines[title + 1] == "max: maxReplicaCount 2 is reached, and 3 replicas are asked for"
+    rows = [line.split()[:2] for line in lines[title:]]
+    assert ["max", "yes"] in rows
+    assert ["min", "no"] in rows
+    assert "\x1b" not in result.stdout
+    assert (found["gates"]["first"], found["gates"]["asked"]) == ("max", 2)
+    assert [one["name"] for one in found["gates"]["gates"]] == list(gates.NAMES)
+
+
+async def test_where_nothing_holds_no_gate_is_named(tmp_path: Path) -> None:
+    kubernetes = Kubernetes.of("settling", "bert")
+    del kubernetes.answers[kubernetes.paths[2]]
+    kubernetes.change(kubernetes.paths[1], status={"currentReplicas": 0, "conditions": []})
+    with kubernetes.serving(tmp_path) as path:
+        result = await explained(kubeconfig=path)
+    assert "\nhpa: the HPA has not looked yet\n" in result.stdout
+
+
+async def test_without_access_to_kubernetes_one_line_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text("clusters: []\ncontexts: []\n")
+    result = await explained(kubeconfig=path)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("ml/bert: deployment/bert is measured, active")
+    assert result.stderr.count("\n") == 1
+    assert "--no-cluster" in result.stderr
+
+
+def test_where_the_scaler_cannot_be_asked_the_gates_alone_are_shown(tmp_path: Path) -> None:
+    server = f"http://127.0.0.1:{free_port()}"
+    with Kubernetes.of("wrong", "bert").serving(tmp_path) as path:
+        result = explaining("ml/bert", "--server", server, kubeconfig=path)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("From the value to the 1 replicas, by staging\nready: KEDA")
+    assert server in result.stderr
 
 
 async def test_what_would_give_another_number_is_said() -> None:

@@ -100,7 +100,7 @@ async def test_the_answer_is_the_one_of_a_scaler_on_the_same_source(
     )
     result = await explained("--prometheus-url", prometheus.url, "--output", "json")
     assert result.exit_code == 0, result.stderr
-    (record,) = json.loads(result.stdout)
+    (record,) = json.loads(result.stdout)["triggers"]
     assert (record["scaled_object"], record["state"]) == ("ml/bert", "measured")
     assert (record["value"], record["active"]) == (150, True)
     assert {pod["name"]: pod["load"] for pod in record["pods"]} == pods
@@ -140,10 +140,12 @@ async def test_a_running_scaler_on_the_same_source_has_the_same_record(
         async with channel(ports.grpc_port) as opened:
             stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
             assert (await stub.IsActive(reference())).result is True
-        asked = ["explain", "ml/bert", "--server", f"http://127.0.0.1:{ports.http_port}"]
+        server = f"http://127.0.0.1:{ports.http_port}"
+        asked = ["explain", "ml/bert", "--server", server, "--no-cluster"]
         theirs = await asyncio.to_thread(CliRunner().invoke, cli.app, [*asked, "--output", "json"])
     ours = await explained("--prometheus-url", prometheus.url, "--output", "json")
-    (running_one,), (local_one,) = json.loads(theirs.stdout), json.loads(ours.stdout)
+    (running_one,) = json.loads(theirs.stdout)["triggers"]
+    (local_one,) = json.loads(ours.stdout)["triggers"]
     unknown = local_one["activation"][2]
     assert (unknown["signal"], unknown["says"]) == ("alert", "not set")
     assert unknown["reason"] == "which alerts fire is not known without a running scaler"
@@ -168,12 +170,12 @@ async def test_the_past_is_decided_by_what_there_was_then(prometheus: Prometheus
     for at, value, demand, count in ((then, 150, 150, 2), (then + 3600, 20, 20, 1)):
         result = await explained("--at", f"{at:.0f}", *url, given=given, environ=environ)
         assert result.exit_code == 0, result.stderr
-        (record,) = json.loads(result.stdout)
+        (record,) = json.loads(result.stdout)["triggers"]
         assert (record["state"], record["value"], record["at"]) == ("measured", value, at)
         assert record["metrics"][1]["value"] == demand
         assert sum(pod["counts"] for pod in record["pods"]) == count
         assert record["source"]["snapshot_at"] == at - 15
-    (now,) = json.loads((await explained(*url)).stdout)
+    (now,) = json.loads((await explained(*url)).stdout)["triggers"]
     assert (now["state"], now["pods"]) == ("unknown", [])
 
 
@@ -254,9 +256,9 @@ async def test_the_cluster_that_kubeconfig_names_is_asked(
         result = await explained(*arguments, environ=environ)
         without = yaml().replace("        workload: bert\n", "")
         aimless = await explained(*arguments, "--timeout", "0.5", given=without, environ=environ)
-    (record,) = json.loads(result.stdout)
+    (record,) = json.loads(result.stdout)["triggers"]
     assert (record["source"]["evidence"], record["state"]) == ("kubernetes", "empty")
-    assert "which pods ml/bert scales" in json.loads(aimless.stdout)[0]["reason"]
+    assert "which pods ml/bert scales" in json.loads(aimless.stdout)["triggers"][0]["reason"]
     refused = await explained(*arguments, given=without)
     assert "missing-key" in refused.stderr
 

@@ -98,6 +98,10 @@ def _sound() -> Iterator[dict[str, str]]:
     yield {"query": "x", "threshold": "500", "activationThreshold": "0"}
     yield {"query": "x", "threshold": "+1.5E+007", "activationThreshold": "1e-400"}
     yield {**SOUND, "demandQuery": "sum(x)", "demandThreshold": "5", "demandOnEmpty": "inactive"}
+    yield {**SOUND, "demandPreset": "vllm-requests", "demandThreshold": "8"}
+    router = {"demandRouter": "deployment/llama-epp", "demandModel": "llama"}
+    yield {**SOUND, "demandPreset": "llm-d-epp-queue", **router}
+    yield {**SOUND, "demandPresetFromEnv": "PRESET", "demandThreshold": "8"}
 
 
 async def test_what_is_right_or_cannot_be_known_yet_passes_and_so_does_every_example(

@@ -70,5 +70,17 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
         {**SOUND, "demandThreshold": "5"},
         "demandQuery: not given; expected it, or demandPreset, beside the other keys of a demand",
     ),
+    "a preset beside a query": (
+        {**SOUND, "demandPreset": "vllm-requests", "demandQuery": "sum(x)"},
+        "demandPreset: expected one of the two: demandQuery is given as well",
+    ),
+    "a router without a preset": (
+        {**SOUND, "demandRouter": "deployment/llama-epp"},
+        "demandPreset: not given; expected it beside demandRouter and demandModel",
+    ),
+    "a model without a preset": (
+        {**SOUND, "demandQuery": "sum(x)", "demandModel": "llama"},
+        "demandPreset: not given; expected it beside demandRouter and demandModel",
+    ),
 }
 """Metadata, and the message that refuses them."""

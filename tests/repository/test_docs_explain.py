@@ -1,4 +1,4 @@
-"""docs/explain.md names every field of the API's JSON, and every state of a pod."""
+"""docs/explain.md names every field of the JSON, every state of a pod, and every gate."""
 
 import dataclasses
 import re
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.record import drain, record, why_not
 from keda_gpu_scaler.telemetry import history
@@ -24,6 +25,8 @@ SHOWN = (
     record.Metric,
     record.Query,
     history.Change,
+    gates.Gates,
+    gates.Gate,
 )
 
 
@@ -48,7 +51,12 @@ def test_every_field_is_named_in_its_order(page: str, shown: type) -> None:
 
 def test_every_value_of_the_records_module_is_documented() -> None:
     defined = {each for each in vars(record).values() if dataclasses.is_dataclass(each)}
-    assert defined | {history.Change} == set(SHOWN)
+    assert defined | {history.Change, gates.Gates, gates.Gate} == set(SHOWN)
+
+
+def test_every_gate_is_explained_in_its_order() -> None:
+    _, _, rest = PAGE.partition("<!-- gates -->")
+    assert _first_words(rest.partition("<!-- /gates -->")[0]) == list(gates.NAMES)
 
 
 def test_every_state_of_a_pod_is_explained() -> None:

@@ -6,7 +6,7 @@ cannot request metadata alone or bookmarks, and wait forever for a connection th
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import NamedTuple, cast
 
 import httpx2
@@ -27,6 +27,16 @@ class ExpiredError(errors.SourceRefusedError):
     """The API server no longer has the requested resourceVersion: a new list is needed."""
 
 
+class AbsentError(errors.SourceRefusedError):
+    """There is no such object."""
+
+
+_REFUSALS: Mapping[int, type[errors.SourceRefusedError]] = {
+    httpx2.codes.GONE: ExpiredError,
+    httpx2.codes.NOT_FOUND: AbsentError,
+}
+
+
 def refusal_of(code: int, body: bytes) -> errors.SourceRefusedError:
     """Return the error for a failed request, with the API server's own words if there are any."""
     try:
@@ -37,7 +47,7 @@ def refusal_of(code: int, body: bytes) -> errors.SourceRefusedError:
 
 
 def _refused(code: int, said: str) -> errors.SourceRefusedError:
-    kind = ExpiredError if code == httpx2.codes.GONE else errors.SourceRefusedError
+    kind = _REFUSALS.get(code, errors.SourceRefusedError)
     return kind(f"HTTP {code}, {said[:_MESSAGE_CHARACTERS]}")
 
 
@@ -156,22 +166,28 @@ class _TooLargeError(errors.SourceMalformedError):
 class Api:
     """One API server, found by the service account or by KUBECONFIG."""
 
-    def __init__(self, silence_seconds: float = SILENCE_SECONDS) -> None:
+    def __init__(
+        self, silence_seconds: float = SILENCE_SECONDS, configuration: SingleConfig | None = None
+    ) -> None:
         """Read the configuration without connecting.
 
         Args:
             silence_seconds: a connection without data for this long is given up.
+            configuration: how a person reaches the server, with the proxy of the environment;
+                None: the service account or KUBECONFIG, without one.
 
         Raises:
             ValueError: there is no configuration, or it is wrong; the message says what is.
         """
-        # Nothing else from the environment: no proxy.
+        # Nothing else from the environment of a scaler: no proxy.
         timeout = httpx2.Timeout(silence_seconds, connect=_CONNECT_SECONDS)
-        connection = client_adapter.ConnectionParams(timeout=timeout, trust_env=False)
+        connection = client_adapter.ConnectionParams(
+            timeout=timeout, trust_env=configuration is not None
+        )
         try:
             # Without a default, a missing configuration is an error and not None.
-            configuration = cast("SingleConfig", lightkube.KubeConfig.from_env().get())
-            self._client = client_adapter.AsyncClient(configuration, connection)
+            found = configuration or cast("SingleConfig", lightkube.KubeConfig.from_env().get())
+            self._client = client_adapter.AsyncClient(found, connection)
         except Exception as error:  # lightkube raises the errors of several libraries
             raise ValueError(f"no cluster to ask: {type(error).__name__}: {error}") from error
 
@@ -225,6 +241,21 @@ class Api:
         with refusals_in_words(f"get {scale.resource}/scale ({scale})"):
             async with asyncio.timeout(PAGE_SECONDS), self._opened(scale.path, _JSON, {}) as got:
                 return _SCALE.decode(await _body(got)).status.selector or ""
+
+    async def body(self, path: str, what: str) -> bytes:
+        """Return the JSON of one object.
+
+        Args:
+            path: its URL path.
+            what: its resource and name, for messages.
+
+        Raises:
+            AbsentError: there is none.
+            errors.SourceError: the request failed; the message names verb and resource.
+        """
+        with refusals_in_words(f"get {what}"):
+            async with asyncio.timeout(PAGE_SECONDS), self._opened(path, _JSON, {}) as got:
+                return await _body(got)
 
     async def close(self) -> None:
         """Close every connection."""

@@ -1,0 +1,192 @@
+"""The fields of a ScaledObject, its HPA and a scale that stand between a value and the replicas.
+
+As the API server writes them in JSON; fields that it leaves out have KEDA's or the HPA's defaults.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+"""Replicas, or seconds; the API has int32."""
+_QUANTITY = re.compile(r"(-?\d{1,18}(?:\.\d{0,9})?)([num]|k|[MGTPE]i?|Ki)?", re.ASCII)
+_UNITS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0} | {
+    f"{prefix}{binary}": float(base**power)
+    for binary, base in (("", 1000), ("i", 1024))
+    for power, prefix in enumerate("kMGTPE" if not binary else "KMGTPE", start=1)
+}
+
+
+def quantity(text: str | None) -> float | None:
+    """Return a quantity such as 70, 52500m or 1k; None: there is none, or none that is known."""
+    found = _QUANTITY.fullmatch(text or "")
+    return float(found[1]) * _UNITS[found[2] or ""] if found else None
+
+
+def clock(at: float) -> str:
+    """Return the time of day of a Unix time, in UTC, to the second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%SZ")
+
+
+class Condition(Struct, frozen=True):
+    """One condition of a status."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        """Return it in short: AbleToScale=True/ScaleDownStabilized."""
+        return f"{self.type}={self.status}/{self.reason}"
+
+
+def condition(found: Iterable[Condition] | None, kind: str) -> Condition:
+    """Return the condition of a type; one that is not there has the status Unknown."""
+    return next((one for one in found or () if one.type == kind), Condition(kind))
+
+
+class Metadata(Struct, frozen=True, rename="camel"):
+    """What every object has."""
+
+    creation_timestamp: datetime
+    annotations: dict[str, str] = {}
+
+
+class _Name(Struct, frozen=True):
+    name: str = ""
+
+
+class Fallback(Struct, frozen=True, rename="camel"):
+    """What KEDA tells the HPA when a trigger fails repeatedly."""
+
+    failure_threshold: Count
+    replicas: Count
+    behavior: str = "static"
+
+
+class ScaledObjectSpec(Struct, frozen=True, rename="camel"):
+    """The fields that limit replicas, or delay their change."""
+
+    scale_target_ref: _Name
+    min_replica_count: Count = 0
+    max_replica_count: Count = 100
+    idle_replica_count: Count | None = None
+    polling_interval: Count = 30
+    cooldown_period: Count = 300
+    initial_cooldown_period: Count = 0
+    fallback: Fallback | None = None
+
+
+class Target(Struct, frozen=True):
+    """The workload, as its URL is made."""
+
+    resource: str
+    version: str
+    group: str = ""
+
+
+class Health(Struct, frozen=True, rename="camel"):
+    """How often a metric failed in a row."""
+
+    number_of_failures: Count = 0
+
+
+class ScaledObjectStatus(Struct, frozen=True, rename="camel"):
+    """What KEDA knows."""
+
+    conditions: tuple[Condition, ...] | None = None
+    health: dict[str, Health] = {}
+    hpa_name: str = ""
+    last_active_time: datetime | None = None
+    target: Target | None = field(default=None, name="scaleTargetGVKR")
+
+
+class ScaledObject(Struct, frozen=True):
+    """One ScaledObject."""
+
+    metadata: Metadata
+    spec: ScaledObjectSpec
+    status: ScaledObjectStatus = ScaledObjectStatus()
+
+
+class _Amount(Struct, frozen=True, rename="camel"):
+    """A target, or what there is: one number in either of two ways."""
+
+    value: str | None = None
+    average_value: str | None = None
+
+
+class _External(Struct, frozen=True):
+    metric: _Name = _Name()
+    target: _Amount = _Amount()
+    current: _Amount = _Amount()
+
+
+class HpaMetric(Struct, frozen=True):
+    """One metric of the spec, with its target, or of the status, with what there is."""
+
+    external: _External | None = None
+
+
+class Policy(Struct, frozen=True, rename="camel"):
+    """How many replicas may come or go in a period."""
+
+    type: str
+    value: Count
+    period_seconds: Count
+
+
+class Rules(Struct, frozen=True, rename="camel"):
+    """The behavior of one direction."""
+
+    stabilization_window_seconds: Count | None = None
+    select_policy: str = "Max"
+    policies: tuple[Policy, ...] | None = None
+    tolerance: str | None = None
+
+
+class Behavior(Struct, frozen=True, rename="camel"):
+    """The behavior of both directions."""
+
+    scale_up: Rules = Rules()
+    scale_down: Rules = Rules()
+
+
+class HpaSpec(Struct, frozen=True, rename="camel"):
+    """What the HPA is to do."""
+
+    max_replicas: Count
+    min_replicas: Count = 1
+    metrics: tuple[HpaMetric, ...] | None = None
+    behavior: Behavior | None = None
+
+
+class HpaStatus(Struct, frozen=True, rename="camel"):
+    """What the HPA did at its last sync."""
+
+    current_replicas: Count = 0
+    desired_replicas: Count = 0
+    current_metrics: tuple[HpaMetric, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class Hpa(Struct, frozen=True):
+    """The HorizontalPodAutoscaler that KEDA created."""
+
+    spec: HpaSpec
+    status: HpaStatus = HpaStatus()
+
+
+class _Replicas(Struct, frozen=True):
+    replicas: Count = 0
+
+
+class Scale(Struct, frozen=True):
+    """The scale subresource of the workload."""
+
+    spec: _Replicas = _Replicas()
+    status: _Replicas = _Replicas()

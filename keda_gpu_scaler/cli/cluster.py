@@ -1,0 +1,164 @@
+"""Reads what stands behind a value in Kubernetes: a ScaledObject, its HPA, its workload's scale.
+
+It needs the verb `get` on `scaledobjects.keda.sh` and `horizontalpodautoscalers.autoscaling`, and,
+where that is given, on the workload's `scale`. Texts of the cluster are foreign: control characters
+stop here. Nothing in `serve` imports this.
+"""
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar, cast
+
+import lightkube
+import msgspec
+from lightkube.config.kubeconfig import SingleConfig
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.autoscaling import gates, objects
+from keda_gpu_scaler.record.record import Record
+from keda_gpu_scaler.sources.kubernetes import api
+from keda_gpu_scaler.transport import client
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_Kind = TypeVar("_Kind", objects.ScaledObject, objects.Hpa, objects.Scale)
+
+
+class ClusterError(Exception):
+    """What holds the replicas is not known; the message says why, for people."""
+
+
+class Access(NamedTuple):
+    """Which cluster to ask, and how long."""
+
+    kubeconfig: Path | None
+    """None: what the environment names, as for kubectl; in a pod, its service account."""
+    context: str | None
+    """None: the current one."""
+    timeout_seconds: float
+
+
+def found(access: Access, scaled_object: str, records: Sequence[Record]) -> gates.Gates:
+    """Return what stands between the values of a ScaledObject's triggers and the replicas.
+
+    Args:
+        access: the cluster.
+        scaled_object: namespace/name.
+        records: of its triggers; none where the scaler could not be asked.
+
+    Raises:
+        ClusterError: the cluster cannot be asked, or does not show it.
+    """
+    try:
+        configuration = _configuration(access)
+        asked = api.Api(configuration=configuration)
+    except Exception as error:  # lightkube raises the errors of several libraries
+        raise ClusterError(client.error_text(error)) from error
+    context = _printable(configuration.context_name)
+    asking = _asked(asked, access.timeout_seconds, *scaled_object.split("/"))
+    return _gates(asyncio.run(asking), context, records)
+
+
+def _gates(facts: gates.Facts, context: str, records: Sequence[Record]) -> gates.Gates:
+    activities = {record.active for record in records}
+    wanted = [metric.desired for record in records for metric in record.metrics]
+    known = [replicas for replicas in wanted if replicas is not None]
+    return gates.gates(
+        facts._replace(
+            cluster=context,
+            now=time.time(),
+            active=True in activities or (False if activities == {False} else None),
+            asked=max(known, default=None) if len(known) == len(wanted) else None,
+        )
+    )
+
+
+def _configuration(access: Access) -> SingleConfig:
+    if access.kubeconfig is None:
+        kubeconfig = lightkube.KubeConfig.from_env()
+    else:
+        kubeconfig = lightkube.KubeConfig.from_file(access.kubeconfig)
+    # Without a default, a missing context is an error and not None.
+    return cast("SingleConfig", kubeconfig.get(access.context))
+
+
+async def _asked(asked: api.Api, timeout_seconds: float, namespace: str, name: str) -> gates.Facts:
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            return await _facts(asked, namespace, name)
+    except TimeoutError as error:
+        raise ClusterError(f"no answer within {timeout_seconds:g} s") from error
+    except errors.SourceError as error:
+        raise ClusterError(client.printable(str(error))) from error
+    finally:
+        await asked.close()
+
+
+class _Place(NamedTuple):
+    """Where an object is."""
+
+    group: str
+    version: str
+    namespace: str
+    resource: str
+    name: str
+    part: str = ""
+
+    def __str__(self) -> str:
+        """Return it as in kubectl: scaledobjects.keda.sh ml/bert."""
+        group = f".{self.group}" if self.group else ""
+        return f"{self.resource}{group}{self.part} {self.namespace}/{self.name}"
+
+    @property
+    def path(self) -> str:
+        """Its URL path; SourceRefusedError for what cannot be part of one."""
+        for word in (self.group or "core", *self[1:5]):
+            if not _NAME.fullmatch(word):
+                raise errors.SourceRefusedError(f"{word!r} is no name in Kubernetes")
+        start = f"/apis/{self.group}" if self.group else "/api"
+        spaced = f"namespaces/{self.namespace}/{self.resource}/{self.name}"
+        return f"{start}/{self.version}/{spaced}{self.part}"
+
+
+async def _facts(asked: api.Api, namespace: str, name: str) -> gates.Facts:
+    place = _Place("keda.sh", "v1alpha1", namespace, "scaledobjects", name)
+    scaled_object = await _object(asked, objects.ScaledObject, place)
+    status, hpa, scale = scaled_object.status, None, None
+    if status.hpa_name:
+        place = _Place("autoscaling", "v2", namespace, "horizontalpodautoscalers", status.hpa_name)
+        with contextlib.suppress(api.AbsentError):
+            hpa = await _object(asked, objects.Hpa, place)
+    if (target := status.target) is not None:
+        workload = scaled_object.spec.scale_target_ref.name
+        place = _Place(target.group, target.version, namespace, target.resource, workload, "/scale")
+        # Without this right, the HPA shows the replicas of its last sync.
+        with contextlib.suppress(errors.SourceRefusedError):
+            scale = await _object(asked, objects.Scale, place)
+    return gates.Facts("", 0, scaled_object, hpa, scale)
+
+
+async def _object(asked: api.Api, kind: type[_Kind], place: _Place) -> _Kind:
+    """Return one object, without control characters in its texts."""
+    body = await asked.body(place.path, str(place))
+    try:
+        return msgspec.convert(_clean(msgspec.json.decode(body)), kind)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        message = f"cannot read {place}: {type(error).__name__}: {error}"
+        raise errors.SourceMalformedError(message) from error
+
+
+def _clean(plain: object) -> object:
+    if isinstance(plain, str):
+        return _printable(plain)
+    if isinstance(plain, list):
+        return [_clean(each) for each in plain]
+    if isinstance(plain, dict):
+        return {_printable(key): _clean(value) for key, value in plain.items()}
+    return plain
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)

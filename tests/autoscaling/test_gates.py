@@ -1,0 +1,622 @@
+"""The gates behind a value: on objects of real clusters, and on each branch of their rules."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.autoscaling import gates, objects, rules
+from keda_gpu_scaler.autoscaling.gates import Facts, Gate
+
+RECORDED = Path(__file__).parents[1] / "data" / "gates"
+AT = 1767268800.0
+"""12:00:00 UTC."""
+PAUSED = "autoscaling.keda.sh/paused"
+Json = dict[str, Any]
+Says = Mapping[str, tuple[str, str]]
+"""Status and reason of each type of condition."""
+READY: Says = {
+    "Ready": ("True", "ScaledObjectReady"),
+    "Active": ("True", "ScalerActive"),
+    "Fallback": ("False", "NoFallbackFound"),
+}
+STEADY: Says = {
+    "AbleToScale": ("True", "ReadyForNewScale"),
+    "ScalingActive": ("True", "ValidMetricFound"),
+    "ScalingLimited": ("False", "DesiredWithinRange"),
+}
+IDLE: Says = {"Active": ("False", "ScalerNotActive")}
+RESTING: Says = {"ScalingActive": ("False", "ScalingDisabled")}
+
+
+def conditions(says: Says) -> list[Json]:
+    return [
+        {"type": kind, "status": status, "reason": reason, "message": f"{reason} it is"}
+        for kind, (status, reason) in says.items()
+    ]
+
+
+def scaled_object(says: Says | None = None, *annotations: str, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - any field
+    status = {key: more.pop(key) for key in ("lastActiveTime", "health") if key in more}
+    plain = {
+        "metadata": {
+            "annotations": dict(each.split("=") for each in annotations),
+            "creationTimestamp": "2026-01-01T11:00:00Z",
+        },
+        "spec": {"scaleTargetRef": {"name": "bert"}, "minReplicaCount": 1} | more,
+        "status": {"conditions": conditions({**READY, **(says or {})})} | status,
+    }
+    return msgspec.convert(plain, objects.ScaledObject)
+
+
+def hpa(says: Says | None = None, average: str = "60", **more: Any) -> objects.Hpa:  # noqa: ANN401 - any field
+    """Return an HPA that has 2 replicas and a target of 70 per replica."""
+    replicas = more.pop("replicas", 2)
+    target = {"external": {"metric": {"name": "s0-gpu"}, "target": {"averageValue": "70"}}}
+    now = {"external": {"metric": {"name": "s0-gpu"}, "current": {"averageValue": average}}}
+    status = {
+        "currentReplicas": replicas,
+        "desiredReplicas": replicas,
+        "currentMetrics": more.pop("now", [now]),
+        "conditions": conditions({**STEADY, **(says or {})}),
+    }
+    spec = {"minReplicas": 1, "maxReplicas": 10, "metrics": more.pop("metrics", [target])} | more
+    return msgspec.convert({"spec": spec, "status": status}, objects.Hpa)
+
+
+def scale(replicas: int, existing: int | None = None) -> objects.Scale:
+    there = replicas if existing is None else existing
+    plain = {"spec": {"replicas": replicas}, "status": {"replicas": there}}
+    return msgspec.convert(plain, objects.Scale)
+
+
+def facts(
+    given: objects.ScaledObject | None = None,
+    its: objects.Hpa | None = None,
+    **more: Any,  # noqa: ANN401 - any fact
+) -> Facts:
+    known: Json = {"active": True, "asked": 2, **more}
+    return Facts("kind", AT, given or scaled_object(), its, **known)
+
+
+def named(found: Facts, name: str) -> Gate:
+    return next(gate for gate in gates.gates(found).gates if gate.name == name)
+
+
+def recorded(name: str, **more: Any) -> Facts:  # noqa: ANN401 - any fact
+    plain = json.loads((RECORDED / f"{name}.json").read_text())
+    its = plain["hpa"] if plain["hpa"].get("kind") == "HorizontalPodAutoscaler" else None
+    return Facts(
+        "kind",
+        AT,
+        msgspec.convert(plain["scaledObject"], objects.ScaledObject),
+        None if its is None else msgspec.convert(its, objects.Hpa),
+        msgspec.convert(plain["scale"], objects.Scale),
+        **more,
+    )
+
+
+def test_the_gates_come_in_the_order_in_which_keda_and_the_hpa_apply_them() -> None:
+    shown = gates.gates(facts(its=hpa()))
+    assert tuple(gate.name for gate in shown.gates) == gates.NAMES
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        pytest.param(facts(its=hpa()), "asks for the 2 replicas that there are", id="right"),
+        pytest.param(facts(its=hpa(), asked=3), "asks for 3 replicas, there are 2", id="soon"),
+        pytest.param(facts(its=hpa(), asked=None), "no number of replicas", id="no value"),
+        pytest.param(facts(its=hpa(RESTING), scale=scale(0)), "wakes", id="asleep and active"),
+    ],
+)
+def test_where_nothing_holds_that_is_said(known: Facts, words: str) -> None:
+    shown = gates.gates(known)
+    assert (shown.first, words in shown.reason) == (None, True), shown.reason
+
+
+HOLDING = {
+    "not ready": (
+        facts(scaled_object({"Ready": ("False", "ScaledObjectCheckFailed")}), hpa()),
+        "ready",
+        "KEDA cannot work on the ScaledObject: ScaledObjectCheckFailed it is",
+    ),
+    "paused": (
+        facts(scaled_object(None, f"{PAUSED}=true")),
+        "paused",
+        (
+            f"KEDA is paused by the annotation {PAUSED}: there is no HPA, and the replicas stay"
+            " as they are"
+        ),
+    ),
+    "paused at a number": (
+        facts(scaled_object(None, f"{PAUSED}-replicas=3", f"{PAUSED}=false")),
+        "paused",
+        (
+            f"KEDA is paused by the annotation {PAUSED}-replicas: there is no HPA, and the"
+            " replicas stay at 3"
+        ),
+    ),
+    "fallback": (
+        facts(
+            scaled_object(
+                {"Fallback": ("True", "FallbackExists")},
+                fallback={"failureThreshold": 3, "replicas": 4},
+                health={"s0-gpu": {"numberOfFailures": 5, "status": "Failing"}},
+            ),
+            hpa(),
+        ),
+        "fallback",
+        (
+            "KEDA answers the HPA with its fallback in place of the value: 4 replicas, behavior"
+            " static; 5 failures in a row, failureThreshold 3"
+        ),
+    ),
+    "a trigger fails": (
+        facts(
+            scaled_object({"Ready": ("False", "TriggerError")}, minReplicaCount=0),
+            hpa(),
+            active=None,
+        ),
+        "activation",
+        "a trigger answers with an error: KEDA neither wakes nor goes to zero",
+    ),
+    "asleep": (
+        facts(scaled_object(IDLE, minReplicaCount=0), hpa(RESTING), scale=scale(0), active=False),
+        "activation",
+        "no trigger is active: KEDA leaves the workload at 0 replicas",
+    ),
+    "idle at the idle count": (
+        facts(
+            scaled_object(IDLE, minReplicaCount=2, idleReplicaCount=0),
+            hpa(RESTING, replicas=0),
+            active=False,
+        ),
+        "activation",
+        "no trigger is active: KEDA leaves the workload at 0 replicas",
+    ),
+    "not to be woken": (
+        facts(
+            scaled_object(None, f"{PAUSED}-scale-out=true", minReplicaCount=0),
+            hpa(RESTING),
+            scale=scale(0),
+        ),
+        "paused-scale-out",
+        f"no scale-out while the annotation {PAUSED}-scale-out is there",
+    ),
+    "not to grow": (
+        facts(
+            scaled_object(None, f"{PAUSED}-scale-out=yes"),
+            hpa({"ScalingLimited": ("True", "ScaleUpLimit")}),
+        ),
+        "paused-scale-out",
+        f"no scale-out while the annotation {PAUSED}-scale-out is there",
+    ),
+    "not to end": (
+        facts(
+            scaled_object(IDLE, f"{PAUSED}-scale-in=true", minReplicaCount=0), hpa(), active=False
+        ),
+        "paused-scale-in",
+        f"no scale-in while the annotation {PAUSED}-scale-in is there",
+    ),
+    "not to shrink": (
+        facts(
+            scaled_object(None, f"{PAUSED}-scale-in=1"),
+            hpa({"ScalingLimited": ("True", "ScaleDownLimit")}),
+        ),
+        "paused-scale-in",
+        f"no scale-in while the annotation {PAUSED}-scale-in is there",
+    ),
+    "cooling": (
+        facts(
+            scaled_object(
+                {"Active": ("False", "ScalerCooldown")},
+                minReplicaCount=0,
+                lastActiveTime="2026-01-01T11:58:30Z",
+            ),
+            hpa(),
+            active=False,
+        ),
+        "cooldown",
+        (
+            "KEDA waits to scale to 0: cooldownPeriod 300 s from when a trigger was active last at"
+            " 11:58:30Z, so until 12:03:30Z and the poll after it"
+        ),
+    ),
+    "cooling from the beginning": (
+        facts(
+            scaled_object(
+                {"Active": ("False", "ScalerCooldown")},
+                minReplicaCount=2,
+                idleReplicaCount=0,
+                initialCooldownPeriod=7200,
+            ),
+            hpa(),
+            active=None,
+        ),
+        "cooldown",
+        (
+            "KEDA waits to scale to 0: initialCooldownPeriod 7200 s from when the ScaledObject was"
+            " created at 11:00:00Z, so until 13:00:00Z and the poll after it"
+        ),
+    ),
+    "no HPA": (facts(), "hpa", "KEDA has created no HPA"),
+    "a new HPA": (
+        facts(its=msgspec.convert({"spec": {"maxReplicas": 3}}, objects.Hpa)),
+        "hpa",
+        "the HPA has not looked yet",
+    ),
+    "no scale": (
+        facts(its=hpa({"AbleToScale": ("False", "FailedGetScale")})),
+        "hpa",
+        "the HPA cannot scale the workload: FailedGetScale it is",
+    ),
+    "no value": (
+        facts(its=hpa({"ScalingActive": ("False", "FailedGetExternalMetric")})),
+        "hold",
+        "the HPA keeps the 2 replicas: FailedGetExternalMetric it is",
+    ),
+    "near": (
+        facts(its=hpa(average="75")),
+        "tolerance",
+        (
+            "the HPA keeps 2 replicas: 75 over a target of 70, a ratio of 1.071, is within its"
+            " tolerance (the cluster's, 0.1 unless set otherwise); without it 3 would be asked"
+            " for"
+        ),
+    ),
+    "near by its own tolerance": (
+        facts(
+            its=hpa(average="52500m", replicas=8, behavior={"scaleDown": {"tolerance": "300m"}}),
+        ),
+        "tolerance",
+        (
+            "the HPA keeps 8 replicas: 52.5 over a target of 70, a ratio of 0.750, is within its"
+            " tolerance (0.3); without it 6 would be asked for"
+        ),
+    ),
+    "settling": (
+        facts(
+            its=hpa(
+                {"AbleToScale": ("True", "ScaleDownStabilized")},
+                average="10",
+                behavior={"scaleDown": {"stabilizationWindowSeconds": 300}},
+            )
+        ),
+        "stabilization",
+        (
+            "the HPA waits: stabilizationWindowSeconds 300 s, the highest recommendation in it"
+            " was at least 2 replicas; now 1 replica is asked for, until 12:05:00Z at the"
+            " latest, if that stays so"
+        ),
+    ),
+    "settling by the cluster's window": (
+        facts(its=hpa({"AbleToScale": ("True", "ScaleDownStabilized")}, average="10")),
+        "stabilization",
+        (
+            "the HPA waits: stabilizationWindowSeconds the controller manager's, 300 s unless it"
+            " is told another, the highest recommendation in it was at least 2 replicas; now 1"
+            " replica is asked for, the HPA does not show until when"
+        ),
+    ),
+    "rising slowly": (
+        facts(
+            its=hpa(
+                {"AbleToScale": ("True", "ScaleUpStabilized")},
+                now=[],
+                behavior={"scaleUp": {"stabilizationWindowSeconds": 60}},
+            )
+        ),
+        "stabilization",
+        (
+            "the HPA waits: stabilizationWindowSeconds 60 s, the lowest recommendation in it was"
+            " at most 2 replicas; now another number of replicas is asked for, until 12:01:00Z"
+            " at the latest, if that stays so"
+        ),
+    ),
+    "a policy": (
+        facts(
+            its=hpa(
+                {"ScalingLimited": ("True", "ScaleUpLimit")},
+                average="100",
+                behavior={
+                    "scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}
+                },
+            )
+        ),
+        "policy",
+        (
+            "the HPA's scaleUp policy limits how many replicas are added: 1 Pods in 60 s; it set"
+            " 2, and 3 replicas are asked for"
+        ),
+    ),
+    "two policies": (
+        facts(
+            its=hpa(
+                {"ScalingLimited": ("True", "ScaleDownLimit")},
+                now=[],
+                behavior={
+                    "scaleDown": {
+                        "selectPolicy": "Min",
+                        "policies": [
+                            {"type": "Pods", "value": 1, "periodSeconds": 60},
+                            {"type": "Percent", "value": 10, "periodSeconds": 30},
+                        ],
+                    }
+                },
+            )
+        ),
+        "policy",
+        (
+            "the HPA's scaleDown policy limits how many replicas are removed: 1 Pods in 60 s, 10"
+            " Percent in 30 s (selectPolicy Min); it set 2, and another number of replicas is"
+            " asked for"
+        ),
+    ),
+    "a forbidden direction": (
+        facts(
+            its=hpa(
+                {"ScalingLimited": ("True", "ScaleDownLimit")},
+                average="10",
+                behavior={"scaleDown": {"selectPolicy": "Disabled"}},
+            )
+        ),
+        "policy",
+        (
+            "the HPA's scaleDown policy limits how many replicas are removed: selectPolicy"
+            " Disabled; it set 2, and 1 replica is asked for"
+        ),
+    ),
+    "no behavior": (
+        facts(its=hpa({"ScalingLimited": ("True", "ScaleUpLimit")}, average="700")),
+        "policy",
+        (
+            "the HPA's scaleUp policy limits how many replicas are added: no more than twice the"
+            " replicas, or 4, at once; it set 2, and 20 replicas are asked for"
+        ),
+    ),
+    "the maximum": (
+        facts(
+            scaled_object(maxReplicaCount=2),
+            hpa({"ScalingLimited": ("True", "TooManyReplicas")}, average="100"),
+        ),
+        "max",
+        "maxReplicaCount 2 is reached, and 3 replicas are asked for",
+    ),
+    "the minimum": (
+        facts(
+            scaled_object(minReplicaCount=2),
+            hpa({"ScalingLimited": ("True", "TooFewReplicas")}, average="1"),
+        ),
+        "min",
+        "minReplicaCount 2 is reached, and 1 replica is asked for",
+    ),
+    "the HPA's own minimum": (
+        facts(
+            scaled_object(minReplicaCount=0),
+            hpa({"ScalingLimited": ("True", "TooFewReplicas")}, average="0", replicas=1),
+        ),
+        "min",
+        "1 replica, the least that an HPA sets, is reached, and 0 replicas are asked for",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_the_first_gate_that_holds_is_named_with_its_numbers(name: str) -> None:
+    known, expected, sentence = HOLDING[name]
+    shown = gates.gates(known)
+    assert (shown.first, shown.reason) == (expected, sentence)
+
+
+def test_every_gate_is_seen_to_hold() -> None:
+    assert {expected for _, expected, _ in HOLDING.values()} == set(gates.NAMES)
+
+
+def _zero(says: Says, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - any field
+    return scaled_object(says, minReplicaCount=0, **more)
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "words"),
+    [
+        pytest.param(
+            facts(scaled_object(fallback={"failureThreshold": 3, "replicas": 4}), hpa()),
+            "fallback",
+            "does not run: 0 failures in a row, failureThreshold 3",
+            id="a fallback that does not run",
+        ),
+        pytest.param(
+            facts(_zero({}), hpa(RESTING), scale=scale(0)),
+            "activation",
+            "KEDA wakes at its next poll, every 30 s",
+            id="woken soon",
+        ),
+        pytest.param(
+            facts(_zero({"Active": ("Unknown", "")}), hpa(RESTING), scale=scale(0), active=False),
+            "activation",
+            "has not said",
+            id="no word of KEDA's",
+        ),
+        pytest.param(
+            facts(scaled_object(None, f"{PAUSED}-scale-in=true"), hpa()),
+            "paused-scale-in",
+            "there is no scale-in to hold",
+            id="a pause without effect",
+        ),
+        pytest.param(
+            facts(scaled_object(None, f"{PAUSED}-scale-in=false"), hpa()),
+            "paused-scale-in",
+            "no annotation",
+            id="a pause that is off",
+        ),
+        pytest.param(
+            facts(_zero({"Active": ("False", "ScalerCooldown")}), hpa()),
+            "cooldown",
+            "active again",
+            id="a cooldown that ends",
+        ),
+        pytest.param(
+            facts(scaled_object(None, f"{PAUSED}=true")), "hpa", "deletes", id="no HPA in a pause"
+        ),
+        pytest.param(
+            facts(its=hpa(average="75", metrics=[{"type": "Resource"}])),
+            "tolerance",
+            "no value to compare",
+            id="a metric of another kind",
+        ),
+        pytest.param(
+            facts(its=hpa(average="75", now=[{"type": ""}])),
+            "tolerance",
+            "no value to compare",
+            id="a metric without a value",
+        ),
+        pytest.param(
+            facts(its=hpa(average="105"), scale=scale(2)),
+            "tolerance",
+            "a ratio of 1.500: tolerance changes nothing",
+            id="far off",
+        ),
+        pytest.param(
+            facts(its=hpa(average="93334m", replicas=4), scale=scale(4, existing=3)),
+            "tolerance",
+            "a ratio of 1.333: tolerance changes nothing",
+            id="fewer pods exist",
+        ),
+    ],
+)
+def test_a_gate_that_does_not_hold_says_why(known: Facts, name: str, words: str) -> None:
+    gate = named(known, name)
+    assert (gate.holds, words in gate.reason) == (False, True), gate.reason
+
+
+def test_the_hpa_is_read_as_of_its_last_sync_though_the_replicas_have_changed_since() -> None:
+    shown = gates.gates(facts(its=hpa(average="75"), scale=scale(3)))
+    assert shown.replicas == 3
+    assert shown.reason.startswith("the HPA keeps 2 replicas: 75 over a target of 70")
+
+
+def test_the_end_of_a_long_message_is_shown() -> None:
+    active = {"type": "ScalingActive", "status": "False", "reason": "FailedGetExternalMetric"}
+    active["message"] = f"{'x' * 5000}: no matching metrics found"
+    able = {"type": "AbleToScale", "status": "True", "reason": "SucceededGetScale"}
+    plain = {"spec": {"maxReplicas": 3}, "status": {"conditions": [able, active]}}
+    shown = gates.gates(facts(its=msgspec.convert(plain, objects.Hpa)))
+    assert shown.reason.endswith("x: no matching metrics found")
+    assert len(shown.reason) < 400
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "condition"),
+    [
+        ("near", "tolerance", "AbleToScale=True/ReadyForNewScale"),
+        ("starting", "hold", "ScalingActive=False/FailedGetExternalMetric"),
+        ("settling", "stabilization", "AbleToScale=True/ScaleDownStabilized"),
+        ("slow", "policy", "ScalingLimited=True/ScaleUpLimit"),
+        ("full", "max", "ScalingLimited=True/TooManyReplicas"),
+        ("least", "min", "ScalingLimited=True/TooFewReplicas"),
+        ("unknown", "hold", "ScalingActive=False/FailedGetExternalMetric"),
+        ("paused", "paused", "Paused=True/ScaledObjectPaused"),
+        ("cooling", "cooldown", "Active=False/ScalerCooldown"),
+        ("failing", "fallback", "Fallback=True/FallbackExists"),
+        ("kept", "paused-scale-in", "ScalingLimited=True/ScaleDownLimit"),
+        ("wrong", "ready", "Ready=False/ScaledObjectCheckFailed"),
+        ("asleep", "activation", "Active=False/ScalerNotActive"),
+    ],
+)
+def test_on_objects_of_kubernetes_1_36_and_keda_2_21(
+    name: str, expected: str, condition: str
+) -> None:
+    found = gates.gates(recorded(name, active=name not in {"cooling", "asleep"}, asked=3))
+    [condition_of_first] = [gate.condition for gate in found.gates if gate.name == found.first]
+    assert (found.first, condition_of_first) == (expected, condition)
+
+
+@given(
+    st.integers(1, 200),
+    st.integers(1_000, 100_000),
+    st.floats(0.85, 1.15),
+    st.sampled_from(["100m", "0", "50m", None]),
+)
+def test_tolerance_holds_where_the_hpas_arithmetic_changes_nothing_for_it(
+    replicas: int, target: int, ratio: float, own: str | None
+) -> None:
+    value = int(ratio * target * replicas)
+    allowed = 0.1 if own is None else objects.quantity(own) or 0.0
+    step = rules.recommend(
+        [rules.Metric(value=value / 1000, target=target / 1000)],
+        rules.Scale.steady(replicas),
+        rules.Tolerances(up=allowed, down=allowed),
+    )
+    assert step is not None
+    # The HPA rounds what it shows: not more than that from a whole number, nothing can be told.
+    assume(value % target > replicas)
+    # It says ReadyForNewScale only where it wants no other number.
+    says = STEADY if step.replicas == replicas else {"AbleToScale": ("True", "SucceededRescale")}
+    metrics = [{"external": {"target": {"averageValue": f"{target}m"}}}]
+    now = [{"external": {"current": {"averageValue": f"{-(-value // replicas)}m"}}}]
+    behavior = {"scaleUp": {"tolerance": own}, "scaleDown": {"tolerance": own}}
+    its = hpa(says, replicas=replicas, metrics=metrics, now=now, behavior=behavior)
+    without = math.ceil(value / target)
+    assert named(facts(its=its), "tolerance").holds == (step.replicas == replicas != without)
+
+
+_WORDS = st.one_of(
+    st.sampled_from([*READY.values(), *STEADY.values(), ("False", "ScalerCooldown")]),
+    st.tuples(
+        st.sampled_from(["True", "False", "Unknown"]),
+        st.sampled_from(
+            (
+                *("ScaleDownStabilized", "ScaleUpStabilized", "ScaleUpLimit", "ScaleDownLimit"),
+                *("TooManyReplicas", "TooFewReplicas", "TriggerError", "ScalingDisabled", ""),
+            )
+        ),
+    ),
+    st.tuples(st.text(max_size=5), st.text(max_size=50)),
+)
+_KEDAS = st.dictionaries(st.sampled_from(["Ready", "Active", "Fallback", "Paused"]), _WORDS)
+_HPAS = st.dictionaries(st.sampled_from(["AbleToScale", "ScalingActive", "ScalingLimited"]), _WORDS)
+_QUANTITIES = st.one_of(st.text(max_size=6), st.integers(-5, 10**15).map(str), st.just("1E"))
+_COUNTS = st.integers(0, 2**31 - 1)
+
+
+@given(
+    _KEDAS,
+    st.none() | st.tuples(_HPAS, _QUANTITIES, _QUANTITIES, _COUNTS),
+    st.none() | st.tuples(_COUNTS, _COUNTS),
+    st.sampled_from([True, False, None]),
+    st.lists(st.sampled_from(["", "-replicas", "-scale-in", "-scale-out"])),
+)
+def test_whatever_a_cluster_shows_has_an_answer_that_is_bounded(
+    keda: Says,
+    its: tuple[Says, str, str, int] | None,
+    there: tuple[int, int] | None,
+    active: bool | None,  # noqa: FBT001 - an example
+    pauses: list[str],
+) -> None:
+    shown = None
+    if its is not None:
+        says, target, value, replicas = its
+        metrics = [{"external": {"target": {"averageValue": target, "value": value}}}]
+        now = [{"external": {"current": {"averageValue": value, "value": target}}}]
+        shown = hpa(says, metrics=metrics, now=now, replicas=replicas)
+    annotations = [
+        f"{PAUSED}{pause}={target}" for pause, target in zip(pauses, "10x", strict=False)
+    ]
+    known = facts(
+        scaled_object(keda, *annotations, minReplicaCount=0),
+        shown,
+        scale=None if there is None else scale(*there),
+        active=active,
+    )
+    found = gates.gates(known)
+    holding = [gate for gate in found.gates if gate.holds]
+    assert found.first == (holding[0].name if holding else None)
+    assert all(len(gate.reason) < 1000 for gate in found.gates)
+    assert all(math.isfinite(one) for gate in found.gates for one in gate.numbers.values())

@@ -1,0 +1,74 @@
+"""What the API server writes, read."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.autoscaling import objects
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("70", 70),
+        ("52500m", 52.5),
+        ("33.334", 33.334),
+        ("1500u", 0.0015),
+        ("2n", 2e-9),
+        ("1k", 1000),
+        ("3M", 3e6),
+        ("1Ki", 1024),
+        ("1Ei", 2**60),
+        ("-5", -5),
+        (None, None),
+        ("", None),
+        ("5e3", None),
+        ("0x5", None),
+        ("seventy", None),
+        ("1" * 30, None),
+        ("५", None),
+    ],
+)
+def test_a_quantity_is_a_number_or_unknown(text: str | None, number: float | None) -> None:
+    expected = None if number is None else pytest.approx(number)
+    assert objects.quantity(text) == expected
+
+
+@given(st.integers(0, 10**12))
+def test_thousandths_are_read_as_the_hpa_writes_them(thousandths: int) -> None:
+    whole, rest = divmod(thousandths, 1000)
+    text = f"{thousandths}m" if rest else str(whole)
+    assert objects.quantity(text) == pytest.approx(thousandths / 1000)
+
+
+@given(st.text(max_size=40))
+def test_no_text_breaks_the_reader_of_quantities(text: str) -> None:
+    number = objects.quantity(text)
+    assert number is None or isinstance(number, float)
+
+
+def test_what_is_left_out_has_the_defaults() -> None:
+    spec = {"scaleTargetRef": {"name": "bert"}}
+    found = msgspec.convert(spec, objects.ScaledObjectSpec)
+    assert (found.min_replica_count, found.max_replica_count) == (0, 100)
+    assert (found.polling_interval, found.cooldown_period) == (30, 300)
+    assert (found.idle_replica_count, found.initial_cooldown_period) == (None, 0)
+
+
+@pytest.mark.parametrize("count", [-1, 2**31, "3", 1.5])
+def test_a_count_is_one_of_the_api(count: object) -> None:
+    spec = {"scaleTargetRef": {"name": "bert"}, "minReplicaCount": count}
+    with pytest.raises(msgspec.ValidationError, match="minReplicaCount"):
+        msgspec.convert(spec, objects.ScaledObjectSpec)
+
+
+def test_a_condition_that_is_not_there_is_unknown() -> None:
+    there = objects.Condition("Ready", "True", "ScaledObjectReady")
+    assert objects.condition((there,), "Ready") is there
+    assert objects.condition(None, "Ready").status == "Unknown"
+    assert str(there) == "Ready=True/ScaledObjectReady"
+
+
+def test_the_time_of_day_is_that_of_utc() -> None:
+    assert objects.clock(1767268800) == "12:00:00Z"
