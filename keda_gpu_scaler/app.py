@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import structlog
 from starlette.applications import Starlette
 
-from keda_gpu_scaler import errors, service, sources, web
+from keda_gpu_scaler import errors, observing, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.evaluator import evaluator, peer_decisions
@@ -116,13 +116,14 @@ async def run(
         peers = Peers(replicas, alerts, observe)
         stack.push_async_callback(peers.close)
         hook = web.Webhook(alerts, webhook.secret, peers.broadcast, evaluations.tell, observe)
-        ready = asyncio.Event()
+        ready, namespace_tokens = asyncio.Event(), settings.http_namespace_secrets
         pages = web.create_app(
             counted.registry,
             ready.is_set,
             hook if webhook.is_on else None,
             settings.http_secret,
-            web.Shown(evaluations, changes, refused.of),
+            web.Shown(_start_observing(stack, settings, observe, evaluations), changes, refused.of),
+            allowed=None if namespace_tokens is None else namespace_tokens.allowed,
         )
         http, http_port = await _start_http(stack, settings, pages, http_certificate)
         await peers.start()
@@ -221,6 +222,29 @@ def _asking(replicas: Replicas) -> peer_decisions.Ask:
         return (await replicas.ask(peer_decisions.PATH, peer_decisions.LONGEST_BYTES, body)).bodies
 
     return ask
+
+
+def _start_observing(
+    stack: AsyncExitStack,
+    settings: Settings,
+    observe: facts.Observer,
+    evaluations: evaluator.Evaluator,
+) -> evaluator.Evaluator | observing.Together:
+    """Return what people are shown: also the triggers that are observed, if there are any."""
+    if settings.observe is None:
+        return evaluations
+    beside = evaluations.observing()
+    stack.push_async_callback(beside.close)
+    observed = observing.Observing(
+        observing.Folder(settings.observe),
+        access=settings.access,
+        evaluations=beside,
+        is_asked_about=evaluations.is_asked_about,
+        observe=observe,
+    )
+    observed.start()
+    stack.push_async_callback(observed.close)
+    return observing.Together(evaluations, observed)
 
 
 def _start_cluster(

@@ -34,11 +34,18 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
+def _name(given: str | None) -> str | None:
+    if given is not None and not _NAME.fullmatch(given):
+        raise typer.BadParameter(f"{given!r} is not NAMESPACE/NAME")
+    return given
+
+
 def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     scaled_object: Annotated[
         str | None,
         typer.Argument(
             metavar="NAMESPACE/NAME",
+            callback=_name,
             help="The ScaledObject to explain; with --file, all in it unless one is named.",
         ),
     ] = None,
@@ -73,10 +80,6 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="With https: the server's CA, in PEM."),
     ] = None,
-    history: Annotated[
-        bool,
-        typer.Option("--history", help="Show how the decisions of a running scaler changed."),
-    ] = False,
     why_not: Annotated[
         int | None,
         typer.Option(
@@ -91,6 +94,10 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         typer.Option(
             "--drain", help="Only print the annotations that let the least busy pods go first."
         ),
+    ] = False,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="Show how the decisions of a running scaler changed."),
     ] = False,
     output: Annotated[Output, typer.Option(help="How to write it.")] = Output.TEXT,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for each answer.")] = 10,
@@ -119,12 +126,10 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     """
     from keda_gpu_scaler.cli import changes, explaining  # noqa: PLC0415 - they load Rich and HTTP
 
-    if scaled_object is not None and not _NAME.fullmatch(scaled_object):
-        raise typer.BadParameter(f"{scaled_object!r} is not NAMESPACE/NAME")
-    if [history, drain, why_not is not None].count(True) > 1 or (drain and at is not None):
-        raise typer.BadParameter(
-            "--history, --why-not and --drain go alone, and --drain is about now: without --at"
-        )
+    if drain + history + (why_not is not None) > 1:
+        raise typer.BadParameter("expected only one of --why-not, --drain and --history")
+    if drain and at is not None:
+        raise typer.BadParameter("--drain is about the pods that there are now: without --at")
     if file is not None:
         if history or any((server, token_file, ca_file, kubeconfig, context)):
             raise typer.BadParameter(

@@ -203,7 +203,10 @@ def _show(console: Console, record: Record) -> None:
     console.print()
     console.print(_facts(record))
     if record.pods:
-        _titled(console, f"Pods ({len(record.pods)})", _pods(record))
+        many = sum(one.pods for one in record.pod_counts)
+        _titled(console, f"Pods ({many})", _pods(record))
+        if record.pods_left_out:
+            console.print(f"and {record.pods_left_out} more: {_counted(record)}")
     _titled(console, "What says active, in this order", _activation(record.activation))
     _titled(console, "What the HPA makes of it", _metrics(record.metrics))
     _titled(console, "Trigger", _rows((one.key, one.value, one.origin) for one in record.settings))
@@ -218,7 +221,8 @@ def _heading(record: Record) -> Text:
     active = {True: "active", False: "inactive", None: "activity unknown"}[record.active]
     style = {True: "green", False: "default", None: "yellow"}[record.active]
     heading = Text(f"{record.scaled_object}: {record.workload} is {record.state}, ", style="bold")
-    return heading.append(active, style=f"bold {style}")
+    heading.append(active, style=f"bold {style}")
+    return heading.append(", observed only") if record.is_observed else heading
 
 
 def _facts(record: Record) -> Table:
@@ -262,8 +266,15 @@ def _pods(record: Record) -> Table:
     return table
 
 
+def _counted(record: Record) -> str:
+    return ", ".join(f"{one.pods} {one.state}" for one in record.pod_counts) + " in all"
+
+
 def _gpus(pod: Pod) -> str:
-    return ", ".join("?" if gpu.value is None else f"{gpu.value:g}" for gpu in pod.gpus) or "-"
+    shown = ["?" if gpu.value is None else f"{gpu.value:g}" for gpu in pod.gpus]
+    if pod.gpus_left_out:
+        shown.append(f"and {pod.gpus_left_out} more")
+    return ", ".join(shown) or "-"
 
 
 def _activation(found: Iterable[Activation]) -> Table:

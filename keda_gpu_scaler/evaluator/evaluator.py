@@ -6,6 +6,7 @@ raises because of a source: the source's error is the reason of the decision.
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -38,6 +39,13 @@ MARGIN_SECONDS = 0.1
 """The part of the caller's deadline that is reserved for the response."""
 TELL_SECONDS = 1.5
 """The limit of an answer to another replica of the scaler, which waits for two seconds."""
+OBSERVED_PACE = Pace(interval_seconds=15.0, queries_per_second=2.0)
+"""How often a source is asked about the demand of triggers that KEDA does not ask about."""
+LOOKED_AT = 20
+"""Triggers of one ScaledObject that are explained; only one that is edited again and again has
+more."""
+LOOKS = 4
+"""How many ScaledObjects are explained at a time; the others wait for their turn."""
 SAME_POLL_SECONDS = 1.0
 """KEDA calls GetMetrics, then IsActive, within milliseconds: one poll gets one decision."""
 
@@ -57,6 +65,7 @@ class Evaluator:
         give_up_seconds: float = 3600.0,
         slow_seconds: float = SLOW_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        snapshots: SnapshotCache | None = None,
     ) -> None:
         """Take what the decisions are made of; the caller closes it after the evaluator.
 
@@ -70,11 +79,14 @@ class Evaluator:
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             slow_seconds: how long a record waits for a source.
             clock: seconds that never go back.
+            snapshots: those of another evaluator, which closes them; `observing` shares them.
         """
-        self._targets, self._observe, self._clock = targets, observe, clock
+        self._sources, self._targets = sources, targets
+        self._observe, self._clock = observe, clock
+        self._give_up_seconds = give_up_seconds
         self._alerts = alerts or NoAlerts()
-        self._slow_seconds = slow_seconds
-        self._snapshot_cache = SnapshotCache(
+        self._slow_seconds, self._is_observing = slow_seconds, snapshots is not None
+        self._snapshot_cache = snapshots or SnapshotCache(
             sources,
             observe,
             give_up_seconds=give_up_seconds,
@@ -82,18 +94,39 @@ class Evaluator:
             slow_seconds=slow_seconds,
         )
         self._peers = None if peers is None else PeerDecisions(peers, clock)
-        self._gpu_decisions = GpuDecisions(self._snapshot_cache, give_up_seconds, self._peers)
+        self._gpu_decisions = GpuDecisions(
+            self._snapshot_cache, give_up_seconds, self._peers, is_observing=self._is_observing
+        )
         self._demands = DemandCache(
             sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
         )
         self._triggers = TrackedTriggers(clock)
+        self._looks = asyncio.Semaphore(LOOKS)
+
+    def observing(self) -> "Evaluator":
+        """Return an evaluator of triggers that KEDA does not ask about, with the same snapshots.
+
+        They have no power over the decisions here. What is remembered of them is kept there; what
+        they alone need has room and turns of its own; and no other replica hears of them.
+        """
+        return Evaluator(
+            self._sources,
+            self._observe,
+            targets=self._targets,
+            alerts=self._alerts,
+            pace=OBSERVED_PACE,
+            give_up_seconds=self._give_up_seconds,
+            clock=self._clock,
+            snapshots=self._snapshot_cache,
+        )
 
     async def close(self) -> None:
         """Cancel running queries and fetches."""
         if self._peers is not None:
             await self._peers.close()
         await self._demands.close()
-        await self._snapshot_cache.close()
+        if not self._is_observing:
+            await self._snapshot_cache.close()
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return how long after an evaluation the decision can change."""
@@ -179,19 +212,27 @@ class Evaluator:
                 one.answer.decision,
                 now - one.answer.at,
                 one.answer.recommended,
+                is_observed=self._is_observing,
             )
             for one in self._triggers.all()
             if one.answer is not None and namespace in {None, one.scaled_object.namespace}
         ]
 
+    def is_asked_about(self, scaled_object: ScaledObject) -> bool:
+        """Tell whether a trigger of this ScaledObject was asked about within ten minutes."""
+        return self._triggers.has(scaled_object)
+
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
 
-        They are decided now, each within 2.5 s. That is no call about them: what KEDA and the HPA
-        ask is for them alone to say.
+        They are decided now, each within 2.5 s, the last 20 that were asked about. That is no call
+        about them: what KEDA and the HPA ask is for them alone to say. Of several at once each
+        waits for its turn.
         """
         tracked = [one for one in self._triggers.all() if one.scaled_object == scaled_object]
-        return [await self._record(one) for one in tracked]
+        tracked.sort(key=lambda one: one.answer.at if one.answer else -math.inf, reverse=True)
+        async with self._looks:
+            return [await self._record(one) for one in tracked[:LOOKED_AT]]
 
     async def record(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Record:
         """Return the record of one trigger, which nobody need have asked about; that is no call.
@@ -225,7 +266,9 @@ class Evaluator:
             # The HPA asks for it, whatever else says active.
             demand = await self._demands.ask(tracked.scaled_object, spec, spec.demand, deadline)
         exporters = self._snapshot_cache.exporters(source)
-        return build.record(
+        # In a thread: of 10,000 pods it takes a third of a second.
+        return await asyncio.to_thread(
+            build.record,
             build.Answered(
                 scaled_object=tracked.scaled_object,
                 spec=tracked.spec,
@@ -240,7 +283,8 @@ class Evaluator:
                 takes_alerts=not isinstance(self._alerts, NoAlerts),
                 demand=demand,
                 is_of_peer=gpu.is_of_peer,
-            )
+                is_observed=self._is_observing,
+            ),
         )
 
     async def demand(
@@ -300,7 +344,15 @@ class Evaluator:
         tracked.answer = Answer(decided, now, gpu, alert, demand, recommended)
         age_seconds, source = gpu.snapshot_age_seconds, gpu.source
         self._observe(
-            facts.Evaluated(scaled_object, spec, decided, age_seconds, source, recommended)
+            facts.Evaluated(
+                scaled_object,
+                spec,
+                decided,
+                age_seconds,
+                source,
+                recommended,
+                self._is_observing,
+            )
         )
         return decided
 

@@ -48,6 +48,8 @@ class GpuDecisions:
         snapshot_cache: SnapshotCache,
         give_up_seconds: float,
         peers: PeerDecisions | None = None,
+        *,
+        is_observing: bool = False,
     ) -> None:
         """Take the snapshots to decide from.
 
@@ -55,9 +57,10 @@ class GpuDecisions:
             snapshot_cache: the shared snapshots; the caller starts and closes them.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             peers: the other replicas of the scaler; the caller closes them.
+            is_observing: KEDA does not ask about these triggers.
         """
         self._snapshot_cache, self._give_up_seconds = snapshot_cache, give_up_seconds
-        self._peers = peers
+        self._peers, self._is_observing = peers, is_observing
 
     async def decide(
         self,
@@ -168,7 +171,9 @@ class GpuDecisions:
         self, scaled_object: ScaledObject, spec: TriggerSpec
     ) -> tuple[SharedSnapshot, SnapshotQuery]:
         snapshot_query = snapshot_query_of(spec, self._snapshot_cache.step_seconds(spec.source))
-        shared = self._snapshot_cache.of(spec, snapshot_query, scaled_object.namespace)
+        shared = self._snapshot_cache.of(
+            spec, snapshot_query, scaled_object.namespace, is_observed=self._is_observing
+        )
         return shared, snapshot_query
 
     def _made(

@@ -291,6 +291,8 @@ OWN_QUERIES = 500
 """Each is two or three queries per step to its source."""
 OWN_QUERIES_PER_NAMESPACE = 250
 """One tenant does not take them all."""
+OBSERVED_SNAPSHOTS = 100
+"""Of triggers that KEDA does not ask about, where no other trigger has the same."""
 WIDE_SECONDS = 900.0
 """Triggers that look back further share a separate snapshot, which is many times larger."""
 
@@ -331,6 +333,8 @@ class SnapshotCache:
         self._kept_bytes = KeptBytes()
         self._payers: dict[Key, tuple[str, str]] = {}
         """For each own query its source, and the namespace of the ScaledObject that asked first."""
+        self._observed: set[Key] = set()
+        """Those that observed triggers alone have asked for: they take no room of the others'."""
         self._shared_sources: dict[str, _SharedSource] = {}
 
     async def close(self) -> None:
@@ -348,7 +352,12 @@ class SnapshotCache:
         return self._sources[source].samples.step_seconds
 
     def of(
-        self, spec: TriggerSpec, snapshot_query: SnapshotQuery, namespace: str
+        self,
+        spec: TriggerSpec,
+        snapshot_query: SnapshotQuery,
+        namespace: str,
+        *,
+        is_observed: bool = False,
     ) -> SharedSnapshot:
         """Return the shared snapshot for a trigger.
 
@@ -356,6 +365,7 @@ class SnapshotCache:
             spec: the trigger.
             snapshot_query: what it asks for.
             namespace: its ScaledObject's.
+            is_observed: KEDA does not ask about it.
 
         Raises:
             errors.SourceRefusedError: it has a query of its own, and there are too many of them.
@@ -365,10 +375,22 @@ class SnapshotCache:
         key = Key(source_key, spec.shared_signal, spec.profile, is_long_range, spec.query)
         if key not in self._shared_snapshots:
             self._let_go()
-            if key.query is not None:
+            if is_observed:
+                self._admit_observed(key)
+            elif key.query is not None:
                 self._admit(key, spec.source, namespace)
             self._shared_snapshots[key] = self._made(key, spec, namespace)
+        elif not is_observed:
+            self._observed.discard(key)
         return self._shared_snapshots[key]
+
+    def _admit_observed(self, key: Key) -> None:
+        """Count one more snapshot for observed triggers; raise if there are too many already."""
+        if len(self._observed) >= OBSERVED_SNAPSHOTS:
+            raise errors.SourceRefusedError(
+                f"observed triggers need more than {OBSERVED_SNAPSHOTS} snapshots of their own"
+            )
+        self._observed.add(key)
 
     def _admit(self, key: Key, source: str, namespace: str) -> None:
         """Count one more own query; raise if there are too many already."""
@@ -393,7 +415,9 @@ class SnapshotCache:
         samples, evidence_fetcher = shared.source.samples, shared.evidence_fetcher
         fetcher = BoundedFetcher(
             lambda: SnapshotFetcher(samples, evidence_fetcher, self._give_up_seconds),
-            lambda size: self._kept_bytes.keep(key, namespace, size),
+            lambda size: self._kept_bytes.keep(
+                key, namespace, size, is_observed=key in self._observed
+            ),
         )
         return SharedSnapshot(
             key, samples, shared.state, fetcher, self._clock, slow_seconds=self._slow_seconds
@@ -409,6 +433,7 @@ class SnapshotCache:
         for key in idle:
             del self._shared_snapshots[key]
             self._payers.pop(key, None)
+            self._observed.discard(key)
             self._kept_bytes.drop(key)
             self._shared_sources[key.source].state.let_go(key)
         named = {key.source for key in self._shared_snapshots}

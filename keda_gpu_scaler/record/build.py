@@ -4,8 +4,10 @@ Pure. What was answered is taken as it was answered: the memory of an outage, an
 scaler and the demand's cache are in it. What it rests on is computed again from the snapshot.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision import activity, load, recommendation
@@ -19,6 +21,7 @@ from keda_gpu_scaler.record.record import (
     Gpu,
     Metric,
     Pod,
+    PodCount,
     Query,
     Record,
     Says,
@@ -32,6 +35,12 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
+PODS_LISTED = 500
+"""About a third of a MiB of JSON."""
+GPUS_LISTED = 64
+"""Of one pod: no machine has more, unless one is divided."""
+_NAME_SHOWN = 200
+"""Characters of a GPU's name, which is whatever an exporter says."""
 _COUNTS = "its load is in the value"
 _WHY = {
     PodState.MEASURED: _COUNTS,
@@ -78,12 +87,19 @@ class Answered:
     """The demand; None: it was not asked."""
     is_of_peer: bool = False
     """Another replica of the scaler decided in place of this one; the reason names it."""
+    is_observed: bool = False
+    """KEDA does not ask about it."""
 
 
 def record(answered: Answered) -> Record:
     """Return the record of an answer."""
     spec, decided, view = answered.spec, answered.decision, answered.view
-    pods = () if view is None else tuple(sorted(_pods(answered, view), key=_busy))
+    pods, judged, listed = list[snapshot.Pod](), list[_Judged](), list[Pod]()
+    if view is not None:
+        pods = load.pods_of(spec, view)
+        judged = _judged(answered, view, pods)
+        listed = [_pod(answered, view.at, one) for one in _listed(judged)]
+    counts = sorted(Counter(one.state for one in judged).items())
     return Record(
         scaled_object=str(answered.scaled_object),
         workload=spec.workload,
@@ -97,23 +113,28 @@ def record(answered: Answered) -> Record:
         refused=decided.refused,
         remembered=decided.remembered,
         is_of_peer=answered.is_of_peer,
+        is_observed=answered.is_observed,
         settings=settings.settings(spec),
         source=_source(answered),
-        pods=pods,
-        activation=tuple(_activation(answered)),
+        pods=tuple(listed),
+        pods_left_out=len(judged) - len(listed),
+        pod_counts=tuple(PodCount(state, number) for state, number in counts),
+        activation=tuple(_activation(answered, pods)),
         recommended=recommendation.recommended(spec, decided, answered.demand),
         metrics=tuple(_metrics(answered)),
-        queries=tuple(_queries(answered)),
+        queries=tuple(_queries(answered, pods)),
         warnings=spec.warnings,
     )
 
 
-def summary(
+def summary(  # noqa: PLR0913 - what a list shows of it
     scaled_object: ScaledObject,
     spec: TriggerSpec,
     decided: Decision,
     age_seconds: float,
     recommended: int | None = None,
+    *,
+    is_observed: bool = False,
 ) -> Summary:
     """Return what a list shows of an answer.
 
@@ -123,6 +144,7 @@ def summary(
         decided: what was answered last.
         age_seconds: how long ago that was.
         recommended: the replicas that it asks for; None: not known, or held.
+        is_observed: KEDA does not ask about it.
     """
     return Summary(
         scaled_object=str(scaled_object),
@@ -138,6 +160,7 @@ def summary(
         replicas=decided.expected,
         recommended=recommended,
         reason=decided.reason,
+        is_observed=is_observed,
     )
 
 
@@ -154,37 +177,61 @@ def _source(answered: Answered) -> Source:
     )
 
 
-def _pods(answered: Answered, view: NamespaceSnapshot) -> Iterator[Pod]:
-    spec = answered.spec
-    pods = load.pods_of(spec, view)
+class _Judged(NamedTuple):
+    """A pod and what became of it."""
+
+    pod: snapshot.Pod
+    found: Reported | None
+    state: str
+    why: str
+
+    @property
+    def load(self) -> float | None:
+        """Its load; None: it does not count."""
+        if self.found is None or self.found.reporting is not PodState.MEASURED:
+            return None
+        return round(self.found.load, load.DECIMALS)
+
+
+def _judged(
+    answered: Answered, view: NamespaceSnapshot, pods: Sequence[snapshot.Pod]
+) -> list[_Judged]:
     reported, ignored = load.reported_pods(
-        spec, pods, view.at, answered.now, answered.give_up_seconds
+        answered.spec, pods, view.at, answered.now, answered.give_up_seconds
     )
-    counted = {one.pod.name: one for one in reported}
+    counted, unused = {one.pod.name: one for one in reported}, frozenset(ignored)
+    judged: list[_Judged] = []
     for pod in pods:
         found = counted.get(pod.name)
-        yield _pod(answered, view.at, pod, found, is_ignored=pod.name in ignored)
+        state, why = _state(pod, found, is_ignored=pod.name in unused)
+        judged.append(_Judged(pod, found, state, why))
+    return judged
 
 
-def _busy(pod: Pod) -> tuple[bool, float, str]:
-    return pod.load is None, pod.load or 0.0, pod.name
+def _listed(judged: Sequence[_Judged]) -> Sequence[_Judged]:
+    """Return the pods to list, the least busy first."""
+    measured = [one for one in judged if one.load is not None]
+    measured.sort(key=lambda one: (one.load, one.pod.name))
+    unknown = [one for one in judged if one.load is None and one.found is not None]
+    others = [one for one in judged if one.found is None]
+    half = PODS_LISTED // 2
+    room = PODS_LISTED - len(unknown[:half])
+    shown = measured[:room]
+    return [*shown, *[*unknown, *others][: PODS_LISTED - len(shown)]]
 
 
-def _pod(
-    answered: Answered, at: float, pod: snapshot.Pod, found: Reported | None, *, is_ignored: bool
-) -> Pod:
-    spec, status = answered.spec, pod.status
-    state, why = _state(pod, found, is_ignored=is_ignored)
-    is_measured = found is not None and found.reporting is PodState.MEASURED
-    since = since_when(spec, pod)
+def _pod(answered: Answered, at: float, one: _Judged) -> Pod:
+    spec, pod = answered.spec, one.pod
+    status, since = pod.status, since_when(spec, pod)
     return Pod(
         name=pod.name,
         replica=spec.pods.replica_of(pod.name),
-        state=state,
-        counts=is_measured,
-        reason=why,
-        load=round(found.load, load.DECIMALS) if found is not None and is_measured else None,
-        gpus=tuple(_gpu(spec, gpu, at) for gpu in pod.gpus),
+        state=one.state,
+        counts=one.load is not None,
+        reason=one.why,
+        load=one.load,
+        gpus=tuple(_gpu(spec, gpu, at) for gpu in pod.gpus[:GPUS_LISTED]),
+        gpus_left_out=max(0, len(pod.gpus) - GPUS_LISTED),
         shown_by=pod.shown_by,
         targets=tuple(sorted(f"{target.job}/{target.instance}" for target in pod.targets)),
         counts_since=None if since == NEVER else since,
@@ -211,7 +258,7 @@ def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
     shown = [one for one in zip(gpu.times, gpu.values, strict=True) if one[0] > since]
     is_refused = gpu.refused[-1:] > gpu.times[-1:]
     return Gpu(
-        gpu=gpu.gpu,
+        gpu=gpu.gpu[:_NAME_SHOWN],
         value=None if is_refused or not gpu.values else gpu.values[-1],
         sampled_at=gpu.last,
         busiest=max((value for _, value in shown), default=None),
@@ -222,9 +269,9 @@ def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
     )
 
 
-def _activation(answered: Answered) -> Iterator[Activation]:
+def _activation(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Activation]:
     """Yield what each signal says; the first that says active decides, and no other is asked."""
-    found = list(_signals(answered))
+    found = list(_signals(answered, pods))
     is_decided = False
     for one in found:
         if is_decided and one.says is not Says.NOT_SET:
@@ -234,18 +281,18 @@ def _activation(answered: Answered) -> Iterator[Activation]:
         is_decided = is_decided or one.says is Says.ACTIVE
 
 
-def _signals(answered: Answered) -> Iterator[Activation]:
-    yield _by_gpus(answered)
+def _signals(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Activation]:
+    yield _by_gpus(answered, pods)
     yield _by_neighbour(answered)
     yield _by_alert(answered)
     yield _by_demand(answered)
 
 
-def _by_gpus(answered: Answered) -> Activation:
+def _by_gpus(answered: Answered, pods: Sequence[snapshot.Pod]) -> Activation:
     spec, view, name = answered.spec, answered.view, "gpus"
     if view is None or answered.now - view.at > spec.max_age_seconds or not is_told(spec, view):
         return Activation(name, Says.UNKNOWN, "there are no fresh samples")
-    found = activity.activity(spec, load.pods_of(spec, view), view.at, answered.now)
+    found = activity.activity(spec, pods, view.at, answered.now)
     window = durations.text(spec.activation_window_seconds)
     if found.busiest is None:
         says = Says.IDLE if answered.decision.state.is_gone else Says.UNKNOWN
@@ -322,14 +369,14 @@ def _metric(name: str, hpa: rules.Metric, replicas: int) -> Metric:
     )
 
 
-def _queries(answered: Answered) -> Iterator[Query]:
+def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query]:
     spec = answered.spec
     if not answered.speaks_promql:
         return
     if spec.query is not None:
         yield from _own("query", "query", spec.query.text, spec)
     else:
-        yield from _written(answered)
+        yield from _written(answered, pods)
     if spec.demand is not None:
         yield from _own("demand", "demandQuery", spec.demand.text, spec)
 
@@ -338,9 +385,9 @@ def _own(name: str, key: str, text: str, spec: TriggerSpec) -> Sequence[Query]:
     return () if settings.is_hidden(spec, key) else (Query(name, text),)
 
 
-def _written(answered: Answered) -> Iterator[Query]:
+def _written(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query]:
     spec, view = answered.spec, answered.view
-    ours = [] if view is None else [pod for pod in load.pods_of(spec, view) if pod.was_seen]
+    ours = [pod for pod in pods if pod.was_seen]
     shown_by = {metric for pod in ours for metric in pod.shown_by}
     is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
     yield Query(

@@ -62,6 +62,8 @@ class Drain:
     """Why there are no costs; None: there are, as far as loads are known."""
     costs: tuple[Cost, ...]
     left: tuple[Left, ...]
+    left_out: int
+    """Pods that the record does not list: busier ones, or of an unknown load, without a cost."""
 
 
 def drain(record: Record) -> Drain:
@@ -89,6 +91,7 @@ def drain(record: Record) -> Drain:
             for pod in there
             if trouble is None and pod.name not in costly
         ),
+        left_out=record.pods_left_out,
     )
 
 
@@ -124,6 +127,8 @@ def script(found: Drain) -> Iterator[str]:
         yield _comment(f"{left.pod} gets none, and loses one from before: {left.reason}")
         if workload.is_name(left.pod):
             yield f"{annotate} {left.pod} {ANNOTATION}-"
+    if found.left_out:
+        yield _comment(f"{found.left_out} more pods are not listed, and get none")
 
 
 def _comment(text: str) -> str:

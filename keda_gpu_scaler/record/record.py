@@ -59,6 +59,8 @@ class Pod:
     load: float | None
     """Its mean over the window; None: not known, or it does not count."""
     gpus: tuple[Gpu, ...]
+    """The first 64 of them."""
+    gpus_left_out: int
     shown_by: tuple[str, ...]
     """The metrics that its samples come from, with the labels that name it."""
     targets: tuple[str, ...]
@@ -72,6 +74,14 @@ class Pod:
     """never, ever or unknown: whether it has been Ready."""
     ready_since: float | None
     created_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodCount:
+    """How many pods of the workload are in a state, those that are not listed included."""
+
+    state: str
+    pods: int
 
 
 class Says(StrEnum):
@@ -168,6 +178,8 @@ class Summary:
     recommended: int | None
     """The replicas that this asks for at those that there are; None: not known, or held."""
     reason: str
+    is_observed: bool
+    """KEDA does not ask about it: nothing was answered to anybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,10 +206,16 @@ class Record:
     """The last known state, if the load is unknown now."""
     is_of_peer: bool
     """Another replica of the scaler decided, as this one is cut off; `reason` names it."""
+    is_observed: bool
+    """KEDA does not ask about it: nothing is answered to anybody."""
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]
-    """The least busy first, and last those whose load is not known."""
+    """The least busy first, and last those whose load is not known. At most 500: of more, those
+    whose load should be known and is not, up to half of them, and the least busy ones."""
+    pods_left_out: int
+    """How many more there are."""
+    pod_counts: tuple[PodCount, ...]
     activation: tuple[Activation, ...]
     recommended: int | None
     """The replicas that all of this asks for at those that there are: zero while it is inactive,

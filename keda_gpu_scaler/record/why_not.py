@@ -199,7 +199,9 @@ def _lower_level(one: Activation) -> Need | None:
 
 
 _LEVELS = {"gpus": "activationThreshold", "demandQuery": "demandActivationThreshold"}
-_STARTING = PodState.STARTING.name.lower()
+_MEASURED, _STARTING = PodState.MEASURED.name.lower(), PodState.STARTING.name.lower()
+_AWAITED = frozenset(state.name.lower() for state in PodState) - {_MEASURED}
+"""The states of pods whose load should be known, and is not."""
 _IN_DOUBT = frozenset({State.UNKNOWN, State.PARTIAL, State.STARTING})
 
 
@@ -401,15 +403,22 @@ def _is_plain(record: Record, one: Metric) -> bool:
 
 def _is_whole(record: Record, replicas: int) -> bool:
     """Tell whether a lower value would be an answer, and not only a lower bound."""
+    return record.state == State.MEASURED and _counted(record) >= replicas
+
+
+def _counted(record: Record) -> int:
+    """Return how many replicas count; of pods that are not listed, where each pod is one."""
     counted = {pod.replica for pod in record.pods if pod.counts}
-    return record.state == State.MEASURED and len(counted) >= replicas
+    is_pod = all(pod.replica == pod.name for pod in record.pods)
+    pods = {one.state: one.pods for one in record.pod_counts}
+    return max(len(counted), pods.get(_MEASURED, 0)) if is_pod else len(counted)
 
 
 def _held(record: Record, replicas: int) -> Iterator[str]:
     """Yield why fewer replicas are not asked for, whatever the others do."""
     if record.state != State.MEASURED:
         yield f"it is {record.state}: {record.reason}"
-    counted = len({pod.replica for pod in record.pods if pod.counts})
+    counted = _counted(record)
     if counted < replicas:
         yield f"the load of {counted} of {_count(replicas)} is known: fewer are not asked for"
     yield from _missing(record)
@@ -422,12 +431,14 @@ def _missing(record: Record) -> Iterator[str]:
     pods = [pod for pod in record.pods if _is_awaited(pod)]
     for pod in pods[:_SHOWN_PODS]:
         yield f"pod {pod.name}: {pod.reason}"
-    if len(pods) > _SHOWN_PODS:
-        yield f"and {len(pods) - _SHOWN_PODS} more pods"
+    all_of_them = sum(one.pods for one in record.pod_counts if one.state in _AWAITED)
+    left = max(len(pods), all_of_them) - _SHOWN_PODS
+    if left > 0:
+        yield f"and {left} more pods"
 
 
 def _is_awaited(pod: Pod) -> bool:
-    return not pod.counts and pod.state not in {"ended", "ignored", "given up", "not counted"}
+    return not pod.counts and pod.state in _AWAITED
 
 
 def _without(one: Metric) -> str:

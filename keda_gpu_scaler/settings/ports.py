@@ -75,6 +75,9 @@ class PortSettings(BaseModel):
     own; without one, each client that reaches the port may read."""
     http_token_file: values.ReadableFile | None = None
     """File with the token; read again when it changes."""
+    http_namespace_tokens: values.ReadableFolder | None = None
+    """Folder with tokens that show one namespace alone: each file is named after the namespace and
+    holds its token; read again when they change. It goes with a token for everything else."""
 
     @property
     def grpc_tls(self) -> TlsFiles | None:
@@ -94,6 +97,12 @@ class PortSettings(BaseModel):
     def http_secret(self) -> Callable[[], str] | None:
         """A function that returns the current token of the HTTP port; None: no token."""
         return tokens.of(self.http_token, self.http_token_file, _TOKEN_FILE)
+
+    @property
+    def http_namespace_secrets(self) -> tokens.OfNamespaces | None:
+        """The tokens of the HTTP port that show one namespace alone; None: there are none."""
+        folder = self.http_namespace_tokens
+        return None if folder is None else tokens.OfNamespaces(folder)
 
     @property
     def protection(self) -> dict[str, bool]:
@@ -116,6 +125,14 @@ class PortSettings(BaseModel):
             except errors.SettingsError as error:
                 raise ValueError(tokens.EXPECTED) from error
         return file
+
+    @field_validator("http_namespace_tokens")
+    @classmethod
+    def _beside_a_token(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
+        keys = ("http_token", "http_token_file")
+        if folder is not None and all(info.data.get(key) is None for key in keys):
+            raise ValueError("http_token_file or http_token with it, for everything else")
+        return folder
 
     @field_validator("grpc_key_file", "http_key_file", "grpc_client_ca_file")
     @classmethod

@@ -273,6 +273,16 @@ def readable_file(value: object) -> Path:
     return path
 
 
+def readable_folder(value: object) -> Path:
+    """Read the path of a folder that this process can list."""
+    path = Path(str(value))
+    try:
+        next(path.iterdir(), None)
+    except OSError as error:
+        raise ValueError(f"a folder this process can list ({error.strerror})") from error
+    return path
+
+
 def source_name(value: str) -> str:
     """Read the name of a source, as triggers use it."""
     if _LABEL.fullmatch(value) is None:
@@ -322,6 +332,7 @@ Count = Annotated[int, BeforeValidator(count)]
 Traces = Annotated[bool, BeforeValidator(traces)]
 Flag = Annotated[bool, BeforeValidator(flag)]
 ReadableFile = Annotated[Path, BeforeValidator(readable_file)]
+ReadableFolder = Annotated[Path, BeforeValidator(readable_folder)]
 Namespaces = Annotated[access.Namespaces, BeforeValidator(namespaces), PlainSerializer(str)]
 Names = Annotated[frozenset[str], BeforeValidator(names), PlainSerializer(_listed)]
 Name = Annotated[str, BeforeValidator(name)]

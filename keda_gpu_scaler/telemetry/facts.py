@@ -27,6 +27,8 @@ class Evaluated:
     """The source's name in the facts of its snapshot; empty: the name in the trigger."""
     recommended: int | None = None
     """The replicas that it asks for at those that there are; None: not known, or held."""
+    is_observed: bool = False
+    """KEDA does not ask about it: it is advice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,36 @@ class PeerChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ObserveRead:
+    """The files with ScaledObjects to observe were read, because they have changed."""
+
+    files: int
+    triggers: int
+    refused: int
+    """How much of them was refused."""
+    left_out: int
+    """How much of that was not stated one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveRefused:
+    """A part of a file with ScaledObjects to observe was refused; stated once for each reading."""
+
+    file: str
+    line: int
+    """0: the whole file."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveFailed:
+    """To evaluate an observed trigger failed, a fault of the scaler's own; once until it works."""
+
+    scaled_object: ScaledObject
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
 class PeersAsked:
     """Alerts were sent to the other replicas, or requested from them."""
 
@@ -255,6 +287,9 @@ Fact = (
     | Notified
     | PeerChanged
     | PeersAsked
+    | ObserveRead
+    | ObserveRefused
+    | ObserveFailed
     | CertificateLoaded
     | CertificateRefused
     | CertificateLapsed

@@ -5,6 +5,7 @@ one ScaledObject, in age, and in bytes of all together; those that were decided 
 first.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,9 +21,15 @@ CHANGES = 100
 """Of one ScaledObject: about an hour of one that changes at each step, and days of a usual one."""
 AGE_SECONDS = 86_400.0
 TOTAL_BYTES = 32 * 2**20
-"""Room for the last hundred changes of five hundred ScaledObjects, or for ten of five thousand."""
+"""Room for the last hundred changes of four hundred ScaledObjects, or a few of five thousand."""
+METRICS = 100
+"""Of one ScaledObject: of more, those that were decided longest ago are taken for new again."""
+REASON_CHARACTERS = 4000
+"""Of one change; no usual reason has more than a few hundred."""
 _CHANGE_BYTES = 400
-"""What one takes beside its reason."""
+"""What one takes beside its texts."""
+_OBJECT_BYTES = 2048
+"""What a ScaledObject takes beside its changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,8 @@ class Change:
     recommended: int | None
     """The replicas that it asks for at those that there were; None: not known, or held."""
     reason: str
+    is_observed: bool
+    """KEDA was not answered so: it was advice."""
 
     def differs(self, decided: Decision) -> bool:
         """Tell whether a later decision is another one: the HPA sees no change below 10 %."""
@@ -58,11 +67,24 @@ class _Changes:
 
     kept: deque[Change] = field(default_factory=lambda: deque(maxlen=CHANGES))
     last: dict[str, Change] = field(default_factory=dict)
-    """By the metric's name."""
+    """By the metric's name, the one that changed longest ago first."""
+
+    def add(self, change: Change) -> None:
+        """Add a change, in place of those that are too many or too old."""
+        self.kept.append(change)
+        while self.kept[0].at < change.at - AGE_SECONDS:
+            self.kept.popleft()
+        self.last.pop(change.metric_name, None)
+        self.last[change.metric_name] = change
+        if len(self.last) > METRICS:
+            del self.last[next(iter(self.last))]
 
     @property
     def kept_bytes(self) -> int:
-        return sum(_CHANGE_BYTES + 2 * len(change.reason) for change in self.kept)
+        """What it takes at most; a change that is kept and the last one counts twice."""
+        changes = (*self.kept, *self.last.values())
+        texts = sum(sys.getsizeof(one.reason) + sys.getsizeof(one.metric_name) for one in changes)
+        return _OBJECT_BYTES + _CHANGE_BYTES * len(changes) + texts
 
 
 class History:
@@ -88,10 +110,10 @@ class History:
         changes = self._changes.get(fact.scaled_object) or _Changes()
         name, decided = fact.spec.metric_name, fact.decision
         last = changes.last.get(name)
-        if last is not None and not last.differs(decided):
+        if last is not None and not last.differs(decided) and last.is_observed is fact.is_observed:
             return
         self._changes.pop(fact.scaled_object, None)  # its size is taken when it is put back
-        change = changes.last[name] = Change(
+        change = Change(
             at=self._clock(),
             metric_name=name,
             state=decided.state,
@@ -100,11 +122,10 @@ class History:
             average=decided.average,
             replicas=decided.expected,
             recommended=fact.recommended,
-            reason=decided.reason,
+            reason=decided.reason[:REASON_CHARACTERS],
+            is_observed=fact.is_observed,
         )
-        changes.kept.append(change)
-        while changes.kept[0].at < change.at - AGE_SECONDS:
-            changes.kept.popleft()
+        changes.add(change)
         self._changes[fact.scaled_object] = changes
 
     def of(self, scaled_object: ScaledObject) -> list[Change]:

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import structlog
@@ -91,13 +92,15 @@ class CertificateLog:
 DECIMALS = 3
 
 
-def trigger_fields(fact: facts.Evaluated) -> dict[str, str]:
+def trigger_fields(fact: facts.Evaluated) -> dict[str, object]:
     """Return the keys that name the trigger."""
+    observed = {"observed": True} if fact.is_observed else {}
     return {
         "namespace": fact.scaled_object.namespace,
         "scaled_object": fact.scaled_object.name,
         "metric": fact.spec.metric_name,
         "workload": fact.spec.workload,
+        **observed,
     }
 
 
@@ -169,12 +172,8 @@ class LogObserver:
         match fact:
             case facts.Evaluated():
                 self._evaluated(fact)
-            case facts.SourceChanged() | facts.LagChanged():
+            case facts.SourceChanged() | facts.LagChanged() | facts.QueryChanged():
                 self._source_changed(fact)
-            case facts.QueryChanged():
-                write = self._logger.info if fact.works else self._logger.warning
-                event = "query.works" if fact.works else "query.failed"
-                write(event, source=fact.source, query=fact.query, reason=fact.reason)
             case facts.ExportersFound():
                 self._found[fact.source] = self._found_in(fact.source).union(fact.profiles)
                 self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
@@ -186,6 +185,8 @@ class LogObserver:
                 self._alerts(fact)
             case facts.CertificateLoaded() | facts.CertificateRefused() | facts.CertificateLapsed():
                 self._certificates(fact)
+            case facts.ObserveRead() | facts.ObserveRefused() | facts.ObserveFailed():
+                self._observed(fact)
             case facts.Queried():
                 self._queried(fact)
             case _:
@@ -263,6 +264,11 @@ class LogObserver:
             reason=fact.reason,
         )
 
+    def _query_changed(self, fact: facts.QueryChanged) -> None:
+        write = self._logger.info if fact.works else self._logger.warning
+        event = "query.works" if fact.works else "query.failed"
+        write(event, source=fact.source, query=fact.query, reason=fact.reason)
+
     def _lag_changed(self, fact: facts.LagChanged) -> None:
         """Write a line when samples begin to be late, and when they are on time again."""
         if not fact.seconds:
@@ -279,6 +285,19 @@ class LogObserver:
             self._logger.info("kubernetes.watching", resource=fact.resource, reason=fact.reason)
         else:
             self._logger.warning("kubernetes.lost", resource=fact.resource, reason=fact.reason)
+
+    def _observed(
+        self, fact: facts.ObserveRead | facts.ObserveRefused | facts.ObserveFailed
+    ) -> None:
+        match fact:
+            case facts.ObserveRead():
+                self._logger.info("observe.read", **asdict(fact))
+            case facts.ObserveRefused(file, line, reason):
+                self._logger.warning("observe.refused", file=file, line=line, reason=reason)
+            case facts.ObserveFailed((namespace, name), error):
+                self._logger.error(
+                    "observe.failed", namespace=namespace, scaled_object=name, exc_info=error
+                )
 
     def _queried(self, fact: facts.Queried) -> None:
         seconds = rounded(fact.seconds)
@@ -304,8 +323,12 @@ class LogObserver:
         elif before and not failing:
             self._logger.info("source.part_back", **named)
 
-    def _source_changed(self, fact: facts.SourceChanged | facts.LagChanged) -> None:
-        if isinstance(fact, facts.LagChanged):
+    def _source_changed(
+        self, fact: facts.SourceChanged | facts.LagChanged | facts.QueryChanged
+    ) -> None:
+        if isinstance(fact, facts.QueryChanged):
+            self._query_changed(fact)
+        elif isinstance(fact, facts.LagChanged):
             self._lag_changed(fact)
         elif fact.reachable:
             self._logger.info("source.up", source=fact.source, reason=fact.reason)

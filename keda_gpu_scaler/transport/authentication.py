@@ -8,7 +8,8 @@ import asyncio
 import base64
 import binascii
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 import orjson
 from starlette.exceptions import HTTPException
@@ -40,14 +41,15 @@ def admit(request: Request, token: Callable[[], str], name: str) -> None:
         expected = token()
     except errors.SettingsError as error:
         raise HTTPException(503, str(error)) from error
-    offered = _offered(request.headers.get("authorization", ""))
+    offered = offered_by(request)
     if not hmac.compare_digest(offered, expected.encode()):
         message = f"expected {name}: Authorization: Bearer …, or as a Basic password"
         raise HTTPException(401, message, headers=_CHALLENGE)
 
 
-def _offered(header: str) -> bytes:
-    """Return the secret in an Authorization header; empty without one, and no token is empty."""
+def offered_by(request: Request) -> bytes:
+    """Return the secret in the Authorization header; empty without one, and no token is empty."""
+    header = request.headers.get("authorization", "")
     scheme, _, credentials = header.partition(" ")
     if scheme.lower() == "bearer":
         return credentials.strip().encode()
@@ -100,20 +102,41 @@ async def _body(request: Request, limit_bytes: int) -> bytes:
 class Guard:
     """Passes requests with the token to an application, and refuses all others."""
 
-    def __init__(self, app: ASGIApp, token: Callable[[], str]) -> None:
+    def __init__(
+        self, app: ASGIApp, token: Callable[[], str], confined: "Confined | None" = None
+    ) -> None:
         """Protect an application with a token.
 
         Args:
             app: the application.
             token: returns the current token, or raises SettingsError.
+            confined: what other tokens show; None: there are no others.
         """
-        self._app, self._token = app, token
+        self._app, self._token, self._confined = app, token, confined
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it before anything else of it is read."""
-        answer = self._app
+        answer, request = self._app, Request(scope)
         try:
-            admit(Request(scope), self._token, "the HTTP port's token")
+            admit(request, self._token, "the HTTP port's token")
         except HTTPException as error:
             answer = PlainTextResponse(error.detail, error.status_code, error.headers)
+            if self._confined is not None:
+                namespaces = self._confined.allowed(offered_by(request))
+                if namespaces:
+                    scope[NAMESPACES] = namespaces
+                    answer = self._confined.app
         await answer(scope, receive, send)
+
+
+NAMESPACES = "keda_gpu_scaler.namespaces"
+"""Where a request's scope has the namespaces that its token shows."""
+
+
+class Confined(NamedTuple):
+    """What a token shows that is of one namespace alone."""
+
+    allowed: Callable[[bytes], Collection[str]]
+    """Returns the namespaces that a token shows; none: it is no such token."""
+    app: ASGIApp
+    """Answers, with the namespaces at `NAMESPACES` in the scope."""

@@ -3,13 +3,14 @@
     pages     /metrics, /healthz, /readyz
     status    / and /triggers/NAMESPACE/NAME, for people
     triggers  /api/v1/triggers
+    confined  those of one namespace, for tokens that show it alone
     webhook   /webhook, for senders of alerts; /alerts and /decisions, for the other replicas
 
 Health is about this process only: it is alive while the event loop answers, and ready from its
 start until it drains. A source that is down changes neither, because a restart cannot repair it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
@@ -17,19 +18,21 @@ from starlette.routing import BaseRoute, Mount
 
 from keda_gpu_scaler.transport import authentication
 from keda_gpu_scaler.transport.server import HttpServer
-from keda_gpu_scaler.web import pages, status, triggers, webhook
+from keda_gpu_scaler.web import confined, pages, status, triggers, webhook
 from keda_gpu_scaler.web.triggers import Shown
 from keda_gpu_scaler.web.webhook import Webhook
 
 __all__ = ["HttpServer", "Shown", "Webhook", "create_app"]
 
 
-def create_app(
+def create_app(  # noqa: PLR0913 - the composition root's values
     registry: CollectorRegistry,
     is_ready: Callable[[], bool],
     hook: Webhook | None = None,
     token: Callable[[], str] | None = None,
     shown: Shown | None = None,
+    *,
+    allowed: Callable[[bytes], Collection[str]] | None = None,
 ) -> Starlette:
     """Return the HTTP application.
 
@@ -41,11 +44,16 @@ def create_app(
             which the kubelet requests without one, and the webhook, which has its own. None: every
             client that reaches the port may read.
         shown: what people are shown of triggers; None: nothing.
+        allowed: returns the namespaces that another token shows, which shows nothing else; none:
+            it is no token. It goes with `token` and `shown`.
     """
     open_to_all = [*pages.health(is_ready), *webhook.routes(hook), *webhook.replica_routes(hook)]
     guarded: Sequence[BaseRoute] = pages.metrics(registry)
     if shown is not None:
         guarded = [*guarded, *triggers.routes(shown), *status.routes(shown)]
     if token is not None:
-        guarded = [Mount("/", authentication.Guard(Starlette(routes=guarded), token))]
+        others = None
+        if allowed is not None:
+            others = authentication.Confined(allowed, Starlette(routes=confined.routes(guarded)))
+        guarded = [Mount("/", authentication.Guard(Starlette(routes=guarded), token, others))]
     return Starlette(routes=[*open_to_all, *guarded])

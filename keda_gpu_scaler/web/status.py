@@ -28,8 +28,6 @@ from keda_gpu_scaler.web.triggers import Shown
 
 ROWS = 1000
 """The most triggers on one page: about a quarter of a second of work, and 1 MiB."""
-PODS = 500
-"""The most pods on one page."""
 REFRESH_SECONDS = 15
 """The usual step of a source: nothing new comes faster."""
 HISTORY_SECONDS = 6 * 3600.0
@@ -100,13 +98,16 @@ def routes(shown: Shown, clock: Callable[[], float] = time.time) -> list[Route |
 
     async def every(request: Request) -> Response:
         if request.query_params.get("format") == "json":
-            return RedirectResponse(f"{request.scope['root_path']}{triggers.PATH}")
-        known, asked = shown.decisions.summaries(None), _asked(request)
+            path = "/".join((triggers.PATH, *request.path_params.values()))
+            return RedirectResponse(f"{request.scope['root_path']}{path}")
+        namespace = request.path_params.get("namespace")
+        known, asked = shown.decisions.summaries(namespace), _asked(request)
         found = sorted(
             (one for one in known if asked.name in one.scaled_object and _is(asked.state, one)),
             key=_SORTS[asked.sort],  # type: ignore[arg-type]  # each key sorts its own kind
         )
-        rows = [_row(one, shown, clock()) for one in found[:ROWS]]
+        before = "triggers/" if namespace is None else ""  # the path of the rows, seen from here
+        rows = [_row(one, shown, clock(), before) for one in found[:ROWS]]
         return _answer(
             request,
             index.render(
@@ -147,6 +148,7 @@ def routes(shown: Shown, clock: Callable[[], float] = time.time) -> list[Route |
     static = StaticFiles(packages=[("keda_gpu_scaler.web", "static")])
     return [
         Route("/", every),
+        Route("/triggers/{namespace}", every),
         Route("/triggers/{namespace}/{name}", one),
         Mount("/static", static),
     ]
@@ -192,12 +194,12 @@ def _heads(asked: _Asked) -> Iterator[dict[str, object]]:
         }
 
 
-def _row(one: Summary, shown: Shown, now: float) -> dict[str, object]:
+def _row(one: Summary, shown: Shown, now: float, before: str) -> dict[str, object]:
     namespace, _, name = one.scaled_object.partition("/")
     changes = shown.changes.of(ScaledObject(namespace, name))
     return {
         "trigger": one,
-        "url": f"triggers/{one.scaled_object}",
+        "url": f"{before}{one.scaled_object}",
         "active": _ACTIVE[one.active],
         "average": _load(one.average, one.unit),
         "threshold": _load(one.threshold, one.unit),
@@ -227,8 +229,8 @@ def _view(record: Record) -> dict[str, object]:
         "record": record,
         "active": _ACTIVE[record.active],
         "facts": list(_facts(record)),
-        "pods": [_pod(pod, record.unit) for pod in pods[:PODS]],
-        "pods_left_out": max(0, len(pods) - PODS),
+        "pods": [_pod(pod, record.unit) for pod in pods],
+        "pods_counted": ", ".join(f"{one.pods} {one.state}" for one in record.pod_counts),
         "activation": [
             (one.signal, one.says, _number(one.value), _number(one.threshold), one.reason)
             for one in record.activation

@@ -184,6 +184,7 @@ def test_where_nothing_listens_there_is_one_line() -> None:
         ("ml/bert", "--prometheus-url", "http://prometheus:9090"),
         ("ml/bert", "--at", "2h"),
         ("ml/bert", "--drain", "--why-not", "1"),
+        ("ml/bert", "--drain", "--history"),
         ("-f", "-", "--drain", "--at", "2h"),
         ("-f", "-", "--server", "http://localhost:8080"),
     ],

@@ -8,11 +8,12 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.evaluator.evaluator import LOOKED_AT, LOOKS
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.kinds import Kind
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner, ScaleTarget, Workload
 from keda_gpu_scaler.telemetry import facts
 from tests.support.bench import PODS, Bench
@@ -398,3 +399,32 @@ async def test_another_workload_is_looked_at_while_nobody_knows_whose_pods_to_me
     cluster.targets[BERT] = Workload(Kind.DEPLOYMENT, "ml", "bert")
     assert (await bench.again(trigger)).state is State.ENDED
     await bench.evaluator.close()
+
+
+async def test_a_few_scaled_objects_are_looked_at_at_a_time(bench: Bench) -> None:
+    bench.source.world, bench.source.number_gate = World(PODS), asyncio.Event()
+    asked = []
+    for number in range(LOOKS + 2):
+        one, text = ScaledObject("ml", f"bert-{number}"), f"sum(waiting_{number})"
+        await bench.ask(demanding(text, demandThreshold="2"), one)
+        bench.source.numbers[text] = 7.0
+        asked.append(one)
+    looks = [asyncio.create_task(bench.evaluator.records(one)) for one in asked]
+    for _ in range(100):
+        await asyncio.sleep(0)
+    waiting = [one for one in asyncio.all_tasks() if one.get_name().startswith("demand-")]
+    assert len(waiting) == LOOKS
+    bench.source.number_gate.set()
+    found = await asyncio.gather(*looks)
+    assert [one.scaled_object for (one,) in found] == [str(one) for one in asked]
+
+
+async def test_of_many_triggers_of_one_object_those_are_looked_at_that_were_asked_about_last(
+    bench: Bench,
+) -> None:
+    for number in range(1, LOOKED_AT + 5):
+        await bench.ask(spec(threshold=str(number)))
+        bench.clock.seconds += 0.01
+    found = await bench.evaluator.records(BERT)
+    thresholds = [record.metrics[0].target for record in found]
+    assert thresholds == list(range(LOOKED_AT + 4, 4, -1))

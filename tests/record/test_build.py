@@ -1,5 +1,6 @@
 """Claims about the record of one decision."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -8,14 +9,14 @@ import pytest
 
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import Context, Decision, decide
-from keda_gpu_scaler.record.build import Answered, record
+from keda_gpu_scaler.record.build import PODS_LISTED, Answered, record
 from keda_gpu_scaler.record.record import Origin, Record, Says
 from keda_gpu_scaler.record.settings import HIDDEN
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
+from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, said, snapshot, unseen
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot, unseen
 from tests.support.triggers import BERT, access, demanding, spec
 
 HOUR = 3600.0
@@ -250,6 +251,49 @@ def test_without_a_snapshot_there_is_a_record_of_what_was_answered() -> None:
     assert (shown.pods, shown.source.snapshot_at, shown.source.age_seconds) == ((), None, None)
     assert (shown.source.trouble, shown.source.evidence) == ("no answer", None)
     assert _says(shown)["gpus"] is Says.UNKNOWN
+
+
+def _many(number: int, load: float = 50.0, **how: Any) -> list[Pod]:  # noqa: ANN401 - passed on
+    letters = "bcdfghjklmnpqrstvwxz2456789"
+    ends = (f"{letters[n // 729]}{letters[n // 27 % 27]}{letters[n % 27]}" for n in range(number))
+    first = letters[int(load) % 27]
+    return [pod(f"bert-7b6667bd9-{first}b{end}", load, **how) for end in ends]
+
+
+def test_of_very_many_pods_those_that_matter_are_listed_and_all_are_counted() -> None:
+    idle, busy = _many(300, 10, status=said()), _many(900, 90, status=said())
+    missing = _many(400, 33, last_seen=NOW - 600, history=900, status=said())
+    ended = _many(300, 44, ended=True)
+    shown = _record(spec(), snapshot(*idle, *busy, *missing, *ended))
+    assert len(shown.pods) == PODS_LISTED
+    assert shown.pods_left_out == 1900 - PODS_LISTED
+    assert {one.state: one.pods for one in shown.pod_counts} == {
+        "measured": 1200,
+        "missing": 400,
+        "ended": 300,
+    }
+    listed = Counter(one.state for one in shown.pods)
+    assert listed == {"missing": PODS_LISTED // 2, "measured": PODS_LISTED // 2}
+    assert {one.load for one in shown.pods if one.counts} == {10}
+    assert [one.counts for one in shown.pods] == [True] * 250 + [False] * 250
+    assert len(orjson.dumps(shown)) < 2**19
+
+
+def test_the_room_that_unknown_pods_leave_is_for_the_least_busy_and_then_for_the_rest() -> None:
+    few = _record(spec(), snapshot(*_many(480, 10, status=said()), *_many(40, 44, ended=True)))
+    assert Counter(one.state for one in few.pods) == {"measured": 480, "ended": 20}
+    missing = _many(600, 33, last_seen=NOW - 600, history=900, status=said())
+    most = _record(spec(), snapshot(*missing))
+    assert (len(most.pods), most.pods_left_out) == (PODS_LISTED, 100)
+    assert _record(spec(), snapshot(*_many(PODS_LISTED))).pods_left_out == 0
+
+
+def test_the_gpus_of_a_pod_are_bounded_in_number_and_in_their_names() -> None:
+    many = bert("b", *[float(number % 100) for number in range(100)])
+    long = replace(many, gpus=tuple(replace(gpu, gpu=500 * "x") for gpu in many.gpus))
+    (found,) = _record(spec(), snapshot(long)).pods
+    assert (len(found.gpus), found.gpus_left_out) == (64, 36)
+    assert {len(gpu.gpu) for gpu in found.gpus} == {200}
 
 
 def test_json_has_every_field_and_no_number_that_json_lacks() -> None:

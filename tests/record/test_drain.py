@@ -82,6 +82,11 @@ def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
     ]
 
 
+def test_pods_that_are_not_listed_are_counted() -> None:
+    found = drain(replace(decided(bert("b", 90)), pods_left_out=3))
+    assert list(script(found))[-1] == "# 3 more pods are not listed, and get none"
+
+
 def test_where_no_load_is_known_there_is_no_cost() -> None:
     assert (
         list(script(drain(decided(unseen("b", said())))))[1] == "# no costs: no pod's load is known"

@@ -254,6 +254,14 @@ def test_of_many_pods_that_are_missing_some_are_named() -> None:
     assert found.reasons[-1] == "and 2 more pods"
 
 
+def test_pods_that_are_not_listed_count_as_well() -> None:
+    shown = busy(*[50] * 3)
+    few = replace(shown, pods=shown.pods[:1], pods_left_out=2)
+    assert texts(why_not(few, 2))[0].startswith("the load of all replicas has to be at most 140 %")
+    group = replace(few, pods=(replace(few.pods[0], replica="bert-0"),))
+    assert "the load of 1 of 3 replicas is known" in why_not(group, 2).reasons[0]
+
+
 def test_a_source_that_is_down_is_what_is_missing() -> None:
     view = snapshot(bert("b", 90))
     lost = decide(spec(), view, Context(NOW + HOUR, HOUR))

@@ -19,6 +19,7 @@ SHOWN = (
     record.Setting,
     record.Source,
     record.Pod,
+    record.PodCount,
     record.Gpu,
     record.Activation,
     record.Metric,

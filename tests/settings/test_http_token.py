@@ -57,3 +57,22 @@ def test_a_token_that_is_none_is_not_shown_and_nothing_else_is_held_against_it(f
     given = {"HTTP_TOKEN": f"{WORD} {WORD}", "HTTP_TOKEN_FILE": str(file)}
     (mistake,) = refusal(PROMETHEUS_URL=URL, **given)
     assert mistake.startswith("- KEDA_GPU_SCALER_HTTP_TOKEN: a value that is not shown; expected a")
+
+
+def test_tokens_of_namespaces_are_in_a_folder_and_go_with_a_token(tmp_path: Path) -> None:
+    (tmp_path / "ml").write_text(WORD)
+    variables = {"PROMETHEUS_URL": URL, "HTTP_NAMESPACE_TOKENS": str(tmp_path)}
+    found = load(HTTP_TOKEN=WORD * 2, **variables).http_namespace_secrets
+    assert found is not None
+    assert found.allowed(WORD.encode()) == {"ml"}
+    assert load(PROMETHEUS_URL=URL).http_namespace_secrets is None
+    (mistake,) = refusal(**variables)
+    assert mistake.startswith(f'- KEDA_GPU_SCALER_HTTP_NAMESPACE_TOKENS: "{tmp_path}"; expected ')
+    assert mistake.endswith("http_token_file or http_token with it, for everything else")
+
+
+@pytest.mark.parametrize("name", ["OBSERVE", "HTTP_NAMESPACE_TOKENS"])
+def test_a_folder_has_to_be_there(tmp_path: Path, name: str) -> None:
+    given = {"PROMETHEUS_URL": URL, "HTTP_TOKEN": WORD, name: str(tmp_path / "none")}
+    (mistake,) = refusal(**given)
+    assert mistake.endswith("expected a folder this process can list (No such file or directory)")

@@ -1,5 +1,6 @@
 """Claims about the history of decisions."""
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.history import AGE_SECONDS, CHANGES, TOTAL_BYTES, History
+from keda_gpu_scaler.telemetry.history import AGE_SECONDS, CHANGES, METRICS, TOTAL_BYTES, History
 from tests.support.triggers import BERT, spec
 
 BUSY = Decision(state=State.MEASURED, reason="busy", value=100.0, active=True, average=50.0)
@@ -102,6 +103,56 @@ def test_one_object_keeps_its_last_changes_and_all_keep_to_their_room() -> None:
     assert watched.history.of(BERT) == []
     assert watched.history.of(others[0]) == []
     assert len(watched.history.of(others[-1])) == 1
+
+
+@pytest.mark.parametrize(
+    ("objects", "metrics", "changes", "reason"),
+    [
+        pytest.param(14_000, 1, 1, "b", id="many objects"),
+        pytest.param(60, 1, 100, 4000 * "b", id="many changes"),
+        pytest.param(50, 110, 1, 4000 * "b", id="many metrics"),
+        pytest.param(25, 1, 100, 6000 * "\U0001f525", id="long texts of wide characters"),
+    ],
+)
+def test_the_memory_of_all_is_what_is_stated(
+    objects: int, metrics: int, changes: int, reason: str
+) -> None:
+    watched = Watched()
+    named = [replace(spec(), metric_name=f"metric-{metric}") for metric in range(metrics)]
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(objects):
+        whose = ScaledObject("namespace", f"object-{number}")
+        for one in named:
+            for change in range(changes):
+                watched.now += 0.001
+                decided = replace(BUSY, value=float(change), reason=f"{change}{reason}")
+                active = replace(decided, active=change % 2 == 0)
+                watched.history(facts.Evaluated(whose, one, active, 1.0))
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < TOTAL_BYTES + 2**20
+    assert len(watched.history.of(whose)) == min(CHANGES, metrics * changes)
+
+
+def test_of_very_many_metrics_of_one_object_the_last_ones_are_remembered() -> None:
+    watched = Watched()
+    for number in range(2 * METRICS):
+        watched.decided(BUSY, metric=f"{number}")
+    watched.decided(BUSY, metric=f"{2 * METRICS - 1}")
+    assert [one.metric_name for one in watched.history.of(BERT)][-1] == f"{2 * METRICS - 1}"
+    known = len(watched.history.of(BERT))
+    watched.decided(BUSY, metric="0")
+    assert watched.history.of(BERT)[-1].metric_name == "0"
+    assert len(watched.history.of(BERT)) == known == CHANGES
+
+
+def test_a_trigger_that_is_asked_about_after_it_was_observed_is_a_change() -> None:
+    watched = Watched()
+    for is_observed in (True, True, False, False):
+        fact = facts.Evaluated(BERT, spec(), BUSY, 1.0, is_observed=is_observed)
+        watched.history(fact)
+    assert [one.is_observed for one in watched.history.of(BERT)] == [True, False]
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 2**53, exclude_max=True)), max_size=50))

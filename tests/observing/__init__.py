@@ -1,0 +1,1 @@
+"""Triggers that are observed and have no power."""

@@ -1,0 +1,120 @@
+"""Claims about the ScaledObjects that are observed, and about what of their files is refused."""
+
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.observing.manifests import TRIGGERS_LIMIT, Reading, read
+from keda_gpu_scaler.spec.spec import ScaledObject
+from tests.support.triggers import access
+
+OURS = """\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata:
+  name: {name}
+  namespace: ml
+spec:
+  scaleTargetRef:
+    name: bert
+  triggers:
+    - type: {type}
+      metadata:
+        scalerAddress: keda-gpu-scaler.keda:6000
+        workload: bert
+        threshold: {threshold}
+"""
+
+
+def written(name: str = "bert", kind: str = "external", threshold: str = '"70"') -> str:
+    return OURS.format(name=name, type=kind, threshold=threshold)
+
+
+def reading(*texts: str) -> Reading:
+    return read({f"{number}.yaml": text for number, text in enumerate(texts)}, access())
+
+
+def refused(*texts: str) -> list[tuple[int, str]]:
+    found = reading(*texts)
+    assert found.triggers == ()
+    return [(line, why) for _, line, why in found.refused]
+
+
+@pytest.mark.parametrize("kind", ["external", "external-push"])
+def test_a_scaled_object_as_it_is_written_for_keda_is_observed(kind: str) -> None:
+    found = reading(written(kind=kind))
+    ((scaled_object, spec),) = found.triggers
+    assert scaled_object == ScaledObject("ml", "bert")
+    assert (spec.workload, spec.threshold) == ("deployment/bert", 70)
+    assert found.refused == ()
+
+
+def test_whatever_else_a_chart_renders_is_passed_over() -> None:
+    others = (
+        "apiVersion: v1\nkind: Service\nmetadata: {name: bert}\n---\nkind: ScaledObject\n---\n- 1\n"
+    )
+    found = reading(f"{others}---\n{written()}---\n", written("other"), written("other"))
+    assert [one.scaled_object.name for one in found.triggers] == ["bert", "other"]
+    assert found.refused == ()
+
+
+def test_several_triggers_of_one_object_are_observed_and_those_of_other_scalers_are_not() -> None:
+    both = written() + textwrap.indent(
+        textwrap.dedent(
+            """\
+            - type: cpu
+              metadata: {value: "80"}
+            - type: external
+              metadata: {podPattern: "bert-.*", threshold: "60", metricName: second}
+            """
+        ),
+        "    ",
+    )
+    assert [one.spec.metric_name for one in reading(both).triggers] == ["gpu-utilization", "second"]
+
+
+def test_a_mistake_is_named_with_its_key_and_line_and_hides_no_other_object() -> None:
+    found = reading(f"{written(threshold='seventy')}---\n{written('other')}")
+    assert [one.scaled_object.name for one in found.triggers] == ["other"]
+    ((file, line, why),) = found.refused
+    assert (file, line) == ("0.yaml", 14)
+    assert why.startswith('threshold: "seventy"; expected ')
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        (written().replace("  namespace: ml\n", ""), 3, "metadata.namespace: not given; expected"),
+        (written().replace("workload", "workloadFromEnv"), 13, "workloadFromEnv: its value is in"),
+        (written().replace("external", "cpu"), 9, "none of its triggers is for this scaler: "),
+        (written("B"), 1, "the ScaledObject's name"),
+        ("a: [", 1, ""),
+        ("a: 1\na: 2\n", 2, 'the key "a" is there already, in line 1'),
+    ],
+)
+def test_what_cannot_be_observed_is_refused_where_it_is(text: str, line: int, why: str) -> None:
+    (found,) = refused(text)
+    assert found[1].startswith(why)
+    assert found[0] == line or not why.startswith("metadata")
+
+
+def test_triggers_are_bounded() -> None:
+    texts = [written(f"bert-{number}") for number in range(TRIGGERS_LIMIT + 2)]
+    found = read({"all.yaml": "---\n".join(texts)}, access())
+    assert len(found.triggers) == TRIGGERS_LIMIT
+    assert [one.why for one in found.refused] == ["more than 1,000 triggers"] * 2
+
+
+def test_values_are_bounded() -> None:
+    (_, why), *_ = refused(written() + "many: [" + "1, " * 60_000 + "1]\n")
+    assert why == "there are more values than are read"
+
+
+@given(st.text(max_size=300), st.integers(0, len(OURS)))
+def test_no_text_is_more_than_refused(inserted: str, at: int) -> None:
+    whole = written()
+    found = reading(whole[:at] + inserted + whole[at:], written("other"))
+    assert ScaledObject("ml", "other") in {one.scaled_object for one in found.triggers}
+    assert all(one.line >= 1 for one in found.refused)

@@ -1,0 +1,59 @@
+"""Claims about the tokens of namespaces, in a folder on a real disk."""
+
+import os
+from pathlib import Path
+
+from keda_gpu_scaler.settings.tokens import LARGEST_BYTES, NAMESPACES_LIMIT, OfNamespaces
+from tests.support.clocks import Clock
+
+
+def allowed(folder: Path, offered: bytes) -> frozenset[str]:
+    return OfNamespaces(folder).allowed(offered)
+
+
+def test_each_file_is_the_token_of_the_namespace_that_it_is_named_after(tmp_path: Path) -> None:
+    (tmp_path / "ml").write_text("one\n")
+    (tmp_path / "web").write_text("two")
+    (tmp_path / "ml-2").write_text("one")
+    assert allowed(tmp_path, b"one") == {"ml", "ml-2"}
+    assert allowed(tmp_path, b"two") == {"web"}
+    assert allowed(tmp_path, b"on") == frozenset()
+
+
+def test_what_holds_no_token_shows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    (tmp_path / "b").write_bytes(b"\xff\xfe")
+    (tmp_path / "c").mkdir()
+    os.mkfifo(tmp_path / "d")
+    (tmp_path / "e").symlink_to("nowhere")
+    (tmp_path / "f").write_text("x" * (LARGEST_BYTES + 1))
+    (tmp_path / "..data").write_text("hidden")
+    (tmp_path / "Not_A_Namespace").write_text("hidden")
+    (tmp_path / "good").write_text("good")
+    found = OfNamespaces(tmp_path)
+    for offered in (b"", b"\xff\xfe", b"hidden", b"x" * (LARGEST_BYTES + 1)):
+        assert found.allowed(offered) == frozenset()
+    assert found.allowed(b"good") == {"good"}
+
+
+def test_a_folder_that_is_gone_shows_nothing(tmp_path: Path) -> None:
+    assert allowed(tmp_path / "none", b"x") == frozenset()
+
+
+def test_namespaces_are_bounded(tmp_path: Path) -> None:
+    for number in range(NAMESPACES_LIMIT + 1):
+        (tmp_path / f"a{number:04}").write_text("same")
+    assert len(allowed(tmp_path, b"same")) == NAMESPACES_LIMIT
+
+
+def test_the_folder_is_looked_at_once_a_second_at_most(tmp_path: Path) -> None:
+    clock = Clock()
+    found = OfNamespaces(tmp_path, clock)
+    assert found.allowed(b"one") == frozenset()
+    (tmp_path / "ml").write_text("one")
+    clock.now += 0.9
+    assert found.allowed(b"one") == frozenset()
+    clock.now += 0.1
+    assert found.allowed(b"one") == {"ml"}
+    clock.now += 1
+    assert found.allowed(b"one") == {"ml"}

@@ -1,0 +1,67 @@
+"""Claims about a trigger that is observed beside the one that KEDA asks about: it has no power."""
+
+from collections.abc import Callable
+
+import pytest
+
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from tests.stories.loops.loop import Loop, each
+from tests.support.triggers import BERT
+
+Offered = Callable[[float], float]
+
+
+async def _watched(loop: Loop) -> list[tuple[int | None, int | None]]:
+    """Observe the trigger of a loop; return what each asks for, the live one first."""
+    beside = loop.first.observing()
+    asked_for: list[tuple[int | None, int | None]] = []
+
+    async def observe(_decided: Decision, _timeout_seconds: float | None) -> None:
+        await beside.evaluate(BERT, loop.trigger, None)
+        (live,), (observed,) = loop.first.summaries(), beside.summaries()
+        assert (live.is_observed, observed.is_observed) == (False, True)
+        asked_for.append((live.recommended, observed.recommended))
+
+    loop.also = observe
+    return asked_for
+
+
+@each
+@pytest.mark.parametrize(
+    ("offered", "away_seconds"),
+    [
+        pytest.param(lambda t: 60.0 if t < 0 else 60.0 + t / 4, 0, id="a climb"),
+        pytest.param(lambda t: 60.0 if t < 0 else 0.0, 0, id="an idle workload"),
+        pytest.param(lambda _: 150.0, 900, id="an outage"),
+        pytest.param(lambda t: 60.0 if t < 0 else 0.0, 900, id="an outage while it is idle"),
+    ],
+)
+async def test_it_asks_for_what_the_live_trigger_asks_for_and_moves_no_replica(
+    offered: Offered, away_seconds: float, evidence: EvidenceSource
+) -> None:
+    alone, watched = Loop(offered, evidence, replicas=2), Loop(offered, evidence, replicas=2)
+    asked_for = await _watched(watched)
+    for loop in (alone, watched):
+        await loop.run(600, keda=True)
+        loop.monitoring.away_until = loop.clock + away_seconds
+        await loop.run(1500, keda=True)
+    assert watched.sizes == alone.sizes
+    assert watched.decisions == alone.decisions
+    assert len(asked_for) == len(watched.sizes)
+    assert all(live == observed for live, observed in asked_for)
+    unknown = [one.state is State.UNKNOWN for one in watched.decisions]
+    assert all(
+        observed is None
+        for (_, observed), is_unknown in zip(asked_for, unknown, strict=True)
+        if is_unknown
+    )
+    assert any(unknown) is (away_seconds > 0)
+
+
+async def test_what_it_asks_for_is_where_the_hpa_gets_to() -> None:
+    loop = Loop(lambda t: 60.0 if t < 0 else 300.0)
+    asked_for = await _watched(loop)
+    await loop.run(1200)
+    assert asked_for[-1] == (5, 5)
+    assert loop.sizes[-1] == 5

@@ -1,0 +1,72 @@
+"""A whole process that observes triggers, and shows them to a namespace: files in, HTTP out."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from structlog.testing import LogCapture
+
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from keda_gpu_scaler.settings import ScrapeSettings, Settings
+from tests.observing.test_manifests import written
+from tests.support import http_replies as web
+from tests.test_app import LOCAL, SAMPLES, browser, channel, lines, reference, running
+
+__all__ = ["lines"]
+
+MAIN = {"authorization": "Bearer everything"}
+OF_ML = {"authorization": "Bearer of-ml"}
+API = "/api/v1/triggers"
+
+
+@pytest.fixture
+def observed(tmp_path: Path) -> Path:
+    folder = tmp_path / "observed"
+    folder.mkdir()
+    (folder / "bert.yaml").write_text(written() + "---\n" + written("wrong", threshold="x"))
+    return folder
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    folder = tmp_path / "tokens"
+    folder.mkdir()
+    (folder / "ml").write_text("of-ml")
+    return folder
+
+
+async def test_a_folder_of_scaled_objects_is_shown_until_keda_asks(
+    lines: LogCapture, observed: Path, tokens: Path
+) -> None:
+    async with web.HttpServer(web.says(SAMPLES, content_type="text/plain")) as exporter:
+        chosen = Settings(
+            grpc_address=LOCAL,
+            http_address=LOCAL,
+            http_token=SecretStr("everything"),
+            http_namespace_tokens=tokens,
+            observe=observed,
+            sources={"default": ScrapeSettings(targets=(exporter.url,))},
+        )
+        async with running(chosen) as scaler:
+            ports = await scaler.ports()
+            async with browser(ports.http_port) as client:
+                found: list[dict[str, object]] = []
+                while not found or found[0]["active"] is not True:  # the test's limit ends it
+                    found = (await client.get(API, headers=MAIN)).json()["triggers"]
+                    await asyncio.sleep(0)
+                assert [(one["scaled_object"], one["is_observed"]) for one in found] == [
+                    ("ml/bert", True)
+                ]
+                assert (await client.get(f"{API}/ml/bert", headers=OF_ML)).status_code == 200
+                assert (await client.get(API, headers=OF_ML)).status_code == 403
+                metrics = (await client.get("/metrics", headers=MAIN)).text
+                assert 'trigger_observed{metric="gpu-utilization",namespace="ml"' in metrics
+                async with channel(ports.grpc_port) as opened:
+                    stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
+                    await stub.IsActive(reference())
+                (live,) = (await client.get(f"{API}/ml/bert", headers=OF_ML)).json()["triggers"]
+                assert live["is_observed"] is False
+        await web.generators_closed()
+    (refused,) = (line for line in lines.entries if line["event"] == "observe.refused")
+    assert (refused["file"], refused["line"]) == ("bert.yaml", 29)

@@ -1,0 +1,148 @@
+"""Tokens that show one namespace alone, over a real socket and with real files."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+from prometheus_client import CollectorRegistry
+
+from keda_gpu_scaler import web
+from keda_gpu_scaler.settings.tokens import OfNamespaces
+from keda_gpu_scaler.telemetry.history import History
+from tests.support.clocks import Clock
+from tests.support.snapshots import NOW
+from tests.web.test_triggers import HANG_SECONDS, NAMES, PATH, Known
+
+MAIN = "everything"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest_asyncio.fixture
+async def client(tmp_path: Path, clock: Clock) -> AsyncIterator[httpx.AsyncClient]:
+    (tmp_path / "ml").write_text("of-ml\n")
+    (tmp_path / "web").write_text("of-web")
+    app = web.create_app(
+        CollectorRegistry(),
+        lambda: True,
+        token=lambda: MAIN,
+        shown=web.Shown(Known(NAMES), History(lambda: NOW)),
+        allowed=OfNamespaces(tmp_path, clock).allowed,
+    )
+    server = web.HttpServer(app, "127.0.0.1", 0)
+    async with asyncio.timeout(HANG_SECONDS):
+        url = f"http://127.0.0.1:{await server.start()}"
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as opened:
+            yield opened
+        await server.stop()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+OWN = [
+    f"{PATH}/ml",
+    f"{PATH}/ml/bert",
+    f"{PATH}/ml/bert/history",
+    "/triggers/ml",
+    "/triggers/ml/bert",
+    "/static/style.css",
+]
+OTHERS = [
+    "/",
+    "/metrics",
+    PATH,
+    f"{PATH}/",
+    f"{PATH}/web",
+    f"{PATH}/ml-2",
+    f"{PATH}/web/a",
+    f"{PATH}/web/a/history",
+    f"{PATH}/ml%2F..%2Fweb/a",
+    f"{PATH}/ml/../web/a",
+    f"{PATH}//web/a",
+    "/triggers/web",
+    "/triggers/web/a",
+    "/triggers/ml%2fbert/../../web/a",
+    "/nothing",
+]
+
+
+@pytest.mark.parametrize("path", OWN)
+async def test_a_token_shows_what_is_of_its_namespace(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path, headers=bearer("of-ml"))
+    assert answer.status_code == 200
+    assert "web" not in answer.text.replace("-webkit", "")
+
+
+@pytest.mark.parametrize("path", OTHERS)
+async def test_it_shows_nothing_else_and_the_answer_says_what_it_shows(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    answer = await client.get(path, headers=bearer("of-ml"))
+    assert answer.status_code == 403
+    assert "this token shows namespace ml alone: /api/v1/triggers/ml and below" in answer.text
+
+
+async def test_the_list_of_a_namespace_has_its_own_triggers_and_leads_to_their_pages(
+    client: httpx.AsyncClient,
+) -> None:
+    found = (await client.get(f"{PATH}/ml", headers=bearer("of-ml"))).json()["triggers"]
+    assert {one["scaled_object"] for one in found} == {"ml/bert", "ml/bert-2"}
+    listed = await client.get("/triggers/ml", headers=bearer("of-ml"))
+    assert 'href="ml/bert-2"' in listed.text
+    page = await client.get(listed.url.join("ml/bert-2"), headers=bearer("of-ml"))
+    assert page.status_code == 200
+    twin = await client.get("/triggers/ml?format=json", headers=bearer("of-ml"))
+    assert twin.headers["location"] == f"{PATH}/ml"
+
+
+@pytest.mark.parametrize("token", ["", "of", "of-ml2", "of-ml\u00e9"])
+@pytest.mark.parametrize("path", [PATH, f"{PATH}/ml", "/triggers/ml/bert"])
+async def test_any_other_token_is_refused(client: httpx.AsyncClient, path: str, token: str) -> None:
+    headers = {b"authorization": f"Bearer {token}".strip().encode()}
+    answer = await client.get(path, headers=headers)
+    assert answer.status_code == 401
+
+
+async def test_the_token_of_the_port_shows_everything_and_health_needs_none(
+    client: httpx.AsyncClient,
+) -> None:
+    for path in [*OWN, PATH, "/", "/metrics", f"{PATH}/web/a"]:
+        assert (await client.get(path, headers=bearer(MAIN))).status_code == 200
+    assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_a_browser_shows_it_as_a_password(client: httpx.AsyncClient) -> None:
+    basic = base64.b64encode(b"anybody:of-ml").decode()
+    headers = {"authorization": f"Basic {basic}"}
+    assert (await client.get("/triggers/ml", headers=headers)).status_code == 200
+
+
+async def test_tokens_are_read_again_when_they_change(
+    client: httpx.AsyncClient, tmp_path: Path, clock: Clock
+) -> None:
+    async def status(token: str, namespace: str = "ml") -> int:
+        answer = await client.get(f"{PATH}/{namespace}", headers=bearer(token))
+        return answer.status_code
+
+    assert await status("of-ml") == 200
+    (tmp_path / "ml").write_text("another")
+    (tmp_path / "ml-2").write_text("of-ml-2")
+    assert await status("another") == 401
+    clock.now += 1
+    assert [await status("another"), await status("of-ml"), await status("of-ml-2", "ml-2")] == [
+        200,
+        401,
+        200,
+    ]
+    (tmp_path / "ml").unlink()
+    clock.now += 1
+    assert await status("another") == 401
