@@ -18,9 +18,11 @@ from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.spec.demand import Demand
 from tests.support.processes import free_port
-from tests.support.snapshots import NOW, bert, said, snapshot, unseen
-from tests.support.triggers import BERT, demanding
+from tests.support.snapshots import NOW, bert, pod, said, snapshot, unseen
+from tests.support.triggers import BERT, demanding, spec
 from tests.web.test_triggers import TOKEN, serving
+
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def explaining(*arguments: str) -> Result:
@@ -142,3 +144,22 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
     assert "all samples arrive 30s late" in text
     assert "trouble" in text
     assert "stalled" in text
+
+
+def test_what_is_left_out_is_counted_and_what_is_observed_is_marked() -> None:
+    pods = [pod(f"bert-7b6667bd9-bbb{one}{two}", 50) for one in LETTERS for two in LETTERS]
+    pods.append(bert("c", *[5.0] * 100))
+    view = snapshot(*pods)
+    decided = decide(spec(), view, Context(NOW, 3600))
+    shown = record(
+        Answered(
+            scaled_object=BERT, spec=spec(), decision=decided, now=NOW, view=view, is_observed=True
+        )
+    )
+    with answering(200, orjson.dumps({"triggers": [shown]})) as url:
+        text = explaining("ml/bert", "--server", url).stdout
+    assert text.startswith("ml/bert: deployment/bert is measured, active, observed only\n")
+    assert "Pods (730)" in text
+    assert "and 230 more: 730 measured in all" in text
+    assert "and 36 more" in " ".join(text.split())
+    assert "asks for" in text
