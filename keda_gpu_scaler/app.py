@@ -239,7 +239,7 @@ def _start_observing(
         observing.Folder(settings.observe),
         access=settings.access,
         evaluations=beside,
-        is_asked_about=evaluations.is_asked_about,
+        asked_about=evaluations.asked_about,
         observe=observe,
     )
     observed.start()

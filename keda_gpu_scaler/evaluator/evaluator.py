@@ -7,6 +7,7 @@ raises because of a source: the source's error is the reason of the decision.
 import asyncio
 import contextlib
 import math
+import operator
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -218,9 +219,9 @@ class Evaluator:
             if one.answer is not None and namespace in {None, one.scaled_object.namespace}
         ]
 
-    def is_asked_about(self, scaled_object: ScaledObject) -> bool:
-        """Tell whether a trigger of this ScaledObject was asked about within ten minutes."""
-        return self._triggers.has(scaled_object)
+    def asked_about(self) -> frozenset[ScaledObject]:
+        """Return the ScaledObjects of which a trigger was asked about within ten minutes."""
+        return frozenset(one.scaled_object for one in self._triggers.all())
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
@@ -339,8 +340,11 @@ class Evaluator:
         if before is not None and before.gpu is gpu and before.decision == decided:
             tracked.answer = before._replace(at=now, alert=alert, demand=demand)
             return decided
-        known = demand or self._demands.known(scaled_object, spec)
-        recommended = recommendation.recommended(spec, decided, known)
+        if before is not None and spec.demand is None and _asks_alike(before.decision, decided):
+            recommended = before.recommended
+        else:
+            known = demand or self._demands.known(scaled_object, spec)
+            recommended = recommendation.recommended(spec, decided, known)
         tracked.answer = Answer(decided, now, gpu, alert, demand, recommended)
         age_seconds, source = gpu.snapshot_age_seconds, gpu.source
         self._observe(
@@ -355,6 +359,14 @@ class Evaluator:
             )
         )
         return decided
+
+
+def _asks_alike(one: Decision, other: Decision) -> bool:
+    """Tell whether two decisions of a trigger ask for the same replicas: mostly they do."""
+    return _numbers(one) == _numbers(other)
+
+
+_numbers = operator.attrgetter("value", "state", "active", "refused", "expected", "wanted")
 
 
 def _allowed_seconds(timeout_seconds: float | None) -> float:

@@ -96,10 +96,6 @@ class TrackedTriggers:
         self._named: weakref.WeakValueDictionary[AskedTrigger, TrackedTrigger] = (
             weakref.WeakValueDictionary()
         )
-        self._objects: weakref.WeakValueDictionary[ScaledObject, TrackedTrigger] = (
-            weakref.WeakValueDictionary()
-        )
-        """A trigger of each ScaledObject, the one that was asked about last."""
 
     def track(self, scaled_object: ScaledObject, spec: TriggerSpec) -> TrackedTrigger:
         """Return the tracked trigger, new if needed, and renew it."""
@@ -111,13 +107,8 @@ class TrackedTriggers:
             tracked = TrackedTrigger(scaled_object, spec, asked, kept_bytes=size)
             self._named[asked] = tracked
         tracked.spec = spec
-        self._tracked[key] = self._objects[scaled_object] = tracked
+        self._tracked[key] = tracked
         return tracked
-
-    def has(self, scaled_object: ScaledObject) -> bool:
-        """Tell whether a trigger of this ScaledObject is tracked."""
-        self._tracked.expire()
-        return scaled_object in self._objects
 
     def all(self) -> list[TrackedTrigger]:
         """Return every trigger that is tracked, by the names of their ScaledObjects."""

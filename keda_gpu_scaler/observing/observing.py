@@ -5,7 +5,7 @@ Whatever fails here is a line of the log and nothing more: it is advice.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 from keda_gpu_scaler.decision.decision import Decision
@@ -20,8 +20,8 @@ from keda_gpu_scaler.trigger.access import Access
 
 LONGEST_PAUSE_SECONDS = 15.0
 """The usual step of a source, and how soon a change of the files is noticed."""
-AT_ONCE = 20
-"""Evaluations between two of which others get their turn: a few milliseconds of work."""
+AT_ONCE = 5
+"""How many are evaluated before others get their turn."""
 REFUSED_SHOWN = 100
 """Of one reading of the files."""
 
@@ -68,7 +68,7 @@ class Observing:
         *,
         access: Access,
         evaluations: Evaluations,
-        is_asked_about: Callable[[ScaledObject], bool],
+        asked_about: Callable[[], Collection[ScaledObject]],
         observe: facts.Observer,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -78,12 +78,12 @@ class Observing:
             folder: the files with ScaledObjects.
             access: what ScaledObjects are allowed, by their namespace.
             evaluations: decides; it has no part in what KEDA is answered.
-            is_asked_about: whether KEDA asks about a ScaledObject, which is then left to it.
+            asked_about: returns the ScaledObjects that KEDA asks about, which are left to it.
             observe: is called with what was read, refused and failed.
             sleep: waits so many seconds.
         """
         self._folder, self._access, self._evaluations = folder, access, evaluations
-        self._is_asked_about, self._observe, self._sleep = is_asked_about, observe, sleep
+        self._asked_about, self._observe, self._sleep = asked_about, observe, sleep
         self._triggers: Sequence[Observed] = ()
         self._failing: set[ScaledObject] = set()
         self._task: asyncio.Task[None] | None = None
@@ -126,7 +126,8 @@ class Observing:
             await self._sleep(min(seconds, LONGEST_PAUSE_SECONDS))
 
     def _due(self) -> list[Observed]:
-        return [one for one in self._triggers if not self._is_asked_about(one.scaled_object)]
+        asked_about = self._asked_about() if self._triggers else ()
+        return [one for one in self._triggers if one.scaled_object not in asked_about]
 
     async def _reread(self) -> None:
         contents = await asyncio.to_thread(self._folder.changed)

@@ -294,9 +294,10 @@ class LogObserver:
                 self._logger.info("observe.read", **asdict(fact))
             case facts.ObserveRefused(file, line, reason):
                 self._logger.warning("observe.refused", file=file, line=line, reason=reason)
-            case facts.ObserveFailed((namespace, name), error):
+            case _:
+                namespace, name = fact.scaled_object
                 self._logger.error(
-                    "observe.failed", namespace=namespace, scaled_object=name, exc_info=error
+                    "observe.failed", namespace=namespace, scaled_object=name, exc_info=fact.error
                 )
 
     def _queried(self, fact: facts.Queried) -> None:

@@ -25,9 +25,11 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
 from tests.cli.test_cluster import Kubernetes
 from tests.support.processes import free_port
-from tests.support.snapshots import NOW, bert, said, snapshot, unseen
+from tests.support.snapshots import NOW, bert, pod, said, snapshot, unseen
 from tests.support.triggers import BERT, demanding, spec
 from tests.web.test_triggers import DECIDED, TOKEN, serving
+
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def explaining(*arguments: str, kubeconfig: Path | None = None) -> Result:
@@ -321,3 +323,22 @@ async def test_a_reason_is_one_line_in_a_pipe() -> None:
     result = await explained()
     assert result.stdout.splitlines()[1] == DECIDED.reason
     assert len(DECIDED.reason) > 100
+
+
+def test_what_is_left_out_is_counted_and_what_is_observed_is_marked() -> None:
+    pods = [pod(f"bert-7b6667bd9-bbb{one}{two}", 50) for one in LETTERS for two in LETTERS]
+    pods.append(bert("c", *[5.0] * 100))
+    view = snapshot(*pods)
+    decided = decide(spec(), view, Context(NOW, 3600))
+    shown = record(
+        Answered(
+            scaled_object=BERT, spec=spec(), decision=decided, now=NOW, view=view, is_observed=True
+        )
+    )
+    with answering(200, orjson.dumps({"triggers": [shown]})) as url:
+        text = explaining("ml/bert", "--server", url).stdout
+    assert text.startswith("ml/bert: deployment/bert is measured, active, observed only\n")
+    assert "Pods (730)" in text
+    assert "and 230 more: 730 measured in all" in text
+    assert "and 36 more" in " ".join(text.split())
+    assert "asks for" in text

@@ -48,7 +48,7 @@ class Stage:
             Folder(self.path),
             access=access(own_promql=Policy.ALLOW),
             evaluations=self.beside,
-            is_asked_about=self.bench.evaluator.is_asked_about,
+            asked_about=self.bench.evaluator.asked_about,
             observe=self.bench.seen.append,
             sleep=self.sleep,
         )
@@ -129,7 +129,7 @@ async def test_where_keda_asks_the_live_trigger_alone_is_shown_and_decided(stage
 async def test_it_is_no_call_and_no_memory_of_the_live_trigger(stage: Stage) -> None:
     stage.write("bert")
     await stage.observing.round()
-    assert not stage.bench.evaluator.is_asked_about(BERT)
+    assert stage.bench.evaluator.asked_about() == frozenset()
     assert stage.bench.evaluator.summaries() == []
     assert await stage.bench.evaluator.records(BERT) == []
     live = await stage.bench.ask()
