@@ -156,6 +156,11 @@ class Evaluator:
             await asyncio.sleep(0)  # other calls come in between
         return peer_decisions.written(told)
 
+    @property
+    def step_seconds(self) -> float:
+        """How often there can be new samples, by the source that has them most often."""
+        return self._snapshot_cache.shortest_step_seconds
+
     def summaries(self, namespace: str | None = None) -> list[Summary]:
         """Return what was answered within ten minutes, by the names of the ScaledObjects.
 
@@ -164,7 +169,13 @@ class Evaluator:
         """
         now = self._clock()
         return [
-            build.summary(one.scaled_object, one.spec, one.answer.decision, now - one.answer.at)
+            build.summary(
+                one.scaled_object,
+                one.spec,
+                one.answer.decision,
+                now - one.answer.at,
+                one.answer.active_by,
+            )
             for one in self._triggers.all()
             if one.answer is not None and namespace in {None, one.scaled_object.namespace}
         ]

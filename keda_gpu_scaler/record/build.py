@@ -108,7 +108,11 @@ def record(answered: Answered) -> Record:
 
 
 def summary(
-    scaled_object: ScaledObject, spec: TriggerSpec, decided: Decision, age_seconds: float
+    scaled_object: ScaledObject,
+    spec: TriggerSpec,
+    decided: Decision,
+    age_seconds: float,
+    active_by: str | None = None,
 ) -> Summary:
     """Return what a list shows of an answer.
 
@@ -117,7 +121,10 @@ def summary(
         spec: the trigger.
         decided: what was answered last.
         age_seconds: how long ago that was.
+        active_by: the signal that said active, if one did.
     """
+    value = None if decided.refused else decided.value
+    asked = _metric(spec.metric_name, _type(spec), value, spec.threshold, decided.expected)
     return Summary(
         scaled_object=str(scaled_object),
         workload=spec.workload,
@@ -126,10 +133,13 @@ def summary(
         state=decided.state,
         value=decided.value,
         active=decided.active,
+        active_by=active_by,
         average=decided.average,
         threshold=spec.threshold,
         unit=spec.signal.unit,
         replicas=decided.expected,
+        measured=decided.measured,
+        desired=asked.desired,
         reason=decided.reason,
     )
 
@@ -281,15 +291,18 @@ def _by_demand(answered: Answered) -> Activation:
 
 def _metrics(answered: Answered) -> Iterator[Metric]:
     spec, decided = answered.spec, answered.decision
-    is_sum = spec.aggregation is Aggregation.SUM
-    kind = rules.MetricType.AVERAGE_VALUE if is_sum else rules.MetricType.VALUE
     replicas = _replicas(answered)
     value = None if decided.refused else decided.value
-    yield _metric(spec.metric_name, kind, value, spec.threshold, replicas)
+    yield _metric(spec.metric_name, _type(spec), value, spec.threshold, replicas)
     if spec.demand is not None and spec.demand.threshold is not None:
         asked = None if answered.demand is None else answered.demand.value
         kind = rules.MetricType.AVERAGE_VALUE
         yield _metric(METRIC_NAME, kind, asked, spec.demand.threshold, replicas)
+
+
+def _type(spec: TriggerSpec) -> rules.MetricType:
+    is_sum = spec.aggregation is Aggregation.SUM
+    return rules.MetricType.AVERAGE_VALUE if is_sum else rules.MetricType.VALUE
 
 
 def _replicas(answered: Answered) -> int:

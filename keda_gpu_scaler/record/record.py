@@ -154,11 +154,19 @@ class Summary:
     """What GetMetrics answered; None: nothing, the HPA held the replicas."""
     active: bool | None
     """What IsActive answered; None: an error, as it was not known."""
+    active_by: str | None
+    """The signal that says active; None: none does. One that is active all the same is so because
+    nothing shows that it is idle."""
     average: float | None
     threshold: float
     unit: str
     replicas: int
     """The replicas that should report."""
+    measured: int
+    """How many of them have a known load."""
+    desired: int | None
+    """The replicas that the value asks for, before minimum, maximum, stabilization and policies;
+    None: none, the HPA holds."""
     reason: str
 
 

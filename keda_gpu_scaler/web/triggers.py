@@ -5,7 +5,8 @@ shown with everything that its decision was made of.
 """
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import orjson
@@ -31,6 +32,10 @@ UNKNOWN = (
 class Decisions(Protocol):
     """Knows which triggers KEDA asks about, and what is decided of them."""
 
+    @property
+    def step_seconds(self) -> float:
+        """How often there can be something new."""
+
     def summaries(self, namespace: str | None, /) -> Sequence[Summary]:
         """Return what was answered lately, of one namespace or of all."""
 
@@ -54,6 +59,8 @@ class Shown(NamedTuple):
 
     decisions: Decisions
     changes: Changes
+    clock: Callable[[], float] = time.time
+    """Returns Unix seconds, as for the changes."""
 
 
 def routes(shown: Shown) -> list[Route]:

@@ -31,6 +31,7 @@ class Known:
     """What was answered of these ScaledObjects."""
 
     names: Sequence[tuple[str, str]]
+    step_seconds: float = 15.0
 
     def summaries(self, namespace: str | None) -> list[Summary]:
         """Return one for each name."""
@@ -94,10 +95,13 @@ async def test_a_list_shows_what_was_answered_last() -> None:
         "state": "measured",
         "value": 90,
         "active": True,
+        "active_by": None,
         "average": 90,
         "threshold": 70,
         "unit": "%",
         "replicas": 1,
+        "measured": 1,
+        "desired": 2,
         "reason": DECIDED.reason,
     }
 
