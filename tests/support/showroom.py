@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from keda_gpu_scaler import trigger, web
+from keda_gpu_scaler import errors, trigger, web
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.query.promql import Policy
@@ -249,9 +249,14 @@ class Cluster:
             wanted=wanted,
         )
 
-    async def number(self, _text: str) -> float | None:
-        """Return what a router counts."""
-        return next((one.demand for one in self.workloads if one.demand is not None), None)
+    async def number(self, text: str) -> float | None:
+        """Return what a router counts, or repeat what is asked, as servers do in their errors."""
+        for one in self.workloads:
+            if one.spec.demand is not None and one.spec.demand.text == text:
+                if one.demand is None:
+                    raise errors.SourceRefusedError(f"HTTP 400, bad_data: {text}")
+                return one.demand
+        return None
 
     def _stated(self, one: Shown, pod: ShownPod, at: float) -> PodStatement:
         is_ready = at >= _minute(pod.ready)
