@@ -7,7 +7,7 @@ raises because of a source: the source's error is the reason of the decision.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler import errors
@@ -161,24 +161,24 @@ class Evaluator:
         """How often there can be new samples, by the source that has them most often."""
         return self._snapshot_cache.shortest_step_seconds
 
-    def summaries(self, namespace: str | None = None) -> list[Summary]:
-        """Return what was answered within ten minutes, by the names of the ScaledObjects.
+    def summaries(self, namespace: str | None = None) -> Iterator[Summary]:
+        """Yield what was answered within ten minutes, by the names of the ScaledObjects.
+
+        It may be left for other work in between: each trigger is shown as it is at its turn.
 
         Args:
             namespace: only of the ScaledObjects in this one; None: of all.
         """
-        now = self._clock()
-        return [
-            build.summary(
+        for one in self._triggers.all():
+            if one.answer is None or namespace not in {None, one.scaled_object.namespace}:
+                continue
+            yield build.summary(
                 one.scaled_object,
                 one.spec,
                 one.answer.decision,
-                now - one.answer.at,
+                self._clock() - one.answer.at,
                 one.answer.active_by,
             )
-            for one in self._triggers.all()
-            if one.answer is not None and namespace in {None, one.scaled_object.namespace}
-        ]
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.

@@ -240,7 +240,7 @@ def routes(shown: Shown) -> list[Route | Mount]:
 
 
 async def _list(request: Request, template: Template, shown: Shown) -> AsyncIterator[str]:
-    known, asked = shown.decisions.summaries(None), _asked(request)
+    known, asked = await triggers.listed(shown.decisions.summaries(None)), _asked(request)
     found = asked.found(known)
     if _is_json(request):
         yield _json({"triggers": found[:ROWS], "left_out": len(found[ROWS:])})
