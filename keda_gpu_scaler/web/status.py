@@ -43,7 +43,7 @@ from keda_gpu_scaler.web import drawing, triggers
 from keda_gpu_scaler.web.triggers import Shown
 
 ROWS = 1000
-"""The most triggers on one page: two tenths of a second of work, and 2 MiB."""
+"""The most triggers on one page: 60 ms of work, and a bit more than 1 MiB."""
 PODS = 500
 """The most pods on one page."""
 GPUS = 16
@@ -55,9 +55,9 @@ HISTORY_SECONDS = 6 * 3600.0
 KEPT_SECONDS = 5.0
 """How long a page serves. A source has nothing new within that time, unless its step is shorter."""
 KEPT_BYTES = 8 * 2**20
-"""Room for four pages of a thousand triggers, and for hundreds of usual ones."""
+"""Room for six pages of a thousand triggers, and for hundreds of usual ones."""
 SLICE_BYTES = 32 * 1024
-"""About four milliseconds of work; whatever else there is to do comes between two slices."""
+"""About two milliseconds of work; whatever else there is to do comes between two slices."""
 REASON_CHARACTERS = 400
 """Of a reason in a row; the page of the trigger has all of it."""
 FRESH_SECONDS = 60
