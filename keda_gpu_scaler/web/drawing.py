@@ -45,7 +45,7 @@ class Period(NamedTuple):
         ends = [*(at for at, _ in steps[1:]), self.now]
         last: Span | None = None
         for (begin, value), end in zip(steps, ends, strict=False):
-            if end <= self.since or begin >= self.now:
+            if end <= max(begin, self.since) or begin >= self.now:
                 continue
             span = Span(max(begin, self.since), min(end, self.now), value)
             if last is not None and last.value == value:

@@ -1,5 +1,7 @@
 """The status page over a real socket, as it is without a browser."""
 
+import asyncio
+import dataclasses
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,9 +9,15 @@ from html.parser import HTMLParser
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
+from keda_gpu_scaler import web
+from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.record.build import Answered, record, summary
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
+from tests.support import showroom
+from tests.support.showroom import Showroom
 from tests.support.snapshots import NOW
 from tests.support.triggers import BERT, spec
 from tests.web.test_triggers import DECIDED, NAMES, TOKEN, serving
@@ -182,3 +190,128 @@ async def test_no_text_becomes_markup() -> None:
     assert len([tag for tag, _ in found.found if tag == "script"]) == 1
     assert set(found.of("img", "src")) == {"/static/icon.svg"}
     assert found.of("input", "value")[0] == hostile
+
+
+@asynccontextmanager
+async def room(*workloads: showroom.Shown) -> AsyncIterator[tuple[httpx.AsyncClient, Showroom]]:
+    """Serve the pages of a real evaluator on a made-up cluster."""
+    opened = Showroom(workloads, minutes=3)
+    app = web.create_app(CollectorRegistry(), lambda: True, shown=await opened.open())
+    server = web.HttpServer(app, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{await server.start()}"
+    try:
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            yield client, opened
+    finally:
+        await server.stop()
+        await opened.evaluator.close()
+
+
+def names(page_text: str) -> list[str | None]:
+    """Return the rows of a list, in their order."""
+    links = Elements(page_text).of("a", "href")
+    return [link.rpartition("/")[2] for link in links if link and link.startswith("triggers/")]
+
+
+async def test_what_is_held_comes_first_and_what_is_not_known_is_sorted_last() -> None:
+    async with room(*showroom.fleet()) as (client, _):
+        text = (await client.get("/")).text
+        assert names(text)[:3] == ["tts", "whisper", "sdxl"]
+        assert names(text)[-2:] == ["phi-mini", "qwen-coder"]
+        held = (await client.get("/?show=held&sort=name")).text
+        assert names(held) == ["tts", "whisper", "sdxl"]
+        for sort in ("value", "-value"):
+            found = names((await client.get(f"/?sort={sort}")).text)
+            assert set(found[-4:]) == {"tts", "whisper", "sdxl", "reranker"}
+
+
+async def test_what_says_active_and_how_many_replicas_are_asked_for_is_in_the_list() -> None:
+    async with room(*showroom.fleet()) as (client, _):
+        found = (await client.get("/?format=json")).json()["triggers"]
+    told = {one["scaled_object"]: (one["active_by"], one["desired"]) for one in found}
+    assert told["inference/llama-70b"] == ("gpus", 5)
+    assert told["search/reranker"] == ("demandQuery", None)
+    assert told["vision/yolo"] == ("alert", 0)
+    assert told["inference/qwen-coder"] == (None, 0)
+    assert told["speech/tts"] == (None, None)
+
+
+async def test_a_page_serves_all_who_ask_for_the_same_and_is_decided_again_later() -> None:
+    async with room(*showroom.many(2)) as (client, opened):
+        first = await client.get("/")
+        opened.history.since -= 1  # nothing that the list shows
+        one = await client.get("/triggers/team-00/model-0000")
+        opened.history.since -= 60
+        same = await client.get("/triggers/team-00/model-0000")
+        other = await client.get("/triggers/team-00/model-0000?x")
+    assert first.headers["etag"] != one.headers["etag"]
+    assert same.content == one.content
+    assert other.content != one.content
+
+
+async def test_many_at_once_get_one_page() -> None:
+    async with room(*showroom.many(40)) as (client, _):
+        answers = await asyncio.gather(*(client.get("/") for _ in range(8)))
+    assert len({answer.content for answer in answers}) == 1
+
+
+async def test_an_object_that_is_asked_about_no_more_has_its_history() -> None:
+    noted = History(lambda: NOW)
+    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0))
+    async with (
+        serving((), changes=noted) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False) as client,
+    ):
+        text = (await client.get("/triggers/ml/bert")).text
+    assert "KEDA has not asked this replica about it within ten minutes" in text
+    assert Elements(text).of("svg", "class").count("curve") == len(("load", "value", "replicas"))
+
+
+async def test_an_object_without_history_has_no_curves() -> None:
+    async with page("/triggers/ml/bert-2") as answer:
+        assert "its load is in the value" in answer.text
+        assert "curve" not in Elements(answer.text).of("svg", "class")
+
+
+async def test_an_empty_list_says_what_to_look_at() -> None:
+    async with page("/", names=[]) as answer:
+        assert "see whether the ScaledObjects are Ready" in answer.text
+    async with page("/?name=nowhere") as answer:
+        assert "No trigger fits" in answer.text
+
+
+async def test_all_that_is_wrong_with_a_source_is_on_the_page() -> None:
+    troubled = dataclasses.replace(
+        DECIDED, state=State.UNKNOWN, value=None, active=None, average=None, remembered=State.ENDED
+    )
+    made = Answered(
+        scaled_object=BERT,
+        spec=spec(),
+        decision=troubled,
+        now=NOW,
+        trouble="HTTP 503",
+        lag_seconds=90.0,
+        is_of_peer=True,
+    )
+    noted = History(lambda: NOW)
+    noted(facts.Evaluated(BERT, spec(), troubled, None))
+    async with (
+        serving([BERT], changes=noted, records=[record(made)]) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False) as client,
+    ):
+        text = (await client.get("/triggers/ml/bert")).text
+    for words in ("HTTP 503", "90 s", "ended", "another replica", "no time", "not known", "held"):
+        assert words in text
+
+
+async def test_a_list_is_as_long_as_its_reasons_let_it_be_and_old_answers_have_their_age() -> None:
+    wordy = dataclasses.replace(DECIDED, reason="so " * 999, active=None)
+    told = summary(BERT, spec(signal="power", threshold="9", activationThreshold="2"), wordy, 200.0)
+    async with (
+        serving([BERT], summaries=[told]) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False) as client,
+    ):
+        text = (await client.get("/")).text
+    assert "so so s…" in text
+    assert "3 min ago" in text
+    assert 'class="mark held"' in text
