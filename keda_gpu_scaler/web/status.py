@@ -187,6 +187,7 @@ class _Pages:
         page = self._kept.get(address)
         if page is None:
             parts = await begin()
+            await asyncio.sleep(0)  # what was decided for it may have taken as long as a slice
             async with self._turn:
                 page = self._kept.get(address) or await self._made(address, request, parts)
         headers = {**_HEADERS, "etag": page.tag}
@@ -327,7 +328,7 @@ def _asked(request: Request) -> _Asked:
     )
 
 
-def standing(one: Summary) -> Standing:
+def standing(one: Summary | Record) -> Standing:
     """Return what becomes of a workload; an empty one that is active is about to be woken."""
     if one.active is None or (one.value is None and one.state not in _GONE):
         return Standing.HELD
@@ -480,11 +481,9 @@ def _range(values: Sequence[float | None], unit: str) -> str:
 def _view(record: Record) -> dict[str, object]:
     pods = sorted(record.pods, key=lambda pod: (pod.load is None, pod.load or 0.0, pod.name))
     metric = record.metrics[0]
-    is_held = record.active is None or (record.value is None and record.state not in _GONE)
-    active = Standing.ACTIVE if record.active else Standing.IDLE
     return {
         "record": record,
-        "standing": Standing.HELD if is_held else active,
+        "standing": standing(record),
         "active": _ACTIVE[record.active],
         "by": next((one.signal for one in record.activation if one.says == "active"), ""),
         "value": _value(record.value),

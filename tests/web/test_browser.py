@@ -335,7 +335,7 @@ def test_a_page_renews_itself_and_asks_only_whether_it_has_changed(browser: Brow
     ("name", "path", "screen"),
     [
         ("status-list", "/", ("light", DESKTOP, 900)),
-        ("status-trigger", "/triggers/inference/mistral-7b", ("light", DESKTOP, 860)),
+        ("status-trigger", "/triggers/inference/mistral-7b", ("light", DESKTOP, 1080)),
         ("status-phone", "/", ("dark", PHONE, 860)),
     ],
 )
