@@ -548,11 +548,14 @@ def _pod(pod: Pod, unit: str) -> dict[str, object]:
 
 
 def _gpu(gpu: Gpu, unit: str) -> dict[str, object]:
-    has_bar = unit == "%" and gpu.value is not None
+    """Return a GPU; a number from before the activation window is no load of now."""
+    is_old = gpu.busiest is None
+    value = "not known" if gpu.value is None else _load(gpu.value, unit)
+    has_bar = unit == "%" and gpu.value is not None and not is_old
     return {
         "name": gpu.gpu,
-        "value": "not known" if gpu.value is None else _load(gpu.value, unit),
-        "busiest": _load(gpu.busiest, unit),
+        "value": f"not known, last {value}" if is_old and gpu.value is not None else value,
+        "busiest": "" if is_old else f"up to {_load(gpu.busiest, unit)}, ",
         "bar": drawing.bar(gpu.value or 0.0, 100.0) if has_bar else "",
     }
 

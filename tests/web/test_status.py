@@ -236,6 +236,14 @@ async def test_what_says_active_and_how_many_replicas_are_asked_for_is_in_the_li
     assert told["speech/tts"] == (None, None)
 
 
+async def test_the_last_number_of_a_pod_that_is_silent_is_no_load_of_now() -> None:
+    async with room(*showroom.fleet()) as (client, _):
+        text = (await client.get("/triggers/speech/tts")).text
+    assert re.search(r"not known, last \d+", text)
+    assert "up to" not in text
+    assert Elements(text).of("svg", "class").count("bar") == 0
+
+
 async def test_a_page_serves_all_who_ask_for_the_same_and_is_decided_again_later() -> None:
     async with room(*showroom.many(2)) as (client, opened):
         first = await client.get("/")
