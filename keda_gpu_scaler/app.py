@@ -21,9 +21,10 @@ from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.evaluator import evaluator, peer_decisions
+from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
 from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.settings import Settings, TlsFiles
-from keda_gpu_scaler.telemetry import facts, history, metrics
+from keda_gpu_scaler.telemetry import facts, history, metrics, refusals
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from keda_gpu_scaler.telemetry.observers import Observers
 from keda_gpu_scaler.transport.certificates import Server
@@ -99,7 +100,8 @@ async def run(
         )
         observers: dict[str, facts.Observer] = {"metrics": counted, "log": LogObserver()}
         changes = history.History(time.time)
-        observers["history"] = changes
+        refused = refusals.Refusals()
+        observers |= {"history": changes, "refusals": refused}
         observers |= _start_traces(stack, settings)
         observe = Observers(observers, counted.losses.observer_failed)
         grpc_certificate = _certificate("grpc", settings.grpc_tls, counted, observe)
@@ -108,7 +110,9 @@ async def run(
         webhook = settings.webhook
         replicas = Replicas(webhook.peers, webhook.secret, ca_file=webhook.ca_file)
         stack.push_async_callback(replicas.close)
-        evaluations = await _start_evaluator(stack, settings, observe, alerts, replicas)
+        evaluations = await start_evaluator(
+            stack, settings, observe, alerts=alerts, replicas=replicas
+        )
         peers = Peers(replicas, alerts, observe)
         stack.push_async_callback(peers.close)
         hook = web.Webhook(alerts, webhook.secret, peers.broadcast, evaluations.tell, observe)
@@ -118,7 +122,7 @@ async def run(
             ready.is_set,
             hook if webhook.is_on else None,
             settings.http_secret,
-            web.Shown(evaluations, changes),
+            web.Shown(evaluations, changes, refused.of),
         )
         http, http_port = await _start_http(stack, settings, pages, http_certificate)
         await peers.start()
@@ -158,13 +162,30 @@ def _start_traces(stack: AsyncExitStack, settings: Settings) -> Mapping[str, fac
     return {"traces": traces.SpanObserver(export.tracer)}
 
 
-async def _start_evaluator(
+async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three by name
     stack: AsyncExitStack,
     settings: Settings,
     observe: facts.Observer,
-    alerts: Alerts,
-    replicas: Replicas,
+    *,
+    alerts: Alerts | None = None,
+    replicas: Replicas | None = None,
+    slow_seconds: float = SLOW_SECONDS,
+    at: float | None = None,
 ) -> evaluator.Evaluator:
+    """Open what the settings name, and return what decides; both end with the stack.
+
+    Args:
+        stack: closes all of it.
+        settings: the sources, and whether the Kubernetes API is asked.
+        observe: is told what happens.
+        alerts: the store of alerts; None: none are received.
+        replicas: the other replicas of the scaler; None: there are none.
+        slow_seconds: how long a record waits for a source.
+        at: the time that all sources are asked about, in Unix seconds; None: the present.
+
+    Raises:
+        errors.SettingsError: there is no cluster to query, or a source cannot be asked about `at`.
+    """
     cluster = _start_cluster(stack, settings, observe) if settings.kubernetes else None
     providers = () if cluster is None else (cluster,)
     named = {
@@ -175,25 +196,31 @@ async def _start_evaluator(
                 observe,
                 *providers,
                 claims_without_gpus=settings.claims_without_gpus,
+                at=at,
             )
         )
         for name, source in settings.sources.items()
     }
-
-    async def ask_decisions(body: bytes) -> Mapping[str, bytes | bytearray]:
-        return (await replicas.ask(peer_decisions.PATH, peer_decisions.LONGEST_BYTES, body)).bodies
 
     evaluations = evaluator.Evaluator(
         named,
         observe,
         targets=cluster,
         alerts=alerts,
-        peers=ask_decisions if replicas.targets else None,
+        peers=None if replicas is None or not replicas.targets else _asking(replicas),
         pace=settings.demand_pace,
         give_up_seconds=settings.give_up_seconds,
+        slow_seconds=slow_seconds,
     )
     stack.push_async_callback(evaluations.close)
     return evaluations
+
+
+def _asking(replicas: Replicas) -> peer_decisions.Ask:
+    async def ask(body: bytes) -> Mapping[str, bytes | bytearray]:
+        return (await replicas.ask(peer_decisions.PATH, peer_decisions.LONGEST_BYTES, body)).bodies
+
+    return ask
 
 
 def _start_cluster(

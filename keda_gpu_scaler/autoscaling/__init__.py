@@ -1,1 +1,1 @@
-"""KEDA's and the HPA's rules, for simulations: demo, tests, benchmarks. Pure."""
+"""KEDA's and the HPA's rules, for recommendations and simulations. Pure."""

@@ -1,4 +1,4 @@
-"""A model of the rules that turn a scaler's answers into replicas: KEDA's and the HPA's.
+"""The rules that turn a scaler's answers into replicas: KEDA's and the HPA's.
 
 Pure. Left out: `behavior` except its tolerances, fallback, scalingModifiers and pausing. Sources:
 KEDA's `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculator.go`.

@@ -10,7 +10,7 @@ Pure: files are read by `cli/`. Every text is either read or refused with a find
     fields      what KEDA's definitions refuse
     keys        what the scaler's own reader of triggers refuses
     workloads   what else the texts say of the workloads, and who shares one
-    replicas, zero, around    rules about a ScaledObject
+    replicas, zero, around, leaving    rules about a ScaledObject
     formats     findings → JSON, SARIF, GitHub's annotations
 """
 
@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from keda_gpu_scaler.check import around, catalog, documents, fields, keys, replicas, zero
+from keda_gpu_scaler.check import around, catalog, documents, fields, keys, leaving, replicas, zero
 from keda_gpu_scaler.check.documents import Problem
 from keda_gpu_scaler.check.findings import Finding, Position
 from keda_gpu_scaler.check.objects import Manifest, Terms, manifests, shown
@@ -96,6 +96,7 @@ def _object(one: Manifest, world: World) -> Iterator[Finding]:
         yield from replicas.check(one, world)
         yield from zero.check(one, world)
         yield from around.check(one, world)
+        yield from leaving.check(one, world)
 
 
 def _problem(file: str, one: Problem) -> Finding:

@@ -7,10 +7,12 @@ from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Manifest, Trigger
 from keda_gpu_scaler.check.workloads import World
 from keda_gpu_scaler.spec.spec import OnUnknown
+from keda_gpu_scaler.trigger.keys import FROM_ENV
 
 _TLS = ("caCert", "tlsClientCert", "tlsClientKey")
 """KEDA reads these from authentication alone."""
 _PAIR = frozenset({"tlsClientCert", "tlsClientKey"})
+_DEMANDS = frozenset({"demandQuery", "demandPreset"})
 _SHRINKS = ("static", "currentReplicasIfLower")
 _WITHOUT_FALLBACK = frozenset({"cpu", "memory"})
 
@@ -105,7 +107,7 @@ def _fallback(of: Manifest) -> Iterator[Finding]:
 
 
 def _modifiers(one: Trigger) -> Iterator[Finding]:
-    keys = [key for key in ("demandQuery", "demandQueryFromEnv") if key in one.metadata]
+    keys = [key for key in one.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
     if one.of.formula and keys:
         why = (
             "with scalingModifiers KEDA sees one number of each trigger and ignores its activity: "

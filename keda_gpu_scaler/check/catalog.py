@@ -31,6 +31,7 @@ RULES: Mapping[str, Rule] = {
         ("average-without-value", _ERROR, "`aggregation: average` without `metricType: Value`"),
         ("average-recipe", _ERROR, "KEDA's own trigger on an average of GPU metrics"),
         ("threshold-out-of-reach", _ERROR, "a threshold that no load exceeds"),
+        ("short-stabilization", _WARNING, "a scale-in that waits for less than `window`"),
         ("no-maximum", _NOTE, "no `maxReplicaCount`, which means 100"),
         ("other-workload", _WARNING, "a `workload` that is not what the ScaledObject scales"),
         ("shared-workload", _ERROR, "a workload that two scale"),
@@ -48,6 +49,9 @@ RULES: Mapping[str, Rule] = {
         ("fallback-scales-in", _WARNING, "a `fallback` that takes busy replicas away"),
         ("modifiers-with-demand", _ERROR, "`scalingModifiers` beside a demand in the trigger"),
         ("scaled-job", _ERROR, "a ScaledJob with a trigger of the scaler's"),
+        # What a scale-in cuts off.
+        ("short-grace", _WARNING, "a grace period shorter than the longest request"),
+        ("no-pre-stop", _WARNING, "a container that serves, and is stopped without a pause"),
         # The way from KEDA to the scaler.
         ("cluster-ip-address", _WARNING, "a `scalerAddress` that leads to one replica only"),
         ("tls-in-metadata", _WARNING, "certificates in the metadata, where KEDA does not look"),

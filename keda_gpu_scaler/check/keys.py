@@ -3,7 +3,7 @@
 Nothing here knows a key: what a trigger may say is told once, in `trigger/`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Trigger
@@ -13,8 +13,7 @@ from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
 def check(one: Trigger) -> Iterator[Finding]:
     """Yield what the scaler refuses in a trigger, needs a setting for, or warns of."""
-    for mistake in one.mistakes:
-        yield _finding(one, _rule(one, mistake), mistake, "The scaler refuses")
+    yield from refused(one, one.mistakes)
     for mistake in one.needs:
         yield _finding(one, "needs-setting", mistake, "Without a setting the scaler refuses")
     for warning in one.spec.warnings if one.spec is not None else ():
@@ -22,6 +21,12 @@ def check(one: Trigger) -> Iterator[Finding]:
         key, _, _ = warning.partition(" ")
         fix = f"Change {key}, or what the sentence compares it with."
         yield one.of.find("doubtful-value", one.place(key), warning, fix)
+
+
+def refused(one: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
+    """Yield a finding for each mistake, where its key is."""
+    for mistake in mistakes:
+        yield _finding(one, _rule(one, mistake), mistake, "The scaler refuses")
 
 
 def _rule(one: Trigger, mistake: Mistake) -> str:

@@ -32,6 +32,8 @@ class Terms(NamedTuple):
     """The namespace of objects that name none, as for kubectl."""
     addresses: frozenset[str] = frozenset()
     """Where the scaler is; empty: its triggers are known by their name or their keys."""
+    longest_request_seconds: float | None = None
+    """How long a request can take to a workload whose ScaledObject does not say; None: unknown."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Manifest, Trigger, shown
 from keda_gpu_scaler.check.workloads import World, target
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.spec import kinds
+from keda_gpu_scaler.spec import durations, kinds
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Workload
@@ -37,6 +37,8 @@ _AGGREGATION = re.compile(
 )
 _OVER_TIME = re.compile(r"\bavg_over_time\s*\(.{0,2000}\[([0-9]+[smh])[:\]]", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_SHORTEST_USUAL_WINDOW_SECONDS = 60.0
+"""Where the exporter's number is an average itself; else it is 2 minutes."""
 _QUERY_LIMIT = 20_000
 
 
@@ -51,6 +53,7 @@ def check(of: Manifest, world: World) -> Iterator[Finding]:
         if one.spec is not None:
             yield from _reach(one, one.spec, world)
             yield from _other_workload(one, one.spec)
+    yield from _stabilization(of)
     for one in of.triggers:
         yield from _recipe(one)
 
@@ -105,6 +108,28 @@ def _tolerance(of: Manifest) -> float:
     path = ("advanced", "horizontalPodAutoscalerConfig", "behavior", "scaleUp", "tolerance")
     text = of.node.text("spec", *path)
     return float(text) if _NUMBER.fullmatch(text) else _TOLERANCE
+
+
+def _stabilization(of: Manifest) -> Iterator[Finding]:
+    """Compare the HPA's pause before a scale-in with the time that the load is a mean of."""
+    path = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior", "scaleDown")
+    given = of.node.integer(*path, "stabilizationWindowSeconds")
+    specs = [one.spec for one in of.ours if one.spec is not None]
+    if given is None or not specs or of.minimum == of.maximum:
+        return
+    longest = max(
+        _SHORTEST_USUAL_WINDOW_SECONDS if one.window_seconds is None else one.window_seconds
+        for one in specs
+    )
+    if given < longest:
+        why = (
+            f"stabilizationWindowSeconds {given} is shorter than window "
+            f"({durations.text(longest)}): replicas go with each lull of the load, "
+            "and come back, with a start, when it ends"
+        )
+        place = of.node.place(*path, "stabilizationWindowSeconds")
+        fix = "Remove it: 300 s is Kubernetes' default."
+        yield of.find("short-stabilization", place, why, fix)
 
 
 def _other_workload(one: Trigger, spec: TriggerSpec) -> Iterator[Finding]:

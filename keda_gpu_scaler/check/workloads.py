@@ -11,6 +11,14 @@ _GPU_RESOURCES = ("nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "aliyun.com/gp
 _DEFAULT_PORTS = ("", "svc", "svc.cluster.local", "svc.cluster.local.")
 
 
+_GROUP = ("spec", "leaderWorkerTemplate")
+_PODS = (
+    ("spec", "template", "spec"),
+    (*_GROUP, "leaderTemplate", "spec"),
+    (*_GROUP, "workerTemplate", "spec"),
+)
+
+
 class Target(NamedTuple):
     """What a ScaledObject or an HPA scales."""
 
@@ -36,16 +44,19 @@ class World:
         found = self.workload(of)
         if found is None:
             return None
-        return sum(_gpus(each) for each in _containers(found)) or None
+        pods = (found.node.blocks(*path, "containers") for path in pod_paths(found))
+        return max((sum(map(_gpus, containers)) for containers in pods), default=0) or None
 
     def slowest_probe_seconds(self, of: Manifest) -> int:
         """Return how long a new pod of the workload cannot be Ready, by its probes."""
         found = self.workload(of)
-        containers = [] if found is None else _containers(found)
+        if found is None:
+            return 0
         return max(
             (
                 each.integer(probe, "initialDelaySeconds") or 0
-                for each in containers
+                for path in pod_paths(found)
+                for each in found.node.blocks(*path, "containers")
                 for probe in ("readinessProbe", "startupProbe")
             ),
             default=0,
@@ -95,6 +106,11 @@ class World:
                 yield one.find("shared-workload", place, why, fix)
 
 
+def pod_paths(workload: Manifest) -> list[tuple[str, ...]]:
+    """Return where the specs of a workload's pods are; a LeaderWorkerSet has two at most."""
+    return [path for path in _PODS if workload.node.has(*path)]
+
+
 def target(of: Manifest) -> Target:
     """Return what a ScaledObject scales; KEDA's default kind is Deployment."""
     reference = of.node.block("spec", "scaleTargetRef")
@@ -106,10 +122,6 @@ def _scales(one: Manifest) -> bool:
         # KEDA's own HPA belongs to its ScaledObject.
         return not one.name.startswith("keda-hpa-")
     return one.kind == "ScaledObject" and bool(target(one).name)
-
-
-def _containers(workload: Manifest) -> list[Block]:
-    return list(workload.node.blocks("spec", "template", "spec", "containers"))
 
 
 def _gpus(container: Block) -> int:

@@ -16,6 +16,7 @@ from keda_gpu_scaler.check import Report, catalog, formats
 from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding, Severity
 from keda_gpu_scaler.check.objects import Terms
+from keda_gpu_scaler.spec import durations
 
 _STANDARD_INPUT = "-"
 _SUFFIXES = (".yaml", ".yml")
@@ -58,6 +59,13 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     namespace: Annotated[
         str, typer.Option(help="The namespace of objects that name none.")
     ] = "default",
+    longest_request: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="How long a request can take, where a ScaledObject's annotation does not say it.",
+        ),
+    ] = "",
     scaler: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,7 +88,8 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         texts = dict(_texts(files))
     except (OSError, ValueError) as error:
         raise typer.BadParameter(str(error)) from error
-    report = core.check(texts, Terms(namespace, frozenset(scaler or ())), ignore or ())
+    terms = Terms(namespace, frozenset(scaler or ()), _seconds(longest_request))
+    report = core.check(texts, terms, ignore or ())
     match output:
         case Output.JSON:
             typer.echo(formats.as_json(report))
@@ -92,6 +101,13 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
             _print(report)
     if fail_on is not FailOn.NEVER and _is_failed(report.findings, Severity(fail_on)):
         raise typer.Exit(1)
+
+
+def _seconds(duration: str) -> float | None:
+    try:
+        return durations.parse(duration) if duration else None
+    except ValueError as error:
+        raise typer.BadParameter(f"--longest-request {duration}: expected {error}") from error
 
 
 def _is_failed(findings: Iterable[Finding], least: Severity) -> bool:
@@ -106,21 +122,27 @@ def _texts(names: Iterable[str]) -> Iterator[tuple[str, str]]:
         ValueError: a file is not in UTF-8, or a folder has nothing to check.
     """
     for name in names:
-        if name == _STANDARD_INPUT:
-            yield name, _decoded(name, sys.stdin.buffer.read(BYTES_LIMIT + 1))
-        elif Path(name).is_dir():
+        if name != _STANDARD_INPUT and Path(name).is_dir():
             found = sorted(_below(Path(name)))
             if not found:
                 raise ValueError(f"{name} has no *.yaml and no *.yml")
             for path in found:
-                yield str(path), _read(path)
+                yield str(path), read(str(path))
         else:
-            yield name, _read(Path(name))
+            yield name, read(name)
 
 
-def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        return _decoded(str(path), file.read(BYTES_LIMIT + 1))
+def read(name: str) -> str:
+    """Return the text of a file, or of the standard input for `-`, as far as any is looked at.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not in UTF-8.
+    """
+    if name == _STANDARD_INPUT:
+        return _decoded(name, sys.stdin.buffer.read(BYTES_LIMIT + 1))
+    with Path(name).open("rb") as file:
+        return _decoded(name, file.read(BYTES_LIMIT + 1))
 
 
 def _decoded(name: str, data: bytes) -> str:

@@ -1,15 +1,16 @@
-"""Asks a running scaler for the records of a ScaledObject, and writes them for people.
+"""Asks a running scaler for the records of a ScaledObject, and writes records for people.
 
 A record is read into the same values that the scaler wrote it from, so that the text needs no
 knowledge of JSON. Nothing in `serve` imports this.
 """
 
 import asyncio
+import datetime as dt
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import orjson
@@ -29,6 +30,7 @@ _STATUSES = {
     503: "it cannot read its own token",
 }
 _NOT_FOUND = 404
+Found = TypeVar("Found")
 WIDTH = 100
 """Columns of a text that is not shown in a terminal."""
 
@@ -41,8 +43,8 @@ class Asked(NamedTuple):
     """Which scaler to ask, and about what."""
 
     server: str
-    namespace: str
-    name: str
+    scaled_object: str
+    """namespace/name"""
     token_file: Path | None
     ca_file: Path | None
     timeout_seconds: float
@@ -59,24 +61,46 @@ def ask(asked: Asked) -> list[Record]:
     Raises:
         ExplainError: the scaler cannot be asked, or it knows no such ScaledObject.
     """
+    return decoded(body(asked), _Answer).triggers
+
+
+def body(asked: Asked, below: str = "") -> bytearray | bytes:
+    """Return what a scaler answers about a ScaledObject.
+
+    Args:
+        asked: the scaler and the ScaledObject.
+        below: the path below that of the ScaledObject.
+
+    Raises:
+        ExplainError: the scaler cannot be asked, or it knows no such ScaledObject.
+    """
     try:
         token = None if asked.token_file is None else asked.token_file.read_text().strip()
-        answer = asyncio.run(_asked(asked, token))
+        answer = asyncio.run(_asked(asked, below, token))
     except (errors.SourceError, OSError, UnicodeError) as error:
         raise ExplainError(str(error)) from error
     if answer.status != client.OK:
         said = client.printable(bytes(answer.body).decode(errors="replace"))
         known = said if answer.status == _NOT_FOUND else _STATUSES.get(answer.status)
         raise ExplainError(known or f"HTTP {answer.status}: {said}")
+    return answer.body
+
+
+def decoded(answer: bytearray | bytes, wanted: type[Found]) -> Found:
+    """Return an answer as a value.
+
+    Raises:
+        ExplainError: it is another one.
+    """
     try:
-        return msgspec.json.decode(answer.body, type=_Answer).triggers
+        return msgspec.json.decode(answer, type=wanted)
     except msgspec.MsgspecError as error:
         message = f"no records, is that the HTTP port of a scaler of this version? ({error})"
         raise ExplainError(message) from error
 
 
-async def _asked(asked: Asked, token: str | None) -> client.Answer:
-    url = f"{asked.server}/api/v1/triggers/{asked.namespace}/{asked.name}"
+async def _asked(asked: Asked, below: str, token: str | None) -> client.Answer:
+    url = f"{asked.server}/api/v1/triggers/{asked.scaled_object}{below}"
     requests = client.of_one_server(
         None if token is None else lambda: token, asked.ca_file, asked.timeout_seconds
     )
@@ -109,10 +133,12 @@ def write(found: Sequence[Record], output: str) -> None:
 
 
 def _show(console: Console, record: Record) -> None:
-    console.print(_heading(record))
-    console.print(record.reason, soft_wrap=False)
+    # Whole lines, where a program or a search reads them.
+    whole = not console.is_terminal
+    console.print(_heading(record), soft_wrap=whole)
+    console.print(record.reason, soft_wrap=whole)
     for warning in record.warnings:
-        console.print(f"warning: {warning}")
+        console.print(f"warning: {warning}", soft_wrap=whole)
     console.print()
     console.print(_facts(record))
     if record.pods:
@@ -139,13 +165,17 @@ def _facts(record: Record) -> Table:
     age = "no samples" if source.age_seconds is None else f"{source.age_seconds:.0f} s old"
     known = "nothing" if source.evidence is None else source.evidence
     rows = [
+        ("decided as of", _time(record.at)),
         (
             "GetMetrics",
             "no value, which holds the replicas" if record.value is None else f"{record.value:g}",
         ),
         ("average", "-" if record.average is None else f"{record.average:g} {unit}".rstrip()),
+        ("asks for", "-" if record.recommended is None else f"{record.recommended} replicas"),
         ("source", f"{source.name}, {age}; which pods there are, says {known}"),
     ]
+    if shown_by := {metric for pod in record.pods for metric in pod.shown_by}:
+        rows.append(("metrics", "; ".join(sorted(shown_by))))
     if source.trouble is not None:
         rows.append(("trouble", source.trouble))
     if source.lag_seconds:
@@ -153,6 +183,14 @@ def _facts(record: Record) -> Table:
     if record.remembered is not None:
         rows.append(("known last", record.remembered))
     return _rows(rows)
+
+
+def _time(seconds: float) -> str:
+    """Return a time in words; a server may answer any number."""
+    try:
+        return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g} s since 1970"
 
 
 def _pods(record: Record) -> Table:

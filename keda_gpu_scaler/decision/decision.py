@@ -107,6 +107,8 @@ class Decision:
     """Load per replica, for display."""
     expected: int = 0
     """Replicas that should report."""
+    wanted: int | None = None
+    """Replicas that the owner asks for by its own count; None: not known."""
     measured: int = 0
     """Replicas with a known load."""
     reporting_pods: int = 0
@@ -185,7 +187,8 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     busy = activity.activity(spec, pods, view.at, context.now)
     state = state_of(spec, view, found, context.now)
     unseen_since = _unseen_since(pods, context)
-    told_at = NEVER if view.evidence is None else view.evidence.scraped_at
+    said, owner = view.evidence, spec.pods.owner
+    told_at = NEVER if said is None else said.scraped_at
     if state.is_gone and unseen_since is not None and unseen_since > told_at:
         is_young = context.now - unseen_since < spec.start_timeout_seconds
         state = State.STARTING if is_young else State.UNKNOWN
@@ -193,6 +196,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     return replace(
         _decided(spec, state, view, found, busy, context),
         expected=len(found.replicas),
+        wanted=None if said is None or owner is None else said.wanted.get(owner),
         reporting_pods=found.reporting_pods,
         evidence=view.evidence_source,
         ignored=found.ignored,

@@ -31,13 +31,15 @@ NOTHING = "its query gives nothing"
 class DemandQuery:
     """One expression at one source, with its last answer."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - whom it asks what, and how long it waits
         self,
         source_name: str,
         numbers: Numbers,
         text: str,
         observe: facts.Observer,
         clock: Callable[[], float],
+        *,
+        slow_seconds: float = SLOW_SECONDS,
     ) -> None:
         """Take the expression and its source; `launch` sends the first query.
 
@@ -47,9 +49,10 @@ class DemandQuery:
             text: the expression.
             observe: is called when it fails and when it works again.
             clock: seconds that never go back.
+            slow_seconds: how long callers wait for an answer.
         """
         self._source_name, self._numbers, self._text = source_name, numbers, text
-        self._observe, self._clock = observe, clock
+        self._observe, self._clock, self._slow_seconds = observe, clock, slow_seconds
         self._value: float | None = None
         self._answered_at = self._asked_at = self._wanted_at = float("-inf")
         self._trouble: str | None = f"source {source_name}: no answer yet"
@@ -94,7 +97,7 @@ class DemandQuery:
         """
         self._wanted_at = self._clock()
         if (self._is_prompt or is_urgent) and self._asked_at <= deadline:
-            left = min(deadline, self._asked_at + SLOW_SECONDS) - self._clock()
+            left = min(deadline, self._asked_at + self._slow_seconds) - self._clock()
             await self._flight.wait(max(0.0, left))
         self._flight.land()
 
@@ -122,7 +125,7 @@ class DemandQuery:
             self._found_trouble(f"source {self._source_name}: {error}")
             return
         self._answered_at = self._clock()
-        self._is_prompt = self._answered_at - self._asked_at <= SLOW_SECONDS
+        self._is_prompt = self._answered_at - self._asked_at <= self._slow_seconds
         self._value = value
         if value is None:
             self._found_trouble(NOTHING)
@@ -174,6 +177,7 @@ class DemandCache:
         *,
         pace: Pace = USUAL_PACE,
         clock: Callable[[], float] = time.monotonic,
+        slow_seconds: float = SLOW_SECONDS,
     ) -> None:
         """Take the sources to query.
 
@@ -182,9 +186,10 @@ class DemandCache:
             observe: is called with each answer, and when an expression fails or works again.
             pace: how often to query.
             clock: seconds that never go back.
+            slow_seconds: how long callers wait for an answer.
         """
         self._sources, self._observe, self._clock = sources, observe, clock
-        self._pace = pace
+        self._pace, self._slow_seconds = pace, slow_seconds
         self._demand_queries: dict[_Key, DemandQuery] = {}
         self._payers: dict[_Key, str] = {}
         """The namespace of the ScaledObject that asked first for each expression."""
@@ -226,6 +231,13 @@ class DemandCache:
         self._observe(facts.DemandKnown(scaled_object, spec, demand))
         return demand
 
+    def known(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Demand | None:
+        """Return the demand as it is known now, without a query; None: nothing asked for it."""
+        if spec.demand is None:
+            return None
+        demand_query = self._demand_queries.get(self._key(scaled_object, spec, spec.demand))
+        return None if demand_query is None else self._demand(demand_query, spec)
+
     def due_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return the seconds until a newer demand can be had; infinite without a demand.
 
@@ -249,11 +261,14 @@ class DemandCache:
     async def _asked(
         self, demand_query: DemandQuery, spec: TriggerSpec, deadline: float, *, is_urgent: bool
     ) -> Demand:
-        """Return the demand; where turns are rare, its number is valid for two of them."""
-        interval_seconds = self._interval_seconds(spec.source)
-        if demand_query.due_seconds(interval_seconds) <= 0:
+        if demand_query.due_seconds(self._interval_seconds(spec.source)) <= 0:
             demand_query.launch(self._turn_seconds(spec.source))
         await demand_query.waited(deadline, is_urgent=is_urgent)
+        return self._demand(demand_query, spec)
+
+    def _demand(self, demand_query: DemandQuery, spec: TriggerSpec) -> Demand:
+        """Return what is known now; where turns are rare, a number is valid for two of them."""
+        interval_seconds = self._interval_seconds(spec.source)
         return demand_query.demand(max(spec.max_age_seconds, 2 * interval_seconds))
 
     def _key(self, scaled_object: ScaledObject, spec: TriggerSpec, wanted: DemandSpec) -> _Key:
@@ -271,7 +286,12 @@ class DemandCache:
                 raise errors.SourceRefusedError(message)
             numbers = self._sources[key.source].within(namespace).numbers
             self._demand_queries[key] = DemandQuery(
-                key.source_key, numbers, key.text, self._observe, self._clock
+                key.source_key,
+                numbers,
+                key.text,
+                self._observe,
+                self._clock,
+                slow_seconds=self._slow_seconds,
             )
             self._payers[key] = namespace
             self._sharing[key.source] += 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import activation
+from keda_gpu_scaler.decision import activation, recommendation
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator import peer_decisions
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
@@ -55,6 +55,7 @@ class Evaluator:
         peers: Ask | None = None,
         pace: Pace = USUAL_PACE,
         give_up_seconds: float = 3600.0,
+        slow_seconds: float = SLOW_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take what the decisions are made of; the caller closes it after the evaluator.
@@ -67,16 +68,24 @@ class Evaluator:
             peers: asks the other replicas of the scaler, if there are any.
             pace: how often demand is queried.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
+            slow_seconds: how long a record waits for a source.
             clock: seconds that never go back.
         """
         self._targets, self._observe, self._clock = targets, observe, clock
         self._alerts = alerts or NoAlerts()
+        self._slow_seconds = slow_seconds
         self._snapshot_cache = SnapshotCache(
-            sources, observe, give_up_seconds=give_up_seconds, clock=clock
+            sources,
+            observe,
+            give_up_seconds=give_up_seconds,
+            clock=clock,
+            slow_seconds=slow_seconds,
         )
         self._peers = None if peers is None else PeerDecisions(peers, clock)
         self._gpu_decisions = GpuDecisions(self._snapshot_cache, give_up_seconds, self._peers)
-        self._demands = DemandCache(sources, observe, pace=pace, clock=clock)
+        self._demands = DemandCache(
+            sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
+        )
         self._triggers = TrackedTriggers(clock)
 
     async def close(self) -> None:
@@ -177,7 +186,8 @@ class Evaluator:
                 one.spec,
                 one.answer.decision,
                 self._clock() - one.answer.at,
-                one.answer.active_by,
+                recommended=one.answer.recommended,
+                active_by=one.answer.active_by,
             )
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
@@ -189,10 +199,24 @@ class Evaluator:
         tracked = [one for one in self._triggers.all() if one.scaled_object == scaled_object]
         return [await self._record(one) for one in tracked]
 
-    async def _record(self, tracked: TrackedTrigger) -> Record:
-        deadline = self._clock() + ANSWER_SECONDS
+    async def record(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Record:
+        """Return the record of one trigger, which nobody need have asked about; that is no call.
+
+        Args:
+            scaled_object: the ScaledObject of the trigger.
+            spec: the trigger.
+        """
+        why = ""
+        try:
+            spec = await self._aimed(scaled_object, spec, self._slow_seconds)
+        except errors.SourceError as error:
+            why = str(error)
+        return await self._record(self._triggers.track(scaled_object, spec), why)
+
+    async def _record(self, tracked: TrackedTrigger, why: str = "") -> Record:
+        deadline = self._clock() + self._slow_seconds
         if isinstance(tracked.spec.pods, ScaleTarget):
-            why = "the pods of its scale target are not known"
+            why = why or "the pods of its scale target are not known"
             gpu = await self._gpu_decisions.unaimed(
                 tracked.scaled_object, tracked.spec, why, deadline
             )
@@ -272,11 +296,17 @@ class Evaluator:
             decided = activation.with_demand(decided, spec.demand, demand)
         if decided.active and not gpu.decision.active:
             self._gpu_decisions.keep_in_use(tracked)
-        before = tracked.answer
-        tracked.answer = Answer(decided, self._clock(), gpu, alert, demand)
-        if before is None or before.gpu is not gpu or before.decision != decided:
-            age_seconds, source = gpu.snapshot_age_seconds, gpu.source
-            self._observe(facts.Evaluated(scaled_object, spec, decided, age_seconds, source))
+        before, now = tracked.answer, self._clock()
+        if before is not None and before.gpu is gpu and before.decision == decided:
+            tracked.answer = before._replace(at=now, alert=alert, demand=demand)
+            return decided
+        known = demand or self._demands.known(scaled_object, spec)
+        recommended = recommendation.recommended(spec, decided, known)
+        tracked.answer = Answer(decided, now, gpu, alert, demand, recommended)
+        age_seconds, source = gpu.snapshot_age_seconds, gpu.source
+        self._observe(
+            facts.Evaluated(scaled_object, spec, decided, age_seconds, source, recommended)
+        )
         return decided
 
 

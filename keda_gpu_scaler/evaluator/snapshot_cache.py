@@ -114,13 +114,15 @@ class Failure:
 class SharedSnapshot:
     """The snapshots of one (source, signal, profile)."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a fetch needs
         self,
         key: Key,
         samples: Samples,
         state: SourceState,
         snapshot_fetcher: "BoundedFetcher",
         clock: Callable[[], float] = time.monotonic,
+        *,
+        slow_seconds: float = SLOW_SECONDS,
     ) -> None:
         """Take what a fetch needs; `refresh` starts the first one.
 
@@ -130,11 +132,13 @@ class SharedSnapshot:
             state: is told how each fetch ends.
             snapshot_fetcher: fetches the snapshots.
             clock: seconds that never go back.
+            slow_seconds: how long callers wait for a fetch.
         """
         self.snapshot: Snapshot | None = None
         self.failure: Failure | None = None
         self._key, self._samples, self._state = key, samples, state
         self._snapshot_fetcher, self._clock = snapshot_fetcher, clock
+        self._slow_seconds = slow_seconds
         self._wanted = SnapshotQueries(clock)
         self._span_seconds = 0.0
         self._flight = SingleFlight()
@@ -167,7 +171,7 @@ class SharedSnapshot:
         Args:
             deadline: on this snapshot's clock; a fetch that is slow is not waited for either.
         """
-        until = min(deadline, self._launched_at + SLOW_SECONDS)
+        until = min(deadline, self._launched_at + self._slow_seconds)
         await self._flight.wait(max(0.0, until - self._clock()))
         self._flight.land()
 
@@ -177,7 +181,7 @@ class SharedSnapshot:
         if self.failure is not None:
             return self.failure.reason
         if self._is_slow():
-            return f"source {self._key.source}: no answer within {SLOW_SECONDS:g} s"
+            return f"source {self._key.source}: no answer within {self._slow_seconds:g} s"
         return None
 
     @property
@@ -227,7 +231,7 @@ class SharedSnapshot:
         return self.failure is not None or self._is_slow()
 
     def _is_slow(self) -> bool:
-        return self._flight.is_under_way and self._clock() - self._launched_at >= SLOW_SECONDS
+        return self._flight.is_under_way and self._clock() - self._launched_at >= self._slow_seconds
 
     def _is_due(self, snapshot_query: SnapshotQuery) -> bool:
         if self._samples.instant() > self._tried or self._is_set_back():
@@ -255,7 +259,7 @@ class SharedSnapshot:
             pause = max(0.0, self._until_wider())
             await asyncio.sleep(min(left, pause))
             return left > pause
-        slow = max(0.0, self._launched_at + SLOW_SECONDS - self._clock())
+        slow = max(0.0, self._launched_at + self._slow_seconds - self._clock())
         return await self._flight.wait(min(left, slow)) or left > slow
 
     def _launch(self) -> None:
@@ -309,6 +313,7 @@ class SnapshotCache:
         *,
         give_up_seconds: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
+        slow_seconds: float = SLOW_SECONDS,
     ) -> None:
         """Take the sources to fetch from.
 
@@ -317,9 +322,11 @@ class SnapshotCache:
             observe: is called with every snapshot and change of a source.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             clock: seconds that never go back.
+            slow_seconds: how long callers wait for a fetch.
         """
         self._sources, self._observe = sources, observe
         self._give_up_seconds, self._clock = give_up_seconds, clock
+        self._slow_seconds = slow_seconds
         self._shared_snapshots: dict[Key, SharedSnapshot] = {}
         self._kept_bytes = KeptBytes()
         self._payers: dict[Key, tuple[str, str]] = {}
@@ -393,7 +400,9 @@ class SnapshotCache:
             lambda: SnapshotFetcher(samples, evidence_fetcher, self._give_up_seconds),
             lambda size: self._kept_bytes.keep(key, namespace, size),
         )
-        return SharedSnapshot(key, samples, shared.state, fetcher, self._clock)
+        return SharedSnapshot(
+            key, samples, shared.state, fetcher, self._clock, slow_seconds=self._slow_seconds
+        )
 
     def _let_go(self) -> None:
         """Drop snapshots that are not asked for any more: namespaces and queries come and go.

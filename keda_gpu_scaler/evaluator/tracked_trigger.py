@@ -53,6 +53,8 @@ class Answer(NamedTuple):
     alert: str | None
     demand: Demand | None
     """None: it was not asked."""
+    recommended: int | None
+    """The replicas that it asks for; None: not known, or held."""
 
     @property
     def active_by(self) -> str | None:

@@ -6,7 +6,8 @@ whether a pod is missing, warming or gone. Nor does an unbelievable sample make 
 its pod unknown: here the pod's other GPUs still count.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from keda_gpu_scaler.query import profiles
@@ -43,7 +44,7 @@ def explained_promql(
     spec: TriggerSpec,
     found: Collection[str] = (),
     *,
-    averaged: bool = False,
+    shown_by: Collection[str] = (),
     owned: bool = False,
     step_seconds: float = STEP_SECONDS,
 ) -> str:
@@ -52,15 +53,18 @@ def explained_promql(
     Args:
         spec: the trigger.
         found: the exporters beside dcgm-exporter that the profile `auto` looks for.
-        averaged: every GPU of the workload shows a metric that is itself an average, such as
-            `DCGM_FI_PROF_GR_ENGINE_ACTIVE`: the usual window is shorter then.
+        shown_by: the metrics that show the workload's pods, as `Labels.naming` names them: the
+            query is about no other. Empty: it is about every metric that the profile can read.
+            Where all are averages, as `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, the usual window is shorter.
         owned: find the pods by owner in kube-state-metrics, as far as owners can tell.
         step_seconds: how often the source is queried.
     """
-    usual = AVERAGED_WINDOW_SECONDS if averaged else WINDOW_SECONDS
+    metric_sources = _sources(spec, found, shown_by)
+    is_averaged = all(one.averaged for way in metric_sources for one in way.measure.metrics)
+    usual = AVERAGED_WINDOW_SECONDS if is_averaged else WINDOW_SECONDS
     window = durations.text(spec.window_seconds or usual)
     instants = f"[{window}:{durations.text(step_seconds)}]"
-    gpus = _gpus(spec, found)
+    gpus = _gpus(spec.pods, metric_sources)
     pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus})"
     owns = _owned(spec.pods) if owned else ""
     loads = f"avg_over_time(({pods}{owns}){instants})"
@@ -71,6 +75,7 @@ def explained_busiest(
     spec: TriggerSpec,
     found: Collection[str] = (),
     *,
+    shown_by: Collection[str] = (),
     owned: bool = False,
     step_seconds: float = STEP_SECONDS,
 ) -> str:
@@ -79,22 +84,41 @@ def explained_busiest(
     Args:
         spec: the trigger.
         found: the exporters beside dcgm-exporter that the profile `auto` looks for.
+        shown_by: the metrics that show the workload's pods, as `Labels.naming` names them: the
+            query is about no other. Empty: it is about every metric that the profile can read.
         owned: find the pods by owner in kube-state-metrics, as far as owners can tell.
         step_seconds: how often the source is queried.
     """
     window = durations.text(spec.activation_window_seconds)
     owns = _owned(spec.pods) if owned else ""
     instants = f"[{window}:{durations.text(step_seconds)}]"
-    return f"max(max_over_time((({_gpus(spec, found)}){owns}){instants}))"
+    gpus = _gpus(spec.pods, _sources(spec, found, shown_by))
+    return f"max(max_over_time((({gpus}){owns}){instants}))"
 
 
-def _gpus(spec: TriggerSpec, found: Collection[str]) -> str:
+def _gpus(pods: PodSelector, metric_sources: Iterable[MetricSource]) -> str:
     """Return one element for each `pod` and `gpu`, from the first exporter that shows the pod."""
-    metric_sources = profiles.metric_sources(spec.profile, spec.signal, found)
     return " or on (pod) ".join(
-        f"max by (pod, gpu) ({' or '.join(_named(way, spec.pods) for way in same)})"
+        f"max by (pod, gpu) ({' or '.join(_named(way, pods) for way in same)})"
         for _, same in groupby(metric_sources, lambda way: way.rank)
     )
+
+
+def _sources(
+    spec: TriggerSpec, found: Collection[str], shown_by: Collection[str]
+) -> list[MetricSource]:
+    every = profiles.metric_sources(spec.profile, spec.signal, found)
+    return list(_showing(every, shown_by)) or every
+
+
+def _showing(every: Iterable[MetricSource], shown_by: Collection[str]) -> Iterator[MetricSource]:
+    """Yield the metric sources with the metrics that show something; a ratio needs all of its."""
+    for way in every:
+        shown = tuple(one for one in way.measure.metrics if way.labels.naming(one) in shown_by)
+        if shown and way.measure.is_ratio:
+            yield way
+        elif shown:
+            yield way._replace(measure=replace(way.measure, metrics=shown))
 
 
 def _named(way: MetricSource, pods: PodSelector) -> str:

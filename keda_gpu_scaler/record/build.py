@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.decision import activity, load
+from keda_gpu_scaler.decision import activity, load, recommendation
 from keda_gpu_scaler.decision.decision import Decision, is_told
 from keda_gpu_scaler.decision.load import Reported
 from keda_gpu_scaler.decision.pod_state import NEVER, PodState, since_when
@@ -29,8 +29,8 @@ from keda_gpu_scaler.snapshot import snapshot
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
-from keda_gpu_scaler.spec.spec import Aggregation, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 
 _COUNTS = "its load is in the value"
 _WHY = {
@@ -101,17 +101,20 @@ def record(answered: Answered) -> Record:
         source=_source(answered),
         pods=pods,
         activation=tuple(_activation(answered)),
+        recommended=recommendation.recommended(spec, decided, answered.demand),
         metrics=tuple(_metrics(answered)),
         queries=tuple(_queries(answered)),
         warnings=spec.warnings,
     )
 
 
-def summary(
+def summary(  # noqa: PLR0913 - what a list shows, the last two by name
     scaled_object: ScaledObject,
     spec: TriggerSpec,
     decided: Decision,
     age_seconds: float,
+    *,
+    recommended: int | None = None,
     active_by: str | None = None,
 ) -> Summary:
     """Return what a list shows of an answer.
@@ -121,10 +124,9 @@ def summary(
         spec: the trigger.
         decided: what was answered last.
         age_seconds: how long ago that was.
+        recommended: the replicas that it asks for; None: not known, or held.
         active_by: the signal that said active, if one did.
     """
-    value = None if decided.refused else decided.value
-    asked = _metric(spec.metric_name, _type(spec), value, spec.threshold, decided.expected)
     return Summary(
         scaled_object=str(scaled_object),
         workload=spec.workload,
@@ -139,7 +141,7 @@ def summary(
         unit=spec.signal.unit,
         replicas=decided.expected,
         measured=decided.measured,
-        desired=asked.desired,
+        recommended=recommended,
         reason=decided.reason,
     )
 
@@ -184,6 +186,8 @@ def _pod(
         reason=why,
         load=round(found.load, load.DECIMALS) if found is not None and is_measured else None,
         gpus=tuple(_gpu(spec, gpu, at) for gpu in pod.gpus),
+        shown_by=pod.shown_by,
+        targets=tuple(sorted(f"{target.job}/{target.instance}" for target in pod.targets)),
         counts_since=None if since == NEVER else since,
         first_seen=pod.first_seen,
         last_seen=pod.last_seen if pod.was_seen else None,
@@ -290,45 +294,26 @@ def _by_demand(answered: Answered) -> Activation:
 
 
 def _metrics(answered: Answered) -> Iterator[Metric]:
-    spec, decided = answered.spec, answered.decision
-    replicas = _replicas(answered)
-    value = None if decided.refused else decided.value
-    yield _metric(spec.metric_name, _type(spec), value, spec.threshold, replicas)
-    if spec.demand is not None and spec.demand.threshold is not None:
-        asked = None if answered.demand is None else answered.demand.value
-        kind = rules.MetricType.AVERAGE_VALUE
-        yield _metric(METRIC_NAME, kind, asked, spec.demand.threshold, replicas)
+    decided = answered.decision
+    replicas = recommendation.replicas(decided)
+    found = recommendation.metrics(answered.spec, decided, answered.demand)
+    for name, hpa in found.items():
+        yield _metric(name, hpa, replicas)
 
 
-def _type(spec: TriggerSpec) -> rules.MetricType:
-    is_sum = spec.aggregation is Aggregation.SUM
-    return rules.MetricType.AVERAGE_VALUE if is_sum else rules.MetricType.VALUE
-
-
-def _replicas(answered: Answered) -> int:
-    """Return the replicas by the owner's own count, else those that are counted here."""
-    said = None if answered.view is None else answered.view.evidence
-    owner = answered.spec.pods.owner
-    wanted = None if said is None or owner is None else said.wanted.get(owner)
-    return answered.decision.expected if wanted is None else wanted
-
-
-def _metric(
-    name: str, kind: rules.MetricType, value: float | None, target: float, replicas: int
-) -> Metric:
-    hpa = rules.Metric(value=value, target=target, metric_type=kind)
+def _metric(name: str, hpa: rules.Metric, replicas: int) -> Metric:
     step = rules.recommend([hpa], rules.Scale.steady(replicas))
-    per_replica = replicas if kind is rules.MetricType.AVERAGE_VALUE else 1
-    is_known = value is not None and per_replica > 0
+    per_replica = replicas if hpa.metric_type is rules.MetricType.AVERAGE_VALUE else 1
+    ratio = None
+    if hpa.value is not None and per_replica > 0:
+        ratio = round(hpa.value / (hpa.target * per_replica), load.DECIMALS)
     return Metric(
         name=name,
-        metric_type=kind,
-        value=value,
-        target=target,
+        metric_type=hpa.metric_type,
+        value=hpa.value,
+        target=hpa.target,
         replicas=replicas,
-        ratio=round(value / (target * per_replica), load.DECIMALS)
-        if value is not None and is_known
-        else None,
+        ratio=ratio,
         tolerance=rules.CLUSTERS.up,
         desired=None if step is None else step.replicas,
         reason="no value: the HPA holds the replicas" if step is None else step.reason,
@@ -354,14 +339,14 @@ def _own(name: str, key: str, text: str, spec: TriggerSpec) -> Sequence[Query]:
 def _written(answered: Answered) -> Iterator[Query]:
     spec, view = answered.spec, answered.view
     ours = [] if view is None else [pod for pod in load.pods_of(spec, view) if pod.was_seen]
-    is_averaged = bool(ours) and all(pod.averaged for pod in ours)
+    shown_by = {metric for pod in ours for metric in pod.shown_by}
     is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
     yield Query(
         "value",
         explained_promql(
             spec,
             answered.exporters,
-            averaged=is_averaged,
+            shown_by=shown_by,
             owned=is_owned,
             step_seconds=answered.step_seconds,
         ),
@@ -369,6 +354,10 @@ def _written(answered: Answered) -> Iterator[Query]:
     yield Query(
         "busiest GPU",
         explained_busiest(
-            spec, answered.exporters, owned=is_owned, step_seconds=answered.step_seconds
+            spec,
+            answered.exporters,
+            shown_by=shown_by,
+            owned=is_owned,
+            step_seconds=answered.step_seconds,
         ),
     )

@@ -57,6 +57,10 @@ class Pod:
     load: float | None
     """Its mean over the window; None: not known, or it does not count."""
     gpus: tuple[Gpu, ...]
+    shown_by: tuple[str, ...]
+    """The metrics that its samples come from, with the labels that name it."""
+    targets: tuple[str, ...]
+    """job/instance of the exporters that showed it last."""
     counts_since: float | None
     """From here on its samples count; None: all of them do."""
     first_seen: float | None
@@ -164,9 +168,8 @@ class Summary:
     """The replicas that should report."""
     measured: int
     """How many of them have a known load."""
-    desired: int | None
-    """The replicas that the value asks for, before minimum, maximum, stabilization and policies;
-    None: none, the HPA holds."""
+    recommended: int | None
+    """The replicas that this asks for at those that there are; None: not known, or held."""
     reason: str
 
 
@@ -198,6 +201,10 @@ class Record:
     source: Source
     pods: tuple[Pod, ...]
     activation: tuple[Activation, ...]
+    recommended: int | None
+    """The replicas that all of this asks for at those that there are: zero while it is inactive,
+    else the most that a metric asks for, as the HPA takes them together, and before its minimum,
+    maximum, stabilization and policies. None: not known, or held."""
     metrics: tuple[Metric, ...]
     queries: tuple[Query, ...]
     warnings: tuple[str, ...]

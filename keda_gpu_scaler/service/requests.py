@@ -20,6 +20,7 @@ from keda_gpu_scaler.service.interceptor import status_message
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.sizes import deep_size
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import is_of_keda
 
@@ -48,8 +49,8 @@ class Trigger(NamedTuple):
 class Triggers:
     """The triggers KEDA asks about; each is parsed again only when it changes."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    def __init__(self, access: Access, observe: facts.Observer = facts.ignore) -> None:
+        self._access, self._observe = access, observe
         self._remembered: LRUCache[bytes, TriggerSpec | str] = LRUCache(
             _REMEMBERED_BYTES, _kept_bytes
         )
@@ -70,6 +71,7 @@ class Triggers:
         if found is None:
             found = self._remembered[digest] = self._parsed(scaled_object, items)
         if isinstance(found, str):
+            self._observe(facts.TriggerRefused(scaled_object, status_message(found)))
             raise errors.SpecError(found)
         return Trigger(scaled_object, found)
 
@@ -80,6 +82,7 @@ class Triggers:
         except errors.SpecError as error:
             self._note_once("trigger.refused", scaled_object, status_message(str(error)))
             return str(error)
+        self._observe(facts.TriggerChanged(scaled_object))
         for name, target in responses.targets(parsed).items():
             rounding = responses.rounding_warning(name, target)
             if rounding is not None:

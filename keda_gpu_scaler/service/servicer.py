@@ -87,7 +87,7 @@ class Servicer:
         stream_seconds: float,
     ) -> None:
         self._evaluations = evaluations
-        self._triggers = requests.Triggers(access)
+        self._triggers = requests.Triggers(access, observe)
         self._observe = observe
         self._awake = HpaCallers()
         self._draining = draining

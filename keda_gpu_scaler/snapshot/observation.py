@@ -74,6 +74,8 @@ class Series:
     averaged: bool
     shows_free_gpus: bool = False
     """Its exporter shows GPUs without a pod as well."""
+    shown_by: tuple[str, ...] = ()
+    """The metrics that its values come from, with the labels that name the pod: for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
         averaged=all(one.averaged for one in group if one.values),
         targets=targets,
         shows_free_gpus=all(one.shows_free_gpus for one in group),
+        shown_by=tuple(dict.fromkeys(metric for one in group for metric in one.shown_by)),
     )
     if known is None or known.last_seen != last_seen:
         return pod

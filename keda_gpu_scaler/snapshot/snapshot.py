@@ -77,6 +77,8 @@ class Pod:
     """When one of its GPUs was last busy without a pod, since the exporter named it."""
     shows_free_gpus: bool = False
     """Its exporter shows GPUs without a pod as well."""
+    shown_by: tuple[str, ...] = ()
+    """The metrics that its samples come from, with the labels that name it: for people."""
     unsure_seconds: float = 0.0
     """It may have been seen so much later than `last_seen`: that comes from a coarse history."""
     status: PodStatus | None = None

@@ -6,6 +6,7 @@ Each of them is behind the ports in `evaluator/ports.py`; none of them decides a
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.settings import InfluxdbSettings, PrometheusSettings, ScrapeSettings
 from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
@@ -23,6 +24,7 @@ async def opened(
     observe: facts.Observer,
     *evidence_providers: EvidenceProvider,
     claims_without_gpus: frozenset[str] = frozenset(),
+    at: float | None = None,
 ) -> AsyncIterator[Source]:
     """Open the source that these settings describe, while the context lasts.
 
@@ -34,10 +36,19 @@ async def opened(
         observe: is told of every query.
         evidence_providers: what says which pods there are, before the source's own evidence.
         claims_without_gpus: ResourceClaims and their templates that are for no GPU.
+        at: the time that is the present for every query, in Unix seconds; None: the present.
+
+    Raises:
+        errors.SettingsError: only a Prometheus can be asked about another time.
     """
     source: PrometheusSource | ScrapeSource | InfluxdbSource
     if isinstance(settings, PrometheusSettings):
-        source = PrometheusSource(name, settings, observe, claims_without_gpus=claims_without_gpus)
+        source = PrometheusSource(
+            name, settings, observe, claims_without_gpus=claims_without_gpus, at=at
+        )
+    elif at is not None:
+        message = f"source {name} is of type {settings.type}: only prometheus can be asked about "
+        raise errors.SettingsError(f"{message}the past")
     elif isinstance(settings, InfluxdbSettings):
         source = InfluxdbSource(name, settings, observe)
     else:

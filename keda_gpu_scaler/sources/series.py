@@ -126,31 +126,38 @@ def _combined(key: _Key, readings: list[_Reading]) -> Series:
     present = tuple(sorted({time for reading in readings for time, _ in reading.points}))
     measure = readings[0].way.measure
     read = _ratio if measure.is_ratio else _preferred
-    values, averaged = read(measure, readings)
+    values, used = read(measure, readings)
     times = tuple(sorted(values))
+    labels = readings[0].way.labels
     return Series(
         *key,
         present=present,
         times=times,
         values=tuple(values[time] for time in times),
-        averaged=averaged,
-        shows_free_gpus=not _BOARD_LABELS.isdisjoint(readings[0].way.labels.gpu),
+        averaged=all(metric.averaged for metric in used),
+        shows_free_gpus=not _BOARD_LABELS.isdisjoint(labels.gpu),
+        shown_by=tuple(labels.naming(metric) for metric in used),
     )
 
 
-def _preferred(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, float], bool]:
-    """Return the measure's first present metric at each instant, and whether all are averages."""
+_Read = tuple[dict[float, float], list[Metric]]
+"""The values by their instants, and the metrics that they come from."""
+
+
+def _preferred(measure: Measure, readings: list[_Reading]) -> _Read:
+    """Return the measure's first present metric at each instant."""
     values: dict[float, float] = {}
-    averaged = True
+    used: list[Metric] = []
     for metric in measure.metrics:
         found = _largest(metric, readings)
         added = {time: value for time, value in found.items() if time not in values}
         values |= added
-        averaged = averaged and (metric.averaged or not added)
-    return values, averaged
+        if added:
+            used.append(metric)
+    return values, used
 
 
-def _ratio(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, float], bool]:
+def _ratio(measure: Measure, readings: list[_Reading]) -> _Read:
     """Return used / (used + free) in percent, which leaves out reserved memory; else used / total.
 
     A limit on memory can be exceeded a little; a share above SHARE_LIMIT is not that of this GPU.
@@ -160,7 +167,9 @@ def _ratio(measure: Measure, readings: list[_Reading]) -> tuple[dict[float, floa
     )
     whole = total | {time: used[time] + value for time, value in free.items() if time in used}
     shares = {time: 100 * used[time] / whole[time] for time in used if whole.get(time, 0) > 0}
-    return {time: share for time, share in shares.items() if share <= SHARE_LIMIT}, False
+    shown = {reading.metric for reading in readings}
+    values = {time: share for time, share in shares.items() if share <= SHARE_LIMIT}
+    return values, [metric for metric in measure.metrics if metric in shown]
 
 
 def _part(part: Part, measure: Measure, readings: list[_Reading]) -> dict[float, float]:

@@ -25,6 +25,8 @@ class Evaluated:
     """Seconds since the newest usable snapshot's evaluation time; None without one."""
     source: str = ""
     """The source's name in the facts of its snapshot; empty: the name in the trigger."""
+    recommended: int | None = None
+    """The replicas that it asks for at those that there are; None: not known, or held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,22 @@ class CertificateLapsed:
 
 
 @dataclass(frozen=True, slots=True)
+class TriggerRefused:
+    """A call's trigger is wrong; stated at each such call."""
+
+    scaled_object: ScaledObject
+    reason: str
+    """Every mistake in it, on one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerChanged:
+    """A trigger that was not known before was read without a mistake."""
+
+    scaled_object: ScaledObject
+
+
+@dataclass(frozen=True, slots=True)
 class AlertChanged:
     """An alert about a ScaledObject begins to fire or ends; stated once at each change."""
 
@@ -231,6 +249,8 @@ Fact = (
     | ExportersFound
     | EvidenceChanged
     | WatchChanged
+    | TriggerRefused
+    | TriggerChanged
     | AlertChanged
     | Notified
     | PeerChanged

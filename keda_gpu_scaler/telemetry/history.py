@@ -38,6 +38,8 @@ class Change:
     average: float | None
     replicas: int
     """The replicas that should report."""
+    recommended: int | None
+    """The replicas that it asks for at those that there were; None: not known, or held."""
     reason: str
 
     def differs(self, decided: Decision) -> bool:
@@ -97,6 +99,7 @@ class History:
             active=decided.active,
             average=decided.average,
             replicas=decided.expected,
+            recommended=fact.recommended,
             reason=decided.reason,
         )
         changes.kept.append(change)

@@ -28,7 +28,6 @@ import orjson
 from cachetools import TTLCache
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
@@ -106,7 +105,7 @@ _COLUMNS = (
     _Column("Now", "now", lambda one: _ORDER.index(standing(one))),
     _Column("Load", "average", lambda one: one.average, is_number=True),
     _Column("Value", "value", lambda one: one.value, is_number=True),
-    _Column("Asks for", "replicas", lambda one: one.desired, is_number=True),
+    _Column("Asks for", "recommended", lambda one: one.recommended, is_number=True),
     _Column("Pods", "pods", lambda one: one.replicas, is_number=True),
     _Column("Last half hour"),
     _Column("Why"),
@@ -227,7 +226,7 @@ def routes(shown: Shown) -> list[Route | Mount]:
         scaled_object = ScaledObject(**request.path_params)
 
         async def begin() -> AsyncIterator[str]:
-            records = await shown.decisions.records(scaled_object)
+            records = await shown.records(scaled_object)
             return _object(request, trigger, shown, scaled_object, records)
 
         return await pages.answer(request, begin)
@@ -273,7 +272,7 @@ async def _object(
 ) -> AsyncIterator[str]:
     changes, since = shown.changes.of(scaled_object), shown.changes.since
     if not records and not changes:
-        raise HTTPException(404, triggers.UNKNOWN)
+        raise shown.missing(scaled_object)
     if _is_json(request):
         yield _json({"triggers": records, "since": since, "changes": changes})
         return
@@ -378,7 +377,7 @@ def _row(one: Summary, shown: Shown, now: float) -> dict[str, object]:
         "average": _load(one.average, one.unit),
         "threshold": _load(one.threshold, one.unit),
         "value": _value(one.value),
-        "desired": "hold" if one.desired is None else one.desired,
+        "recommended": _asked_for(one.recommended),
         "measured": one.measured,
         "replicas": one.replicas,
         "age": _age(one.answered_seconds_ago),
@@ -439,21 +438,23 @@ def _sections(
 def _timeline(
     changes: Sequence[Change], name: str, record: Record | None, period: drawing.Period
 ) -> dict[str, object] | None:
-    """Return activity, load, value and replicas above each other; None: nothing is known."""
+    """Return activity, load, value and replicas over the same time; None: nothing is known."""
     steps = {
         "Active": _steps(changes, name, lambda change: change.active),
         "Average load": _steps(changes, name, lambda change: change.average),
         "Value": _steps(changes, name, _values),
         "Replicas": _steps(changes, name, lambda change: change.replicas),
+        "Replicas asked for": _steps(changes, name, lambda change: change.recommended),
     }
     if not steps["Value"]:
         return None
     if record is not None:  # small changes are not in the history
-        present = record.active, record.average, record.value, record.metrics[0].replicas
+        replicas = record.metrics[0].replicas
+        present = record.active, record.average, record.value, replicas, record.recommended
         for known, value in zip(steps.values(), present, strict=True):
             known.append((period.now - GRID_SECONDS, value))
     target, unit = (None, "") if record is None else (record.metrics[0].target, record.unit)
-    units = {"Average load": unit, "Value": unit, "Replicas": ""}
+    units = {"Average load": unit, "Value": unit, "Replicas": "", "Replicas asked for": ""}
     levels = {"Average load": target}
     return {
         "ribbon": drawing.ribbon(steps["Active"], period),
@@ -487,7 +488,7 @@ def _view(record: Record) -> dict[str, object]:
         "active": _ACTIVE[record.active],
         "by": next((one.signal for one in record.activation if one.says == "active"), ""),
         "value": _value(record.value),
-        "desired": "hold" if metric.desired is None else metric.desired,
+        "recommended": _asked_for(record.recommended),
         "replicas": metric.replicas,
         "average": _load(record.average, record.unit),
         "threshold": _load(metric.target, record.unit),
@@ -569,6 +570,7 @@ def _change(change: Change) -> tuple[str, ...]:
         _value(change.value),
         _number(change.average),
         str(change.replicas),
+        _asked_for(change.recommended),
         change.reason,
     )
 
@@ -583,6 +585,10 @@ def _hour(at: float) -> str:
 
 def _value(value: float | None) -> str:
     return "hold" if value is None else _number(value)
+
+
+def _asked_for(replicas: int | None) -> str:
+    return "hold" if replicas is None else str(replicas)
 
 
 def _load(value: float | None, unit: str) -> str:

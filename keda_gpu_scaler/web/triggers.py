@@ -8,6 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import orjson
@@ -62,8 +63,22 @@ class Shown(NamedTuple):
 
     decisions: Decisions
     changes: Changes
+    refusal: Callable[[ScaledObject], str | None] = lambda _: None
+    """Says when and why a trigger of a ScaledObject was refused lately, if one was."""
     clock: Callable[[], float] = time.time
     """Returns Unix seconds, as for the changes."""
+
+    async def records(self, scaled_object: ScaledObject) -> list[Record]:
+        """Return the records of a ScaledObject's triggers, with a refusal among the warnings."""
+        found = await self.decisions.records(scaled_object)
+        refusal = self.refusal(scaled_object)
+        if refusal is None:
+            return [*found]
+        return [replace(one, warnings=(refusal, *one.warnings)) for one in found]
+
+    def missing(self, scaled_object: ScaledObject) -> HTTPException:
+        """Return the answer where there is no record; its text says why."""
+        return HTTPException(404, self.refusal(scaled_object) or UNKNOWN)
 
 
 def routes(shown: Shown) -> list[Route]:
@@ -74,9 +89,10 @@ def routes(shown: Shown) -> list[Route]:
         return _json(_page(found, _after(request), _limit(request)))
 
     async def records(request: Request) -> Response:
-        found = await shown.decisions.records(ScaledObject(**request.path_params))
+        scaled_object = ScaledObject(**request.path_params)
+        found = await shown.records(scaled_object)
         if not found:
-            raise HTTPException(404, UNKNOWN)
+            raise shown.missing(scaled_object)
         return _json({"triggers": found})
 
     async def history(request: Request) -> Response:

@@ -103,3 +103,9 @@ def test_the_other_half_of_a_certificate_is_missing_too() -> None:
     half = text("half-client-certificate", "fail")
     key = half.replace("tlsClientCert  #", "tlsClientKey  #")
     assert rules(key) == {"half-client-certificate"}
+
+
+@pytest.mark.parametrize("key", ["demandPreset", "demandPresetFromEnv", "demandQueryFromEnv"])
+def test_a_formula_ignores_every_kind_of_demand(key: str) -> None:
+    source = changed(text("modifiers-with-demand", "fail"), ("demandQuery: sum", f"{key}: sum"))
+    assert "modifiers-with-demand" in {place.rule for place in found(source)}

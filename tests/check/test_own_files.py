@@ -222,6 +222,16 @@ MUTATIONS = (
     put(spec, "cooldownPeriod", 30, "short-cooldown", goes_to_zero),
     put(spec, "pollingInterval", 15, "polling-without-effect", stays),
     put(spec, "fallback", {"failureThreshold": 3, "replicas": 2}, "unused-fallback", is_alone),
+    put(
+        spec,
+        "advanced",
+        {
+            "horizontalPodAutoscalerConfig": {
+                "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}}
+            }
+        },
+        "short-stabilization",
+    ),
     put(lambda of: of.document["metadata"], "name", "a" * 55, "name-too-long"),
     put(document, "kind", "ScaledObjekt", "unknown-field"),
     put(document, "apiVersion", "v1", "unknown-field"),
@@ -256,3 +266,31 @@ def test_a_second_scaler_of_an_example_is_found(subtests: pytest.Subtests) -> No
         with subtests.test(path.stem):
             found = check({"one.yaml": text, "two.yaml": written(second)}, Terms()).findings
             assert [(one.rule.name, one.file) for one in found] == [("shared-workload", "two.yaml")]
+
+
+@pytest.mark.parametrize(
+    ("grace_seconds", "lifecycle", "finds"),
+    [
+        (130, {"preStop": {"sleep": {"seconds": 10}}}, set()),
+        (120, {"preStop": {"sleep": {"seconds": 10}}}, {"short-grace"}),
+        (130, {}, {"no-pre-stop"}),
+    ],
+)
+def test_a_workload_of_an_example_that_cuts_requests_off_is_found(
+    grace_seconds: int, lifecycle: dict[str, Any], finds: set[str], subtests: pytest.Subtests
+) -> None:
+    container = {"name": "a", "ports": [{"containerPort": 8000}], "lifecycle": lifecycle}
+    pod = {"terminationGracePeriodSeconds": grace_seconds, "containers": [container]}
+    for path in SCALED:
+        *others, last = yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
+        reference = last["spec"]["scaleTargetRef"]
+        workload = {
+            "apiVersion": "apps/v1",
+            "kind": reference.get("kind", "Deployment"),
+            "metadata": last["metadata"] | {"name": reference["name"]},
+            "spec": {"template": {"spec": pod}},
+        }
+        terms = Terms(longest_request_seconds=120)
+        with subtests.test(path.stem):
+            found = check({"one.yaml": written(*others, last, workload)}, terms).findings
+            assert {one.rule.name for one in found} == finds

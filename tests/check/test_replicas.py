@@ -135,3 +135,11 @@ def test_the_recipe_with_metric_type_value_or_in_a_formula_is_right() -> None:
     assert rules(value) == set()
     formula = "  advanced: {scalingModifiers: {formula: a, target: '1'}}\n  triggers:\n"
     assert rules(changed(RECIPE, ("  triggers:\n", formula))) == set()
+
+
+def test_a_short_window_needs_no_longer_stabilization() -> None:
+    source = changed(text("short-stabilization", "fail"), ("  # finds short-stabilization", ""))
+    assert rules(source) == {"short-stabilization"}
+    assert rules(source + "        window: 15s\n") == set()
+    assert rules(source + "        window: 16s\n") == {"short-stabilization"}
+    assert rules(changed(source, ("minReplicaCount: 1", "minReplicaCount: 8"))) == set()

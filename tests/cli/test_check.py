@@ -159,6 +159,17 @@ def test_triggers_of_the_named_scaler_alone_are_checked() -> None:
     assert run("-", "--scaler", "keda-gpu-scaler.keda.svc:6000", given=ERROR).exit_code == 1
 
 
+def test_the_longest_request_is_a_duration() -> None:
+    shorter = text("short-grace")
+    bare = shorter.replace("    keda-gpu-scaler/longest-request: 2m\n", "    a: b\n")
+    warned = ("-", "--fail-on", "warning", "--longest-request")
+    assert run(*warned, "2m", given=bare).exit_code == 0
+    assert run(*warned, "3m", given=bare).exit_code == 1
+    result = run(*warned, "120", given=bare)
+    assert result.exit_code == 2
+    assert "a number needs a unit" in result.output
+
+
 def test_a_pipe_gets_no_colour() -> None:
     command = [sys.executable, "-m", "keda_gpu_scaler", "check", "-"]
     done = subprocess.run(command, input=ERROR.encode(), capture_output=True, check=False)

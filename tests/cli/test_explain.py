@@ -3,9 +3,11 @@
 import asyncio
 import http.server
 import json
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -17,10 +19,12 @@ from keda_gpu_scaler import cli
 from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.telemetry.history import History
 from tests.support.processes import free_port
 from tests.support.snapshots import NOW, bert, said, snapshot, unseen
-from tests.support.triggers import BERT, demanding
-from tests.web.test_triggers import TOKEN, serving
+from tests.support.triggers import BERT, demanding, spec
+from tests.web.test_triggers import DECIDED, TOKEN, serving
 
 
 def explaining(*arguments: str) -> Result:
@@ -78,7 +82,17 @@ def test_where_nothing_listens_there_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("bert",), ("ml/",), ("a/b/c",), ("ml/bert", "--server", "localhost:8080")]
+    "arguments",
+    [
+        (),
+        ("bert",),
+        ("ml/",),
+        ("a/b/c",),
+        ("ml/bert", "--server", "localhost:8080"),
+        ("ml/bert", "--prometheus-url", "http://prometheus:9090"),
+        ("ml/bert", "--at", "2h"),
+        ("-f", "-", "--server", "http://localhost:8080"),
+    ],
 )
 def test_what_cannot_be_asked_is_a_wrong_argument(arguments: Sequence[str]) -> None:
     result = explaining(*arguments)
@@ -136,9 +150,71 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
             demand=Demand(None, "no answer"),
         )
     )
+    shown = replace(shown, at=1e300)  # no scaler's, and no calendar has it
     with answering(200, orjson.dumps({"triggers": [shown]})) as url:
         text = explaining("ml/bert", "--server", url).stdout
     assert "warning: threshold 85 leaves little room" in text
     assert "all samples arrive 30s late" in text
     assert "trouble" in text
     assert "stalled" in text
+    assert "1e+300 s since 1970" in text
+
+
+def noted() -> History:
+    """Return the history of a workload that goes from one replica's load to three and to none."""
+    kept = History(lambda: NOW)
+    context = Context(NOW, 3600)
+    for pods in ([bert("b", 90)], [bert(letter, 90) for letter in "bcd"], []):
+        kept(facts.Evaluated(BERT, spec(), decide(spec(), snapshot(*pods), context), 1.0))
+    return kept
+
+
+async def remembered(*arguments: str, changes: History) -> Result:
+    async with serving(changes=changes) as url:
+        command = ("ml/bert", "--server", url, "--history", *arguments)
+        return await asyncio.to_thread(explaining, *command)
+
+
+async def test_the_history_is_a_line_for_each_change() -> None:
+    kept = noted()
+    result = await remembered(changes=kept)
+    assert result.exit_code == 0, result.output
+    first, *lines = result.stdout.splitlines()
+    assert re.fullmatch(
+        r"ml/bert: 3 changes since \S+Z, when this replica of the scaler started", first
+    )
+    assert [re.sub(r"^\S+Z ", "", line) for line in lines] == [
+        f"measured, active, value 90: {kept.of(BERT)[0].reason}",
+        f"measured, active, value 270: {kept.of(BERT)[1].reason}",
+        f"ended, inactive, no value: {kept.of(BERT)[2].reason}",
+    ]
+
+
+async def test_the_history_names_metrics_where_there_are_several() -> None:
+    kept = History(lambda: NOW)
+    decided = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
+    kept(facts.Evaluated(BERT, spec(), decided, 1.0))
+    assert "1 change since" in (await remembered(changes=kept)).stdout
+    kept(facts.Evaluated(BERT, spec(metricName="other"), decided, 1.0))
+    _, first, second = (await remembered(changes=kept)).stdout.splitlines()
+    assert " gpu-utilization measured, active" in first
+    assert " other measured, active" in second
+
+
+@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+async def test_programs_get_the_history_itself(output: str, read: object) -> None:
+    result = await remembered("--output", output, changes=noted())
+    assert callable(read)
+    found = read(result.stdout)
+    assert found["since"] == NOW
+    assert [one["value"] for one in found["changes"]] == [90, 270, None]
+
+
+def test_a_history_is_of_a_running_scaler() -> None:
+    assert explaining("--file", "-", "--history").exit_code == 2
+
+
+async def test_a_reason_is_one_line_in_a_pipe() -> None:
+    result = await explained()
+    assert result.stdout.splitlines()[1] == DECIDED.reason
+    assert len(DECIDED.reason) > 100

@@ -111,6 +111,9 @@ def _target(service: Manifest | None, pod: Manifest, port: int) -> int:
     for each in service["spec"]["ports"] if service else []:
         if each["port"] == port:
             return _number(pod, each.get("targetPort", port))
+    if service is not None:
+        name = service["metadata"]["name"]
+        sys.exit(f"error: Service {name} does not have a service port {port}")
     return port
 
 

@@ -31,4 +31,4 @@ DOUBTED = replace(BUSY, activated=False)
 def test_the_signal_that_said_active_is_named(
     decided: Decision, gpu: GpuDecision, alert: str | None, said: str | None
 ) -> None:
-    assert Answer(decided, NOW, gpu, alert, None).active_by == said
+    assert Answer(decided, NOW, gpu, alert, None, None).active_by == said

@@ -51,7 +51,9 @@ async def test_five_pods_at_ninety_ask_for_seven_replicas(bench: Bench) -> None:
 async def test_what_was_decided_is_stated_once(bench: Bench) -> None:
     decided = await bench.ask()
     age = bench.clock() - bench.source.instant()
-    assert bench.of(facts.Evaluated) == [facts.Evaluated(BERT, spec(), decided, age, "default")]
+    assert bench.of(facts.Evaluated) == [
+        facts.Evaluated(BERT, spec(), decided, age, "default", recommended=7)
+    ]
     assert [fact.pods for fact in bench.of(facts.SnapshotTaken)] == [5]
 
 
@@ -684,6 +686,15 @@ async def test_a_record_says_what_fails(bench: Bench) -> None:
     (shown,) = await bench.evaluator.records(BERT)
     assert (shown.state, shown.value) == ("unknown", None)
     assert shown.source.trouble is not None
+
+
+async def test_a_record_can_be_had_of_a_trigger_that_nobody_asked_about(aimed: Bench) -> None:
+    shown = await aimed.evaluator.record(BERT, _untargeted())
+    assert (shown.workload, shown.state, shown.value) == ("deployment/bert", "measured", 450)
+    assert aimed.cluster is not None
+    aimed.cluster.targets.clear()
+    shown = await aimed.evaluator.record(BERT, _untargeted(window="3m"))
+    assert (shown.state, shown.reason.startswith(f"{AWAY}: hold")) == ("unknown", True)
 
 
 async def test_summaries_come_in_the_order_of_their_objects_and_of_one_namespace(

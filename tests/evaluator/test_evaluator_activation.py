@@ -44,6 +44,23 @@ async def test_a_demand_wakes_a_workload_without_pods(bench: Bench) -> None:
     assert decided.reason.endswith("; demand 7 is above demandActivationThreshold 0")
 
 
+async def test_a_demand_that_scales_is_in_the_recommendation_also_where_it_is_not_asked(
+    bench: Bench,
+) -> None:
+    bench.source.numbers[WAITING] = 40.0
+    scales = demanding(WAITING, demandThreshold="2")
+    await bench.ask(scales)
+    assert next(bench.evaluator.summaries()).recommended == 20
+    bench.source.world = World(PODS)
+    await bench.later(4 * STEP, scales)
+    asked = len(bench.source.numbers_asked)
+    await bench.later(2 * STEP, scales)
+    assert len(bench.source.numbers_asked) == asked
+    assert bench.of(facts.Evaluated)[-1].recommended == 20
+    await bench.later(300, scales)  # beyond maxAge the demand is unknown, and the load may raise
+    assert bench.of(facts.Evaluated)[-1].recommended == 7
+
+
 async def test_what_comes_after_a_signal_is_not_asked(bench: Bench) -> None:
     bench.source.world = World((*PODS, ROUTER))
     bench.alerts.alert = "GpuBusy"

@@ -64,7 +64,10 @@ def test_the_text_follows_the_triggers_keys(keys: dict[str, str], parts: tuple[s
 
 
 def test_the_usual_window_is_shorter_for_averages_and_the_step_is_the_sources() -> None:
-    assert ")[1m:15s]" in explained_promql(spec(), averaged=True)
+    averages = ["DCGM_FI_PROF_GR_ENGINE_ACTIVE by exported_namespace, exported_pod"]
+    assert ")[1m:15s]" in explained_promql(spec(), shown_by=averages)
+    samples = ["DCGM_FI_DEV_GPU_UTIL by exported_namespace, exported_pod"]
+    assert ")[2m:15s]" in explained_promql(spec(), shown_by=[*averages, *samples])
     assert ")[2m:30s]" in explained_promql(spec(), step_seconds=30)
 
 
@@ -101,6 +104,22 @@ def test_owners_decide_where_they_are_known(workload: str, owners: str) -> None:
 @pytest.mark.parametrize("keys", [{"workload": "isvc/b"}, {"podPattern": "b-.*"}])
 def test_only_names_can_tell_where_nobody_owns(keys: dict[str, str]) -> None:
     assert "kube_" not in explained_promql(spec(**keys), owned=True)
+
+
+def test_the_text_is_about_what_shows_the_pods() -> None:
+    given = spec()
+    whole = explained_promql(given, profiles.DETECTED)
+    shown = ["DCGM_FI_PROF_GR_ENGINE_ACTIVE by namespace, pod", "gone by a, b"]
+    text = explained_promql(given, profiles.DETECTED, shown_by=shown)
+
+    assert {one.name for one in selectors(text)} == {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "up"}
+    assert "exported_pod=~" not in text
+    assert explained_promql(given, profiles.DETECTED, shown_by=["gone by a, b"]) == whole
+    share = spec(signal="memory", activationThreshold="5")
+    text = explained_promql(
+        share, shown_by=["DCGM_FI_DEV_FB_USED by exported_namespace, exported_pod"]
+    )
+    assert "DCGM_FI_DEV_FB_FREE{" in text
 
 
 def test_an_exporter_is_read_only_where_none_before_it_shows_the_pod() -> None:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import cli
@@ -49,3 +50,23 @@ def test_the_readme_leads_to_the_page_and_names_every_command() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "(docs/commands.md)" in readme
     assert set(cli.COMMANDS) <= set(re.findall(r"keda-gpu-scaler ([a-z]+)", readme))
+
+
+def test_a_service_that_is_forwarded_has_that_port() -> None:
+    text = (ROOT / "deploy" / "kustomize" / "service.yaml").read_text(encoding="utf-8")
+    ports = {
+        (service["metadata"]["name"], str(port["port"]))
+        for service in yaml.safe_load_all(text)
+        for port in service["spec"]["ports"]
+    }
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "keda_gpu_scaler").rglob("*.py")]
+    forwarded = {
+        found
+        for page in pages
+        for found in re.findall(
+            r"port-forward.* (?:svc|service)/(keda-gpu-scaler[a-z-]*) (?:[0-9]*:)?([0-9]+)",
+            page.read_text(encoding="utf-8"),
+        )
+    }
+    assert forwarded
+    assert forwarded <= ports

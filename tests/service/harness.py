@@ -157,7 +157,14 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
     calls: asyncio.Queue[facts.Called] = asyncio.Queue()
 
     def observe(fact: facts.Fact) -> None:
-        assert isinstance(fact, facts.CallBegan | facts.CallDecided | facts.Called)
+        assert isinstance(
+            fact,
+            facts.CallBegan
+            | facts.CallDecided
+            | facts.Called
+            | facts.TriggerRefused
+            | facts.TriggerChanged,
+        )
         if isinstance(fact, facts.Called):
             calls.put_nowait(fact)
 

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import requests
+from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access, Namespaces
 from tests.service.harness import OBJECT, TRIGGER, reference
 
@@ -38,6 +39,20 @@ def test_a_changed_trigger_is_parsed_anew() -> None:
 
     assert known.read(reference()).spec.threshold == 70
     assert known.read(reference(threshold="80")).spec.threshold == 80
+
+
+def test_each_call_about_a_wrong_trigger_is_stated_and_each_new_trigger_once() -> None:
+    stated: list[facts.Fact] = []
+    known = requests.Triggers(Access({"default": EVERY_NAMESPACE}), stated.append)
+    for _ in range(2):
+        with pytest.raises(errors.SpecError):
+            known.read(reference(treshold="70"))
+    for _ in range(2):
+        known.read(reference())
+    *refused, changed = stated
+    assert [type(fact) for fact in refused] == [facts.TriggerRefused] * 2
+    assert "did you mean threshold?" in str(refused[0])
+    assert changed == facts.TriggerChanged(OBJECT)
 
 
 def test_the_same_strings_of_another_object_are_another_trigger() -> None:

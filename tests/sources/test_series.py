@@ -70,19 +70,15 @@ OLD = {
 def test_every_label_scheme_names_the_workloads_pod(labels: dict[str, str]) -> None:
     given = row(UTIL, 50, **labels)
     (one,) = read(given)
+    pod_labels = [label for label in profiles.POD_LABELS if given.labels.get(label) == "bert-0"]
 
-    target = Target("dcgm", "10.0.0.1:9400")
-    assert one == Series(
-        "ml",
-        "bert-0",
-        "GPU-a",
-        target,
-        (0.0,),
-        (0.0,),
-        (50.0,),
-        averaged=False,
-        shows_free_gpus=True,
-    )
+    assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-a")
+    assert one.target == Target("dcgm", "10.0.0.1:9400")
+    assert (one.present, one.times, one.values) == ((0.0,), (0.0,), (50.0,))
+    assert one.shows_free_gpus
+    assert not one.averaged
+    assert [text.partition(" by ")[0] for text in one.shown_by] == [UTIL]
+    assert [text.rpartition(", ")[2] for text in one.shown_by] == pod_labels
     assert profiles.pod_of(given.labels) == ("ml", "bert-0")
 
 

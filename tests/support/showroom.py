@@ -354,7 +354,7 @@ class Showroom:
         while True:
             await self.poll()
             if self.clock.seconds >= END:
-                return web.Shown(self.evaluator, self.history, self.clock)
+                return web.Shown(self.evaluator, self.history, clock=self.clock)
             self.clock.seconds += POLL
 
     async def poll(self) -> None:

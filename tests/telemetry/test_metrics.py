@@ -45,7 +45,8 @@ def counted(clock: Clock) -> Telemetry:
 
 
 def evaluated(decision: Decision = MEASURED, age: float | None = 2.0) -> facts.Evaluated:
-    return facts.Evaluated(triggers.BERT, triggers.spec(), decision, snapshot_age_seconds=age)
+    asks_for = None if decision.value is None else 3
+    return facts.Evaluated(triggers.BERT, triggers.spec(), decision, age, recommended=asks_for)
 
 
 def taken(refused_samples: int = 0) -> facts.SnapshotTaken:
@@ -144,6 +145,13 @@ def test_a_trigger_shows_what_was_decided_last(counted: Telemetry) -> None:
         "ignored_pods": 1,
         "unseen_replicas": 0,
     }
+
+
+def test_a_recommendation_is_shown_and_none_is_no_zero(counted: Telemetry) -> None:
+    counted(evaluated())
+    assert value(counted, "recommended_replicas", **TRIGGER) == 3
+    counted(evaluated(UNKNOWN))
+    assert value(counted, "recommended_replicas", **TRIGGER) is None
 
 
 def test_exactly_the_state_it_is_in_is_one(counted: Telemetry) -> None:

@@ -22,6 +22,7 @@ from tests.support.snapshots import NOW
 from tests.support.triggers import BERT, spec
 from tests.web.test_triggers import DECIDED, NAMES, TOKEN, serving
 
+CURVES = ("load", "value", "replicas", "replicas asked for")
 MANY = [("ml", f"bert-{number:04}") for number in range(1100)]
 
 
@@ -123,7 +124,7 @@ async def test_one_trigger_is_shown_with_everything_behind_it() -> None:
         "90 % now",
     ):
         assert words in text
-    assert Elements(text).of("svg", "class").count("curve") == len(("load", "value", "replicas"))
+    assert Elements(text).of("svg", "class").count("curve") == len(CURVES)
 
 
 async def test_nothing_comes_from_elsewhere_and_nothing_else_may() -> None:
@@ -228,10 +229,10 @@ async def test_what_is_held_comes_first_and_what_is_not_known_is_sorted_last() -
 async def test_what_says_active_and_how_many_replicas_are_asked_for_is_in_the_list() -> None:
     async with room(*showroom.fleet()) as (client, _):
         found = (await client.get("/?format=json")).json()["triggers"]
-    told = {one["scaled_object"]: (one["active_by"], one["desired"]) for one in found}
+    told = {one["scaled_object"]: (one["active_by"], one["recommended"]) for one in found}
     assert told["inference/llama-70b"] == ("gpus", 5)
-    assert told["search/reranker"] == ("demandQuery", None)
-    assert told["vision/yolo"] == ("alert", 0)
+    assert told["search/reranker"] == ("demandQuery", 1)
+    assert told["vision/yolo"] == ("alert", 1)
     assert told["inference/qwen-coder"] == (None, 0)
     assert told["speech/tts"] == (None, None)
 
@@ -272,7 +273,7 @@ async def test_an_object_that_is_asked_about_no_more_has_its_history() -> None:
     ):
         text = (await client.get("/triggers/ml/bert")).text
     assert "KEDA has not asked this replica about it within ten minutes" in text
-    assert Elements(text).of("svg", "class").count("curve") == len(("load", "value", "replicas"))
+    assert Elements(text).of("svg", "class").count("curve") == len(CURVES)
 
 
 async def test_an_object_without_history_has_no_curves() -> None:

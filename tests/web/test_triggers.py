@@ -72,7 +72,7 @@ async def serving(
         CollectorRegistry(),
         lambda: True,
         shown=web.Shown(
-            Known(names, summaries, records), changes or History(lambda: NOW), lambda: NOW
+            Known(names, summaries, records), changes or History(lambda: NOW), clock=lambda: NOW
         ),
         token=None if token is None else lambda: token,
     )
@@ -114,7 +114,7 @@ async def test_a_list_shows_what_was_answered_last() -> None:
         "unit": "%",
         "replicas": 1,
         "measured": 1,
-        "desired": 2,
+        "recommended": None,
         "reason": DECIDED.reason,
     }
 
@@ -159,7 +159,7 @@ async def test_what_cannot_be_asked_is_refused_by_name(query: str) -> None:
 
 async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began() -> None:
     noted = History(lambda: NOW)
-    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0))
+    noted(facts.Evaluated(BERT, spec(), DECIDED, 1.0, recommended=2))
     async with serving(changes=noted) as url, httpx.AsyncClient(trust_env=False) as client:
         found = (await client.get(f"{url}{PATH}/ml/bert/history")).json()
         other = (await client.get(f"{url}{PATH}/ml/other/history")).json()
@@ -174,11 +174,32 @@ async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began
                 "active": True,
                 "average": 90,
                 "replicas": 1,
+                "recommended": 2,
                 "reason": DECIDED.reason,
             }
         ],
     }
     assert other == {"since": NOW, "changes": []}
+
+
+async def test_a_refusal_is_the_reason_why_there_is_no_record_and_else_a_warning() -> None:
+    app = web.create_app(
+        CollectorRegistry(),
+        lambda: True,
+        shown=web.Shown(Known(NAMES), History(lambda: NOW), lambda of: f"{of} was refused"),
+    )
+    server = web.HttpServer(app, "127.0.0.1", 0)
+    async with asyncio.timeout(HANG_SECONDS), httpx.AsyncClient(trust_env=False) as client:
+        url = f"http://127.0.0.1:{await server.start()}"
+        try:
+            missing = await client.get(f"{url}{PATH}/ml/other")
+            page = await client.get(f"{url}/triggers/ml/other")
+            found = (await client.get(f"{url}{PATH}/ml/bert")).json()["triggers"]
+        finally:
+            await server.stop()
+    assert (missing.status_code, missing.text) == (404, "ml/other was refused")
+    assert (page.status_code, page.text) == (404, "ml/other was refused")
+    assert [one["warnings"] for one in found] == [["ml/bert was refused"]] * 2
 
 
 async def test_it_is_behind_the_token_of_the_port() -> None:

@@ -4,6 +4,7 @@ The limit of a metric is the largest number that a GPU can show. Larger numbers,
 blank values, are refused and never clamped.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -78,6 +79,10 @@ class Labels:
         """Tell whether a row names its pod under these labels."""
         named = row.get(self.pod) and row.get(self.namespace)
         return bool(named) and not any(row.get(label) for label in self.absent)
+
+    def naming(self, metric: Metric) -> str:
+        """Return the words for a metric whose pods are named by these labels."""
+        return sys.intern(f"{metric.name} by {self.namespace}, {self.pod}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ def _series(pod: PodKey, row: Row) -> Series:
         times=tuple(time for time, _ in believed),
         values=tuple(value for _, value in believed),
         averaged=False,
+        shown_by=("the query of the trigger",),
     )
 
 

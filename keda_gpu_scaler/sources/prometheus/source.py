@@ -59,6 +59,7 @@ class PrometheusSource:
         endpoint: Endpoint | None = None,
         *,
         claims_without_gpus: frozenset[str] = frozenset(),
+        at: float | None = None,
     ) -> None:
         """Prepare the client without connecting.
 
@@ -69,6 +70,7 @@ class PrometheusSource:
             clock: seconds that never go back.
             endpoint: where to send queries; by default made from the settings.
             claims_without_gpus: ResourceClaims and their templates that are for no GPU.
+            at: the time that is the present for every query; None: the server's own.
         """
         self.step_seconds = round(settings.step_seconds, 3)
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
@@ -85,7 +87,7 @@ class PrometheusSource:
         self._numbers = QueryClient(name, self._endpoint.limited(NUMBER_BYTES), observe, clock)
         own = RowQueryClient(name, self._endpoint.limited(OWN_BYTES), observe, clock)
         self._own = OwnQueries(own, settings.collection_seconds)
-        self._server_clock, self._lag = ServerClock(clock), Lag(self.step_seconds)
+        self._at, self._server_clock, self._lag = at, ServerClock(clock), Lag(self.step_seconds)
         self._is_late, self._lag_due_at = False, float("-inf")
         self._discovery = ExporterDiscovery(name, observe, clock)
 
@@ -111,6 +113,7 @@ class PrometheusSource:
             self._clock,
             endpoint,
             claims_without_gpus=self._claims_without_gpus,
+            at=self._at,
         )
         return own.ports(*stronger)
 
@@ -130,12 +133,12 @@ class PrometheusSource:
         `-search.latencyOffset`). For any later time it would repeat its data of that instant. So
         the answer here is its clock, and no query is about a later instant.
         """
-        if not self._server_clock.is_synchronized:
+        if self._at is None and not self._server_clock.is_synchronized:
             there = await self._numbers.asked("clock", "time()", None, api.clock)
             self._server_clock.set(there.seconds)
             self._queries.longest_bytes = math.inf if there.takes_long_queries else LONGEST_BYTES
-        if self._is_late and self._server_clock.now() >= self._lag_due_at:
-            await self._ask_lag(self._server_clock.now())
+        if self._is_late and self._present() >= self._lag_due_at:
+            await self._ask_lag(self._present())
 
     @property
     def lag_seconds(self) -> float:
@@ -144,7 +147,10 @@ class PrometheusSource:
 
     def now(self) -> float:
         """The time on the server's clock; where all samples arrive late, so much earlier."""
-        return self._server_clock.now() - self._lag.seconds
+        return self._present() - self._lag.seconds
+
+    def _present(self) -> float:
+        return self._server_clock.now() if self._at is None else self._at
 
     def instant(self) -> float:
         """The newest multiple of the step that is two seconds past."""
@@ -208,7 +214,7 @@ class PrometheusSource:
         VictoriaMetrics answers for 30 s ago, as for every query without a time.
         """
         async with self._endpoint.number_turns.turn(None):
-            return await self._numbers.asked("demand", text, None, api.number)
+            return await self._numbers.asked("demand", text, self._at, api.number)
 
     async def _observed(
         self, kind: str, snapshot_query: SnapshotQuery, at: float, step: float

@@ -135,6 +135,14 @@ ACTIVE = Metric(
     _TRIGGER,
     "1 while IsActive says active, 0 while not; absent while it fails.",
 )
+RECOMMENDED = Metric(
+    "keda_gpu_scaler_recommended_replicas",
+    "gauge",
+    _TRIGGER,
+    "Replicas that the last answer asks for at those that there are, before minimum, maximum, "
+    "stabilization and policies: 0 while the trigger is inactive; absent while the load is "
+    "unknown or the replicas are held.",
+)
 DECISION_AGE = Metric(
     "keda_gpu_scaler_trigger_decision_age_seconds",
     "gauge",
@@ -228,6 +236,7 @@ METRICS = (
     THRESHOLD,
     DEMAND,
     ACTIVE,
+    RECOMMENDED,
     DECISION_AGE,
     STATE,
     TRIGGER_EVIDENCE,

@@ -31,6 +31,7 @@ class _Decided(NamedTuple):
 
     decision: Decision
     threshold: float
+    recommended: int | None
     at: float
     """The time on this process's clock."""
 
@@ -48,7 +49,7 @@ class Triggers(Collector):
         namespace, name = fact.scaled_object
         self._decided.put(
             (namespace, name, fact.spec.metric_name),
-            _Decided(fact.decision, fact.spec.threshold, self._clock()),
+            _Decided(fact.decision, fact.spec.threshold, fact.recommended, self._clock()),
         )
 
     def demand_known(self, fact: facts.DemandKnown) -> None:
@@ -105,6 +106,7 @@ _GAUGES: tuple[tuple[table.Metric, Callable[[_Decided], float | None]], ...] = (
     (table.AVERAGE, lambda each: each.decision.average),
     (table.THRESHOLD, lambda each: each.threshold),
     (table.ACTIVE, lambda each: each.decision.active),
+    (table.RECOMMENDED, lambda each: each.recommended),
     (table.EXPECTED, lambda each: each.decision.expected),
     (table.MEASURED, lambda each: each.decision.measured),
     (table.REPORTING, lambda each: each.decision.reporting_pods),

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -14,8 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.explain import explained_promql
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -48,23 +48,31 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Prom
         yield running
 
 
+class Answer(NamedTuple):
+    """What was decided at an instant, and the record of it."""
+
+    at: float
+    decision: Decision
+    record: Record
+
+
 class Answers:
-    """What a scaler of its own answers to all triggers of one cluster, and for which instant."""
+    """What a scaler of its own answers to all triggers of one cluster, with the records of it."""
 
     def __init__(self, server: PrometheusServer) -> None:
         values = PrometheusSettings.model_validate({"url": server.url})
         self._source = PrometheusSource("default", values, self._note)
         self._evaluator = Evaluator({"default": self._source.ports()}, self._note)
         self._at = 0.0
-        self.instants: dict[ScaledObject, float] = {}
+        self._instants: dict[ScaledObject, float] = {}
 
     def _note(self, fact: facts.Fact) -> None:
         if isinstance(fact, facts.SnapshotTaken):
             self._at = fact.at
         elif isinstance(fact, facts.Evaluated):
-            self.instants[fact.scaled_object] = self._at
+            self._instants[fact.scaled_object] = self._at
 
-    async def all(self, specs: dict[ScaledObject, TriggerSpec]) -> list[Decision]:
+    async def all(self, specs: dict[ScaledObject, TriggerSpec]) -> list[Answer]:
         """Ask for all of them at once."""
         try:
             return await asyncio.gather(*(self._one(*each) for each in specs.items()))
@@ -72,7 +80,7 @@ class Answers:
             await self._evaluator.close()
             await self._source.close()
 
-    async def _one(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Decision:
+    async def _one(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Answer:
         """Ask until there was time for an answer."""
         decision = await self._evaluator.evaluate(scaled_object, spec, None)
 
@@ -82,7 +90,9 @@ class Answers:
             return decision.state is not State.UNKNOWN
 
         await until(answered, 20, f"{spec.workload} is known: {decision.reason}")
-        return decision
+        at = self._instants[scaled_object]
+        (record,) = await self._evaluator.records(scaled_object)
+        return Answer(at, decision, record)
 
 
 def spec_of(cluster: Cluster, question: Question, scaled_object: ScaledObject) -> TriggerSpec:
@@ -97,21 +107,6 @@ def spec_of(cluster: Cluster, question: Question, scaled_object: ScaledObject) -
     if question.window is not None:
         keys["window"] = f"{question.window}s"
     return trigger.parse(scaled_object, keys, access())
-
-
-async def asked(
-    server: PrometheusServer, cluster: Cluster, question: Question, spec: TriggerSpec, at: float
-) -> float | None:
-    """Return the answer to the PromQL of one trigger."""
-    pods = cluster.pods_of(question.workload)
-    text = explained_promql(
-        spec,
-        profiles.DETECTED,
-        averaged=all(map(cluster.is_averaged, pods)),
-        owned=cluster.has_state_metrics,
-    )
-    rows = await server.query(text, at)
-    return float(rows[0]["value"][1]) if rows else None
 
 
 @settings(
@@ -130,11 +125,12 @@ async def test_snapshot_and_promql_give_the_number_that_is_right(
         for number, each in enumerate(cluster.questions)
     }
     specs = {name: spec_of(cluster, each, name) for name, each in named.items()}
-    answers = Answers(server)
-    decisions = await answers.all(specs)
-    for (name, question), decision in zip(named.items(), decisions, strict=True):
-        at = answers.instants[name]
-        right = pytest.approx(cluster.value(question, at), abs=1e-5)
-        assert decision.value == right, (question, decision)
+    answers = await Answers(server).all(specs)
+    for question, answer in zip(named.values(), answers, strict=True):
+        right = pytest.approx(cluster.value(question, answer.at), abs=1e-5)
+        assert answer.decision.value == right, (question, answer.decision)
         if not any(map(cluster.is_beyond_promql, cluster.pods_of(question.workload))):
-            assert await asked(server, cluster, question, specs[name], at) == right, question
+            value, _ = answer.record.queries
+            rows = await server.query(value.text, answer.at)
+            pasted = float(rows[0]["value"][1]) if rows else None
+            assert pasted == right, (question, value.text)

@@ -1,0 +1,247 @@
+"""Decides the triggers of a file without a running scaler, by its reader, sources and evaluator.
+
+What a scaler knows only because it runs is not there: what it knew before an outage, the calls of
+the HPA, alerts. `unknown_here` says so; the decision is that of a scaler that has just started.
+"""
+
+import asyncio
+import datetime as dt
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import NamedTuple
+
+from keda_gpu_scaler import app, check, errors, settings, trigger
+from keda_gpu_scaler.check import documents, formats, keys
+from keda_gpu_scaler.check.findings import Finding
+from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
+from keda_gpu_scaler.record.record import Record
+from keda_gpu_scaler.settings import ScrapeSettings, Settings
+from keda_gpu_scaler.settings.names import PREFIX
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.trigger.access import Access
+from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
+
+_UNIX_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
+_MEMORY = (
+    "what a running scaler knew before an outage, and whether the HPA asks: an unknown load is "
+    "answered as by a scaler that has just started"
+)
+_ALERTS = "alerts: a running scaler also says active while one fires"
+_KUBERNETES = (
+    "what the Kubernetes API said then: it knows the present alone, so kube-state-metrics and "
+    "exporters say which pods there were"
+)
+_NO_PAST = (
+    "the past of source {name}: it is scraped directly, and a scaler holds until it has watched it "
+    "for a whole window"
+)
+_REFUSED = frozenset(
+    {
+        "yaml-syntax",
+        "too-large",
+        "duplicate-key",
+        "unknown-field",
+        "missing-field",
+        "wrong-type",
+    }
+)
+"""The rules of `check` about a file that cannot be read, or that Kubernetes would not take."""
+
+
+class LocalError(Exception):
+    """There is nothing to decide; the message says why, for people."""
+
+
+class Given(NamedTuple):
+    """A trigger to decide."""
+
+    scaled_object: ScaledObject
+    spec: TriggerSpec
+
+
+def source_settings(
+    prometheus_url: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    is_past: bool = False,
+) -> Settings:
+    """Return the settings of the sources, as `serve` reads them.
+
+    Args:
+        prometheus_url: the source `default`, in the place of what the settings say of its URL.
+        environ: the environment; by default that of this process.
+        is_past: for an earlier time, without the Kubernetes API, which knows the present alone.
+
+    Raises:
+        errors.SettingsError: something is wrong; the message names every wrong setting.
+    """
+    given = dict(os.environ if environ is None else environ)
+    if prometheus_url is not None:
+        given[f"{PREFIX}PROMETHEUS_URL"] = prometheus_url
+    chosen = settings.load(given)
+    return chosen.model_copy(update={"kubernetes": False}) if is_past else chosen
+
+
+def instant(text: str, now: float) -> float:
+    """Return the time that a text stands for, in Unix seconds.
+
+    Args:
+        text: RFC 3339 with an offset, Unix seconds, or how long ago, such as 2h.
+        now: the present.
+
+    Raises:
+        ValueError: it is none of them, or not in the past.
+    """
+    try:
+        at = _instant(text, now)
+    except (ValueError, OverflowError):
+        at = math.nan
+    if not 0 <= at <= now:
+        raise ValueError(
+            f"--at {text!r}: expected a time in the past: 2026-11-22T10:30:00Z, Unix seconds, or "
+            "how long ago, such as 2h"
+        )
+    return at
+
+
+def _instant(text: str, now: float) -> float:
+    if _UNIX_SECONDS.fullmatch(text):
+        return float(text)
+    if durations.DURATION.fullmatch(text):
+        return now - durations.parse(text)
+    time = dt.datetime.fromisoformat(text)
+    return math.nan if time.tzinfo is None else time.timestamp()
+
+
+def given(
+    texts: Mapping[str, str], terms: Terms, access: Access, wanted: str | None = None
+) -> list[Given]:
+    """Return the triggers for this scaler that some texts hold.
+
+    Args:
+        texts: YAML by the names under which mistakes show it.
+        terms: what is known beside it.
+        access: what the settings allow ScaledObjects.
+        wanted: the only ScaledObject, as namespace/name; None: all of them.
+
+    Raises:
+        LocalError: something is wrong with one that is wanted, or there is none; one line each.
+    """
+    found = [
+        one
+        for file, text in texts.items()
+        for document in documents.read(text).documents
+        for one in manifests(file, document, terms)
+        if one.kind in ("ScaledObject", "ScaledJob")
+    ]
+    chosen = [one for one in found if wanted in (None, _name(one))]
+    subjects = {"", *(one.subject for one in chosen)}
+    refused = [
+        one
+        for one in check.check(texts, terms).findings
+        if one.rule.name in _REFUSED and one.subject in subjects
+    ]
+    triggers: list[Given] = []
+    for one in (each for object_ in chosen for each in object_.ours):
+        read = _read(one, access)
+        if isinstance(read, Given):
+            triggers.append(read)
+        else:
+            refused += read
+    if refused:
+        raise LocalError("\n".join(_line(one) for one in refused))
+    if not triggers:
+        raise LocalError(_nothing(list(texts), found, chosen, wanted))
+    return triggers
+
+
+def _name(one: Manifest) -> str:
+    return f"{one.namespace}/{one.name}"
+
+
+def _read(one: Trigger, access: Access) -> Given | list[Finding]:
+    from_env = list(_from_env(one))
+    scaled_object = ScaledObject(one.of.namespace, one.of.name)
+    try:
+        spec = trigger.parse(scaled_object, one.metadata, access)
+    except errors.SpecError as wrong:
+        known = (each for each in wrong.mistakes if not each.key.endswith(FROM_ENV))
+        return [*from_env, *keys.refused(one, known)]
+    return from_env or Given(scaled_object, spec)
+
+
+def _from_env(one: Trigger) -> Iterator[Finding]:
+    """Yield what KEDA takes from the workload's environment: the file names a variable only."""
+    for key in one.metadata:
+        name = key.removesuffix(FROM_ENV)
+        if name != key and name in KEYS:
+            why = f"The value of {name} is in the environment of what is scaled, and not known here"
+            fix = f"Write {name} with its value in a copy of the file."
+            yield one.of.find("wrong-value", one.place(key), why, fix)
+
+
+def _line(one: Finding) -> str:
+    place = f"{one.file}:{one.position.line}:{one.position.column}"
+    return f"{place}: {one.rule.severity} {one.rule.name}: {formats.message(one)}"
+
+
+def _nothing(
+    files: Sequence[str], found: Sequence[Manifest], chosen: Sequence[Manifest], wanted: str | None
+) -> str:
+    place = ", ".join(files)
+    if not found:
+        return f"{place}: there is no ScaledObject"
+    if not chosen:
+        return f"{place}: there is no {wanted}, only {', '.join(map(_name, found))}"
+    return (
+        f"{place}: no trigger of {', '.join(map(_name, chosen))} is for this scaler: expected type "
+        "external or external-push, and a scalerAddress with gpu-scaler in it or a key such as "
+        "workload"
+    )
+
+
+def unknown_here(
+    triggers: Sequence[Given], chosen: Settings, *, is_past: bool = False
+) -> list[str]:
+    """Return what a running scaler knows, or knew, beside the records of these triggers."""
+    direct = sorted(
+        {one.spec.source for one in triggers}
+        & {name for name, each in chosen.sources.items() if isinstance(each, ScrapeSettings)}
+    )
+    past = [_KUBERNETES] if is_past else []
+    return [_MEMORY, _ALERTS, *past, *(_NO_PAST.format(name=name) for name in direct)]
+
+
+async def records(
+    triggers: Sequence[Given],
+    chosen: Settings,
+    *,
+    slow_seconds: float = 10.0,
+    at: float | None = None,
+) -> list[Record]:
+    """Decide each trigger, and return the records in the same order.
+
+    A source that does not answer is no error: its trouble is in the record, with the answer of a
+    scaler that has just started.
+
+    Args:
+        triggers: what to decide.
+        chosen: the settings of the sources.
+        slow_seconds: how long to wait for a source.
+        at: when to decide, in Unix seconds, by what the sources show of that time; None: now.
+
+    Raises:
+        errors.SettingsError: there is no cluster to query, or a source has no past.
+    """
+    used = {name: chosen.sources[name] for name in sorted({one.spec.source for one in triggers})}
+    chosen = chosen.model_copy(update={"sources": used})
+    async with AsyncExitStack() as stack:
+        evaluations = await app.start_evaluator(
+            stack, chosen, facts.ignore, slow_seconds=slow_seconds, at=at
+        )
+        return await asyncio.gather(*(evaluations.record(*one) for one in triggers))

@@ -1,0 +1,45 @@
+"""Why triggers were refused lately, for people who ask about a ScaledObject without a decision."""
+
+import time
+from collections.abc import Callable
+
+from cachetools import TTLCache
+
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.telemetry import facts
+
+KEPT_SECONDS = 1200.0
+"""KEDA tries a ScaledObject that is wrong again after 17 minutes at the latest."""
+TOTAL_BYTES = 4 * 2**20
+_ENTRY_BYTES = 500
+"""What one takes beside its reason."""
+
+
+class Refusals:
+    """Notes refused triggers among the facts that it observes, until they change."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start with none.
+
+        Args:
+            clock: seconds that never go back.
+        """
+        self._clock = clock
+        self._kept: TTLCache[ScaledObject, tuple[float, str]] = TTLCache(
+            TOTAL_BYTES, KEPT_SECONDS, clock, lambda kept: _ENTRY_BYTES + 4 * len(kept[1])
+        )
+
+    def __call__(self, fact: facts.Fact) -> None:
+        """Note a refusal, or forget it once the ScaledObject has a trigger that is right."""
+        if isinstance(fact, facts.TriggerRefused):
+            self._kept[fact.scaled_object] = (self._clock(), fact.reason)
+        elif isinstance(fact, facts.TriggerChanged):
+            self._kept.pop(fact.scaled_object, None)
+
+    def of(self, scaled_object: ScaledObject) -> str | None:
+        """Return when and why a trigger of a ScaledObject was refused, in one sentence."""
+        found = self._kept.get(scaled_object)
+        if found is None:
+            return None
+        at, reason = found
+        return f"{self._clock() - at:.0f} s ago KEDA was refused: {reason}"

@@ -1,0 +1,318 @@
+"""`keda-gpu-scaler explain --file`: the decision of a running scaler, without one."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime, tzinfo
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from keda_gpu_scaler import cli
+from keda_gpu_scaler.check.objects import Terms
+from keda_gpu_scaler.cli import local
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
+from tests.support import gpus, kube_state
+from tests.support import http_replies as web
+from tests.support.gpus import Gpu, Up
+from tests.support.http_replies import HttpServer
+from tests.support.kube_state import KubePod
+from tests.support.processes import free_port
+from tests.support.prometheus import ON_EVERY_SERVER, PrometheusServer
+
+OBJECT = """\
+apiVersion: keda.sh/v1alpha1
+kind: {kind}
+metadata:
+  name: {name}
+spec:
+  scaleTargetRef:
+    name: bert
+  triggers:
+    - type: cpu
+      metadata: {{value: "80"}}
+    - type: external
+      metadata:
+        scalerAddress: keda-gpu-scaler.keda:6000
+        workload: bert
+        threshold: "{threshold}"
+"""
+EVERYTHING = Access({"default": EVERY_NAMESPACE})
+QUIET = {"KEDA_GPU_SCALER_PROMETHEUS_TIMEOUT": "20s"}
+
+
+def yaml(name: str = "bert", threshold: str = "70", more: str = "") -> str:
+    text = OBJECT.format(kind="ScaledObject", name=name, threshold=threshold)
+    return text + "".join(f"        {line}\n" for line in more.splitlines())
+
+
+async def explained(
+    *arguments: str, given: str | None = None, environ: Mapping[str, str] = QUIET
+) -> Result:
+    runner = CliRunner(env={"COLUMNS": "200"})
+    command = ["explain", "--file", "-", "--namespace", "ml", *arguments]
+    return await asyncio.to_thread(
+        runner.invoke, cli.app, command, input=given or yaml(), env=dict(environ)
+    )
+
+
+async def healthy(request: web.Request, writer: asyncio.StreamWriter) -> None:
+    """Answer that there is nothing."""
+    query = request.form["query"]
+    if query == "time()":
+        await web.api("scalar", [0, f"{time.time():.3f}"])(request, writer)
+    else:
+        await web.api("matrix" if query.endswith("s]") else "vector", [])(request, writer)
+
+
+@pytest_asyncio.fixture
+async def empty() -> AsyncIterator[HttpServer]:
+    """A Prometheus without any series."""
+    async with HttpServer(healthy) as running:
+        yield running
+
+
+@ON_EVERY_SERVER
+async def test_the_answer_is_the_one_of_a_scaler_on_the_same_source(
+    prometheus: PrometheusServer,
+) -> None:
+    now = prometheus.now()
+    pods = {"bert-7b6667bd9-bbbbb": 90, "bert-7b6667bd9-ccccc": 60}
+    await prometheus.write(
+        [
+            *gpus.history(now, [Up(), *(Gpu(pod, value) for pod, value in pods.items())]),
+            *kube_state.history(
+                now, [kube_state.up(), *(KubePod(name=pod) for pod in pods), kube_state.wanted(2)]
+            ),
+        ]
+    )
+    result = await explained("--prometheus-url", prometheus.url, "--output", "json")
+    assert result.exit_code == 0, result.stderr
+    (record,) = json.loads(result.stdout)
+    assert (record["scaled_object"], record["state"]) == ("ml/bert", "measured")
+    assert (record["value"], record["active"]) == (150, True)
+    assert {pod["name"]: pod["load"] for pod in record["pods"]} == pods
+    assert record["metrics"][0]["desired"] == 2
+    assert record["source"]["evidence"] == "kube-state-metrics"
+
+
+@ON_EVERY_SERVER
+async def test_the_past_is_decided_by_what_there_was_then(prometheus: PrometheusServer) -> None:
+    then = (prometheus.now() - 6 * 3600) // 15 * 15
+    pods = {"bert-7b6667bd9-bbbbb": 90, "bert-7b6667bd9-ccccc": 60}
+    await prometheus.write(
+        [
+            *gpus.history(then, [Up(), *(Gpu(pod, value) for pod, value in pods.items())]),
+            *gpus.history(then + 3600, [Up(), Gpu("bert-7b6667bd9-ddddd", 20)]),
+        ]
+    )
+    url = ("--prometheus-url", prometheus.url, "--output", "json")
+    given = yaml(more="demandQuery: sum(DCGM_FI_DEV_GPU_UTIL)\ndemandThreshold: '5'")
+    environ = {**QUIET, "KEDA_GPU_SCALER_OWN_PROMQL": "allow"}
+    for at, value, demand, count in ((then, 150, 150, 2), (then + 3600, 20, 20, 1)):
+        result = await explained("--at", f"{at:.0f}", *url, given=given, environ=environ)
+        assert result.exit_code == 0, result.stderr
+        (record,) = json.loads(result.stdout)
+        assert (record["state"], record["value"], record["at"]) == ("measured", value, at)
+        assert record["metrics"][1]["value"] == demand
+        assert sum(pod["counts"] for pod in record["pods"]) == count
+        assert record["source"]["snapshot_at"] == at - 15
+    (now,) = json.loads((await explained(*url)).stdout)
+    assert (now["state"], now["pods"]) == ("unknown", [])
+
+
+async def test_no_query_about_the_past_is_about_the_present(empty: HttpServer) -> None:
+    at = time.time() - 7200
+    given = yaml(more="demandQuery: sum(rate(http_requests_total[1m]))\nonUnknown: zero")
+    kubernetes = {"KEDA_GPU_SCALER_KUBERNETES": "true", "KEDA_GPU_SCALER_OWN_PROMQL": "allow"}
+    result = await explained(
+        "--at", "2h", "--prometheus-url", empty.url, given=given, environ={**QUIET, **kubernetes}
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "decided as of" in result.stdout
+    asked = {request.form["query"]: float(request.form["time"]) for request in empty.requests}
+    assert any("http_requests_total" in query for query in asked)
+    assert all(at - 3600 < when <= at + 60 for when in asked.values())
+    assert "the Kubernetes API" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "now",
+        "",
+        "-5m",
+        "2026-11-22",
+        "2026-11-22T10:00:00",
+        "1e9",
+        "9" * 12,
+        "9999-12-31T23:59:59Z",
+        "0001-01-01T00:00:00+23:59",
+        "nan",
+        f"{'9' * 400}h",
+    ],
+)
+def test_a_time_that_is_none_or_not_in_the_past_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a time in the past"):
+        local.instant(text, 1_800_000_000)
+
+
+@given(st.floats(4e7, 1.79e9), st.timezones())
+def test_a_time_can_be_written_in_three_ways(at: float, zone: tzinfo) -> None:
+    now = 1_800_000_000
+    written = datetime.fromtimestamp(at, zone).isoformat()
+    assert local.instant(written, now) == pytest.approx(at, abs=1e-5)
+    assert local.instant(f"{at:.6f}", now) == pytest.approx(at, abs=1e-6)
+    assert local.instant(durations.text(now - at), now) == pytest.approx(at, abs=1e-3)
+
+
+@pytest.mark.parametrize("variable", ["SCRAPE_TARGETS", "INFLUXDB_URL"])
+async def test_only_a_prometheus_has_a_past_here(variable: str) -> None:
+    environ = {f"KEDA_GPU_SCALER_{variable}": "http://127.0.0.1:9"}
+    environ["KEDA_GPU_SCALER_INFLUXDB_DATABASE"] = "gpus" if "INFLUX" in variable else ""
+    result = await explained("--at", "2h", environ=environ)
+    assert result.exit_code == 2
+    assert "source default is of type" in result.stderr
+
+
+async def test_a_source_without_series_is_an_unknown_load_and_no_error(empty: HttpServer) -> None:
+    result = await explained("--prometheus-url", empty.url)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("ml/bert: deployment/bert is unknown, activity unknown")
+    said = result.stderr.splitlines()
+    assert [line.partition(": ")[0] for line in said] == ["not known here"] * 2
+    assert "whether the HPA asks" in said[0]
+    assert "alerts" in said[1]
+
+
+async def test_settings_are_those_of_serve_with_the_url_on_top(empty: HttpServer) -> None:
+    variables = {
+        "KEDA_GPU_SCALER_PROMETHEUS_URL": "http://elsewhere:9090",
+        "KEDA_GPU_SCALER_PROMETHEUS_BEARER_TOKEN": "a-word",
+        "KEDA_GPU_SCALER_PROMETHEUS_MATCHERS": 'cluster="eu-1"',
+    }
+    assert (
+        await explained("--prometheus-url", empty.url, environ={**QUIET, **variables})
+    ).exit_code == 0
+    assert {request.headers["authorization"] for request in empty.requests} == {"Bearer a-word"}
+    snapshot = next(one for one in empty.requests if one.form["query"].endswith("s]"))
+    assert 'cluster="eu-1"' in snapshot.form["query"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"), [(web.hangs, "no answer within 0.1 s"), (web.closes, "disconnected")]
+)
+async def test_a_source_that_does_not_answer_is_an_error_beside_what_is_answered_then(
+    reply: web.Reply, said: str
+) -> None:
+    async with HttpServer(reply) as server:
+        result = await explained("--prometheus-url", server.url, "--timeout", "0.1")
+    assert result.exit_code == 1
+    assert "holds the replicas" in result.stdout
+    assert result.stderr.count(said) == 1
+
+
+async def test_mistakes_are_shown_as_check_shows_them() -> None:
+    given = yaml(threshold="much", more="tresholdd: x")
+    result = await explained("--prometheus-url", "http://127.0.0.1:9", given=given)
+    assert result.exit_code == 2
+    first, second = result.stderr.splitlines()
+    assert first.startswith("keda-gpu-scaler: -:16:9: error unknown-key: ScaledObject ml/bert: ")
+    assert 'refuses "tresholdd"' in first
+    assert second.startswith("-:15:9: error wrong-value: ScaledObject ml/bert: ")
+
+
+def wrong(text: str, wanted: str | None = None) -> str:
+    with pytest.raises(local.LocalError) as raised:
+        local.given({"a.yaml": text}, Terms("ml"), EVERYTHING, wanted)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "a.yaml:1:1: error yaml-syntax: did not find expected node content"),
+        ("kind: Pod", "a.yaml: there is no ScaledObject"),
+        (yaml().replace("type: external", "type: kafka"), "no trigger of ml/bert is for this"),
+        (yaml().replace('"70"', "70"), "error wrong-type: ScaledObject ml/bert: "),
+        (
+            yaml(more="source: other"),
+            'error wrong-value: ScaledObject ml/bert: The scaler refuses source: "other"',
+        ),
+        (yaml("Bert!"), "a.yaml:12:7: error wrong-value: ScaledObject ml/Bert!: "),
+    ],
+    ids=["syntax", "no object", "no trigger", "a number", "no source", "a name"],
+)
+def test_what_cannot_be_decided_is_said_with_its_place(text: str, said: str) -> None:
+    assert said in wrong(text)
+
+
+def test_a_value_from_the_environment_is_not_taken_from_the_file() -> None:
+    """The file has the name of the variable; KEDA sends its value."""
+    said = wrong(yaml(more="activationThresholdFromEnv: LEVEL"))
+    assert said.count("\n") == 0
+    assert "a.yaml:16:9: error wrong-value: " in said
+    assert "Write activationThreshold with its value" in said
+    both = wrong(yaml(threshold="much", more="activationThresholdFromEnv: LEVEL"))
+    assert both.count("\n") == 1
+
+
+def test_one_of_several_is_picked_and_mistakes_of_others_do_not_matter() -> None:
+    texts = "---\n".join(
+        [
+            yaml(),
+            yaml("other", "much"),
+            yaml("third", "60").replace("name: third", "name: third\n  namespace: web"),
+        ]
+    )
+    (one,) = local.given({"a.yaml": texts}, Terms("ml"), EVERYTHING, "ml/bert")
+    assert (one.scaled_object, one.spec.threshold) == (ScaledObject("ml", "bert"), 70)
+    assert wrong(texts).startswith("a.yaml:31:9: error wrong-value")
+    assert wrong(texts, "ml/x") == "a.yaml: there is no ml/x, only ml/bert, ml/other, web/third"
+    right = texts.replace("much", "80")
+    found = local.given({"a.yaml": right}, Terms("ml"), EVERYTHING)
+    assert [str(one.scaled_object) for one in found] == ["ml/bert", "ml/other", "web/third"]
+
+
+@pytest.fixture
+def direct() -> Mapping[str, str]:
+    return {"KEDA_GPU_SCALER_SCRAPE_TARGETS": f"http://127.0.0.1:{free_port()}/metrics"}
+
+
+async def test_a_direct_source_has_no_past_here(direct: Mapping[str, str]) -> None:
+    result = await explained(environ=direct)
+    assert result.exit_code == 1
+    assert "not known here: the past of source default" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "said"),
+    [
+        ((), {}, "KEDA_GPU_SCALER_PROMETHEUS_URL"),
+        (("--prometheus-url", "prometheus"), {}, "KEDA_GPU_SCALER_PROMETHEUS_URL"),
+        (("--prometheus-url", "http://a:1"), {"KEDA_GPU_SCALER_KUBERNETES": "true"}, "KUBERNETES:"),
+    ],
+    ids=["no source", "no URL", "no cluster"],
+)
+async def test_wrong_settings_are_named(
+    arguments: tuple[str, ...], environ: Mapping[str, str], said: str, tmp_path: Path
+) -> None:
+    nowhere = {"KUBECONFIG": str(tmp_path / "none")}
+    result = await explained(*arguments, environ={**nowhere, **environ})
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+async def test_a_file_that_is_not_there_is_named() -> None:
+    runner = CliRunner()
+    command = ["explain", "-f", "/nowhere/a.yaml", "--prometheus-url", "http://a:1"]
+    result = await asyncio.to_thread(runner.invoke, cli.app, command)
+    assert result.exit_code == 2
+    assert "/nowhere/a.yaml" in result.stderr

@@ -1,0 +1,109 @@
+"""Claims about the replicas that a decision asks for."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
+from keda_gpu_scaler.decision.recommendation import metrics, recommended
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
+from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import TriggerSpec
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot
+from tests.support.triggers import demanding, spec
+
+BUSY = Decision(state=State.MEASURED, reason="", value=210.0, active=True, expected=2, measured=2)
+IDLE = replace(BUSY, value=0.0, active=False)
+GONE = Decision(state=State.ENDED, reason="", value=None, active=False)
+WAKES = demanding("sum(x)")
+SCALES = demanding("sum(x)", demandThreshold="5")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "decided", "demand", "replicas"),
+    [
+        (spec(), BUSY, None, 3),
+        (spec(), replace(BUSY, value=150.0), None, 2),  # within the tolerance
+        (spec(), replace(BUSY, wanted=6), None, 3),
+        (spec(aggregation="average"), replace(BUSY, value=105.0), None, 3),
+        (spec(aggregation="average"), replace(BUSY, value=105.0, wanted=4), None, 6),
+        (spec(), replace(BUSY, value=0.0), None, 1),  # active: never below one
+        (spec(), replace(BUSY, value=None), None, None),
+        (spec(), replace(BUSY, refused=True), None, None),
+        (spec(), IDLE, None, 0),
+        (spec(), GONE, None, 0),
+        (spec(), replace(GONE, active=True), None, 1),
+        (spec(), replace(GONE, active=True, wanted=2), None, None),  # its pods are to come
+        (spec(), replace(GONE, active=None), None, None),
+        (WAKES, IDLE, Demand(0.0), 0),
+        (WAKES, IDLE, Demand(None, "no answer"), None),
+        (WAKES, GONE, Demand(None, "no answer"), None),
+        (WAKES, IDLE, None, None),
+        (WAKES, replace(GONE, active=True), Demand(40.0), 1),
+        (SCALES, replace(GONE, active=True), Demand(40.0), 8),
+        (SCALES, BUSY, Demand(40.0), 8),
+        (SCALES, BUSY, Demand(4.0), 3),
+        (SCALES, replace(BUSY, value=70.0), None, None),  # an unknown metric lets none go
+        (SCALES, BUSY, None, 3),
+    ],
+)
+def test_the_replicas_asked_for(
+    trigger: TriggerSpec, decided: Decision, demand: Demand | None, replicas: int | None
+) -> None:
+    assert recommended(trigger, decided, demand) == replicas
+
+
+@given(
+    st.builds(
+        Decision,
+        state=st.just(State.UNKNOWN),
+        reason=st.just(""),
+        value=st.one_of(st.none(), st.just(0.0)),
+        active=st.sampled_from([True, False, None]),
+        remembered=st.one_of(st.none(), st.sampled_from(State)),
+        wanted=st.one_of(st.none(), st.integers(0, 9)),
+    ),
+    st.one_of(st.none(), st.builds(Demand, st.one_of(st.none(), st.floats(0, 1e6)))),
+)
+def test_an_unknown_load_asks_for_nothing_whatever_the_policy_answers(
+    decided: Decision, demand: Demand | None
+) -> None:
+    for trigger in (spec(), WAKES, SCALES):
+        assert recommended(trigger, decided, demand) is None
+
+
+@given(st.floats(0, 1e6), st.integers(1, 500))
+def test_an_active_trigger_asks_for_what_its_value_needs_within_the_tolerance(
+    value: float, replicas: int
+) -> None:
+    decided = replace(BUSY, value=value, expected=replicas)
+    found = recommended(spec(), decided, None)
+    assert found is not None
+    assert found >= 1
+    if found not in {1, replicas}:
+        assert (found - 1) * 70 - 0.1 <= value <= found * 70 + 0.1
+
+
+def test_a_decision_knows_the_replicas_that_the_owner_asks_for() -> None:
+    wanted = NamespaceEvidence(
+        NOW,
+        absence_known=True,
+        evidence_source=EvidenceSource.KUBE_STATE_METRICS,
+        wanted={BERT_DEPLOYMENT: 3},
+    )
+    pods = [bert(letter, 100, status=said()) for letter in "bcd"]
+    context = Context(NOW, 3600.0)
+    decided = decide(spec(), snapshot(*pods, evidence=wanted), context)
+    assert decided.wanted == 3
+    assert recommended(spec(), decided, None) == 5
+    assert decide(spec(), snapshot(*pods), context).wanted is None
+
+
+def test_each_metric_of_the_hpas_has_its_name_and_target() -> None:
+    found = metrics(SCALES, BUSY, Demand(12.0))
+    assert {name: (one.value, one.target) for name, one in found.items()} == {
+        "gpu-utilization": (210, 70),
+        "gpu-demand": (12, 5),
+    }
