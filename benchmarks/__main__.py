@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import evidence, queries, report, streams, throughput, tls
+from benchmarks import evidence, looked, queries, report, streams, throughput, tls
 from tests.support import programs
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -64,7 +64,8 @@ async def _measure(directory: Path, plan: _Plan) -> report.Results:
     own = await queries.measure_own_trigger(_new(directory / "own"), most, plan.seconds)
     asked = await evidence.measure(_new(directory / "evidence"), plan.pods, plan.rounds)
     held = await streams.measure(_new(directory / "streams"), plan.held, plan.seconds)
-    return report.Results(runs, secured, costs, own, asked, held)
+    seen = await looked.measure(_new(directory / "looked"), looked.TRIGGERS, plan.rounds)
+    return report.Results(runs, secured, costs, own, asked, held, seen)
 
 
 def _new(directory: Path) -> Path:

@@ -15,6 +15,7 @@ import keda_gpu_scaler
 from benchmarks import tables, throughput, waking
 from benchmarks.evidence import Asked
 from benchmarks.ghz import Run
+from benchmarks.looked import Looked
 from benchmarks.queries import Cost
 from benchmarks.streams import Held
 from benchmarks.tls import Secured
@@ -35,6 +36,7 @@ class Results:
     """Of KEDA's own trigger, for the largest number of triggers."""
     evidence: Asked
     held: Held
+    looked: Looked
 
 
 def show(results: Results, console: Console) -> None:
@@ -47,6 +49,7 @@ def show(results: Results, console: Console) -> None:
     console.print(tables.of_sizes(results.costs))
     console.print(tables.of_evidence(results.evidence))
     console.print(tables.of_streams(results.held, results.costs))
+    console.print(tables.of_looks(results.looked))
 
 
 def show_woken(woken: Woken, console: Console) -> None:
@@ -92,6 +95,7 @@ def _everything(results: Results) -> dict[str, Any]:
             "cpu_ratio": asdict(results.evidence.cpu),
         },
         "streams": asdict(results.held),
+        "looks": asdict(results.looked),
     }
 
 

@@ -1,6 +1,7 @@
 """What was measured, as tables for people."""
 
 from collections.abc import Sequence
+from statistics import median
 
 from rich.table import Table
 
@@ -8,6 +9,7 @@ from benchmarks import ghz, schedule, throughput, waking
 from benchmarks.comparison import Ratio
 from benchmarks.evidence import Asked
 from benchmarks.ghz import Run
+from benchmarks.looked import Looked
 from benchmarks.queries import Cost
 from benchmarks.streams import Held
 from benchmarks.tls import Secured
@@ -114,6 +116,18 @@ def of_streams(held: Held, costs: Sequence[Cost]) -> Table:
         polled = f"the scaler, polled about {cost.triggers}"
         asked = f"{60 * cost.queries_per_second:.0f}"
         table.add_row(polled, "0", f"{cost.scaler_percent:.2f}", asked)
+    return table
+
+
+def of_looks(looked: Looked) -> Table:
+    """Return what a look at the status page costs."""
+    table = Table(
+        *("shown", "ms of processor time", "MiB", "÷ a scrape of /metrics"),
+        title=f"What one look at {looked.triggers} triggers costs the scaler",
+    )
+    for name, seconds in looked.cpu_seconds.items():
+        figures = f"{1000 * median(seconds):.0f}", f"{looked.bytes_sent[name] / _MIB:.1f}"
+        table.add_row(name, *figures, _text(looked.ratio(name)))
     return table
 
 

@@ -24,6 +24,7 @@ OLD_KEDA := $(addprefix .cache/e2e/keda-2.16/,keda-operator keda-adapter)
 GO_PROGRAMS := $(SMALL) $(ALONE) $(KUBE) $(KUBE_BEFORE) $(KUBE_AFTER) $(OLD_KEDA) .cache/e2e/kwok
 CRDS := $(addprefix .cache/e2e/,keda-crds.yaml keda-2.20/keda-crds.yaml keda-2.16/keda-crds.yaml \
 	cert-manager-crds.yaml prometheus-operator-crds.yaml)
+BROWSER := $(addprefix .cache/servers/,chromium chromedriver)
 PACKAGED := $(addprefix .cache/servers/,prometheus-2 victoria-metrics influxd)
 
 $(SMALL): $(call modules,tools)
@@ -112,3 +113,15 @@ $(PACKAGED):
 	@$(APT) update && cd $@.apt && $(APT) download $(PACKAGE_NAME)
 	@cd $@.apt && dpkg-deb -x $(PACKAGE_NAME)_*.deb . && cp usr/bin/$(PACKAGED_PROGRAM) $(abspath $@)
 	@rm -rf $@.apt
+
+# A browser needs a hundred libraries, so its packages are installed, which takes root. The fonts are for
+# machines that have none.
+$(BROWSER):
+	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		|| { echo "$(@F) is not here: install Debian's packages chromium and chromium-driver, or name a Chromium" \
+			"and its driver in the environment: CHROMIUM=google-chrome CHROMEDRIVER=/path/chromedriver" >&2; exit 1; }
+	@echo "Installing chromium, chromium-driver and fonts-dejavu-core with apt-get"
+	@apt-get -qq update
+	@DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends \
+		chromium chromium-driver fonts-dejavu-core >/dev/null
+	@mkdir -p $(@D) && ln -sf "$$(command -v $(@F))" $@

@@ -9,7 +9,7 @@ import contextlib
 import math
 import operator
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from keda_gpu_scaler import errors
@@ -199,25 +199,31 @@ class Evaluator:
             await asyncio.sleep(0)  # other calls come in between
         return peer_decisions.written(told)
 
-    def summaries(self, namespace: str | None = None) -> list[Summary]:
-        """Return what was answered within ten minutes, by the names of the ScaledObjects.
+    @property
+    def step_seconds(self) -> float:
+        """How often there can be new samples, by the source that has them most often."""
+        return self._snapshot_cache.shortest_step_seconds
+
+    def summaries(self, namespace: str | None = None) -> Iterator[Summary]:
+        """Yield what was answered within ten minutes, by the names of the ScaledObjects.
+
+        It may be left for other work in between: each trigger is shown as it is at its turn.
 
         Args:
             namespace: only of the ScaledObjects in this one; None: of all.
         """
-        now = self._clock()
-        return [
-            build.summary(
+        for one in self._triggers.all():
+            if one.answer is None or namespace not in {None, one.scaled_object.namespace}:
+                continue
+            yield build.summary(
                 one.scaled_object,
                 one.spec,
                 one.answer.decision,
-                now - one.answer.at,
-                one.answer.recommended,
+                self._clock() - one.answer.at,
+                recommended=one.answer.recommended,
+                active_by=one.answer.active_by,
                 is_observed=self._is_observing,
             )
-            for one in self._triggers.all()
-            if one.answer is not None and namespace in {None, one.scaled_object.namespace}
-        ]
 
     def asked_about(self) -> frozenset[ScaledObject]:
         """Return the ScaledObjects of which a trigger was asked about within ten minutes."""

@@ -347,6 +347,11 @@ class SnapshotCache:
         exporters = self._sources[source].exporters
         return None if exporters is None else exporters()
 
+    @property
+    def shortest_step_seconds(self) -> float:
+        """How often the source that has new samples most often can have them."""
+        return min(source.samples.step_seconds for source in self._sources.values())
+
     def step_seconds(self, source: str) -> float:
         """Return how often a source can have new samples."""
         return self._sources[source].samples.step_seconds

@@ -56,6 +56,19 @@ class Answer(NamedTuple):
     recommended: int | None
     """The replicas that it asks for; None: not known, or held."""
 
+    @property
+    def active_by(self) -> str | None:
+        """The signal that said active, by the name that records have for it; None: none did."""
+        if not self.decision.activated:
+            return None
+        if self.gpu.is_of_peer:
+            return "another replica of the scaler"
+        if self.gpu.decision.activated:
+            return "gpus"
+        if self.gpu.neighbour is not None and self.gpu.neighbour.activated:
+            return "activationWorkload"
+        return "demandQuery" if self.alert is None else "alert"
+
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class TrackedTrigger:

@@ -5,7 +5,7 @@ Whatever fails here is a line of the log and nothing more: it is advice.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from keda_gpu_scaler.decision.decision import Decision
@@ -52,8 +52,8 @@ class Evaluations(Protocol):
     ) -> float:
         """Return how long after an evaluation the decision can change."""
 
-    def summaries(self, namespace: str | None = None, /) -> list[Summary]:
-        """Return what was decided of each trigger lately."""
+    def summaries(self, namespace: str | None = None, /) -> Iterator[Summary]:
+        """Yield what was decided of each trigger lately."""
 
     async def records(self, scaled_object: ScaledObject, /) -> list[Record]:
         """Return a record of each trigger of a ScaledObject."""
@@ -99,10 +99,10 @@ class Observing:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    def summaries(self, namespace: str | None) -> list[Summary]:
-        """Return what was decided of those that KEDA does not ask about."""
+    def summaries(self, namespace: str | None) -> Iterator[Summary]:
+        """Yield what was decided of those that KEDA does not ask about."""
         kept = {str(one.scaled_object) for one in self._due()}
-        return [one for one in self._evaluations.summaries(namespace) if one.scaled_object in kept]
+        return (one for one in self._evaluations.summaries(namespace) if one.scaled_object in kept)
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return the records of a ScaledObject that is observed; none of any other."""

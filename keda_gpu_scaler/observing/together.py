@@ -1,6 +1,7 @@
 """The triggers that KEDA asks about and those that are observed beside them, for people."""
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from keda_gpu_scaler.observing.observing import Observing
@@ -11,8 +12,12 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 class Decisions(Protocol):
     """Knows which triggers KEDA asks about, and what is decided of them."""
 
-    def summaries(self, namespace: str | None, /) -> Sequence[Summary]:
-        """Return what was answered lately, of one namespace or of all."""
+    @property
+    def step_seconds(self) -> float:
+        """How often there can be something new."""
+
+    def summaries(self, namespace: str | None, /) -> Iterable[Summary]:
+        """Yield what was answered lately, of one namespace or of all, by their names."""
 
     async def records(self, scaled_object: ScaledObject, /) -> Sequence[Record]:
         """Decide each trigger of a ScaledObject."""
@@ -25,10 +30,15 @@ class Together:
         """Take both."""
         self._asked, self._observed = asked, observed
 
-    def summaries(self, namespace: str | None) -> list[Summary]:
-        """Return what was answered or observed lately, by the names of the ScaledObjects."""
-        found = [*self._asked.summaries(namespace), *self._observed.summaries(namespace)]
-        return sorted(found, key=lambda one: one.scaled_object.split("/"))
+    @property
+    def step_seconds(self) -> float:
+        """How often there can be something new."""
+        return self._asked.step_seconds
+
+    def summaries(self, namespace: str | None) -> Iterator[Summary]:
+        """Yield what was answered or observed lately, by the names of the ScaledObjects."""
+        both = self._asked.summaries(namespace), self._observed.summaries(namespace)
+        return heapq.merge(*both, key=lambda one: one.scaled_object.split("/"))
 
     async def records(self, scaled_object: ScaledObject) -> Sequence[Record]:
         """Decide each trigger of a ScaledObject."""

@@ -127,13 +127,14 @@ def record(answered: Answered) -> Record:
     )
 
 
-def summary(  # noqa: PLR0913 - what a list shows of it
+def summary(  # noqa: PLR0913 - what a list shows, the last three by name
     scaled_object: ScaledObject,
     spec: TriggerSpec,
     decided: Decision,
     age_seconds: float,
-    recommended: int | None = None,
     *,
+    recommended: int | None = None,
+    active_by: str | None = None,
     is_observed: bool = False,
 ) -> Summary:
     """Return what a list shows of an answer.
@@ -144,6 +145,7 @@ def summary(  # noqa: PLR0913 - what a list shows of it
         decided: what was answered last.
         age_seconds: how long ago that was.
         recommended: the replicas that it asks for; None: not known, or held.
+        active_by: the signal that said active, if one did.
         is_observed: KEDA does not ask about it.
     """
     return Summary(
@@ -154,10 +156,12 @@ def summary(  # noqa: PLR0913 - what a list shows of it
         state=decided.state,
         value=decided.value,
         active=decided.active,
+        active_by=active_by,
         average=decided.average,
         threshold=spec.threshold,
         unit=spec.signal.unit,
         replicas=decided.expected,
+        measured=decided.measured,
         recommended=recommended,
         reason=decided.reason,
         is_observed=is_observed,

@@ -170,11 +170,16 @@ class Summary:
     """What GetMetrics answered; None: nothing, the HPA held the replicas."""
     active: bool | None
     """What IsActive answered; None: an error, as it was not known."""
+    active_by: str | None
+    """The signal that says active; None: none does. One that is active all the same is so because
+    nothing shows that it is idle."""
     average: float | None
     threshold: float
     unit: str
     replicas: int
     """The replicas that should report."""
+    measured: int
+    """How many of them have a known load."""
     recommended: int | None
     """The replicas that this asks for at those that there are; None: not known, or held."""
     reason: str

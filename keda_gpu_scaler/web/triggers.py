@@ -4,8 +4,10 @@ The lists show what was answered last, and cost no query. One ScaledObject is de
 shown with everything that its decision was made of.
 """
 
+import asyncio
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -22,6 +24,8 @@ from keda_gpu_scaler.telemetry.history import Change
 PATH = "/api/v1/triggers"
 AT_ONCE = 1000
 """The most triggers in one answer, about half a MiB; `after` asks for the next ones."""
+SLICE = 300
+"""So many summaries are made at a time: about four milliseconds of work."""
 _LIMIT = re.compile(r"[1-9][0-9]{0,3}")
 UNKNOWN = (
     "KEDA has not asked this replica about such a ScaledObject within ten minutes: ask the other "
@@ -32,8 +36,12 @@ UNKNOWN = (
 class Decisions(Protocol):
     """Knows which triggers KEDA asks about, and what is decided of them."""
 
-    def summaries(self, namespace: str | None, /) -> Sequence[Summary]:
-        """Return what was answered lately, of one namespace or of all."""
+    @property
+    def step_seconds(self) -> float:
+        """How often there can be something new."""
+
+    def summaries(self, namespace: str | None, /) -> Iterable[Summary]:
+        """Yield what was answered lately, of one namespace or of all."""
 
     async def records(self, scaled_object: ScaledObject, /) -> Sequence[Record]:
         """Decide each trigger of a ScaledObject within a few seconds; that is no call about it."""
@@ -57,6 +65,8 @@ class Shown(NamedTuple):
     changes: Changes
     refusal: Callable[[ScaledObject], str | None] = lambda _: None
     """Says when and why a trigger of a ScaledObject was refused lately, if one was."""
+    clock: Callable[[], float] = time.time
+    """Returns Unix seconds, as for the changes."""
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return the records of a ScaledObject's triggers, with a refusal among the warnings."""
@@ -75,7 +85,7 @@ def routes(shown: Shown) -> list[Route]:
     """Return the routes of the API."""
 
     async def summaries(request: Request) -> Response:
-        found = shown.decisions.summaries(request.path_params.get("namespace"))
+        found = await listed(shown.decisions.summaries(request.path_params.get("namespace")))
         return _json(_page(found, _after(request), _limit(request)))
 
     async def records(request: Request) -> Response:
@@ -95,6 +105,16 @@ def routes(shown: Shown) -> list[Route]:
         Route(f"{PATH}/{{namespace}}/{{name}}", records),
         Route(f"{PATH}/{{namespace}}/{{name}}/history", history),
     ]
+
+
+async def listed(summaries: Iterable[Summary]) -> list[Summary]:
+    """Return all summaries; calls are answered in between, as there may be thousands."""
+    found = []
+    for count, one in enumerate(summaries):
+        if count % SLICE == 0:
+            await asyncio.sleep(0)
+        found.append(one)
+    return found
 
 
 def _page(found: Sequence[Summary], after: str, limit: int) -> dict[str, object]:

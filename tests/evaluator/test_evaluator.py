@@ -703,7 +703,7 @@ async def test_summaries_come_in_the_order_of_their_objects_and_of_one_namespace
     for scaled_object in (WEB, BERT):
         await bench.ask(scaled_object=scaled_object)
         bench.clock.seconds += 1
-    shown = bench.evaluator.summaries()
+    shown = list(bench.evaluator.summaries())
     assert [(one.scaled_object, one.answered_seconds_ago) for one in shown] == [
         ("ml/bert", 1),
         ("web/bert", 2),

@@ -51,7 +51,7 @@ async def test_a_demand_that_scales_is_in_the_recommendation_also_where_it_is_no
     bench.source.numbers[WAITING] = 40.0
     scales = demanding(WAITING, demandThreshold="2")
     await bench.ask(scales)
-    assert bench.evaluator.summaries()[0].recommended == 20
+    assert next(bench.evaluator.summaries()).recommended == 20
     bench.source.world = World(PODS)
     await bench.later(4 * STEP, scales)
     asked = len(bench.source.numbers_asked)

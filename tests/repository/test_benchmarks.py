@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks import counters, evidence, ghz, processes, schedule, streams, waking, world
+from benchmarks import counters, evidence, ghz, looked, processes, schedule, streams, waking, world
 from benchmarks.streams import Stream
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.snapshot.observation import Observation
@@ -124,3 +124,10 @@ def test_a_workload_that_is_woken_for_nothing_or_never_fails_the_benchmark(
 ) -> None:
     with pytest.raises(processes.ServerError, match=message):
         waking.woken([100], awake)
+
+
+def test_a_look_is_compared_with_a_scrape_of_the_same_round() -> None:
+    seconds = {looked.PAGE: [0.06, 0.05], looked.JSON: [0.01, 0.02], looked.SCRAPE: [0.12, 0.1]}
+    found = looked.Looked(1000, seconds, dict.fromkeys(seconds, 9))
+    assert found.ratio(looked.PAGE).median == pytest.approx(0.5)
+    assert found.ratio(looked.SCRAPE).highest == 1

@@ -102,6 +102,8 @@ _TABLE = (
     Program("prometheus-2", "servers", ("--version",), r"version 2\.", "prometheus"),
     Program("victoria-metrics", "servers", ("-version",), r"v1\."),
     Program("influxd", "servers", ("version",), r"InfluxDB v?1\."),
+    Program("chromium", "servers", ("--version",), r"Chrom\w+ 1[2-9]\d\."),
+    Program("chromedriver", "servers", ("--version",), r"ChromeDriver 1[2-9]\d\."),
     Program("etcd", "e2e", ("--version",), r"etcd Version: 3\.[6-9]"),
     Program("kube-apiserver", "e2e", *_KUBERNETES),
     Program("kube-controller-manager", "e2e", *_KUBERNETES),

@@ -31,9 +31,16 @@ class Known:
     """What was answered of these ScaledObjects."""
 
     names: Sequence[tuple[str, str]]
+    told: Sequence[Summary] | None = None
+    """What a list shows; None: one for each name."""
+    made: Sequence[Record] | None = None
+    """What is shown of any object; None: one for each time it is named."""
+    step_seconds: float = 15.0
 
     def summaries(self, namespace: str | None) -> list[Summary]:
         """Return one for each name."""
+        if self.told is not None:
+            return list(self.told)
         return [
             summary(ScaledObject(*name), spec(), DECIDED, 1.5)
             for name in self.names
@@ -42,6 +49,8 @@ class Known:
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return one for each time it is named."""
+        if self.made is not None:
+            return list(self.made)
         view = snapshot(bert("b", 90))
         made = Answered(
             scaled_object=scaled_object, spec=spec(), decision=DECIDED, now=NOW, view=view
@@ -54,12 +63,17 @@ async def serving(
     names: Sequence[tuple[str, str]] = NAMES,
     token: str | None = None,
     changes: History | None = None,
+    *,
+    summaries: Sequence[Summary] | None = None,
+    records: Sequence[Record] | None = None,
 ) -> AsyncIterator[str]:
     """Serve what is known on a free port; yield its URL."""
     app = web.create_app(
         CollectorRegistry(),
         lambda: True,
-        shown=web.Shown(Known(names), changes or History(lambda: NOW)),
+        shown=web.Shown(
+            Known(names, summaries, records), changes or History(lambda: NOW), clock=lambda: NOW
+        ),
         token=None if token is None else lambda: token,
     )
     server = web.HttpServer(app, "127.0.0.1", 0)
@@ -94,10 +108,12 @@ async def test_a_list_shows_what_was_answered_last() -> None:
         "state": "measured",
         "value": 90,
         "active": True,
+        "active_by": None,
         "average": 90,
         "threshold": 70,
         "unit": "%",
         "replicas": 1,
+        "measured": 1,
         "recommended": None,
         "reason": DECIDED.reason,
         "is_observed": False,

@@ -1,0 +1,94 @@
+"""What a look at the status page costs: processor time of the scaler, next to a scrape of it.
+
+The same process shows the same triggers as a page and as metrics, in turns. Linux counts processor
+time in hundredths of a second, so that each turn is many requests, each for another address: a page
+that was made for one who asked serves all who ask for the same.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import httpx
+
+from benchmarks import comparison, processes, throughput, world
+from benchmarks.comparison import Ratio
+from benchmarks.processes import Server, ServerError
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from tests.support.processes import free_port
+from tests.support.prometheus import PrometheusServer
+
+TRIGGERS = 1000
+"""As many as the page shows at the most."""
+AT_ONCE = 50
+"""So many calls are under way while the triggers become known."""
+REQUESTS = 20
+"""Of one turn."""
+PAGE, JSON, SCRAPE = "the page", "the page as JSON", "/metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What requests cost; each figure is of one request, one for each round."""
+
+    triggers: int
+    cpu_seconds: dict[str, list[float]]
+    bytes_sent: dict[str, int]
+
+    def ratio(self, name: str) -> Ratio:
+        """Return one kind of request next to a scrape."""
+        return comparison.ratio(self.cpu_seconds[name], self.cpu_seconds[SCRAPE])
+
+
+async def measure(directory: Path, triggers: int, rounds: int) -> Looked:
+    """Let a scaler know of triggers, and look at them.
+
+    Args:
+        directory: for the data of a Prometheus.
+        triggers: how many the page shows; a multiple of the benchmarks' workloads.
+        rounds: how often each kind of request has its turn.
+    """
+    asked = world.triggers(throughput.WORKLOADS, triggers // throughput.WORKLOADS)
+    port = free_port()
+    settings = {"HTTP_ADDRESS": f"127.0.0.1:{port}"}
+    async with (
+        PrometheusServer(directory) as prometheus,
+        processes.scaler(prometheus.url, settings) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+    ):
+        await world.fill(prometheus, throughput.WORKLOADS, throughput.AHEAD_SECONDS)
+        await _ask(server, asked)
+        used: dict[str, list[float]] = {PAGE: [], JSON: [], SCRAPE: []}
+        sent: dict[str, int] = {}
+        for number in range(rounds):
+            for name, figures in used.items():
+                before = server.cpu_seconds()
+                for request in range(REQUESTS):
+                    other = f"{number}-{request}"
+                    sent[name] = await _look(client, name, other, len(asked))
+                figures.append((server.cpu_seconds() - before) / REQUESTS)
+    return Looked(len(asked), used, sent)
+
+
+async def _ask(server: Server, asked: list[world.Trigger]) -> None:
+    """Ask about each trigger once; each answer has to be right."""
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+        for begin in range(0, len(asked), AT_ONCE):
+            part = asked[begin : begin + AT_ONCE]
+            answers = await asyncio.gather(*(stub.GetMetrics(one.request()) for one in part))
+            for one, answer in zip(part, answers, strict=True):
+                found = [value.metricValueFloat for value in answer.metricValues]
+                if found != [one.value]:
+                    raise ServerError(f"{one.workload}: answered {found}, expected {one.value}")
+
+
+async def _look(client: httpx.AsyncClient, name: str, other: str, triggers: int) -> int:
+    """Request something under an address of its own; return its size."""
+    path = {PAGE: "/", JSON: "/?format=json", SCRAPE: "/metrics"}[name]
+    answer = await client.get(path, params={**httpx.URL(path).params, "other": other})
+    mark = {PAGE: b'<th scope="row">', JSON: b'"scaled_object":', SCRAPE: b"_trigger_average"}[name]
+    if answer.status_code != httpx.codes.OK or answer.content.count(mark) < triggers:
+        raise ServerError(f"{path}: HTTP {answer.status_code}, and not all {triggers} triggers")
+    return len(answer.content)

@@ -1,0 +1,362 @@
+"""The pages in a real Chromium: what people see, without one thing that is not ours.
+
+The evaluator, the history and the HTTP server are the product's; the cluster is made up. Nothing in
+a page may come from another host, fail in the console, or break the page's own policy.
+
+`RECORD=1` writes the pictures of README.md and docs/explain.md anew.
+"""
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.support import programs, showroom
+from tests.support.showroom import Address, Shown, ShownPod, opened, shown
+
+pytestmark = pytest.mark.needs("chromium", "chromedriver")
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+LARGEST_IMAGE_BYTES = 150_000
+SCALE = 0.75
+"""Of the pictures of a wide screen: a page of the documentation is not as wide."""
+WAIT_SECONDS = 20
+JUDGED_ROWS = 20
+"""Of each table; all rows are of the same make, and a thousand of them would take half a minute."""
+DESKTOP, PHONE = 1280, 390
+SEEN = [(scheme, width) for scheme in ("light", "dark") for width in (DESKTOP, PHONE)]
+_AXE = "axe_playwright_python/axe.min.js"
+_NOTED = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation",
+  (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+"""
+_JUDGED = """
+const [rows, done] = arguments;
+const exclude = [[`tbody tr:nth-child(n + ${rows + 1})`]];
+axe.run({ include: [["html"]], exclude }, { preload: false }).then(
+  (found) => done(found.violations.flatMap((one) =>
+    one.nodes.map((node) => `${one.id}: ${node.html.slice(0, 200)}: ${node.failureSummary}`))),
+  (error) => done([String(error)]));
+"""
+
+HOSTILE = (
+    "\"><script>window.hostile='ran'</script><img src=//evil.example/x onerror=window.hostile=1>"
+    "' onmouseover='window.hostile=2' {{7*7}} &lt;b&gt; \u202eesrever\u202c \u200f\u05d0"
+)
+LONG = (HOSTILE + "x" * 253)[:253]
+LONG_POD = f"hostile-{LONG}"[:253]
+SILENT_POD = f"hostile-silent-{HOSTILE}"
+LONG_NAME = "n" * 60 + "." + "a" * 192
+
+
+@dataclass(slots=True)
+class Browser:
+    """One Chromium, and what it says of the pages that it was sent to."""
+
+    driver: webdriver.Chrome
+    asked: dict[str, str] = field(default_factory=dict)
+    """The URL of each request, by Chromium's own number for it."""
+
+    def look(self, url: str, scheme: str = "light", width: int = DESKTOP) -> None:
+        """Open a page as somebody with such a screen does."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.command("Emulation.setEmulatedMedia", features=[feature])
+        screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width == PHONE}
+        self.command("Emulation.setDeviceMetricsOverride", **screen)
+        self.driver.get(url)
+
+    def command(self, name: str, **words: Any) -> Any:  # noqa: ANN401 - of Chromium's protocol
+        """Give a command that WebDriver has no word for."""
+        return self.driver.execute_cdp_cmd(name, words)
+
+    def run(self, script: str, *words: object) -> Any:  # noqa: ANN401 - what a script returns
+        """Run a script of the test's; the page's policy does not apply to it."""
+        return self.driver.execute_script(script, *words)
+
+    def all(self, selector: str) -> list[WebElement]:
+        """Return the elements that fit."""
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def click(self, selector: str) -> None:
+        """Click the first element that fits."""
+        self.driver.find_element(By.CSS_SELECTOR, selector).click()
+
+    def follow(self, selector: str) -> None:
+        """Click the first element that fits, and wait for the page that it leads to."""
+        self.run("window.isLeft = false")
+        self.click(selector)
+        self.until("return window.isLeft === undefined && document.readyState === 'complete'")
+
+    def until(self, script: str) -> None:
+        """Wait until a script returns something true."""
+        WebDriverWait(self.driver, WAIT_SECONDS).until(lambda driver: driver.execute_script(script))
+
+    def barriers(self) -> list[str]:
+        """Return what axe finds that keeps people out."""
+        axe = metadata.distribution("axe-playwright-python").locate_file(_AXE)
+        self.run(Path(str(axe)).read_text())
+        found: list[str] = self.driver.execute_async_script(_JUDGED, JUDGED_ROWS)
+        return found
+
+    def is_wider_than_the_screen(self) -> bool:
+        """Tell whether the page has to be moved sideways."""
+        script = "const page = document.documentElement; return page.scrollWidth > innerWidth"
+        return bool(self.run(script))
+
+    def statuses(self) -> list[int]:
+        """Return how requests were answered since the last time."""
+        found = []
+        for entry in self._log("performance"):
+            message = json.loads(entry["message"])["message"]
+            params = message["params"]
+            if message["method"] == "Network.requestWillBeSent":
+                self.asked[params["requestId"]] = params["request"]["url"]
+            elif message["method"] == "Network.responseReceived":
+                found.append(params["response"]["status"])
+        return found
+
+    def _log(self, name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]  # of Selenium's
+        return found
+
+    def complaints(self, address: Address) -> list[str]:
+        """Return what went wrong since the last time, and which other hosts were asked."""
+        self.statuses()
+        others = [url for url in self.asked.values() if not url.startswith(f"{address.url}/")]
+        self.asked.clear()
+        said = [entry["message"] for entry in self._log("browser")]
+        return said + others + list(self.run("return window.violations"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium that can reach this machine alone; the driver fetches nothing."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs.path("chromium")
+    for word in (
+        "--headless=new",
+        "--no-sandbox",  # root cannot have one; what is shown comes from this machine
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        "--hide-scrollbars",
+    ):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(programs.path("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    try:
+        driver.set_script_timeout(5 * WAIT_SECONDS)
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _NOTED})
+        yield Browser(driver)
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Address]:
+    """Ten workloads in every state, watched for two hours."""
+    with opened(showroom.fleet(), minutes=120) as address:
+        yield address
+
+
+def busy(_minute: float) -> float:
+    """Return the load of a GPU at any time."""
+    return 90.0
+
+
+def hostile() -> list[Shown]:
+    """Return workloads whose every text wants to be markup."""
+    return [
+        shown(
+            "hostile",
+            ShownPod(name=LONG_POD, load=busy, gpus=(LONG, f"{HOSTILE}-2")),
+            ShownPod(name=SILENT_POD, load=busy, gpus=(f"{LONG}-3",), silent=-3),
+            namespace="ml",
+        ),
+        shown("refused", namespace="ml", demandQuery=f'vector(1) # "{HOSTILE}"'),
+        shown(LONG_NAME, namespace="n" * 63, alert=LONG),
+        shown("alerted", namespace="ml", alert=HOSTILE),
+    ]
+
+
+@pytest.mark.parametrize(("scheme", "width"), SEEN)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/triggers/inference/mistral-7b",
+        "/triggers/speech/whisper",
+        "/triggers/search/reranker",
+    ],
+)
+def test_every_page_can_be_used_by_everybody(
+    browser: Browser, fleet: Address, path: str, scheme: str, width: int
+) -> None:
+    browser.look(fleet.url + path, scheme, width)
+    browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert browser.barriers() == []
+    assert not browser.is_wider_than_the_screen()
+    assert browser.complaints(fleet) == []
+
+
+@pytest.mark.parametrize("count", [1, 50, 1000])
+def test_a_list_is_whole_whatever_its_length(browser: Browser, count: int) -> None:
+    with opened(showroom.many(count)) as address:
+        browser.look(f"{address.url}/", "dark")
+        assert len(browser.all("tbody tr")) == count
+        assert browser.barriers() == []
+        assert not browser.is_wider_than_the_screen()
+        browser.look(f"{address.url}/", "light", PHONE)
+        assert not browser.is_wider_than_the_screen()
+        assert browser.complaints(address) == []
+
+
+def test_a_glance_tells_what_becomes_of_each_workload_also_without_colours(
+    browser: Browser, fleet: Address
+) -> None:
+    browser.look(f"{fleet.url}/")
+    tiles = [tile.text.split() for tile in browser.all(".tile")]
+    assert tiles == [["10", "all"], ["3", "held"], ["5", "active"], ["2", "idle"]]
+    words = [one.text for one in browser.all("tbody .mark")]
+    assert words == ["held"] * 3 + ["active"] * 5 + ["idle"] * 2
+    shapes = {
+        word: browser.run(
+            "const style = getComputedStyle(document.querySelector(`td .mark.${arguments[0]}`),"
+            " '::before'); return [style.borderWidth, style.borderRadius, style.borderStyle]",
+            word,
+        )
+        for word in ("held", "active", "idle")
+    }
+    assert len({tuple(shape) for shape in shapes.values()}) == len(shapes)
+
+
+def test_what_is_not_known_is_a_gap_and_no_line_at_zero(browser: Browser, fleet: Address) -> None:
+    browser.look(f"{fleet.url}/?name=speech/tts")
+    curve, gap = browser.all(".spark .line")[0], browser.all(".spark .gap")[0]
+    assert curve.rect["x"] + curve.rect["width"] <= gap.rect["x"] + 1
+    assert gap.rect["width"] > 1
+    assert [cell.text for cell in browser.all("tbody td.number")][1:3] == ["hold", "hold"]
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_lists_are_filtered_and_sorted_with_and_without_a_script(
+    browser: Browser, fleet: Address, *, has_script: bool
+) -> None:
+    browser.command("Emulation.setScriptExecutionDisabled", value=not has_script)
+    try:
+        browser.look(f"{fleet.url}/")
+        browser.all("input[name=name]")[0].send_keys("inference/")
+        browser.follow("form button")
+        assert "name=inference" in browser.driver.current_url
+        assert len(browser.all("tbody tr")) == 4
+        browser.follow("thead th:first-child a")
+        names = [one.text.splitlines()[0] for one in browser.all("tbody th")]
+        assert names == sorted(names)
+        browser.follow("thead th:first-child a")
+        assert [one.text.splitlines()[0] for one in browser.all("tbody th")] == names[::-1]
+        browser.follow(".tile.active")
+        assert len(browser.all("tbody tr")) == 2
+        browser.follow("tbody th a")
+        assert browser.all("h1")[0].text == "inference/mistral-7b"
+        browser.click("summary")
+        assert browser.all("details[open] table")
+    finally:
+        browser.command("Emulation.setScriptExecutionDisabled", value=False)
+    assert browser.complaints(fleet) == []
+
+
+def test_texts_of_others_are_shown_as_they_are_and_run_nowhere(browser: Browser) -> None:
+    with opened(hostile()) as address:
+        for path, texts in {
+            "/": [LONG_NAME, HOSTILE, "bad_data"],
+            "/triggers/ml/hostile": [LONG_POD, SILENT_POD, LONG, f"{HOSTILE}-2", f"{LONG}-3"],
+            "/triggers/ml/refused": [f'# "{HOSTILE}"', "bad_data"],
+            f"/triggers/{'n' * 63}/{LONG_NAME}": [LONG_NAME, LONG],
+            "/triggers/ml/alerted": [HOSTILE],
+        }.items():
+            for scheme, width in SEEN:
+                browser.look(address.url + path, scheme, width)
+                shown_text = browser.run("return document.body.textContent")
+                assert [text for text in texts if text not in shown_text] == []
+                assert not browser.is_wider_than_the_screen()
+            assert browser.run("return window.hostile") is None
+            assert browser.run("return document.scripts.length") == 1
+            assert browser.run("return document.querySelectorAll('main img').length") == 0
+            assert browser.barriers() == []
+            assert browser.complaints(address) == []
+
+
+def test_a_text_that_turns_the_direction_turns_no_other(browser: Browser) -> None:
+    isolating = (
+        "return [...document.querySelectorAll('main *')].filter((one) =>"
+        " [...one.childNodes].some((node) => node.nodeType === 3 && node.data.includes('\\u202e')))"
+        ".map((one) => getComputedStyle(one))"
+        ".filter((style) => style.display === 'inline' && style.unicodeBidi !== 'isolate').length"
+    )
+    with opened(hostile()) as address:
+        for path in ("/", "/triggers/ml/hostile"):
+            browser.look(address.url + path)
+            assert browser.run(isolating) == 0
+
+
+def test_a_page_renews_itself_and_asks_only_whether_it_has_changed(browser: Browser) -> None:
+    with opened(showroom.many(3)) as address:
+        browser.look(f"{address.url}/triggers/team-00/model-0000")
+        browser.click("summary")
+        renew = "document.dispatchEvent(new Event('visibilitychange'))"
+        browser.run(f"window.before = document.querySelector('h1'); {renew}")
+        browser.until("return !window.before.isConnected")
+        assert browser.run("return document.activeElement.tagName") == "SUMMARY"
+        assert len(browser.all("details[open]")) == 1
+        browser.statuses()
+        browser.run(f"window.before = document.querySelector('h1'); {renew}")
+        wait = WebDriverWait(browser.driver, WAIT_SECONDS)
+        assert wait.until(lambda _: browser.statuses()) == [304]
+        assert browser.run("return window.before.isConnected")
+        assert browser.all("#live")[0].text == ""
+    browser.run(renew)
+    browser.until("return document.getElementById('live').textContent.startsWith('not renewed')")
+    browser.complaints(address)  # that nothing answers any more
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "screen"),
+    [
+        ("status-list", "/", ("light", DESKTOP, 900)),
+        ("status-trigger", "/triggers/inference/mistral-7b", ("light", DESKTOP, 1080)),
+        ("status-phone", "/", ("dark", PHONE, 860)),
+    ],
+)
+def test_the_pictures_of_the_documentation_are_of_these_pages(
+    browser: Browser, fleet: Address, name: str, path: str, screen: tuple[str, int, int]
+) -> None:
+    scheme, width, height = screen
+    browser.look(fleet.url + path, scheme, width)
+    scale = SCALE if width == DESKTOP else 1.0
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
+    taken = browser.command("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+    picture, kept = base64.b64decode(taken["data"]), IMAGES / f"{name}.png"
+    if os.environ.get("RECORD"):
+        IMAGES.mkdir(exist_ok=True)
+        kept.write_bytes(picture)
+    for found in (picture, kept.read_bytes()):
+        assert _size(found) == (width * scale, height * scale)
+        assert len(found) < LARGEST_IMAGE_BYTES
+
+
+def _size(picture: bytes) -> tuple[int, int]:
+    """Return the width and the height that a PNG says."""
+    assert picture.startswith(b"\x89PNG")
+    return int.from_bytes(picture[16:20], "big"), int.from_bytes(picture[20:24], "big")
