@@ -234,13 +234,15 @@ def routes(shown: Shown) -> list[Route | Mount]:
     static = StaticFiles(packages=[("keda_gpu_scaler.web", "static")])
     return [
         Route("/", every),
+        Route("/triggers/{namespace}", every),
         Route("/triggers/{namespace}/{name}", one),
         Mount("/static", static),
     ]
 
 
 async def _list(request: Request, template: Template, shown: Shown) -> AsyncIterator[str]:
-    known, asked = await triggers.listed(shown.decisions.summaries(None)), _asked(request)
+    namespace, asked = request.path_params.get("namespace"), _asked(request)
+    known = await triggers.listed(shown.decisions.summaries(namespace))
     found = asked.found(known)
     if _is_json(request):
         yield _json({"triggers": found[:ROWS], "left_out": len(found[ROWS:])})
@@ -255,7 +257,7 @@ async def _list(request: Request, template: Template, shown: Shown) -> AsyncIter
         states=list(State),
         columns=list(_heads(asked)),
         sorts=list(_SORTS.values()),
-        rows=(_row(one, shown, now) for one in found[:ROWS]),
+        rows=(_row(one, shown, now, _root(request)) for one in found[:ROWS]),
         known=len(known),
         shown=min(len(found), ROWS),
         left_out=len(found[ROWS:]),
@@ -362,14 +364,14 @@ def _heads(asked: _Asked) -> Iterator[dict[str, object]]:
         }
 
 
-def _row(one: Summary, shown: Shown, now: float) -> dict[str, object]:
+def _row(one: Summary, shown: Shown, now: float, root: str) -> dict[str, object]:
     namespace, _, name = one.scaled_object.partition("/")
     changes = shown.changes.of(ScaledObject(namespace, name))
     return {
         "namespace": namespace,
         "name": name,
         "workload": one.workload,
-        "url": f"triggers/{quote(namespace, safe='')}/{quote(name, safe='')}",
+        "url": f"{root}triggers/{quote(namespace, safe='')}/{quote(name, safe='')}",
         "standing": standing(one),
         "state": one.state,
         "by": one.active_by or "",
