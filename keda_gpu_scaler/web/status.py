@@ -239,14 +239,13 @@ def routes(shown: Shown) -> list[Route | Mount]:
 
 
 async def _list(request: Request, template: Template, shown: Shown) -> AsyncIterator[str]:
-    namespace = request.path_params.get("namespace")
-    known, asked = await triggers.listed(shown.decisions.summaries(namespace)), _asked(request)
+    namespace, asked = request.path_params.get("namespace"), _asked(request)
+    known = await triggers.listed(shown.decisions.summaries(namespace))
     found = asked.found(known)
     if _is_json(request):
         yield _json({"triggers": found[:ROWS], "left_out": len(found[ROWS:])})
         return
     now = _minute(shown.clock())
-    before = "triggers/" if namespace is None else ""  # the path of the rows, seen from here
     async for part in _rendered(
         template,
         root=_root(request),
@@ -256,7 +255,7 @@ async def _list(request: Request, template: Template, shown: Shown) -> AsyncIter
         states=list(State),
         columns=list(_heads(asked)),
         sorts=list(_SORTS.values()),
-        rows=(_row(one, shown, now, before) for one in found[:ROWS]),
+        rows=(_row(one, shown, now, _root(request)) for one in found[:ROWS]),
         known=len(known),
         shown=min(len(found), ROWS),
         left_out=len(found[ROWS:]),
@@ -363,7 +362,7 @@ def _heads(asked: _Asked) -> Iterator[dict[str, object]]:
         }
 
 
-def _row(one: Summary, shown: Shown, now: float, before: str) -> dict[str, object]:
+def _row(one: Summary, shown: Shown, now: float, root: str) -> dict[str, object]:
     namespace, _, name = one.scaled_object.partition("/")
     changes = shown.changes.of(ScaledObject(namespace, name))
     return {
@@ -371,7 +370,7 @@ def _row(one: Summary, shown: Shown, now: float, before: str) -> dict[str, objec
         "name": name,
         "workload": one.workload,
         "is_observed": one.is_observed,
-        "url": f"{before}{quote(namespace, safe='')}/{quote(name, safe='')}",
+        "url": f"{root}triggers/{quote(namespace, safe='')}/{quote(name, safe='')}",
         "standing": standing(one),
         "state": one.state,
         "by": one.active_by or "",

@@ -88,7 +88,7 @@ async def test_a_trigger_is_decided_though_nobody_asks_about_it(stage: Stage) ->
     stage.write("bert", "other")
     assert await stage.observing.round() == 15
     assert stage.observed() == ["bert", "other"]
-    found = stage.shown.summaries(None)
+    found = list(stage.shown.summaries(None))
     assert [(one.scaled_object, one.value, one.recommended) for one in found] == [
         ("ml/bert", 450, 7),
         ("ml/other", 450, 7),
@@ -96,7 +96,7 @@ async def test_a_trigger_is_decided_though_nobody_asks_about_it(stage: Stage) ->
     assert all(one.is_observed for one in found)
     (record,) = await stage.shown.records(BERT)
     assert (record.is_observed, record.recommended, len(record.pods)) == (True, 7, 5)
-    assert not list(stage.shown.summaries(None))
+    assert not list(stage.shown.summaries("none"))
     assert await stage.shown.records(ScaledObject("ml", "none")) == []
 
 
@@ -114,7 +114,7 @@ async def test_where_keda_asks_the_live_trigger_alone_is_shown_and_decided(stage
     await stage.bench.ask(spec(threshold="90"))
     await stage.observing.round()
     assert stage.observed() == ["bert", "other"]
-    found = stage.shown.summaries(None)
+    found = list(stage.shown.summaries(None))
     assert [(one.scaled_object, one.is_observed) for one in found] == [
         ("ml/bert", False),
         ("ml/other", True),

@@ -63,8 +63,8 @@ async def test_every_trigger_is_a_row_that_leads_to_its_page() -> None:
     async with page("/") as answer:
         found = Elements(answer.text)
     assert answer.status_code == 200
-    links = [link for link in found.of("a", "href") if link and link.startswith("triggers/")]
-    assert links == [f"triggers/{namespace}/{name}" for namespace, name in NAMES]
+    links = [link for link in found.of("a", "href") if link and link.startswith("/triggers/")]
+    assert links == [f"/triggers/{namespace}/{name}" for namespace, name in NAMES]
     assert "5 of 5 triggers" in answer.text
     assert DECIDED.reason in answer.text
 
@@ -105,6 +105,12 @@ async def test_a_list_is_sorted_by_its_address(sort: str, direction: str) -> Non
         heads = Elements(answer.text).of("th", "aria-sort")
     assert answer.status_code == 200
     assert heads == [direction]
+
+
+async def test_a_namespace_has_a_list_of_its_own() -> None:
+    async with page("/triggers/ml?name=bert-2") as answer:
+        assert "1 of 3 triggers" in answer.text
+        assert "/triggers/ml/bert-2" in Elements(answer.text).of("a", "href")
 
 
 async def test_more_triggers_than_a_page_has_room_for_are_counted() -> None:
@@ -243,7 +249,7 @@ async def room(*workloads: showroom.Shown) -> AsyncIterator[tuple[httpx.AsyncCli
 def names(page_text: str) -> list[str | None]:
     """Return the rows of a list, in their order."""
     links = Elements(page_text).of("a", "href")
-    return [link.rpartition("/")[2] for link in links if link and link.startswith("triggers/")]
+    return [link.rpartition("/")[2] for link in links if link and link.startswith("/triggers/")]
 
 
 async def test_what_is_held_comes_first_and_what_is_not_known_is_sorted_last() -> None:
