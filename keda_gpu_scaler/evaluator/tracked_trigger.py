@@ -67,7 +67,7 @@ class Answer(NamedTuple):
             return "gpus"
         if self.gpu.neighbour is not None and self.gpu.neighbour.activated:
             return "activationWorkload"
-        return "demandQuery" if self.alert is None else "alert"
+        return "demand" if self.alert is None else "alert"
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)

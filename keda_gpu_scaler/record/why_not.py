@@ -148,7 +148,8 @@ def _wake(record: Record, wanted: int, found: _Found) -> None:
                 found.way([_louder(one)])
                 found.way([_lower_level(one)])
         if not found.ways and len(found.reasons) == 1:
-            found.reasons.append("nothing else can: set demandQuery, activationWorkload or alerts")
+            others = "demandQuery or demandPreset, activationWorkload or alerts"
+            found.reasons.append(f"nothing else can: set {others}")
     if wanted > 1:
         found.reasons.append(
             "how many more than that there are to be, the HPA asks once the first is there"
@@ -198,7 +199,7 @@ def _lower_level(one: Activation) -> Need | None:
     return Need(of=one.signal, key=key, now=one.threshold, below=one.value, text=text)
 
 
-_LEVELS = {"gpus": "activationThreshold", "demandQuery": "demandActivationThreshold"}
+_LEVELS = {"gpus": "activationThreshold", "demand": "demandActivationThreshold"}
 _MEASURED, _STARTING = PodState.MEASURED.name.lower(), PodState.STARTING.name.lower()
 _AWAITED = frozenset(state.name.lower() for state in PodState) - {_MEASURED}
 """The states of pods whose load should be known, and is not."""

@@ -21,7 +21,7 @@ DOUBTED = replace(BUSY, activated=False)
         (BUSY, GpuDecision(BUSY), None, "gpus"),
         (BUSY, GpuDecision(IDLE, neighbour=BUSY), None, "activationWorkload"),
         (BUSY, GpuDecision(IDLE, neighbour=IDLE), "Waiting", "alert"),
-        (BUSY, GpuDecision(IDLE), None, "demandQuery"),
+        (BUSY, GpuDecision(IDLE), None, "demand"),
         (BUSY, GpuDecision(BUSY, is_of_peer=True), None, "another replica of the scaler"),
         (IDLE, GpuDecision(IDLE), None, None),
         (DOUBTED, GpuDecision(DOUBTED), None, None),

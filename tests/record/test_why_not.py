@@ -351,7 +351,7 @@ def test_signals_without_a_number_have_to_be_idle() -> None:
     shown = decided(given, idle, None, active, alert="Queued", takes_alerts=True)
     found = why_not(shown, 0)
     assert texts(found) == ["alert has to be idle: alert Queued fires"]
-    assert found.reasons == ("demandQuery would then be asked as well",)
+    assert found.reasons == ("demand would then be asked as well",)
 
 
 def test_a_signal_or_a_window_that_is_not_known_is_said() -> None:
@@ -363,7 +363,7 @@ def test_a_signal_or_a_window_that_is_not_known_is_said() -> None:
     idle = snapshot(bert("b", 0))
     active = replace(decide(given, idle, Context(NOW, HOUR)), active=True)
     shown = decided(given, idle, Demand(None, "no answer"), active)
-    assert why_not(shown, 0).reasons == ("demandQuery is not known: no answer",)
+    assert why_not(shown, 0).reasons == ("demand is not known: no answer",)
     busy_too = replace(
         shown, activation=(replace(shown.activation[0], says=Says.ACTIVE), *shown.activation[1:])
     )
@@ -389,7 +389,7 @@ def test_from_zero_only_other_signals_wake() -> None:
     assert (nothing.replicas, nothing.ways) == (0, ())
     assert nothing.reasons == (
         "its own GPUs cannot wake it: there is no pod to show any",
-        "nothing else can: set demandQuery, activationWorkload or alerts",
+        "nothing else can: set demandQuery or demandPreset, activationWorkload or alerts",
     )
     given = demanding("sum(x)", demandActivationThreshold="5")
     found = why_not(gone(given, Demand(3.0), takes_alerts=True), 4)
@@ -402,7 +402,7 @@ def test_from_zero_only_other_signals_wake() -> None:
     assert len(why_not(gone(given, Demand(0.0)), 1).ways) == 1
     assert (
         why_not(gone(given, Demand(None, "none")), 1).reasons[-1]
-        == "demandQuery is not known: none"
+        == "demand is not known: none"
     )
 
 

@@ -269,7 +269,7 @@ async def test_what_says_active_and_how_many_replicas_are_asked_for_is_in_the_li
         found = (await client.get("/?format=json")).json()["triggers"]
     told = {one["scaled_object"]: (one["active_by"], one["recommended"]) for one in found}
     assert told["inference/llama-70b"] == ("gpus", 5)
-    assert told["search/reranker"] == ("demandQuery", 1)
+    assert told["search/reranker"] == ("demand", 1)
     assert told["vision/yolo"] == ("alert", 1)
     assert told["inference/qwen-coder"] == (None, 0)
     assert told["speech/tts"] == (None, None)
