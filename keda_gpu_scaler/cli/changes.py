@@ -58,9 +58,9 @@ def _lines(found: Changes, scaled_object: str) -> Iterator[str]:
     changes = {0: "no decision", 1: "1 change"}.get(count, f"{count} changes")
     since = f"since {_time(found.since)}, when this replica of the scaler started"
     yield f"{scaled_object}: {changes} {since}"
-    several = len({one.metric_name for one in found.changes}) > 1
+    several = len({one.trigger for one in found.changes}) > 1
     for one in found.changes:
-        name = f"{one.metric_name} " if several else ""
+        name = f"{one.metric_name} of {one.workload} " if several else ""
         active = {True: "active", False: "inactive", None: "activity unknown"}[one.active]
         value = "no value" if one.value is None else f"value {one.value:g}"
         yield f"{_time(one.at)} {name}{one.state}, {active}, {value}: {one.reason}"

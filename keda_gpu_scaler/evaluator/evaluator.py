@@ -212,7 +212,7 @@ class Evaluator:
         Args:
             namespace: only of the ScaledObjects in this one; None: of all.
         """
-        for one in self._triggers.all():
+        for one in self._lately():
             if one.answer is None or namespace not in {None, one.scaled_object.namespace}:
                 continue
             yield build.summary(
@@ -225,6 +225,24 @@ class Evaluator:
                 is_observed=self._is_observing,
             )
 
+    def _lately(self) -> list[TrackedTrigger]:
+        """Return the triggers that are tracked, each once.
+
+        One without `workload` is tracked anew as soon as it is known what the ScaledObject scales.
+        """
+        tracked = self._triggers.all()
+        aimed = {
+            (one.scaled_object, one.spec.given)
+            for one in tracked
+            if not isinstance(one.spec.pods, ScaleTarget)
+        }
+        return [
+            one
+            for one in tracked
+            if not isinstance(one.spec.pods, ScaleTarget)
+            or (one.scaled_object, one.spec.given) not in aimed
+        ]
+
     def asked_about(self) -> frozenset[ScaledObject]:
         """Return the ScaledObjects of which a trigger was asked about within ten minutes."""
         return frozenset(one.scaled_object for one in self._triggers.all())
@@ -236,7 +254,7 @@ class Evaluator:
         about them: what KEDA and the HPA ask is for them alone to say. Of several at once each
         waits for its turn.
         """
-        tracked = [one for one in self._triggers.all() if one.scaled_object == scaled_object]
+        tracked = [one for one in self._lately() if one.scaled_object == scaled_object]
         tracked.sort(key=lambda one: one.answer.at if one.answer else -math.inf, reverse=True)
         async with self._looks:
             return [await self._record(one) for one in tracked[:LOOKED_AT]]
@@ -266,7 +284,8 @@ class Evaluator:
         else:
             gpu = await self._gpu_decisions.decide(tracked, deadline)
         made_of = self._gpu_decisions.made_of(tracked, gpu)
-        decided = await self._concluded(tracked, gpu, deadline)
+        # As for a poll: one that comes just after it takes the same answer.
+        decided = await self._concluded(tracked, gpu, deadline, is_poll=True)
         spec, source = tracked.spec, tracked.spec.source
         demand = None if tracked.answer is None else tracked.answer.demand
         if demand is None and spec.demand is not None and spec.demand.threshold is not None:

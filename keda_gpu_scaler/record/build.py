@@ -378,15 +378,20 @@ def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query
     if not answered.speaks_promql:
         return
     if spec.query is not None:
-        yield from _own("query", "query", spec.query.text, spec)
+        yield from _own("query", ["query"], spec.query.text, spec)
     else:
         yield from _written(answered, pods)
     if spec.demand is not None:
-        yield from _own("demand", "demandQuery", spec.demand.text, spec)
+        yield from _own("demand", _DEMAND_KEYS, spec.demand.text, spec)
 
 
-def _own(name: str, key: str, text: str, spec: TriggerSpec) -> Sequence[Query]:
-    return () if settings.is_hidden(spec, key) else (Query(name, text),)
+_DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandModel"
+"""What the text of a demand is made of."""
+
+
+def _own(name: str, keys: Sequence[str], text: str, spec: TriggerSpec) -> Sequence[Query]:
+    hidden = any(settings.is_hidden(spec, key) for key in keys)
+    return () if hidden else (Query(name, text),)
 
 
 def _written(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query]:

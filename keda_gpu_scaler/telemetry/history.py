@@ -39,6 +39,8 @@ class Change:
     at: float
     """Unix seconds, on this machine's clock."""
     metric_name: str
+    workload: str
+    """Whose pods are measured; triggers of several workloads mostly have the same metric's name."""
     state: str
     value: float | None
     active: bool | None
@@ -50,6 +52,11 @@ class Change:
     reason: str
     is_observed: bool
     """KEDA was not answered so: it was advice."""
+
+    @property
+    def trigger(self) -> tuple[str, str]:
+        """Which of the ScaledObject's triggers it is about: the metric's name and the workload."""
+        return self.metric_name, self.workload
 
     def differs(self, decided: Decision) -> bool:
         """Tell whether a later decision is another one: the HPA sees no change below 10 %."""
@@ -66,16 +73,16 @@ class _Changes:
     """The changes of one ScaledObject's triggers, the oldest first."""
 
     kept: deque[Change] = field(default_factory=lambda: deque(maxlen=CHANGES))
-    last: dict[str, Change] = field(default_factory=dict)
-    """By the metric's name, the one that changed longest ago first."""
+    last: dict[tuple[str, str], Change] = field(default_factory=dict)
+    """By the trigger's metric and workload, the one that changed longest ago first."""
 
     def add(self, change: Change) -> None:
         """Add a change, in place of those that are too many or too old."""
         self.kept.append(change)
         while self.kept[0].at < change.at - AGE_SECONDS:
             self.kept.popleft()
-        self.last.pop(change.metric_name, None)
-        self.last[change.metric_name] = change
+        self.last.pop(change.trigger, None)
+        self.last[change.trigger] = change
         if len(self.last) > METRICS:
             del self.last[next(iter(self.last))]
 
@@ -83,7 +90,11 @@ class _Changes:
     def kept_bytes(self) -> int:
         """What it takes at most; a change that is kept and the last one counts twice."""
         changes = (*self.kept, *self.last.values())
-        texts = sum(sys.getsizeof(one.reason) + sys.getsizeof(one.metric_name) for one in changes)
+        texts = sum(
+            sys.getsizeof(text)
+            for one in changes
+            for text in (one.reason, one.metric_name, one.workload)
+        )
         return _OBJECT_BYTES + _CHANGE_BYTES * len(changes) + texts
 
 
@@ -108,14 +119,15 @@ class History:
         if not isinstance(fact, facts.Evaluated):
             return
         changes = self._changes.get(fact.scaled_object) or _Changes()
-        name, decided = fact.spec.metric_name, fact.decision
-        last = changes.last.get(name)
+        name, workload, decided = fact.spec.metric_name, fact.spec.workload, fact.decision
+        last = changes.last.get((name, workload))
         if last is not None and not last.differs(decided) and last.is_observed is fact.is_observed:
             return
         self._changes.pop(fact.scaled_object, None)  # its size is taken when it is put back
         change = Change(
             at=self._clock(),
             metric_name=name,
+            workload=workload,
             state=decided.state,
             value=decided.value,
             active=decided.active,

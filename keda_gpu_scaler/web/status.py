@@ -384,7 +384,11 @@ def _row(one: Summary, shown: Shown, now: float, root: str) -> dict[str, object]
         "age": _age(one.answered_seconds_ago),
         "reason": _cut(one.reason),
         "spark": drawing.spark(
-            [*_steps(changes, one.metric_name, _values), (now - GRID_SECONDS, one.value)], now
+            [
+                *_steps(changes, (one.metric_name, one.workload), _values),
+                (now - GRID_SECONDS, one.value),
+            ],
+            now,
         ),
     }
 
@@ -416,36 +420,39 @@ def _values(change: Change) -> float | None:
 
 
 def _steps(
-    changes: Iterable[Change], metric_name: str, pick: Callable[[Change], float | None]
+    changes: Iterable[Change], trigger: tuple[str, str], pick: Callable[[Change], float | None]
 ) -> list[drawing.Step]:
-    return [(each.at, pick(each)) for each in changes if each.metric_name == metric_name]
+    return [(each.at, pick(each)) for each in changes if each.trigger == trigger]
 
 
 def _sections(
     records: Sequence[Record], changes: Sequence[Change], since: float, now: float
 ) -> Iterator[dict[str, object]]:
     """Yield each trigger of the ScaledObject; one that KEDA asks about no more has its history."""
-    decided = {record.metrics[0].name: record for record in records}
+    decided = {(record.metrics[0].name, record.workload): record for record in records}
     period = drawing.Period(max(since, now - HISTORY_SECONDS), now)
-    for name in dict.fromkeys((*decided, *(change.metric_name for change in changes))):
-        record = decided.get(name)
+    for trigger in dict.fromkeys((*decided, *(change.trigger for change in changes))):
+        record = decided.get(trigger)
         yield {
-            "name": name,
+            "name": trigger[0],
             "view": None if record is None else _view(record),
-            "timeline": _timeline(changes, name, record, period),
+            "timeline": _timeline(changes, trigger, record, period),
         }
 
 
 def _timeline(
-    changes: Sequence[Change], name: str, record: Record | None, period: drawing.Period
+    changes: Sequence[Change],
+    trigger: tuple[str, str],
+    record: Record | None,
+    period: drawing.Period,
 ) -> dict[str, object] | None:
     """Return activity, load, value and replicas over the same time; None: nothing is known."""
     steps = {
-        "Active": _steps(changes, name, lambda change: change.active),
-        "Average load": _steps(changes, name, lambda change: change.average),
-        "Value": _steps(changes, name, _values),
-        "Replicas": _steps(changes, name, lambda change: change.replicas),
-        "Replicas asked for": _steps(changes, name, lambda change: change.recommended),
+        "Active": _steps(changes, trigger, lambda change: change.active),
+        "Average load": _steps(changes, trigger, lambda change: change.average),
+        "Value": _steps(changes, trigger, _values),
+        "Replicas": _steps(changes, trigger, lambda change: change.replicas),
+        "Replicas asked for": _steps(changes, trigger, lambda change: change.recommended),
     }
     if not steps["Value"]:
         return None

@@ -299,8 +299,8 @@ async def test_the_history_names_metrics_where_there_are_several() -> None:
     assert "1 change since" in (await remembered(changes=kept)).stdout
     kept(facts.Evaluated(BERT, spec(metricName="other"), decided, 1.0))
     _, first, second = (await remembered(changes=kept)).stdout.splitlines()
-    assert " gpu-utilization measured, active" in first
-    assert " other measured, active" in second
+    assert " gpu-utilization of deployment/bert measured, active" in first
+    assert " other of deployment/bert measured, active" in second
 
 
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])

@@ -592,6 +592,19 @@ async def test_a_scale_target_that_is_not_known_is_unknown_with_the_reason(aimed
     assert len(aimed.of(facts.Evaluated)) == 2
 
 
+async def test_a_trigger_is_shown_once_when_its_scale_target_is_known_again(aimed: Bench) -> None:
+    assert aimed.cluster is not None
+    targets = dict(aimed.cluster.targets)
+    aimed.cluster.targets.clear()
+    await aimed.ask(_untargeted(), timeout_seconds=1.1)
+    assert [one.state for one in aimed.evaluator.summaries()] == [State.UNKNOWN]
+    aimed.cluster.targets.update(targets)
+    aimed.clock.seconds += 60
+    await aimed.ask(_untargeted())
+    assert [one.state for one in aimed.evaluator.summaries()] == [State.MEASURED]
+    assert [one.state for one in await aimed.evaluator.records(BERT)] == [State.MEASURED]
+
+
 async def test_a_trigger_with_a_workload_does_not_ask_for_the_scale_target(aimed: Bench) -> None:
     assert aimed.cluster is not None
     assert (await aimed.ask()).state is State.MEASURED

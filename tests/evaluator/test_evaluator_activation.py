@@ -428,3 +428,17 @@ async def test_of_many_triggers_of_one_object_those_are_looked_at_that_were_aske
     found = await bench.evaluator.records(BERT)
     thresholds = [record.metrics[0].target for record in found]
     assert thresholds == list(range(LOOKED_AT + 4, 4, -1))
+
+
+async def test_a_poll_just_after_a_look_waits_like_any_other(bench: Bench) -> None:
+    bench.source.numbers[WAITING] = AWAY
+    assert (await bench.ask(DEMAND)).active is None
+    bench.clock.seconds += STEP
+    bench.source.numbers[WAITING], bench.source.number_gate = 7.0, asyncio.Event()
+    look = asyncio.create_task(bench.evaluator.records(BERT))
+    await asyncio.sleep(0)
+    bench.source.number_gate.set()
+    (shown,) = await look
+    assert shown.active
+    bench.clock.seconds += 0.5
+    assert (await bench.ask(DEMAND)).activated

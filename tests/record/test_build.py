@@ -129,6 +129,19 @@ def test_what_comes_from_the_environment_is_not_shown() -> None:
     assert b"secret" not in orjson.dumps(shown)
 
 
+def test_a_demand_with_a_model_out_of_the_environment_has_no_query_to_paste() -> None:
+    given = {
+        "workload": "bert",
+        "threshold": "70",
+        "demandPreset": "vllm-router-rate",
+        "demandRouter": "router",
+        "demandModelFromEnv": "secret",
+    }
+    shown = _record(trigger.parse(BERT, given, access()), snapshot())
+    assert "demand" not in [one.name for one in shown.queries]
+    assert b"secret" not in orjson.dumps(shown)
+
+
 def test_a_query_of_the_users_own_is_the_query_that_is_shown() -> None:
     own = spec(query='max by (pod, gpu) (busy{namespace="ml"})', activationThreshold="3")
     shown = _record(own, snapshot(bert("b", 90)))

@@ -400,10 +400,7 @@ def test_from_zero_only_other_signals_wake() -> None:
     ]
     assert found.reasons[-1].startswith("how many more than that")
     assert len(why_not(gone(given, Demand(0.0)), 1).ways) == 1
-    assert (
-        why_not(gone(given, Demand(None, "none")), 1).reasons[-1]
-        == "demand is not known: none"
-    )
+    assert why_not(gone(given, Demand(None, "none")), 1).reasons[-1] == "demand is not known: none"
 
 
 def test_at_zero_and_woken_are_said() -> None:

@@ -56,6 +56,18 @@ def test_a_change_is_another_state_or_activity_or_a_value_that_the_hpa_sees(
     assert len(watched.history.of(BERT)) == 1 + is_change
 
 
+def test_triggers_of_two_workloads_with_one_metric_name_are_told_apart() -> None:
+    watched = Watched()
+    for _ in range(3):
+        for workload, value in {"deployment/a": 10.0, "deployment/b": 300.0}.items():
+            named = replace(spec(), workload=workload)
+            watched.history(facts.Evaluated(BERT, named, replace(BUSY, value=value), 1.0))
+    assert [(one.workload, one.value) for one in watched.history.of(BERT)] == [
+        ("deployment/a", 10.0),
+        ("deployment/b", 300.0),
+    ]
+
+
 def test_a_slow_drift_is_seen_once_it_is_ten_percent() -> None:
     watched = Watched()
     for value in range(100, 130):

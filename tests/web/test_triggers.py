@@ -170,6 +170,7 @@ async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began
             {
                 "at": NOW,
                 "metric_name": "gpu-utilization",
+                "workload": "deployment/bert",
                 "state": "measured",
                 "value": 90,
                 "active": True,
