@@ -24,13 +24,13 @@ class Changes:
     changes: list[Change]
 
 
-def ask(asked: explaining.Asked) -> Changes:
+async def ask(asked: explaining.Asked) -> Changes:
     """Return what a scaler noted about a ScaledObject.
 
     Raises:
         explaining.ExplainError: the scaler cannot be asked.
     """
-    return explaining.decoded(explaining.body(asked, "/history"), Changes)
+    return explaining.decoded(await explaining.body(asked, "/history"), Changes)
 
 
 def write(found: Changes, scaled_object: str, output: str) -> None:

@@ -41,7 +41,7 @@ class Access(NamedTuple):
     timeout_seconds: float
 
 
-def found(access: Access, scaled_object: str, records: Sequence[Record]) -> gates.Gates:
+async def found(access: Access, scaled_object: str, records: Sequence[Record]) -> gates.Gates:
     """Return what stands between the values of a ScaledObject's triggers and the replicas.
 
     Args:
@@ -58,8 +58,8 @@ def found(access: Access, scaled_object: str, records: Sequence[Record]) -> gate
     except Exception as error:  # lightkube raises the errors of several libraries
         raise ClusterError(client.error_text(error)) from error
     context = _printable(configuration.context_name)
-    asking = _asked(asked, access.timeout_seconds, *scaled_object.split("/"))
-    return _gates(asyncio.run(asking), context, records)
+    facts = await _asked(asked, access.timeout_seconds, *scaled_object.split("/"))
+    return _gates(facts, context, records)
 
 
 def _gates(facts: gates.Facts, context: str, records: Sequence[Record]) -> gates.Gates:

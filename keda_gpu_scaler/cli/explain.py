@@ -124,12 +124,11 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 when there is a decision, 1 when the scaler or the source does not answer, or the
     scaler knows no such ScaledObject, 2 for a wrong argument, file or setting.
     """
-    from keda_gpu_scaler.cli import changes, explaining  # noqa: PLC0415 - they load Rich and HTTP
-
     if drain + history + (why_not is not None) > 1:
         raise typer.BadParameter("expected only one of --why-not, --drain and --history")
     if drain and at is not None:
         raise typer.BadParameter("--drain is about the pods that there are now: without --at")
+    url = server or SERVER
     if file is not None:
         if history or any((server, token_file, ca_file, kubeconfig, context)):
             raise typer.BadParameter(
@@ -138,33 +137,40 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
                 "connect to the source"
             )
         chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
-        found = _decided(chosen)
-        explaining.write(_answered(found, why_not, drain=drain), output)
-        _end_without_samples(found)
-        return
-    if prometheus_url is not None or at is not None:
+        shown = _explain_file(chosen, output, why_not, drain=drain)
+    elif prometheus_url is not None or at is not None:
         raise typer.BadParameter(
             "--prometheus-url and --at are for --file: a running scaler has sources of its own, "
             "and decides now"
         )
-    if scaled_object is None:
+    elif scaled_object is None:
         raise typer.BadParameter("expected NAMESPACE/NAME, or --file")
-    url = server or SERVER
-    if not url.startswith(("http://", "https://")):
+    elif not url.startswith(("http://", "https://")):
         raise typer.BadParameter(f"--server {url!r} is no URL: expected http://… or https://…")
-    asked = explaining.Asked(url.rstrip("/"), scaled_object, token_file, ca_file, timeout)
-    if history:
-        try:
-            changes.write(changes.ask(asked), scaled_object, output)
-        except explaining.ExplainError as error:
-            raise _end(f"{url}: {error}", _FAILED) from error
-        return
-    behind = cluster and why_not is None and not drain
-    access = (kubeconfig, context) if behind else None
-    _explain_running(asked, access, output, why_not, drain=drain)
+    else:
+        from keda_gpu_scaler.cli.explaining import Asked  # noqa: PLC0415 - it loads Rich and HTTP
+
+        asked = Asked(url.rstrip("/"), scaled_object, token_file, ca_file, timeout)
+        behind = cluster and why_not is None and not drain
+        access = (kubeconfig, context) if behind else None
+        shown = (
+            _explain_history(asked, output)
+            if history
+            else _explain_running(asked, access, output, why_not, drain=drain)
+        )
+    asyncio.run(shown)
 
 
-def _explain_running(
+async def _explain_history(asked: "Asked", output: Output) -> None:
+    from keda_gpu_scaler.cli import changes, explaining  # noqa: PLC0415 - they load Rich and HTTP
+
+    try:
+        changes.write(await changes.ask(asked), asked.scaled_object, output)
+    except explaining.ExplainError as error:
+        raise _end(f"{asked.server}: {error}", _FAILED) from error
+
+
+async def _explain_running(
     asked: "Asked",
     access: tuple[Path | None, str | None] | None,
     output: Output,
@@ -180,13 +186,13 @@ def _explain_running(
 
     records, behind, trouble = [], None, None
     try:
-        records = explaining.ask(asked)
+        records = await explaining.ask(asked)
     except explaining.ExplainError as error:
         trouble = _end(f"{asked.server}: {error}", _FAILED)
     if access is not None:
         given = cluster.Access(*access, asked.timeout_seconds)
         try:
-            behind = cluster.found(given, asked.scaled_object, records)
+            behind = await cluster.found(given, asked.scaled_object, records)
         except cluster.ClusterError as error:
             said = f"what holds the replicas is not shown (--no-cluster: not asked for): {error}"
             typer.echo(f"keda-gpu-scaler: {said}", err=True)
@@ -219,7 +225,17 @@ class _Chosen(NamedTuple):
     timeout_seconds: float
 
 
-def _decided(given: _Chosen) -> "list[Record]":
+async def _explain_file(
+    given: _Chosen, output: Output, why_not: int | None, *, drain: bool
+) -> None:
+    from keda_gpu_scaler.cli import explaining  # noqa: PLC0415 - it loads Rich and HTTP
+
+    found = await _decided(given)
+    explaining.write(_answered(found, why_not, drain=drain), output)
+    _end_without_samples(found)
+
+
+async def _decided(given: _Chosen) -> "list[Record]":
     """Decide the triggers of a file, and say what is not known here."""
     from keda_gpu_scaler.check.objects import Terms  # noqa: PLC0415 - for a file only
     from keda_gpu_scaler.cli import check, local  # noqa: PLC0415 - they load all that `serve` does
@@ -231,9 +247,7 @@ def _decided(given: _Chosen) -> "list[Record]":
         texts = {given.file: check.read(given.file)}
         terms = Terms(given.namespace)
         triggers = local.given(texts, terms, chosen.access, given.scaled_object)
-        found = asyncio.run(
-            local.records(triggers, chosen, slow_seconds=given.timeout_seconds, at=at)
-        )
+        found = await local.records(triggers, chosen, slow_seconds=given.timeout_seconds, at=at)
     except (errors.SettingsError, local.LocalError, OSError, ValueError) as error:
         raise _end(str(error), _WRONG) from error
     for unknown in local.unknown_here(triggers, chosen, is_past=is_past):

@@ -4,7 +4,6 @@ A record is read into the same values that the scaler wrote it from, so that the
 knowledge of JSON. Nothing in `serve` imports this.
 """
 
-import asyncio
 import datetime as dt
 import sys
 from collections.abc import Iterable, Sequence
@@ -61,16 +60,16 @@ class _Answer:
     triggers: list[Record]
 
 
-def ask(asked: Asked) -> list[Record]:
+async def ask(asked: Asked) -> list[Record]:
     """Return the records of a ScaledObject's triggers.
 
     Raises:
         ExplainError: the scaler cannot be asked, or it knows no such ScaledObject.
     """
-    return decoded(body(asked), _Answer).triggers
+    return decoded(await body(asked), _Answer).triggers
 
 
-def body(asked: Asked, below: str = "") -> bytearray | bytes:
+async def body(asked: Asked, below: str = "") -> bytearray | bytes:
     """Return what a scaler answers about a ScaledObject.
 
     Args:
@@ -81,8 +80,7 @@ def body(asked: Asked, below: str = "") -> bytearray | bytes:
         ExplainError: the scaler cannot be asked, or it knows no such ScaledObject.
     """
     try:
-        token = None if asked.token_file is None else asked.token_file.read_text().strip()
-        answer = asyncio.run(_asked(asked, below, token))
+        answer = await _asked(asked, below, _token(asked))
     except (errors.SourceError, OSError, UnicodeError) as error:
         raise ExplainError(str(error)) from error
     if answer.status != client.OK:
@@ -92,6 +90,10 @@ def body(asked: Asked, below: str = "") -> bytearray | bytes:
         known = _STATUSES.get(answer.status)
         raise ExplainError(known or f"HTTP {answer.status}: {client.printable(text)}")
     return answer.body
+
+
+def _token(asked: Asked) -> str | None:
+    return None if asked.token_file is None else asked.token_file.read_text().strip()
 
 
 def decoded(answer: bytearray | bytes, wanted: type[Found]) -> Found:
@@ -236,7 +238,7 @@ def _facts(record: Record) -> Table:
             "no value, which holds the replicas" if record.value is None else f"{record.value:g}",
         ),
         ("average", "-" if record.average is None else f"{record.average:g} {unit}".rstrip()),
-        ("asks for", "-" if record.recommended is None else f"{record.recommended} replicas"),
+        ("replicas asked for", _number(record.recommended)),
         ("source", f"{source.name}, {age}; which pods there are, says {known}"),
     ]
     if shown_by := {metric for pod in record.pods for metric in pod.shown_by}:

@@ -1,5 +1,6 @@
 """What holds the replicas, read from an API server on a real port."""
 
+import asyncio
 import functools
 import http.server
 import json
@@ -122,9 +123,12 @@ def records(*loads: float | None) -> list[Record]:
     return found
 
 
+def asked(access: cluster.Access, *loads: float | None) -> Any:  # noqa: ANN401 - gates
+    return asyncio.run(cluster.found(access, "ml/settling", records(*loads)))
+
+
 def found(path: Path, *loads: float | None, timeout: float = 30) -> Any:  # noqa: ANN401 - gates
-    access = cluster.Access(path, None, timeout)
-    return cluster.found(access, "ml/settling", records(*(loads or (90,))))
+    return asked(cluster.Access(path, None, timeout), *(loads or (90,)))
 
 
 def test_the_gates_come_from_the_scaled_object_its_hpa_and_the_scale(tmp_path: Path) -> None:
@@ -145,7 +149,7 @@ def test_the_activity_is_that_of_all_triggers(tmp_path: Path) -> None:
         assert found(path, 0, None).first == "activation"
         assert found(path, 0, 90).first is None
         access = cluster.Access(path, None, 30)
-        assert cluster.found(access, "ml/settling", []).first == "activation"
+        assert asked(access).first == "activation"
 
 
 def test_what_is_asked_for_is_the_most_of_all_triggers(tmp_path: Path) -> None:
@@ -270,10 +274,10 @@ def test_a_context_is_chosen_by_its_name(context: str | None, tmp_path: Path) ->
     with Kubernetes.of("settling").serving(tmp_path) as path:
         access = cluster.Access(path, context, 30)
         if context is None:
-            assert cluster.found(access, "ml/settling", records(90)).cluster == "staging"
+            assert asked(access, 90).cluster == "staging"
         else:
             with pytest.raises(cluster.ClusterError, match="Context 'other' not found"):
-                cluster.found(access, "ml/settling", records(90))
+                asked(access, 90)
 
 
 def test_without_a_kubeconfig_the_environment_says_where(
@@ -282,7 +286,7 @@ def test_without_a_kubeconfig_the_environment_says_where(
     with Kubernetes.of("settling").serving(tmp_path) as path:
         monkeypatch.setenv("KUBECONFIG", str(path))
         access = cluster.Access(None, None, 30)
-        assert cluster.found(access, "ml/settling", records(90)).first == "stabilization"
+        assert asked(access, 90).first == "stabilization"
 
 
 def test_a_kubeconfig_without_a_way_is_said_to_be_one(tmp_path: Path) -> None:

@@ -169,8 +169,18 @@ def test_every_mistake_of_a_refused_trigger_is_shown() -> None:
     assert result.stderr.endswith("key49: unknown key\n")
 
 
-def test_where_nothing_listens_there_is_one_line() -> None:
-    result = explaining("ml/bert", "--server", f"http://127.0.0.1:{free_port()}")
+async def test_a_terminal_has_colours() -> None:
+    async with serving() as url:
+        asked = ["explain", "ml/bert", "--server", url, "--no-cluster"]
+        coloured = {"FORCE_COLOR": "1", "NO_COLOR": ""}
+        invoke = functools.partial(CliRunner().invoke, cli.app, asked, env=coloured)
+        result = await asyncio.to_thread(invoke)
+    assert "\x1b[" in result.stdout
+
+
+@pytest.mark.parametrize("flags", [(), ("--history",)])
+def test_where_nothing_listens_there_is_one_line(flags: Sequence[str]) -> None:
+    result = explaining("ml/bert", "--server", f"http://127.0.0.1:{free_port()}", *flags)
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
 
@@ -247,7 +257,9 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
             demand=Demand(None, "no answer"),
         )
     )
-    shown = replace(shown, at=1e300)  # no scaler's, and no calendar has it
+    pods = tuple(replace(pod, shown_by=("UTIL by namespace, pod",)) for pod in shown.pods)
+    # The time is no scaler's, and no calendar has it.
+    shown = replace(shown, at=1e300, remembered="ended", pods=pods)
     with answering(200, orjson.dumps({"triggers": [shown]})) as url:
         text = explaining("ml/bert", "--server", url).stdout
     assert "warning: threshold 85 leaves little room" in text
@@ -255,6 +267,8 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
     assert "trouble" in text
     assert "stalled" in text
     assert "1e+300 s since 1970" in text
+    assert "known last" in text
+    assert "UTIL by namespace, pod" in text
 
 
 def noted() -> History:
