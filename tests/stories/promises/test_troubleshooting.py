@@ -89,7 +89,8 @@ applied() {{ cat {shlex.quote(str(self.directory / "applied.yaml"))}; }}
 keda-gpu-scaler() {{
   local program={shlex.quote(str(PROGRAM))} command=$1; shift
   case $command in
-    explain) "$program" explain "$@" --server http://localhost:{self.ports.http_port} ;;
+    explain)
+      "$program" explain "$@" --server http://localhost:{self.ports.http_port} --no-cluster ;;
     probe) "$program" probe "${{@/localhost:6000/localhost:{self.ports.grpc_port}}}" ;;
     *) "$program" "$command" "$@" ;;
   esac
