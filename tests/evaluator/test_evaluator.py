@@ -10,6 +10,7 @@ import pytest_asyncio
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.snapshot_cache import OWN_QUERIES_PER_NAMESPACE
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
@@ -546,6 +547,17 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
     await bench.ask(_own("load"))
     remembered = _own_names(bench.source.remembered)
     assert remembered.count(_own("load").profile) == 2
+
+
+async def test_a_query_that_there_is_no_room_for_is_explained_as_such(bench: Bench) -> None:
+    for number in range(OWN_QUERIES_PER_NAMESPACE):
+        await bench.ask(_own(f"load{number}"))
+    bench.clock.seconds += 1
+    assert (await bench.ask(_own("load"))).state is State.UNKNOWN
+    shown, *_ = await bench.evaluator.records(BERT)
+    assert shown.source.trouble is not None
+    assert "too many different queries of ml" in shown.source.trouble
+    assert shown.pods == ()
 
 
 async def test_what_is_asked_is_kept(bench: Bench) -> None:

@@ -130,6 +130,7 @@ async def test_it_is_no_call_and_no_memory_of_the_live_trigger(stage: Stage) -> 
     stage.write("bert")
     await stage.observing.round()
     assert stage.bench.evaluator.asked_about() == frozenset()
+    assert stage.shown.step_seconds == stage.bench.evaluator.step_seconds
     assert list(stage.bench.evaluator.summaries()) == []
     assert await stage.bench.evaluator.records(BERT) == []
     live = await stage.bench.ask()
