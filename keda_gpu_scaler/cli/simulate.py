@@ -71,7 +71,8 @@ def simulate(  # noqa: PLR0913 - each argument is one flag of the command line
     """Show made-up GPUs as dcgm-exporter does, without a GPU.
 
     GET /metrics shows all nodes, GET /nodes/0/metrics one of them (by its name, too),
-    GET /router/metrics the offered load, GET /workloads what runs.
+    GET /router/metrics the offered load, GET /workloads what runs. With ?exporter=ack-legacy or
+    ?exporter=ack-dcgm-custom a page is that of an exporter of Alibaba Cloud's.
     PUT /workloads/NAMESPACE/NAME with {"load": 250} or {"replicas": 3} changes it, DELETE ends it.
 
     With --kubernetes, nodes and pods are those of the cluster that KUBECONFIG or the service
