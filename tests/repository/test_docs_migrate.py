@@ -111,14 +111,31 @@ def test_the_table_of_cut_names_is_what_kubernetes_and_the_scaler_do() -> None:
     assert section(GUIDES_FOLDER / "keda-prometheus.md", "cut-names") == table(head, rows)
 
 
+def counts_after(interval_seconds: float, *, averaged: bool, **metadata: str) -> float:
+    """Return how long a pod is Ready before its load counts."""
+    shown = snapshots.pod("bert-0", 80, averaged=averaged)
+    pod = replace(shown, scrape_interval_seconds=interval_seconds)
+    window = pod_state.window_seconds(triggers.spec(**metadata), pod)
+    return pod_state.delay_seconds(pod) + pod_state.COVERED * window
+
+
+def test_the_time_until_a_pod_counts_over_three_minutes_is_the_decisions() -> None:
+    said = re.findall(r"scrape every (\d+) s after (\d+) s", _words("prometheus-adapter.md"))
+    found = counts_after(15, averaged=False, profile="ack-legacy", window="3m")
+    assert said == [("15", f"{found:g}")]
+
+
+def _words(page: str) -> str:
+    """Return a guide's text in one line."""
+    return " ".join((GUIDES_FOLDER / page).read_text().split())
+
+
 @pytest.mark.parametrize("averaged", [True, False])
 def test_the_table_of_when_a_pod_counts_is_the_decisions(*, averaged: bool) -> None:
-    rows = []
-    for interval in (15, 60):
-        shown = snapshots.pod("bert-0", 80, averaged=averaged)
-        pod = replace(shown, scrape_interval_seconds=interval)
-        covered = pod_state.COVERED * pod_state.window_seconds(triggers.spec(), pod)
-        rows.append([f"{interval} s", f"{pod_state.delay_seconds(pod) + covered:g} s"])
+    rows = [
+        [f"{interval} s", f"{counts_after(interval, averaged=averaged):g} s"]
+        for interval in (15, 60)
+    ]
     head = ["scraped every", "a pod counts, once it is Ready, after"]
     assert section(GUIDES_FOLDER / "keda-prometheus.md", "counted") == table(head, rows)
 
