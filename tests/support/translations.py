@@ -56,6 +56,11 @@ class Page:
         return Counter(re.findall(r"\d+(?:[.,:]\d+)*", self.prose))
 
     @cached_property
+    def emphasized(self) -> list[str]:
+        """What is set in italics: words of the program, as it says them, among others."""
+        return [" ".join(words.split()) for words in re.findall(r"\*([^*]+)\*", self.prose)]
+
+    @cached_property
     def levels(self) -> list[int]:
         """The order of each heading."""
         return [len(marks) for marks, _ in self._headings]
