@@ -183,6 +183,7 @@ def _sentences(frame: Frame) -> Table:
     table.add_column(style="bold", no_wrap=True, width=_NAMES)
     table.add_column(no_wrap=True, width=_SENTENCE)
     answer = f"{frame.value} over {scenario.THRESHOLD}, {frame.active}, {frame.state}"
+    table.add_row("", "")
     table.add_row("answer", Text(answer))
     table.add_row("reason", _wrapped(frame.reason, 3))
     table.add_row("replicas", _wrapped(rounded(frame.ours.sentence), 1))
