@@ -162,7 +162,7 @@ def test_the_screen_shows_both_workloads_with_answer_state_and_reason() -> None:
         "load         430 %                           430 %",
         "replicas     7                               2",
         "utilization  61 %                            100 %",
-        "answer       427.1 over 70, active, measured",
+        "answer       427.1, target 70, active, measured",
         "reason       mean utilization 61 % over 7 replicas",
         "replicas     HPA: 427.1 over a target of 70 per replica asks for 7",
         "avg(): HPA: 100 over a target of 70 per replica asks for 2",
@@ -191,6 +191,11 @@ def test_what_is_not_known_is_shown_as_a_dash_and_an_error_as_the_reason() -> No
     shown = "\n".join(printed(screen.screen(unknown)))
     assert re.search("load +- +-", shown)
     assert frame(answer=answers.Answer()).reason == "-"
+
+
+def test_an_empty_answer_is_shown_as_a_hold() -> None:
+    empty = answers.Answer((rules.Metric(value=None, target=70),), active=True)
+    assert frame(answer=empty).value == "hold"
 
 
 def test_a_line_tells_the_same_in_short() -> None:

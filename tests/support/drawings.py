@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape
 
 FONT = "-apple-system,'Segoe UI',Helvetica,Arial,'DejaVu Sans',sans-serif"
 _STYLE = f"""<style>
+.p{{fill:#fff}}
 text{{font:13px {FONT};fill:#57606a}}.t{{font-weight:600;fill:#1f2328}}.q{{font-size:12px}}
 .e{{text-anchor:end}}.m{{text-anchor:middle}}.n{{font-weight:700}}
 .a{{stroke:#d0d7de;fill:none}}.o{{stroke:#1a7f37;fill:#1a7f37}}.u{{stroke:#bc4c00;fill:#bc4c00}}
@@ -14,17 +15,18 @@ text{{font:13px {FONT};fill:#57606a}}.t{{font-weight:600;fill:#1f2328}}.q{{font-
 .b{{fill:#f6f8fa;stroke:#8c959f}}.g{{fill:#dafbe1;stroke:#1a7f37;stroke-width:1.5}}
 .w{{stroke:#57606a;fill:none;stroke-width:1.5}}.h{{fill:#57606a}}text.o,text.u,text.l{{stroke:none}}
 @media(prefers-color-scheme:dark){{
-text{{fill:#9198a1}}.t{{fill:#f0f6fc}}.a{{stroke:#3d444d}}.o{{stroke:#3fb950;fill:#3fb950}}
+.p{{fill:#0d1117}}text{{fill:#9198a1}}.t{{fill:#f0f6fc}}.a{{stroke:#3d444d}}.o{{stroke:#3fb950;fill:#3fb950}}
 .u{{stroke:#f0883e;fill:#f0883e}}.l{{stroke:#58a6ff;fill:#58a6ff}}.c{{fill:none}}
 .b{{fill:#151b23;stroke:#656c76}}.g{{fill:#12261e;stroke:#3fb950}}.w{{stroke:#9198a1}}.h{{fill:#9198a1}}}}
 </style>"""
-"""Both kinds of page: each picture has the background of its page."""
+"""For both kinds of page, with a background of its own: a site may be dark for a light reader."""
 
 
 def picture(width: int, height: int, title: str, *parts: str) -> str:
     """Return a picture; the title says the same in words."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
-    return "\n".join([head, f"<title>{escape(title)}</title>", _STYLE, *parts, "</svg>", ""])
+    page = f'<rect class="p" width="{width}" height="{height}" rx="8"/>'
+    return "\n".join([head, f"<title>{escape(title)}</title>", _STYLE, page, *parts, "</svg>", ""])
 
 
 class Curve(NamedTuple):

@@ -69,8 +69,9 @@ class Frame:
 
     @property
     def value(self) -> str:
-        """The answer of GetMetrics."""
-        return _number(self.answer.value)
+        """The answer of GetMetrics; an empty one holds the replicas."""
+        is_held = bool(self.answer.metrics) and self.answer.value is None
+        return "hold" if is_held else _number(self.answer.value)
 
     @property
     def active(self) -> str:
@@ -182,7 +183,7 @@ def _sentences(frame: Frame) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True, width=_NAMES)
     table.add_column(no_wrap=True, width=_SENTENCE)
-    answer = f"{frame.value} over {scenario.THRESHOLD}, {frame.active}, {frame.state}"
+    answer = f"{frame.value}, target {scenario.THRESHOLD}, {frame.active}, {frame.state}"
     table.add_row("", "")
     table.add_row("answer", Text(answer))
     table.add_row("reason", _wrapped(frame.reason, 3))
