@@ -77,6 +77,8 @@ def test_what_it_costs_is_what_the_benchmark_measured() -> None:
     for count in ("100", "1,000"):
         ((_, percent, memory, _),) = rows("benchmarks.md", f"{count} ScaledObjects |")
         assert f"{memory} MiB and {percent} %" in costs.replace("\n", " ")
+    ((_, together),) = rows("benchmarks.md", "both together |")
+    assert f"1,000 take {together} times the CPU time" in costs
 
 
 def test_the_scaled_object_has_ten_lines_and_a_right_trigger() -> None:
