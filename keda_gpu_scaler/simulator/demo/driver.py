@@ -63,7 +63,7 @@ class Driver:
     scaler: Scaler
     show: Callable[[screen.Frame], None]
     progress: scenario.Progress = field(default_factory=scenario.Progress)
-    patience_seconds: float = 20.0
+    patience_seconds: float = 40.0
     """How long the scaler may take to know what runs, before the first phase."""
     answer: answers.Answer = field(default_factory=answers.Answer)
     history: screen.History = field(default_factory=screen.History)
