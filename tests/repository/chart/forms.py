@@ -8,6 +8,7 @@ pattern is RE2, two settings go together. An empty text counts as not set, so it
 Patterns are those of Go's `regexp`, which Helm uses: no lookahead, and `\p{L}` for letters.
 """
 
+import types
 import typing
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -58,30 +59,44 @@ def of(field: FieldInfo, *, required: bool = False) -> Part:
         field: the setting's field of a model.
         required: it has to be set, so that an empty text is not let through.
     """
-    if isinstance(field.annotation, type) and issubclass(field.annotation, Enum):
-        return {"enum": [str(choice.value) for choice in field.annotation]}
-    reader = next(_readers(field), None)
+    if choices := [one for part in _parts(field.annotation) for one in _choices(part)]:
+        return {"enum": choices}
+    reader = reader_of(field)
     if reader is None:
         return _SCALARS.get(str(field.validation_alias), SCALAR)
     name = reader.__qualname__.partition(".")[0]
     if name == "seconds":
         return _text(_duration(_shortest(reader)), maxLength=_LONGEST_DURATION)
+    if name not in _FORMS:
+        message = f"{field.validation_alias} is read by {name}, which has no form here yet: add one"
+        raise ValueError(message)
     if required:
         form = _FORMS[name]
         return {**form, "pattern": form["pattern"].removesuffix("?$") + "$"}
     return _FORMS[name]
 
 
-def _readers(field: FieldInfo) -> Iterator[Reader]:
-    """Yield the functions that read a setting, also where it may be None."""
-    nested = (
-        part
-        for one in typing.get_args(field.annotation)
-        for part in getattr(one, "__metadata__", ())
+def reader_of(field: FieldInfo) -> Reader | None:
+    """Return the function that reads a setting; None: any text will do."""
+    nested = (part for one in _parts(field.annotation) for part in getattr(one, "__metadata__", ()))
+    readers = (one.func for one in (*field.metadata, *nested) if isinstance(one, BeforeValidator))
+    return typing.cast("Reader | None", next(readers, None))
+
+
+def _parts(annotation: object) -> tuple[object, ...]:
+    """Return a type, or each of several that a setting may have."""
+    origin = typing.get_origin(annotation)
+    return (
+        typing.get_args(annotation) if origin in {typing.Union, types.UnionType} else (annotation,)
     )
-    for part in (*field.metadata, *nested):
-        if isinstance(part, BeforeValidator):
-            yield typing.cast("Reader", part.func)
+
+
+def _choices(part: object) -> Iterator[str]:
+    """Yield the words of a type that is one of a few."""
+    if isinstance(part, type) and issubclass(part, Enum):
+        yield from (str(choice.value) for choice in part)
+    if typing.get_origin(part) is typing.Literal:
+        yield from map(str, typing.get_args(part))
 
 
 def _text(pattern: str, **more: object) -> Part:
