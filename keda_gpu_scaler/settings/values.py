@@ -253,7 +253,7 @@ def traces(value: object) -> bool:
     """Read whether to send traces, and check that their optional libraries are installed."""
     is_wanted = flag(value)
     if is_wanted and not _is_installed("opentelemetry.sdk", "opentelemetry.exporter.otlp"):
-        raise ValueError("false, or the extra otel: pip install 'keda-gpu-scaler[otel]'")
+        raise ValueError("false, or the extra otel: pip install '.[otel]' in a checkout")
     return is_wanted
 
 
