@@ -9,7 +9,7 @@ import pytest
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.query.profiles import PROFILES
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Aggregation, Signal
 from tests.repository.test_docs import ROOT
 
 GUIDES = sorted((ROOT / "docs" / "migrate").glob("*.md"))
@@ -23,7 +23,7 @@ CHECKS = {
     "threshold": float,
     "activationThreshold": float,
     "gpuAggregation": {"max", "average", "sum"}.__contains__,
-    "aggregation": {"average", "sum"}.__contains__,
+    "aggregation": Aggregation,
 }
 """The check that a value of each key has to pass."""
 

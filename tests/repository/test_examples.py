@@ -51,7 +51,7 @@ def wakes(found: TriggerSpec) -> bool:
 
 def test_there_is_an_example_of_each_use() -> None:
     names = {path.stem for path in EXAMPLES}
-    own_load = {"memory", "mig", "own-query", "statefulset", "utilization", "vllm"}
+    own_load = {"busiest", "memory", "mig", "own-query", "statefulset", "utilization", "vllm"}
     from_zero = {"demand", "two-triggers", "router", "ingress", "queue", "pipeline", "overflow"}
     others = {"business-hours", "http-add-on", "alert", "cluster-average", "llm-d"}
     assert names == own_load | from_zero | others
