@@ -17,19 +17,21 @@ from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens
 
 WORKLOAD, NAMESPACE, POD_PATTERN = "workload", "namespace", "podPattern"
 NAMES = (WORKLOAD, NAMESPACE, POD_PATTERN)
+_BY_LOWER_CASE = {name.lower(): name for name in NAMES}
 _LISTED = ", ".join(f"{{{name}}}" for name in NAMES)
-_PLACEHOLDER = r"\{\ *([A-Za-z_][A-Za-z0-9_.-]*)\ *\}"
+_PLACEHOLDER = r"\{\ *+([A-Za-z_][A-Za-z0-9_.-]*+)\ *+\}"
 _ONLY = re.compile(_PLACEHOLDER)
 _EXACT = re.compile(rf"\{{(?:{'|'.join(NAMES)})\}}")
 _IN_PATTERN = re.compile(
     rf"""
-    \\Q.*?(?:\\E|\Z) | \\[pPx]\{{[^}}]*\}} | \\.
-    | \[\^?\]?(?:\\.|\[:\^?[a-z]+:\]|[^\]\\])*\]
+    \\Q.*?(?:\\E|\Z) | \\[pPx]\{{[^{{}}\\]*+\}} | \\.
+    | \[\^?\]?(?:\\.|\[:\^?[a-z]++:\]|[^\]\\])*+(?:\]|\Z)
     | {_PLACEHOLDER}
     """,
     re.VERBOSE | re.DOTALL,
 )
-_IN_REPLACEMENT = re.compile(rf"\$\$|\$\{{[^}}]*\}}|{_PLACEHOLDER}", re.VERBOSE)
+"""Each looks at every character a few times at most, also where a bracket is never closed."""
+_IN_REPLACEMENT = re.compile(rf"\$\$|\$\{{[^{{}}$]*+\}}|{_PLACEHOLDER}", re.VERBOSE)
 _QUANTIFIERS = frozenset("*+?{")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
@@ -93,11 +95,11 @@ def _meant(token: Token) -> str | None:
 def _check_quoted(found: Sequence[Token]) -> None:
     """Refuse a placeholder outside of quotes; no braces of PromQL hold a name alone."""
     for opening, name, closing in zip(found, found[1:], found[2:], strict=False):
-        is_braced = (opening.text, name.kind, closing.text) == ("{", "name", "}")
-        if is_braced and (nearest := _nearest(name.text)):
+        is_braced = (opening.text, closing.text) == ("{", "}")
+        if is_braced and (meant := _BY_LOWER_CASE.get(name.text.lower())):
             raise MisplacedError(
                 opening.start,
-                f"a placeholder outside of quotes; {nearest} goes into a string, as in "
+                f"a placeholder outside of quotes; {{{meant}}} goes into a string, as in "
                 f'pod=~"{{{POD_PATTERN}}}"',
             )
 
@@ -127,9 +129,8 @@ def _place(before: str, argument: tuple[str, int]) -> _Place:
 
 def _nearest(name: str) -> str:
     """Return the placeholder that a name is like; empty where there is none."""
-    by_lower_case = {one.lower(): one for one in NAMES}
-    found = get_close_matches(name[:40].lower(), by_lower_case, n=1)
-    return f"{{{by_lower_case[found[0]]}}}" if found else ""
+    found = get_close_matches(name[:40].lower(), _BY_LOWER_CASE, n=1)
+    return f"{{{_BY_LOWER_CASE[found[0]]}}}" if found else ""
 
 
 class _Filling:

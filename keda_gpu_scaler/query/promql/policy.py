@@ -143,8 +143,10 @@ def number(text: str, policy: Policy, namespace: str, values: Values | None = No
 
 
 def _filled(text: str, values: Values | None) -> str:
+    if values is None or len(text) > reading.CHARACTERS:
+        return text
     try:
-        return text if values is None else placeholders.filled(text, values)
+        return placeholders.filled(text, values)
     except MisplacedError as error:
         raise reading.misplaced(text, error) from error
 

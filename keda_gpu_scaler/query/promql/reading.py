@@ -16,7 +16,7 @@ from keda_gpu_scaler.query.promql import numbers, parsing, tree
 from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens, unmatched
 from keda_gpu_scaler.query.promql.tree import Call, Kind, Matcher, Node, Selector, Text
 
-_CHARACTERS = 2000
+CHARACTERS = 2000
 FILLED_CHARACTERS = 8000
 """With placeholders filled in: with the matchers that confine it, it has to fit a request."""
 _TOKENS = 400
@@ -46,7 +46,7 @@ _GIVEN = {
 }
 
 
-def expression(text: str, longest: int = _CHARACTERS) -> Node:
+def expression(text: str, longest: int = CHARACTERS) -> Node:
     """Return the tree of an expression of any type.
 
     Args:
@@ -59,7 +59,7 @@ def expression(text: str, longest: int = _CHARACTERS) -> Node:
     if not text:
         raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
     if len(text) > longest:
-        filled = "" if longest == _CHARACTERS else " with its placeholders filled in"
+        filled = "" if longest == CHARACTERS else " with its placeholders filled in"
         raise ValueError(f"a PromQL expression of at most {longest} characters{filled}")
     try:
         root = _tree_of(text)
@@ -71,7 +71,7 @@ def expression(text: str, longest: int = _CHARACTERS) -> Node:
     return root
 
 
-def instant_vector(text: str, longest: int = _CHARACTERS) -> Node:
+def instant_vector(text: str, longest: int = CHARACTERS) -> Node:
     """Return the tree of an expression that gives an instant vector.
 
     Raises:
@@ -84,7 +84,7 @@ def instant_vector(text: str, longest: int = _CHARACTERS) -> Node:
     return root
 
 
-def number(text: str, longest: int = _CHARACTERS) -> Node:
+def number(text: str, longest: int = CHARACTERS) -> Node:
     """Return the tree of an expression that can give one number: a scalar, or a vector of one.
 
     Raises:

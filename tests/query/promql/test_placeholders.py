@@ -86,6 +86,7 @@ def test_values_are_filled_into_strings_exactly(
         "a{b=~`\\p{Greek}+\\x{1F600}[{workload}][^]{id}][[:alpha:]{id}]`}",
         "a{b=~`\\Q{workload}\\E`}",
         "a{b=~`\\Q{workload}`}",
+        "a{b=~`[x{workload}`}",
         'label_replace(a, "b", "${id}", "c", "(?P<id>.*)")',
         "a # {workload} in a comment",
         "{workload",
