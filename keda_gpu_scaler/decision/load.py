@@ -52,6 +52,7 @@ class Replica:
     name: str
     reporting: PodState
     load: float
+    """0 while it is not known."""
     halves: tuple[float | None, ...] = ()
     """Its load in each half window, as far back as samples matter, the newest first; None: no
     sample counts there."""
@@ -133,8 +134,7 @@ class Workload:
 
         An unknown load is taken for 0, so that the result is a lower bound.
         """
-        known = (one.load if one.reporting is PodState.MEASURED else 0.0 for one in self.replicas)
-        return outstanding(aggregation, list(known))
+        return outstanding(aggregation, [one.load for one in self.replicas])
 
     def total_by(self, aggregation: Aggregation) -> float:
         """Return the sum, or what `max` or `p95` makes of it, which is never less."""

@@ -16,7 +16,7 @@ from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
-from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, said, snapshot, unseen
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, bert, pod, said, snapshot, unseen
 from tests.support.triggers import spec
 
 LETTERS = "bcdfghjklmnpqrstvwxz"
@@ -54,9 +54,20 @@ def test_each_replica_counts_as_the_one_that_stands_out(
 def test_one_of_many_stands_out_for_max_alone() -> None:
     loads = [100.0, *[10.0] * 19]
     assert _decide(MAX, *_ready(*loads)).value == 2000
-    # 95 % lie at or below 10 + 5 % of the way to 100, times 20; the sum is 290.
-    assert _decide(P95, *_ready(*loads)).value == 290
+    # 95 % lie at or below 10, and 5 % of the way to 100.
+    assert _decide(P95, *_ready(*loads)).value == 20 * 14.5
     assert _decide(P95, *_ready(100.0, 100.0, *loads[2:])).value == 2000
+
+
+def test_where_p95_hides_the_one_that_works_the_answer_is_the_sum() -> None:
+    suffixes = [one + other for one in LETTERS[:5] for other in LETTERS[:5]]
+    pods = [
+        pod(f"bert-7b6667bd9-{suffix}bbb", 100.0 if number == 0 else 1.0, status=READY)
+        for number, suffix in enumerate(suffixes)
+    ]
+    assert _decide(P95, *pods).value == 124
+    assert "sum 124 % at threshold 70 % asks for 2 replicas" in _decide(P95, *pods).reason
+    assert _decide(MAX, *pods).value == 2500
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=60))
@@ -73,6 +84,15 @@ def test_an_unknown_load_is_taken_for_none_and_not_for_the_largest() -> None:
     assert (decided.state, decided.value) == (State.PARTIAL, 300)  # the silent one as a full one
     assert _decide(MAX, *_ready(100.0, 10.0), silent).value is None
     assert _decide(spec(), *_ready(100.0, 10.0), silent).value is None
+
+
+@pytest.mark.parametrize("trigger", [MAX, P95])
+def test_where_the_sum_holds_one_that_stands_out_raises_nothing(trigger: TriggerSpec) -> None:
+    """What is measured would ask for 13 of 10, and more pods may be on their way than are known."""
+    gone = bert("z", 50, last_seen=NOW - 100, status=said())
+    pods = [*_ready(100.0, 100.0, *[10.0] * 7), gone]
+    assert _decide(spec(), *pods).value is None
+    assert _decide(trigger, *pods).value is None
 
 
 def test_beside_replicas_that_are_not_seen_p95_takes_them_for_idle() -> None:
