@@ -206,10 +206,9 @@ def test_the_page_on_influxdb_names_the_settings_that_there_are() -> None:
     }
 
 
-def test_the_readme_leads_to_every_page_and_to_those_for_beginners_first() -> None:
+def test_the_readme_leads_to_the_pages_for_beginners_first() -> None:
+    """Every page is in the navigation of the site: `make docs` refuses one that is not."""
     linked = re.findall(r"\(docs/([\w./-]+\.md)", README.read_text())
-    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("*.md")}
-    assert pages - set(linked) == set()
     first = ["quickstart", "quickstart-dcgm", "troubleshooting", "observability", "versions"]
     assert linked[1:6] == [f"{name}.md" for name in first]  # The sentence on permissions is before.
 
