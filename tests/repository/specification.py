@@ -14,7 +14,7 @@ from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS
 from tests.support.go_modules import ROOT
 
 PAGE = ROOT / "docs" / "specification.md"
-_COLUMNS = 96
+_COLUMNS = 80
 _INDENT = " " * 6
 _PROPERTIES: Mapping[str, Any] = schema.metadata()["properties"]
 _DURATION = _PROPERTIES["window"]["pattern"]
@@ -142,7 +142,7 @@ container's environment.
 
 ```yaml
 triggers:
-  # external-push: KEDA also keeps a stream open, and a demand or an alert wakes within seconds.
+  # external-push: a stream as well, on which a demand or an alert wakes within seconds.
   - type: external
     # KEDA's default, for aggregation: sum. Value is for aggregation: average.
     metricType: AverageValue
@@ -182,6 +182,7 @@ def _usual(key: str) -> str:
 
 
 def _entry(key: str) -> Iterator[str]:
+    yield ""
     meaning = _capital(KEYS[key].meaning)
     yield from _comment(f"{meaning}. {_usual(key)}")
     line = f"{key}: {_quoted(EXAMPLES[key])}"
