@@ -14,6 +14,7 @@ from keda_gpu_scaler.spec.kinds import Kind
 from tests.repository.chart import charts
 from tests.repository.test_docs import ROOT
 from tests.repository.test_docs_snippets import pieces
+from tests.support import go_modules
 
 PLATFORMS, SERVERS = ROOT / "docs" / "platforms.md", ROOT / "docs" / "llm.md"
 VALUES = [piece.document for piece in pieces(PLATFORMS) if "settings" in piece.document]
@@ -65,6 +66,12 @@ def test_check_finds_nothing_in_a_scaled_object_of_these_pages(
     done = CliRunner().invoke(cli.app, ["check", str(file), "--fail-on", "warning"])
     assert done.exit_code == 0, done.output
     assert "1 object of KEDA's checked" in done.output
+
+
+def test_the_cluster_to_try_it_on_has_the_keda_that_the_scenarios_run() -> None:
+    page = (ROOT / "docs" / "install.md").read_text()
+    (line,) = re.findall(r"^kubectl apply .*/kedacore/keda/.*$", page, re.MULTILINE)
+    assert set(re.findall(r"\d+\.\d+\.\d+", line)) == {go_modules.keda("2.21")}
 
 
 def test_every_kind_that_the_page_on_servers_names_is_one() -> None:

@@ -28,6 +28,7 @@ PAGES = (
     "zero",
     "platforms",
     "llm",
+    "shared-gpus",
     "production",
     "faq",
     "glossary",
