@@ -5,6 +5,7 @@ does one that takes many seconds, of real time or of a processor:
 
     @pytest.mark.needs("helm")
     @pytest.mark.soak
+    @pytest.mark.soak(minutes=2)  # begins before the others
 
 `make test` leaves such tests out, except where they require only a Prometheus that the
 environment names or that is on the PATH. `make test-servers` (`--servers`) runs them and no others,
@@ -13,6 +14,7 @@ and first builds what the chosen ones require and is not available.
 
 import asyncio
 import inspect
+import itertools
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -65,7 +67,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
     config.hook.pytest_deselected(items=left)
     absent = set(left)
-    items[:] = [item for item in items if item not in absent]
+    items[:] = _long_first([item for item in items if item not in absent])
+
+
+def _long_first(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Let each worker begin with its share of the tests that take minutes.
+
+    One that begins last runs alone at the end. `--dist worksteal` first gives each worker an equal
+    run of neighbours, so each of these runs begins with a long one.
+    """
+    long = sorted(filter(_minutes, items), key=_minutes, reverse=True)
+    short = (item for item in items if not _minutes(item))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    ordered: list[pytest.Item] = []
+    for number in range(workers):
+        ordered += long[number::workers]
+        ordered += itertools.islice(short, len(items) * (number + 1) // workers - len(ordered))
+    return ordered
+
+
+def _minutes(item: pytest.Item) -> int:
+    """Return how many minutes a test takes, if it says so."""
+    marker = item.get_closest_marker("soak")
+    return marker.kwargs.get("minutes", 0) if marker else 0
 
 
 def _needed(item: pytest.Item) -> frozenset[str]:

@@ -18,7 +18,7 @@ from keda_gpu_scaler.settings import Address, ScrapeSettings, Settings, WebhookS
 from tests.support import api_server
 from tests.support import http_replies as web
 from tests.support.api_server import ApiServer
-from tests.support.processes import free_port
+from tests.support.processes import free_port, until
 from tests.test_app import (
     DEAD_TARGET,
     LOCAL,
@@ -70,6 +70,14 @@ async def seeing(
             running(settings(exporter.url, port, kubernetes=True)) as scaler,
             asking((await scaler.ports()).grpc_port) as stub,
         ):
+
+            async def is_scraped() -> bool:
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    await stub.IsActive(reference())
+                    return True
+                return False
+
+            await until(is_scraped, 30, "the first scrape is over")
             yield stub
         await web.generators_closed()
 

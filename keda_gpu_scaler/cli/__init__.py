@@ -1,46 +1,28 @@
 """The command line: one file per command, imported only when that command is run.
 
-Containers start `serve` often and wait for it each time, so it does not load what `demo` needs.
+Containers start `serve` often and wait for it each time, so it does not load what `demo` needs, and
+the list of commands loads none of them.
 """
 
-import importlib
 import signal
 import types
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from keda_gpu_scaler import __version__
+from keda_gpu_scaler.cli import commands
+from keda_gpu_scaler.cli.commands import COMMANDS
 
-COMMANDS = ("serve", "check", "probe", "explain", "simulate", "demo")
+__all__ = ["COMMANDS", "app", "main"]
 
-
-class _Commands(TyperGroup):
-    """Finds each command as the function of the same name in the module of the same name."""
-
-    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - the names are the parent's
-        """Return the names of all commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: object, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002 - as above
-        """Load one command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"keda_gpu_scaler.cli.{cmd_name}")
-        single = _typer()
-        single.command(cmd_name)(getattr(module, cmd_name))
-        return cast("TyperCommand", typer.main.get_command(single))
-
-
-def _typer(cls: type[TyperGroup] | None = None) -> typer.Typer:
-    # Typer's own tracebacks show the values of variables, and settings hold secrets.
-    return typer.Typer(
-        cls=cls, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
-
-
-app = _typer(_Commands)
+# Typer's own tracebacks show the values of variables, and settings hold secrets.
+app = typer.Typer(
+    cls=commands.Group,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 
 def _show_version(*, wanted: bool) -> None:

@@ -1,9 +1,10 @@
 """`keda-gpu-scaler check`: what is wrong with ScaledObjects, before they are applied."""
 
+import difflib
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -18,6 +19,7 @@ from keda_gpu_scaler.check import Report, catalog, formats, kustomize
 from keda_gpu_scaler.check.documents import BYTES_LIMIT
 from keda_gpu_scaler.check.findings import Finding, Severity
 from keda_gpu_scaler.check.objects import Terms
+from keda_gpu_scaler.cli.mistakes import Mistakes
 from keda_gpu_scaler.spec import durations
 
 _STANDARD_INPUT = "-"
@@ -51,15 +53,19 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         ),
     ],
     *,
-    output: Annotated[Output, typer.Option(help="How findings are written.")] = Output.TEXT,
+    output: Annotated[
+        Output,
+        typer.Option("--output", "-o", metavar="|".join(Output), help="How findings are written."),
+    ] = Output.TEXT,
     fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with 1 from this severity on.")
+        FailOn,
+        typer.Option(metavar="|".join(FailOn), help="Exit with 1 from this severity on."),
     ] = FailOn.ERROR,
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="RULE", help="A rule to leave out.")
     ] = None,
     namespace: Annotated[
-        str, typer.Option(help="The namespace of objects that name none.")
+        str, typer.Option(metavar="NAME", help="The namespace of objects that name none.")
     ] = "default",
     longest_request: Annotated[
         str,
@@ -83,7 +89,7 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="With --live: seconds for an answer.")
+        float, typer.Option(min=0.1, metavar="SECONDS", help="With --live: how long to wait.")
     ] = 10,
     scaler: Annotated[
         list[str] | None,
@@ -102,17 +108,21 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 when nothing is found that is as bad as --fail-on, 1 when something is, 2 when a
     file cannot be read or an argument is wrong.
     """
-    unknown = sorted(set(ignore or ()) - catalog.RULES.keys())
-    if unknown:
-        raise typer.BadParameter(f"there is no rule {', '.join(unknown)}")
-    try:
-        texts = dict(_texts(files))
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(str(error)) from error
-    terms = Terms(namespace, frozenset(scaler or ()), _seconds(longest_request))
+    wrong = Mistakes()
+    for name in sorted(set(ignore or ()) - catalog.RULES.keys()):
+        wrong.note("--ignore", f"there is no rule {name!r}{_near(name)}")
+    for name, value in (("--prometheus-url", prometheus_url), ("--gateway", gateway)):
+        if value is not None and not is_live:
+            wrong.note(name, "it is for --live")
+    with wrong.of("--longest-request"):
+        longest_seconds = _seconds(longest_request)
+    texts: dict[str, str] = {}
+    for file in files:
+        with wrong.of("FILE|DIR|-"):
+            texts |= _texts(file)
+    wrong.raise_any()
+    terms = Terms(namespace, frozenset(scaler or ()), longest_seconds)
     asked = _Asked(prometheus_url, gateway, timeout) if is_live else None
-    if asked is None and (prometheus_url is not None or gateway is not None):
-        raise typer.BadParameter("--prometheus-url and --gateway are for --live")
     seen = [] if asked is None else _seen(texts, terms, asked)
     report = core.check(texts, terms, ignore or (), seen)
     match output:
@@ -144,49 +154,52 @@ def _seen(texts: Mapping[str, str], terms: Terms, asked: _Asked) -> list[Finding
         chosen = local.source_settings(asked.prometheus_url)
         return live.look(texts, terms, live.Wanted(chosen, asked.gateway, asked.timeout_seconds))
     except (errors.SettingsError, ValueError) as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(str(error), param_hint="'--live'") from error
+
+
+def _near(rule: str) -> str:
+    near = difflib.get_close_matches(rule, catalog.RULES, n=1)
+    return f": did you mean {near[0]!r}?" if near else ""
 
 
 def _seconds(duration: str) -> float | None:
     try:
         return durations.parse(duration) if duration else None
     except ValueError as error:
-        raise typer.BadParameter(f"--longest-request {duration}: expected {error}") from error
+        raise ValueError(f"{duration!r}: expected {error}") from error
 
 
 def _is_failed(findings: Iterable[Finding], least: Severity) -> bool:
     return any(one.rule.severity.rank >= least.rank for one in findings)
 
 
-def _texts(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each text with its name.
+def _texts(name: str) -> dict[str, str]:
+    """Return the text of a file, or the texts of a folder, with their names.
 
     Raises:
-        OSError: a file cannot be read.
-        ValueError: a file is not in UTF-8, or a folder has nothing to check.
+        ValueError: a file cannot be read or is not in UTF-8, or a folder has nothing to check.
     """
-    for name in names:
-        if name != _STANDARD_INPUT and Path(name).is_dir():
-            found = _below(Path(name))
-            if not found:
-                raise ValueError(f"{name} has no *.yaml and no *.yml")
-            for path in found:
-                yield str(path), read(str(path))
-        else:
-            yield name, read(name)
+    if name == _STANDARD_INPUT or not Path(name).is_dir():
+        return {name: read(name)}
+    found = _below(Path(name))
+    if not found:
+        raise ValueError(f"{name} has no *.yaml and no *.yml")
+    return {str(path): read(str(path)) for path in found}
 
 
 def read(name: str) -> str:
     """Return the text of a file, or of the standard input for `-`, as far as any is looked at.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not in UTF-8.
+        ValueError: it cannot be read, or is not in UTF-8.
     """
     if name == _STANDARD_INPUT:
         return _decoded(name, sys.stdin.buffer.read(BYTES_LIMIT + 1))
-    with Path(name).open("rb") as file:
-        return _decoded(name, file.read(BYTES_LIMIT + 1))
+    try:
+        with Path(name).open("rb") as file:
+            return _decoded(name, file.read(BYTES_LIMIT + 1))
+    except OSError as error:
+        raise ValueError(f"cannot read {name}: {error.strerror}") from error
 
 
 def _decoded(name: str, data: bytes) -> str:

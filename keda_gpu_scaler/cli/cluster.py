@@ -146,7 +146,7 @@ async def _object(asked: api.Api, kind: type[_Kind], place: _Place) -> _Kind:
     try:
         return msgspec.convert(_clean(msgspec.json.decode(body)), kind)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        message = f"cannot read {place}: {type(error).__name__}: {error}"
+        message = f"cannot read {place}: {client.error_text(error)}"
         raise errors.SourceMalformedError(message) from error
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.cli.mistakes import Mistakes
 
 if TYPE_CHECKING:
     from keda_gpu_scaler.cli.explaining import Asked
@@ -22,6 +23,21 @@ SERVER = "http://localhost:8080"
 """Where `kubectl port-forward service/keda-gpu-scaler-http 8080` makes the HTTP port reachable."""
 _NAME = re.compile(r"[^/]+/[^/]+")
 _MOST_REPLICAS = 10_000
+_QUESTIONS = ("--why-not", "--drain", "--history")
+_OF_A_RUNNING_SCALER = (
+    "--history",
+    "--server",
+    "--token-file",
+    "--ca-file",
+    "--kubeconfig",
+    "--context",
+)
+_FOR_A_RUNNING_SCALER = (
+    "it is for a running scaler; with --file, KEDA_GPU_SCALER_PROMETHEUS_… variables say how to "
+    "connect to the source"
+)
+_OF_A_FILE = ("--prometheus-url", "--at")
+_FOR_A_FILE = "it is for --file: a running scaler has sources of its own, and decides now"
 _FAILED = 1
 _WRONG = 2
 
@@ -34,18 +50,11 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
-def _name(given: str | None) -> str | None:
-    if given is not None and not _NAME.fullmatch(given):
-        raise typer.BadParameter(f"{given!r} is not NAMESPACE/NAME")
-    return given
-
-
 def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     scaled_object: Annotated[
         str | None,
         typer.Argument(
             metavar="NAMESPACE/NAME",
-            callback=_name,
             help="The ScaledObject to explain; with --file, all in it unless one is named.",
         ),
     ] = None,
@@ -66,7 +75,8 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         ),
     ] = None,
     namespace: Annotated[
-        str, typer.Option(help="With --file: the namespace of objects that name none.")
+        str,
+        typer.Option(metavar="NAME", help="With --file: the namespace of objects that name none."),
     ] = "default",
     server: Annotated[
         str | None,
@@ -74,11 +84,18 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="A file with the token of the HTTP port."),
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+            help="A file with the token of the HTTP port.",
+        ),
     ] = None,
     ca_file: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="With https: the server's CA, in PEM."),
+        typer.Option(
+            exists=True, dir_okay=False, metavar="FILE", help="With https: the server's CA, in PEM."
+        ),
     ] = None,
     why_not: Annotated[
         int | None,
@@ -99,14 +116,24 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         bool,
         typer.Option("--history", help="Show how the decisions of a running scaler changed."),
     ] = False,
-    output: Annotated[Output, typer.Option(help="How to write it.")] = Output.TEXT,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for each answer.")] = 10,
+    output: Annotated[
+        Output,
+        typer.Option("--output", "-o", metavar="|".join(Output), help="How to write it."),
+    ] = Output.TEXT,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="How long to wait for each answer.")
+    ] = 10,
     cluster: Annotated[
         bool, typer.Option(help="Ask Kubernetes what KEDA and the HPA make of it.")
     ] = True,
     kubeconfig: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Of that cluster; as kubectl without it."),
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+            help="Of that cluster; as kubectl without it.",
+        ),
     ] = None,
     context: Annotated[
         str | None, typer.Option(metavar="NAME", help="Another one than the current context.")
@@ -124,33 +151,31 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 when there is a decision, 1 when the scaler or the source does not answer, or the
     scaler knows no such ScaledObject, 2 for a wrong argument, file or setting.
     """
-    if drain + history + (why_not is not None) > 1:
-        raise typer.BadParameter("expected only one of --why-not, --drain and --history")
-    if drain and at is not None:
-        raise typer.BadParameter("--drain is about the pods that there are now: without --at")
-    url = server or SERVER
+    flags = {
+        "--why-not": why_not,
+        "--drain": drain or None,
+        "--history": history or None,
+        "--at": at,
+        "--prometheus-url": prometheus_url,
+        "--server": server,
+        "--token-file": token_file,
+        "--ca-file": ca_file,
+        "--kubeconfig": kubeconfig,
+        "--context": context,
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
+    wrong = Mistakes()
+    for name, mistake in _unfitting(given, scaled_object, is_file=file is not None):
+        wrong.note(name, mistake)
+    wrong.raise_any()
     if file is not None:
-        if history or any((server, token_file, ca_file, kubeconfig, context)):
-            raise typer.BadParameter(
-                "--history, --server, --token-file, --ca-file, --kubeconfig and --context are for a"
-                " running scaler; with --file, KEDA_GPU_SCALER_PROMETHEUS_… variables say how to "
-                "connect to the source"
-            )
         chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
         shown = _explain_file(chosen, output, why_not, drain=drain)
-    elif prometheus_url is not None or at is not None:
-        raise typer.BadParameter(
-            "--prometheus-url and --at are for --file: a running scaler has sources of its own, "
-            "and decides now"
-        )
-    elif scaled_object is None:
-        raise typer.BadParameter("expected NAMESPACE/NAME, or --file")
-    elif not url.startswith(("http://", "https://")):
-        raise typer.BadParameter(f"--server {url!r} is no URL: expected http://… or https://…")
     else:
         from keda_gpu_scaler.cli.explaining import Asked  # noqa: PLC0415 - it loads Rich and HTTP
 
-        asked = Asked(url.rstrip("/"), scaled_object, token_file, ca_file, timeout)
+        url = (server or SERVER).rstrip("/")
+        asked = Asked(url, str(scaled_object), token_file, ca_file, timeout)
         behind = cluster and why_not is None and not drain
         access = (kubeconfig, context) if behind else None
         shown = (
@@ -159,6 +184,28 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
             else _explain_running(asked, access, output, why_not, drain=drain)
         )
     asyncio.run(shown)
+
+
+def _unfitting(
+    given: Mapping[str, object], scaled_object: str | None, *, is_file: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield what does not go together, or is no value, by its name."""
+    questions = [name for name in _QUESTIONS if name in given]
+    if len(questions) > 1:
+        yield ", ".join(questions), "expected only one of them"
+    if "--drain" in given and "--at" in given:
+        yield "--at", "--drain is about the pods that there are now"
+    for name in given:
+        if is_file and name in _OF_A_RUNNING_SCALER:
+            yield name, _FOR_A_RUNNING_SCALER
+        if not is_file and name in _OF_A_FILE:
+            yield name, _FOR_A_FILE
+    if scaled_object is None and not is_file:
+        yield "NAMESPACE/NAME", "expected it, or --file"
+    if scaled_object is not None and not _NAME.fullmatch(scaled_object):
+        yield "NAMESPACE/NAME", f"{scaled_object!r} is not NAMESPACE/NAME"
+    if not str(given.get("--server", SERVER)).startswith(("http://", "https://")):
+        yield "--server", f"{given['--server']!r} is no URL: expected http://… or https://…"
 
 
 async def _explain_history(asked: "Asked", output: Output) -> None:
@@ -238,7 +285,7 @@ async def _explain_file(
 async def _decided(given: _Chosen) -> "list[Record]":
     """Decide the triggers of a file, and say what is not known here."""
     from keda_gpu_scaler.check.objects import Terms  # noqa: PLC0415 - for a file only
-    from keda_gpu_scaler.cli import check, local  # noqa: PLC0415 - they load all that `serve` does
+    from keda_gpu_scaler.cli import check, files, local  # noqa: PLC0415 - they load all that `serve` does
 
     try:
         at = None if given.at is None else local.instant(given.at, time.time())
@@ -248,7 +295,7 @@ async def _decided(given: _Chosen) -> "list[Record]":
         terms = Terms(given.namespace)
         triggers = local.given(texts, terms, chosen.access, given.scaled_object)
         found = await local.records(triggers, chosen, slow_seconds=given.timeout_seconds, at=at)
-    except (errors.SettingsError, local.LocalError, OSError, ValueError) as error:
+    except (errors.SettingsError, files.FileError, OSError, ValueError) as error:
         raise _end(str(error), _WRONG) from error
     for unknown in local.unknown_here(triggers, chosen, is_past=is_past):
         typer.echo(f"not known here: {unknown}", err=True)

@@ -9,15 +9,16 @@ import datetime as dt
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from keda_gpu_scaler import app, check, errors, settings, trigger
-from keda_gpu_scaler.check import documents, formats, keys
+from keda_gpu_scaler import app, errors, settings, trigger
+from keda_gpu_scaler.check import keys
 from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
+from keda_gpu_scaler.check.objects import Terms, Trigger
+from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.record.record import Activation, Record
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from keda_gpu_scaler.settings.names import PREFIX
@@ -25,7 +26,7 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
-from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
+from keda_gpu_scaler.trigger.keys import FROM_ENV
 
 _UNIX_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 _MEMORY = (
@@ -41,21 +42,6 @@ _NO_PAST = (
     "the past of source {name}: it is scraped directly, and a scaler holds until it has watched it "
     "for a whole window"
 )
-_REFUSED = frozenset(
-    {
-        "yaml-syntax",
-        "too-large",
-        "duplicate-key",
-        "unknown-field",
-        "missing-field",
-        "wrong-type",
-    }
-)
-"""The rules of `check` about a file that cannot be read, or that Kubernetes would not take."""
-
-
-class LocalError(Exception):
-    """There is nothing to decide; the message says why, for people."""
 
 
 class Given(NamedTuple):
@@ -131,42 +117,24 @@ def given(
         wanted: the only ScaledObject, as namespace/name; None: all of them.
 
     Raises:
-        LocalError: something is wrong with one that is wanted, or there is none; one line each.
+        files.FileError: something is wrong with one that is wanted, or there is none; one line
+            each.
     """
-    found = [
-        one
-        for file, text in texts.items()
-        for document in documents.read(text).documents
-        for one in manifests(file, document, terms)
-        if one.kind in ("ScaledObject", "ScaledJob")
-    ]
-    chosen = [one for one in found if wanted in (None, _name(one))]
-    subjects = {"", *(one.subject for one in chosen)}
-    refused = [
-        one
-        for one in check.check(texts, terms).findings
-        if one.rule.name in _REFUSED and one.subject in subjects
-    ]
+    found = files.chosen(texts, terms, wanted)
+    refused = list(found.refused)
     triggers: list[Given] = []
-    for one in (each for object_ in chosen for each in object_.ours):
+    for one in (each for object_ in found.objects for each in object_.ours):
         read = _read(one, access)
         if isinstance(read, Given):
             triggers.append(read)
         else:
             refused += read
-    if refused:
-        raise LocalError("\n".join(_line(one) for one in refused))
-    if not triggers:
-        raise LocalError(_nothing(list(texts), found, chosen, wanted))
+    files.require(found, triggers, refused)
     return triggers
 
 
-def _name(one: Manifest) -> str:
-    return f"{one.namespace}/{one.name}"
-
-
 def _read(one: Trigger, access: Access) -> Given | list[Finding]:
-    from_env = list(_from_env(one))
+    from_env = list(files.from_env(one))
     scaled_object = ScaledObject(one.of.namespace, one.of.name)
     try:
         spec = trigger.parse(scaled_object, one.metadata, access)
@@ -174,36 +142,6 @@ def _read(one: Trigger, access: Access) -> Given | list[Finding]:
         known = (each for each in wrong.mistakes if not each.key.endswith(FROM_ENV))
         return [*from_env, *keys.refused(one, known)]
     return from_env or Given(scaled_object, spec)
-
-
-def _from_env(one: Trigger) -> Iterator[Finding]:
-    """Yield what KEDA takes from the workload's environment: the file names a variable only."""
-    for key in one.metadata:
-        name = key.removesuffix(FROM_ENV)
-        if name != key and name in KEYS:
-            why = f"The value of {name} is in the environment of what is scaled, and not known here"
-            fix = f"Write {name} with its value in a copy of the file."
-            yield one.of.find("wrong-value", one.place(key), why, fix)
-
-
-def _line(one: Finding) -> str:
-    place = f"{one.file}:{one.position.line}:{one.position.column}"
-    return f"{place}: {one.rule.severity} {one.rule.name}: {formats.message(one)}"
-
-
-def _nothing(
-    files: Sequence[str], found: Sequence[Manifest], chosen: Sequence[Manifest], wanted: str | None
-) -> str:
-    place = ", ".join(files)
-    if not found:
-        return f"{place}: there is no ScaledObject"
-    if not chosen:
-        return f"{place}: there is no {wanted}, only {', '.join(map(_name, found))}"
-    return (
-        f"{place}: no trigger of {', '.join(map(_name, chosen))} is for this scaler: expected type "
-        "external or external-push, and a scalerAddress with gpu-scaler in it or a key such as "
-        "workload"
-    )
 
 
 def unknown_here(

@@ -1,4 +1,4 @@
-"""Checks whether a scaler answers, with its health and then GetMetricSpec, as KEDA calls it.
+"""Checks whether a scaler answers: its health, and then what KEDA asks about a trigger.
 
 The channel is in plaintext, with TLS, or with TLS and a client certificate. A failed call is
 explained in a sentence, followed by gRPC's own words.
@@ -6,16 +6,53 @@ explained in a sentence, followed by gRPC's own words.
 This is a gRPC client that knows nothing about the server's code. Nothing in `serve` imports it.
 """
 
+import ipaddress
+import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+
+PORT = 6000
+"""Where a scaler listens unless its settings say otherwise."""
+_LAST_PORT = 65535
+_SCHEME = re.compile(r"(?:https?|grpcs?)://", re.IGNORECASE)
+_WITH_PORT = re.compile(r"(?P<host>.+):(?P<port>[0-9]{1,5})")
+_HOST = re.compile(r"[^\s:/?#@\[\]]+|\[[0-9A-Fa-f:.%]+\]")
+
+
+def address(text: str) -> str:
+    """Return where to connect to, as gRPC wants it: with a port, and without a URL's scheme.
+
+    Raises:
+        ValueError: the text is no address.
+    """
+    bare = _SCHEME.sub("", text, count=1).removesuffix("/")
+    if _is_ipv6(bare):
+        return f"[{bare}]:{PORT}"
+    if found := _WITH_PORT.fullmatch(bare):
+        # gRPC takes a port number modulo 65536.
+        if int(found["port"]) > _LAST_PORT:
+            raise ValueError(f"{text!r} has a port that is not below {_LAST_PORT + 1}")
+        return bare
+    if _HOST.fullmatch(bare):
+        return f"{bare}:{PORT}"
+    raise ValueError(f"{text!r} is not HOST or HOST:PORT, such as keda-gpu-scaler.keda.svc:{PORT}")
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text).version == 6  # noqa: PLR2004 - its name
+    except ValueError:
+        return False
+
 
 MEANINGS = {
     "errors resolving": "the name cannot be resolved",
@@ -49,8 +86,6 @@ def failure_text(error: grpc.RpcError, *, tls: bool) -> str:
         tls: whether the channel uses TLS.
     """
     code, details = error.code(), error.details() or "no reason given"
-    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return TOO_LATE
     said = f"{code.name}: {details}"
     meaning = _meaning(details, tls=tls) if code is grpc.StatusCode.UNAVAILABLE else None
     return said if meaning is None else f"{meaning} ({said})"
@@ -124,6 +159,40 @@ class ProbeError(Exception):
     """The scaler does not answer as it should; the message is a sentence for the user."""
 
 
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_SEVERAL = re.compile(r"(?P<heading>.*?\b(?P<count>[0-9]+) mistakes? in [^\"]*?:) - (?P<rest>.+)")
+_MORE = re.compile(r"(?P<mistakes>.+) (?P<more>\.\.\. and (?P<count>[0-9]+) more)")
+_DASH = re.compile(rf"{_QUOTED}| - ")
+
+
+def lines(said: str) -> list[str]:
+    """Return an error with each mistake in a trigger on a line of its own.
+
+    The message of a gRPC status is one line. Where the mistakes in it are not as many as it says,
+    as in the message of another scaler, it stays as it is.
+    """
+    found = _SEVERAL.fullmatch(said)
+    if found is None:
+        return [said]
+    more = _MORE.fullmatch(found["rest"])
+    mistakes = list(_split(found["rest"] if more is None else more["mistakes"]))
+    left_out = 0 if more is None else int(more["count"])
+    if len(mistakes) + left_out != int(found["count"]):
+        return [said]
+    last = [] if more is None else [more["more"]]
+    return [found["heading"], *(f"- {each}" for each in mistakes), *last]
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield the texts between dashes; one within quotes is part of a value."""
+    start = 0
+    for each in _DASH.finditer(text):
+        if each[0] == " - ":
+            yield text[start : each.start()]
+            start = each.end()
+    yield text[start:]
+
+
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """The trigger that KEDA would send: its ScaledObject and its metadata."""
@@ -133,25 +202,89 @@ class Trigger:
     metadata: Mapping[str, str]
 
 
-def ask(
-    channel: grpc.Channel, trigger: Trigger, timeout_seconds: float, *, tls: bool
-) -> Iterator[str]:
-    """Yield a line for the health and one for each metric of a trigger, as the answers come.
+@dataclass(slots=True)
+class Metric:
+    """A metric of a trigger."""
 
-    No source is queried: a scaler answers both calls while its Prometheus is down.
+    name: str
+    target: float
+    value: float | None = None
+    """What KEDA gets; None: it was not asked for, or there is none."""
+
+
+@dataclass(slots=True)
+class Answers:
+    """What a scaler answered about one trigger."""
+
+    scaled_object: str
+    metrics: list[Metric] = field(default_factory=list)
+    active: bool | None = None
+    """None: it was not asked for, or is not known."""
+    errors: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Found:
+    """What a scaler answered."""
+
+    target: str
+    health: str | None = None
+    """None: it gave no answer."""
+    triggers: list[Answers] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """What was wrong before a trigger was asked about."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether everything was answered."""
+        return not self.errors and not any(one.errors for one in self.triggers)
+
+
+class Line(NamedTuple):
+    """A line for people about an answer."""
+
+    text: str
+    is_trouble: bool = False
+    """Whether it is about an answer that is missing or wrong."""
+
+
+class Question(NamedTuple):
+    """What to ask."""
+
+    triggers: Sequence[Trigger]
+    values: bool
+    """Also ask GetMetrics and IsActive. Without them no source is queried: a scaler answers the
+    rest while its Prometheus is down."""
+    timeout_seconds: float
+    """For all calls together, including the connection."""
+
+
+def ask(channel: grpc.Channel, question: Question, found: Found, *, tls: bool) -> Iterator[Line]:
+    """Ask a scaler, and yield a line for each answer as it comes.
+
+    A call that fails does not end the others, as it does not for KEDA; without health there are
+    none.
 
     Args:
         channel: the channel to the scaler; it stays open.
-        trigger: the trigger for GetMetricSpec.
-        timeout_seconds: limit of both calls together, including the connection.
+        question: what to ask.
+        found: takes the answers.
         tls: whether the channel uses TLS; the meaning of a closed connection depends on it.
-
-    Raises:
-        ProbeError: a call failed, or the scaler says that it does not serve.
     """
-    asker = _Asker(channel, time.monotonic() + timeout_seconds, tls=tls)
-    yield asker.health()
-    yield from asker.metrics(trigger)
+    asker = _Asker(channel, time.monotonic() + question.timeout_seconds, tls=tls)
+    try:
+        found.health = asker.health()
+    except ProbeError as error:
+        found.errors.append(str(error))
+        yield Line(str(error), is_trouble=True)
+        return
+    yield Line(f"health: {found.health}")
+    for trigger in question.triggers:
+        answers = Answers(f"{trigger.namespace}/{trigger.name}")
+        found.triggers.append(answers)
+        before = f"{answers.scaled_object}: " if len(question.triggers) > 1 else ""
+        for said in asker.about(trigger, answers, values=question.values):
+            yield said._replace(text=before + said.text)
 
 
 class _Asker:
@@ -161,30 +294,74 @@ class _Asker:
         self._deadline, self._tls = deadline, tls
 
     def health(self) -> str:
-        try:
-            answer = self._health.Check(health_pb2.HealthCheckRequest(), timeout=self._left())
-        except grpc.RpcError as error:
-            raise ProbeError(f"health: {failure_text(error, tls=self._tls)}") from error
-        said = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+        request = health_pb2.HealthCheckRequest()
+        answer = self._answer("health", self._health.Check, request)
+        said = str(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
             raise ProbeError(f"health: {said}: it answers, and takes no calls now")
-        return f"health: {said}"
+        return said
 
-    def metrics(self, trigger: Trigger) -> list[str]:
+    def about(self, trigger: Trigger, answers: Answers, *, values: bool) -> Iterator[Line]:
+        """Ask about one trigger in KEDA's order."""
         request = externalscaler_pb2.ScaledObjectRef(
             name=trigger.name, namespace=trigger.namespace, scalerMetadata=trigger.metadata
         )
+        steps = [self._specs, self._values, self._activity] if values else [self._specs]
+        for step in steps:
+            try:
+                yield from step(request, answers)
+            except ProbeError as error:
+                answers.errors.append(str(error))
+                yield Line(str(error), is_trouble=True)
+                if not answers.metrics:  # the trigger itself was refused
+                    return
+
+    def _specs(self, request: Any, answers: Answers) -> Iterator[Line]:  # noqa: ANN401 - generated
+        said = self._answer("GetMetricSpec", self._scaler.GetMetricSpec, request)
+        if not said.metricSpecs:
+            raise ProbeError("GetMetricSpec: no metric, so that the HPA has nothing to scale on")
+        for one in said.metricSpecs:
+            target = _float_first(one.targetSizeFloat, one.targetSize)
+            answers.metrics.append(Metric(one.metricName, target))
+            yield Line(f"GetMetricSpec: {one.metricName} with target {_number(target)}")
+
+    def _values(self, request: Any, answers: Answers) -> Iterator[Line]:  # noqa: ANN401 - generated
+        for metric in answers.metrics:
+            asked = externalscaler_pb2.GetMetricsRequest(
+                scaledObjectRef=request, metricName=metric.name
+            )
+            said = self._answer("GetMetrics", self._scaler.GetMetrics, asked)
+            if not said.metricValues:
+                yield Line(f"GetMetrics: {metric.name} has no value, so the HPA holds the replicas")
+                continue
+            one = said.metricValues[0]
+            metric.value = _float_first(one.metricValueFloat, one.metricValue)
+            yield Line(f"GetMetrics: {metric.name} is {_number(metric.value)}")
+
+    def _activity(self, request: Any, answers: Answers) -> Iterator[Line]:  # noqa: ANN401 - generated
+        answers.active = self._answer("IsActive", self._scaler.IsActive, request).result
+        yield Line(f"IsActive: {str(answers.active).lower()}")
+
+    def _answer(self, name: str, method: Any, request: Any) -> Any:  # noqa: ANN401 - generated
+        """Return the answer to a call, which has no deadline that the scaler would see.
+
+        KEDA's polls have none, and the HPA's calls have one: a scaler that hears a deadline takes
+        the workload for one about which the HPA asks.
+        """
+        call = method.future(request)
         try:
-            found = self._scaler.GetMetricSpec(request, timeout=self._left())
+            return call.result(timeout=max(0.0, self._deadline - time.monotonic()))
+        except grpc.FutureTimeoutError as error:
+            call.cancel()
+            raise ProbeError(f"{name}: {TOO_LATE}") from error
         except grpc.RpcError as error:
-            raise ProbeError(f"GetMetricSpec: {failure_text(error, tls=self._tls)}") from error
-        return [f"GetMetricSpec: {one.metricName} {_target(one)}" for one in found.metricSpecs]
-
-    def _left(self) -> float:
-        return max(0.0, self._deadline - time.monotonic())
+            raise ProbeError(f"{name}: {failure_text(error, tls=self._tls)}") from error
 
 
-def _target(metric: externalscaler_pb2.MetricSpec) -> str:
-    """Read a target as KEDA does: the float wins when it is above 0."""
-    exact = metric.targetSizeFloat if metric.targetSizeFloat > 0 else metric.targetSize
-    return f"with target {exact:g}"
+def _float_first(exact: float, whole: int) -> float:
+    """Read a number as KEDA does: the float wins when it is above 0."""
+    return exact if exact > 0 else whole
+
+
+def _number(value: float) -> str:
+    return f"{value:.12g}"

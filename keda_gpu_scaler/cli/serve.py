@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import difflib
 import os
 import signal
 import types
 from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated
 
 import typer
 
@@ -13,6 +16,7 @@ from keda_gpu_scaler.cli import lean
 
 with lean.without("rich", "pygments"):
     from keda_gpu_scaler import app, errors, settings
+    from keda_gpu_scaler.settings.names import PREFIX
     from keda_gpu_scaler.telemetry import logs, output
 
 _WRONG_SETTINGS = 2
@@ -22,20 +26,110 @@ _LAST_LINES_SECONDS = 2.0
 which calls usually have 20 s and the last spans 2 s."""
 
 
-def serve() -> None:
+_OPTIONS = ("check_config", "print_config", "output", "help")
+_MEANT = {
+    **dict.fromkeys(
+        ("address", "bind", "grpc_port", "host", "listen", "p", "port"), "grpc_address"
+    ),
+    **dict.fromkeys(("http_port", "metrics_address", "metrics_port", "web_port"), "http_address"),
+    **dict.fromkeys(("c", "config_file", "f", "file", "settings"), "config"),
+    **dict.fromkeys(("d", "debug", "log", "q", "quiet", "v", "verbose"), "log_level"),
+    **dict.fromkeys(("prometheus", "prometheus_address", "server", "url"), "prometheus_url"),
+    **dict.fromkeys(("cert", "cert_file", "tls_cert", "tls_cert_file"), "grpc_cert_file"),
+    **dict.fromkeys(("key", "key_file", "tls_key", "tls_key_file"), "grpc_key_file"),
+    **dict.fromkeys(("ca_file", "client_ca", "client_ca_file"), "grpc_client_ca_file"),
+    **dict.fromkeys(("interval", "scrape_interval"), "scrape_interval"),
+    "kubeconfig": "kubernetes",
+    "targets": "scrape_targets",
+    "token": "http_token",
+}
+"""The setting by the name of the option that people try for it."""
+
+
+class Output(StrEnum):
+    """How settings are written."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+def unknown_option(option: str) -> str | None:
+    """Return what to do in the place of an option; None: another option was meant.
+
+    Args:
+        option: as it was typed, without a value.
+    """
+    name = option.lstrip("-").replace("-", "_").lower()
+    keys = {row.key: row.variable for row in settings.describe()}
+    near = difflib.get_close_matches(name, [*keys, *_MEANT, *_OPTIONS], n=1)
+    found = _MEANT.get(name) or (name if name in keys else next(iter(near), ""))
+    key = _MEANT.get(found, found)
+    if key in _OPTIONS:
+        return None
+    if key not in keys:
+        return f"Settings are no options: they are {PREFIX}… variables."
+    if key == "config":
+        return f"Settings are no options: set {keys[key]} to the path of the file."
+    return (
+        f"Settings are no options: set {keys[key]}, or {key} in the file that {PREFIX}CONFIG names."
+    )
+
+
+def serve(
+    *,
+    check_config: Annotated[
+        bool, typer.Option("--check-config", help="Only check the settings; no port opens.")
+    ] = False,
+    print_config: Annotated[
+        bool,
+        typer.Option("--print-config", help="Only print the settings in effect; no port opens."),
+    ] = False,
+    output_format: Annotated[
+        Output | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="|".join(Output),
+            help="With --print-config: how to write them, by default yaml.",
+        ),
+    ] = None,
+) -> None:
     """Answer KEDA over gRPC until SIGTERM or SIGINT; a second signal ends at once.
 
     SIGHUP ends it as well, and never at once.
 
     Settings come from KEDA_GPU_SCALER_… variables and the YAML file that KEDA_GPU_SCALER_CONFIG
-    names. Exit status: 0 after a signal, 1 when a port or the cluster cannot be had or a part
-    fails, 2 for a wrong setting, before a port opens.
+    names. --print-config writes them as such a file, without secrets.
+
+    Exit status: 0 after a signal, 1 if a port cannot be bound, the cluster cannot be reached or a
+    component fails, 2 for a wrong setting, before a port opens.
     """
-    output.free_error_output()
+    if output_format is not None and not print_config:
+        raise typer.BadParameter("it goes only with --print-config", param_hint="'--output'")
+    is_asked_only = check_config or print_config
+    if not is_asked_only:
+        output.free_error_output()
     try:
         chosen = settings.load()
     except errors.SettingsError as error:
         raise _end(error, _WRONG_SETTINGS) from error
+    if print_config:
+        _print(chosen, output_format or Output.YAML)
+    elif is_asked_only:
+        typer.echo(f"the settings are valid; sources: {', '.join(chosen.sources)}")
+    else:
+        _run(chosen)
+
+
+def _print(chosen: settings.Settings, output_format: Output) -> None:
+    from keda_gpu_scaler.cli import effective  # noqa: PLC0415 - for this flag only
+
+    found = effective.as_file(chosen)
+    as_text = effective.as_json if output_format is Output.JSON else effective.as_yaml
+    typer.echo(as_text(found), nl=False)
+
+
+def _run(chosen: settings.Settings) -> None:
     writer = logs.configure(chosen.log_level, chosen.log_format)
     try:
         with contextlib.redirect_stdout(writer):

@@ -52,9 +52,8 @@ class Replica:
     name: str
     reporting: PodState
     load: float
-    halves: tuple[float | None, ...] = ()
-    """Its load in each half window, as far back as samples matter, the newest first; None: no
-    sample counts there."""
+    pods: tuple[Pod, ...] = ()
+    """Its pods, if it is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +92,6 @@ class Workload:
     is_unseen: bool = False
     """The HPA says that it has replicas, and no exporter shows one."""
 
-    @property
-    def peak(self) -> float:
-        """The largest mean over the measured replicas in any half window."""
-        measured = self.of(PodState.MEASURED)
-        windows = zip_longest(*(one.halves for one in measured))
-        means = [[load for load in loads if load is not None] for loads in windows]
-        return round(max((mean(loads) for loads in means if loads), default=0.0), DECIMALS)
-
     def of(self, *reporting: PodState) -> list[Replica]:
         """Return the replicas in one of these conditions."""
         return [replica for replica in self.replicas if replica.reporting in reporting]
@@ -130,7 +121,9 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     said = view.evidence
     if said is None:
         return [
-            replace(pod, ended=pod.ended and not activity.in_use_unnamed(spec, pod, view.at))
+            replace(pod, ended=False)
+            if pod.ended and activity.in_use_unnamed(spec, pod, view.at)
+            else pod
             for pod in ours
         ]
     if spec.pods.owner not in said.without_pods:
@@ -155,7 +148,7 @@ def workload(
     alive = [pod for pod in pods if not pod.ended]
     reported, ignored = reported_pods(spec, pods, at, now, give_up_seconds)
     groups = _groups(spec, reported)
-    replicas = [_replica(spec, name, group) for name, group in sorted(groups.items())]
+    replicas = [_replica(name, group) for name, group in sorted(groups.items())]
     measured = [[one.pod for one in group] for group in groups.values() if _is_measured(group)]
     ended = _ended(spec, pods, groups)
     not_seen = [
@@ -189,6 +182,38 @@ def workload(
         last_listed=_last_listed(pods),
         last_alive=_last_listed(_listed_with_gpu(alive)),
     )
+
+
+def peak(spec: TriggerSpec, found: Workload) -> float:
+    """Return the largest mean over the measured replicas in any half window.
+
+    It takes as long as all the rest of a decision, and matters only where replicas are waited for.
+    """
+    replicas = [_mean_halves(spec, one.pods) for one in found.of(PodState.MEASURED)]
+    means = map(_mean_known, zip_longest(*replicas))
+    return round(max((one for one in means if one is not None), default=0.0), DECIMALS)
+
+
+def _mean_halves(spec: TriggerSpec, pods: Sequence[Pod]) -> list[float | None]:
+    """Return a replica's load in each half window, as far back as samples matter, newest first.
+
+    None: no sample counts there.
+    """
+    return list(map(_mean_known, zip_longest(*(_halves(spec, pod) for pod in pods))))
+
+
+def _mean_known(loads: Sequence[float | None]) -> float | None:
+    known = [load for load in loads if load is not None]
+    return mean(known) if known else None
+
+
+def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
+    half = COVERED * window_seconds(spec, pod)
+    since = max(since_when(spec, pod), pod.last_seen - spec.reach_seconds)
+    for back in range(math.ceil(spec.reach_seconds / half)):
+        until = pod.last_seen - back * half
+        found = loads(spec, within(pod, since, until - half, until))
+        yield mean(found.values()) if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,16 +348,6 @@ def _measured(spec: TriggerSpec, pod: Pod, common: float) -> Reported:
     return Reported(pod, PodState.MEASURED, mean(found.values()))
 
 
-def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
-    """Yield a pod's load in each half window, as far back as its samples matter."""
-    half = COVERED * window_seconds(spec, pod)
-    since = max(since_when(spec, pod), pod.last_seen - spec.reach_seconds)
-    for back in range(math.ceil(spec.reach_seconds / half)):
-        until = pod.last_seen - back * half
-        found = loads(spec, within(pod, since, until - half, until))
-        yield mean(found.values()) if found else None
-
-
 def _groups(spec: TriggerSpec, reported: Sequence[Reported]) -> dict[str, list[Reported]]:
     """Return the pods of each replica."""
     groups: dict[str, list[Reported]] = defaultdict(list)
@@ -362,18 +377,11 @@ def _ended(
     return groups.values()
 
 
-def _replica(spec: TriggerSpec, name: str, group: Sequence[Reported]) -> Replica:
+def _replica(name: str, group: Sequence[Reported]) -> Replica:
     for state in (*NOT_READY, *NOT_SEEN, PodState.WARMING):
         if any(one.reporting is state for one in group):
             return Replica(name, state, 0.0)
-    halves = zip_longest(*(_halves(spec, one.pod) for one in group))
-    known = ([load for load in loads if load is not None] for loads in halves)
-    return Replica(
-        name,
-        PodState.MEASURED,
-        _load(group),
-        tuple(mean(loads) if loads else None for loads in known),
-    )
+    return Replica(name, PodState.MEASURED, _load(group), tuple(one.pod for one in group))
 
 
 def _named(replicas: Sequence[Replica], reporting: PodState) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ of a workload are full, the first sample of a new pod counts. Scaling out from o
 then takes only the start-up time and the exporter's delay for each step.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
@@ -158,6 +159,13 @@ def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float,
         after: where the span begins; this instant is not in it.
         until: where it ends.
     """
+    if len(pod.gpus) == 1 and not pod.gpus[0].refused:  # most pods
+        gpu = pod.gpus[0]
+        begin = max(bisect_right(gpu.times, after), bisect_left(gpu.times, since))
+        counts = slice(begin, bisect_right(gpu.times, until))
+        return {
+            time: [value] for time, value in zip(gpu.times[counts], gpu.values[counts], strict=True)
+        }
     refused = {time for gpu in pod.gpus for time in gpu.refused}
     found: dict[float, list[float]] = defaultdict(list)
     for gpu in pod.gpus:

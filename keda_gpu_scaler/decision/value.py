@@ -36,7 +36,9 @@ def _pending(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None)
     wanted = None if said is None or owner is None else said.wanted.get(owner)
     if wanted is None:
         return 0
-    late = 0 if has_limit(spec.signal) and found.peak >= FULL else len(found.stalled)
+    late = len(found.stalled)
+    if late and has_limit(spec.signal) and load.peak(spec, found) >= FULL:
+        late = 0
     return max(0, wanted - len(found.replicas) - len(found.ignored) - late)
 
 
@@ -45,7 +47,9 @@ def value(spec: TriggerSpec, found: Workload) -> float | None:
     expected = len(found.replicas)
     if not found.of(PodState.MEASURED):
         return None
-    awaited = found.pending if found.peak > spec.threshold else 0
+    awaited = found.pending
+    if awaited and load.peak(spec, found) <= spec.threshold:
+        awaited = 0
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
     total = found.total + _unseen(spec, found)
     if (awaited or found.is_untold or not _is_known(found)) and total <= enough:

@@ -1,5 +1,6 @@
 """One trigger of one ScaledObject, and what is remembered of it between two evaluations."""
 
+import math
 import operator
 import weakref
 from collections.abc import Callable
@@ -86,12 +87,16 @@ class TrackedTrigger:
     gone_since: float | None = None
     """Since when another replica of the scaler says that it has no pods; None: it does not."""
     kept_bytes: int = 0
+    renewed_at: float = -math.inf
+    """When it was asked about last, to a second."""
 
 
 TRACKED_BYTES = 48 * 2**20
 """Room for fifteen thousand usual triggers."""
 _DECISION_BYTES = 2048
 """What is remembered of one trigger beside its spec."""
+RENEW_SECONDS = 1.0
+"""A trigger that is asked about again within this time is not renewed: its ten minutes last."""
 
 
 class TrackedTriggers:
@@ -103,6 +108,7 @@ class TrackedTriggers:
         Args:
             clock: seconds that never go back.
         """
+        self._clock = clock
         self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = TTLCache(
             TRACKED_BYTES, FORGET_SECONDS, clock, operator.attrgetter("kept_bytes")
         )
@@ -119,8 +125,10 @@ class TrackedTriggers:
             asked = asked_trigger(scaled_object, spec)
             tracked = TrackedTrigger(scaled_object, spec, asked, kept_bytes=size)
             self._named[asked] = tracked
-        tracked.spec = spec
-        self._tracked[key] = tracked
+        tracked.spec, now = spec, self._clock()
+        if now - tracked.renewed_at >= RENEW_SECONDS:
+            tracked.renewed_at = now
+            self._tracked[key] = tracked
         return tracked
 
     def all(self) -> list[TrackedTrigger]:

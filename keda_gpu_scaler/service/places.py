@@ -1,7 +1,5 @@
 """How many calls may be open at once, and which share of that a namespace may take. Pure."""
 
-from collections import Counter
-
 
 class Places:
     """Counts the open calls of each namespace.
@@ -16,19 +14,23 @@ class Places:
 
     def __init__(self, most: int) -> None:
         """Start with no open call; at most `most` are open at once."""
-        self._most = most
-        self._open: Counter[str] = Counter()
+        self._free = most
+        self._open: dict[str, int] = {}
 
     def take(self, namespace: str) -> bool:
         """Take a place for a call about a namespace, if it may have one more."""
-        free = self._most - self._open.total()
-        is_free = self._open[namespace] < self._FREE_TIMES * free
+        taken = self._open.get(namespace, 0)
+        is_free = taken < self._FREE_TIMES * self._free
         if is_free:
-            self._open[namespace] += 1
+            self._open[namespace] = taken + 1
+            self._free -= 1
         return is_free
 
     def give_back(self, namespace: str) -> None:
         """Give a place back that was taken."""
-        self._open[namespace] -= 1
-        if not self._open[namespace]:
+        self._free += 1
+        left = self._open[namespace] - 1
+        if left:
+            self._open[namespace] = left
+        else:
             del self._open[namespace]

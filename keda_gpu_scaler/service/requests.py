@@ -1,12 +1,14 @@
 """What a request asks for: which ScaledObject and which spec. Parsed triggers are cached.
 
 KEDA sends the whole trigger with every call, about 0.3 times per second and ScaledObject. The same
-strings give the same spec or the same mistakes, so these are kept, and of the strings only a hash.
+strings give the same spec or the same mistakes, so these are kept. Go sends the entries of a map in
+any order, so a trigger is found by the set of its strings.
 """
 
 import hashlib
+import operator
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 import msgspec
@@ -26,17 +28,29 @@ from keda_gpu_scaler.trigger.keys import is_of_keda
 
 log = structlog.get_logger()
 
-# A usual trigger takes 2 KiB, the largest 60 KiB.
-_REMEMBERED_BYTES = 24 * 2**20
-# What an entry takes beside its value: the hash, and its place in the cache.
+# A usual trigger takes 3 KiB, the largest 120 KiB.
+_REMEMBERED_BYTES = 32 * 2**20
+# What an entry takes beside its strings and its value.
 _ENTRY_BYTES = 512
+# Of more than that only a hash is kept: a million short strings take a hundred megabytes.
+_SMALL_CHARACTERS = 16 * 1024
 _NOTED = 8192
 
 # KEDA 2.5 and 2.6 send the HPA's name of the metric, which begins with the trigger's index.
 _LEAKED_PREFIX = re.compile(r"s[0-9]+-")
 _SHOWN_CHARACTERS = 100
 
-_Items = Sequence[tuple[str, str]]
+_Strings = frozenset[tuple[str, str]]
+_Asked = tuple[str, str, _Strings | bytes]
+"""The namespace and the name of a ScaledObject, and what one of its triggers says, or its hash."""
+
+
+class _Known(NamedTuple):
+    """What is known of a trigger's strings."""
+
+    found: "Trigger | str"
+    """The trigger, or the mistakes in it."""
+    kept_bytes: int
 
 
 class Trigger(NamedTuple):
@@ -51,8 +65,8 @@ class Triggers:
 
     def __init__(self, access: Access, observe: facts.Observer = facts.ignore) -> None:
         self._access, self._observe = access, observe
-        self._remembered: LRUCache[bytes, TriggerSpec | str] = LRUCache(
-            _REMEMBERED_BYTES, _kept_bytes
+        self._remembered: LRUCache[_Asked, _Known] = LRUCache(
+            _REMEMBERED_BYTES, operator.attrgetter("kept_bytes")
         )
         self._noted: LRUCache[bytes, None] = LRUCache(_NOTED)
 
@@ -63,22 +77,28 @@ class Triggers:
             errors.RequestError: the reference does not name a ScaledObject.
             errors.SpecError: the trigger is wrong.
         """
-        scaled_object, metadata = _scaled_object(reference), reference.scalerMetadata
-        # Sorted, so that the mistakes of one trigger are always listed in the same order.
-        items = [(key, metadata[key]) for key in sorted(metadata) if not is_of_keda(key)]
-        digest = _digest(*scaled_object, *items)
-        found = self._remembered.get(digest)
-        if found is None:
-            found = self._remembered[digest] = self._parsed(scaled_object, items)
-        if isinstance(found, str):
-            self._observe(facts.TriggerRefused(scaled_object, status_message(found)))
-            raise errors.SpecError(found)
-        return Trigger(scaled_object, found)
+        strings = frozenset(
+            each for each in reference.scalerMetadata.items() if not is_of_keda(each[0])
+        )
+        is_small = sum(len(key) + len(value) for key, value in strings) <= _SMALL_CHARACTERS
+        said = strings if is_small else _digest(*sorted(strings))
+        asked = reference.namespace, reference.name, said
+        known = self._remembered.get(asked)
+        if known is None:
+            found = self._parsed(_scaled_object(reference), strings)
+            known = _Known(found, _ENTRY_BYTES + deep_size(asked) + deep_size(found))
+            self._remembered[asked] = known
+        if isinstance(known.found, str):
+            scaled_object = ScaledObject(reference.namespace, reference.name)
+            self._observe(facts.TriggerRefused(scaled_object, status_message(known.found)))
+            raise errors.SpecError(known.found)
+        return known.found
 
-    def _parsed(self, scaled_object: ScaledObject, items: _Items) -> TriggerSpec | str:
+    def _parsed(self, scaled_object: ScaledObject, strings: _Strings) -> "Trigger | str":
         """Return what a trigger asks for, or the mistakes in it."""
         try:
-            parsed = trigger.parse(scaled_object, dict(items), self._access)
+            # Sorted, so that the mistakes of one trigger are always listed in the same order.
+            parsed = trigger.parse(scaled_object, dict(sorted(strings)), self._access)
         except errors.SpecError as error:
             self._note_once("trigger.refused", scaled_object, status_message(str(error)))
             return str(error)
@@ -87,7 +107,7 @@ class Triggers:
             rounding = responses.rounding_warning(name, target)
             if rounding is not None:
                 self._note_once("trigger.target_rounded", scaled_object, rounding)
-        return parsed
+        return Trigger(scaled_object, parsed)
 
     def _note_once(self, event: str, scaled_object: ScaledObject, text: str) -> None:
         digest = _digest(event, *scaled_object, text)
@@ -99,10 +119,6 @@ class Triggers:
 
 def _digest(*parts: object) -> bytes:
     return hashlib.sha256(msgspec.json.encode(parts)).digest()
-
-
-def _kept_bytes(found: TriggerSpec | str) -> int:
-    return _ENTRY_BYTES + deep_size(found)
 
 
 def reference_of(request: pb.GetMetricsRequest) -> pb.ScaledObjectRef:

@@ -1,23 +1,25 @@
-"""The page of a simulated dcgm-exporter, with the exporter's names, labels and units.
+"""The page of a simulated exporter: dcgm-exporter's names, labels and units by default.
 
 Pure. The metrics are those of dcgm-exporter's `dcp-metrics-included.csv`, the labels those of its
-releases since 3.3.5: a GPU without a pod has no pod labels.
+releases since 3.3.5: a GPU without a pod has no pod labels. Other exporters are in `clouds.py`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from prometheus_client import exposition
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from keda_gpu_scaler.simulator import cluster, devices
+from keda_gpu_scaler.simulator import clouds, cluster, readings
+from keda_gpu_scaler.simulator.readings import MODEL, Field, Reading
 
 CONTENT_TYPE = exposition.CONTENT_TYPE_PLAIN_0_0_4
 ROUTER_METRIC = "simulator_router_offered_load_percent"
-MODEL = "NVIDIA H100 80GB HBM3"
-_MEMORY_MIB = 81559
-_MEMORY_IN_USE = 0.6
+DCGM = "dcgm"
+EXPORTERS = (DCGM, *clouds.EXPORTERS)
+"""What a page can look like, by the names of the profiles that read it."""
+_Labelled = tuple[dict[str, str], Reading]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,45 +30,6 @@ class Style:
     """Whether whole GPUs show DCGM_FI_PROF_*; MIG instances always do."""
     mig_shows_zero: bool = False
     """Whether MIG instances show DCGM_FI_DEV_GPU_UTIL 0, as in some releases, or do not show it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One device at one instant."""
-
-    device: devices.Device
-    percent: float
-    labels: dict[str, str]
-    held: bool
-
-    @property
-    def memory_mib(self) -> int:
-        """The framebuffer memory of the device."""
-        return int(_MEMORY_MIB * self.device.share)
-
-    @property
-    def memory_used_mib(self) -> int:
-        """Used memory: a model stays in memory as long as its pod exists, busy or not."""
-        return int(self.memory_mib * _MEMORY_IN_USE) if self.held else 0
-
-    @property
-    def celsius(self) -> int:
-        """The temperature: it rises with the load."""
-        return round(30 + 0.4 * self.percent)
-
-    @property
-    def watts(self) -> float:
-        """The power: from 70 W without load to 700 W."""
-        return round(70 + 6.3 * self.percent, 3)
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One metric of the exporter."""
-
-    name: str
-    help: str
-    value: Callable[[Reading], float]
 
 
 _BOARD = (
@@ -105,10 +68,12 @@ _PROFILING = (
 )
 
 
-def node_page(simulated: cluster.Simulated, style: Style, now: float, node: int) -> bytes:
+def node_page(
+    simulated: cluster.Simulated, style: Style, now: float, node: int, exporter: str = DCGM
+) -> bytes:
     """Return the page of one node's exporter; nodes count from 0."""
-    found = readings(simulated, now, simulated.nodes[node : node + 1])
-    return _text(_exporter_families(list(found), style))
+    found = list(readings.taken(simulated, now, simulated.nodes[node : node + 1]))
+    return _text(_families(found, style, exporter))
 
 
 def router_page(simulated: cluster.Simulated) -> bytes:
@@ -116,50 +81,57 @@ def router_page(simulated: cluster.Simulated) -> bytes:
     return _text([_router_family(simulated)])
 
 
-def whole_page(simulated: cluster.Simulated, style: Style, now: float) -> bytes:
+def whole_page(
+    simulated: cluster.Simulated, style: Style, now: float, exporter: str = DCGM
+) -> bytes:
     """Return all nodes' exporters and the router on one page."""
-    families = _exporter_families(list(readings(simulated, now, simulated.nodes)), style)
-    return _text([*families, _router_family(simulated)])
+    found = list(readings.taken(simulated, now, simulated.nodes))
+    return _text([*_families(found, style, exporter), _router_family(simulated)])
 
 
-def readings(shown: cluster.Simulated, now: float, nodes: list[devices.Node]) -> Iterator[Reading]:
-    """Yield the readings of all devices of these nodes, in the order of the nodes and GPUs."""
-    holders = dict(_holders(shown, now))
-    for node in nodes:
-        for device in node.devices:
-            percent, pod_labels = holders.get(device, (0, {}))
-            yield Reading(
-                device, percent, _labels(device, node.host) | pod_labels, bool(pod_labels)
-            )
+def _families(found: list[Reading], style: Style, exporter: str) -> Iterator[Metric]:
+    if exporter in clouds.EXPORTERS:
+        whole = [reading for reading in found if not reading.device.profile]
+        return _cloud_families(whole, clouds.EXPORTERS[exporter])
+    return _dcgm_families([(_dcgm_labels(reading), reading) for reading in found], style)
 
 
-def _holders(
-    simulated: cluster.Simulated, now: float
-) -> Iterator[tuple[devices.Device, tuple[float, dict[str, str]]]]:
-    for (namespace, name), workload in simulated.workloads.items():
-        for pod, percent in workload.percents(now):
-            labels = {"container": pod.container or name, "namespace": namespace, "pod": pod.name}
-            for device in pod.devices:
-                yield device, (percent, labels)
+def _cloud_families(whole: list[Reading], exporter: clouds.Exporter) -> Iterator[Metric]:
+    cards = [(exporter.card(reading), reading) for reading in whole]
+    gpus = [(card | exporter.pod(reading), reading) for card, reading in cards]
+    held = [(labels, reading) for labels, reading in gpus if reading.holder]
+    for each in exporter.of_pods:
+        yield _family(each, held)
+    for each in exporter.of_gpus:
+        yield _family(each, gpus)
+    for each in exporter.of_cards:
+        yield _family(each, cards)
 
 
-def _labels(device: devices.Device, host: str) -> dict[str, str]:
+def _dcgm_labels(reading: Reading) -> dict[str, str]:
+    device = reading.device
     labels = {
         "gpu": str(device.gpu),
-        "UUID": cluster.uuid(f"{host}/{device.gpu}"),
+        "UUID": reading.uuid,
         "pci_bus_id": f"00000000:{device.gpu % 256:02X}:00.0",
         "device": f"nvidia{device.gpu}",
         "modelName": MODEL,
-        "Hostname": host,
+        "Hostname": reading.host,
     }
     if device.profile:
         labels |= {"GPU_I_PROFILE": device.profile, "GPU_I_ID": str(device.instance)}
+    if holder := reading.holder:
+        labels |= {
+            "container": holder.container,
+            "namespace": holder.namespace,
+            "pod": holder.pod,
+        }
     return labels
 
 
-def _exporter_families(found: list[Reading], style: Style) -> Iterator[Metric]:
-    whole = [reading for reading in found if not reading.device.profile]
-    cut = [reading for reading in found if reading.device.profile]
+def _dcgm_families(found: list[_Labelled], style: Style) -> Iterator[Metric]:
+    whole = [each for each in found if not each[1].device.profile]
+    cut = [each for each in found if each[1].device.profile]
     for each in _UTILIZATION:
         yield _family(each, whole, cut if style.mig_shows_zero else [])
     for each in _BOARD:
@@ -168,12 +140,12 @@ def _exporter_families(found: list[Reading], style: Style) -> Iterator[Metric]:
         yield _family(each, found if style.engine_active else cut)
 
 
-def _family(each: Field, shown: Iterable[Reading], zeros: Iterable[Reading] = ()) -> Metric:
+def _family(each: Field, shown: Iterable[_Labelled], zeros: Iterable[_Labelled] = ()) -> Metric:
     family = GaugeMetricFamily(each.name, each.help)
-    for reading in shown:
-        family.add_sample(each.name, reading.labels, each.value(reading))
-    for reading in zeros:
-        family.add_sample(each.name, reading.labels, 0)
+    for labels, reading in shown:
+        family.add_sample(each.name, labels, each.value(reading))
+    for labels, _ in zeros:
+        family.add_sample(each.name, labels, 0)
     return family
 
 

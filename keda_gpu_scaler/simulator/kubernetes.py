@@ -18,6 +18,7 @@ from lightkube.resources.core_v1 import Node, Pod
 from lightkube.utils.quantity import parse_quantity
 
 from keda_gpu_scaler.simulator import cluster, mirror
+from keda_gpu_scaler.transport import client
 
 _GPU = "nvidia.com/gpu"
 _COMPLETED = {"Succeeded", "Failed"}
@@ -142,7 +143,7 @@ class Follower:
         try:
             self._mirror.show(await self._nodes(), await self._pods())
         except Exception as error:  # noqa: BLE001 - whatever went wrong: no list is not an empty one
-            self._say_once(f"cannot list nodes and pods: {type(error).__name__}: {error}")
+            self._say_once(f"cannot list nodes and pods: {client.error_text(error)}")
             return False
         self._say_once("")
         return True
@@ -165,5 +166,7 @@ def _client(config: lightkube.KubeConfig | None) -> lightkube.AsyncClient:
     try:
         # The service account or KUBECONFIG, and nothing else from the environment: no proxy.
         return lightkube.AsyncClient(config or lightkube.KubeConfig.from_env(), trust_env=False)
+    except KeyError as error:
+        raise ValueError(f"no cluster to follow: the kubeconfig has no {error}") from error
     except Exception as error:  # lightkube raises the errors of several libraries
-        raise ValueError(f"no cluster to follow: {type(error).__name__}: {error}") from error
+        raise ValueError(f"no cluster to follow: {client.error_text(error)}") from error

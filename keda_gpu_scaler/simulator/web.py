@@ -56,14 +56,15 @@ class Api:
 
     async def metrics(self, request: Request) -> Response:
         """Show all exporters and the router."""
-        del request
-        page = exposition.whole_page(self._cluster, self._style, self._clock())
+        exporter = _exporter(request)
+        page = exposition.whole_page(self._cluster, self._style, self._clock(), exporter)
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     async def node_metrics(self, request: Request) -> Response:
         """Show the exporter of one node, by its name or its index."""
         node = self._place(request.path_params["node"])
-        page = exposition.node_page(self._cluster, self._style, self._clock(), node)
+        exporter = _exporter(request)
+        page = exposition.node_page(self._cluster, self._style, self._clock(), node, exporter)
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     def _place(self, node: str) -> int:
@@ -151,6 +152,15 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 def _key(request: Request) -> cluster.Key:
     return changes.key(request.path_params["namespace"], request.path_params["name"])
+
+
+def _exporter(request: Request) -> str:
+    """Return the exporter whose page is asked for."""
+    name = request.query_params.get("exporter", exposition.DCGM)
+    if name not in exposition.EXPORTERS:
+        known = ", ".join(exposition.EXPORTERS)
+        raise HTTPException(_BAD_REQUEST, f"no exporter {name!r}: there are {known}")
+    return name
 
 
 async def _body(request: Request) -> bytes:

@@ -5,7 +5,7 @@ are in seconds, thresholds in the signal's unit.
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -145,6 +145,16 @@ class TriggerSpec:
     given: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
     """Keys and values as the user wrote them; two triggers that mean the same are the same. The
     value of a key that ends in FromEnv may be a secret."""
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Compute the hash: each call finds what is kept of its trigger by it, several times."""
+        compared = (getattr(self, each.name) for each in fields(self) if each.compare)
+        object.__setattr__(self, "_hash", hash(tuple(compared)))
+
+    def __hash__(self) -> int:
+        """Return the hash of everything that is compared."""
+        return self._hash
 
     @property
     def shared_signal(self) -> Signal:

@@ -85,7 +85,7 @@ def test_rules_can_be_left_out() -> None:
     assert run("-", "--ignore", "unknown-key", given=ERROR).exit_code == 0
     result = run("-", "--ignore", "unknown-keys", given=ERROR)
     assert result.exit_code == 2
-    assert "there is no rule unknown-keys" in result.output
+    assert "there is no rule 'unknown-keys': did you mean 'unknown-key'?" in result.output
 
 
 def test_a_folder_is_read_without_what_is_hidden_and_the_templates_of_charts(

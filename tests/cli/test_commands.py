@@ -2,10 +2,15 @@
 
 import importlib
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import typer
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import __version__, cli
@@ -25,17 +30,156 @@ def test_every_command_is_shown_with_what_it_does() -> None:
         assert f"\n  {name} " in output
 
 
-def test_an_unknown_command_is_refused() -> None:
-    result = CliRunner().invoke(cli.app, ["sevre"])
+def test_no_summary_of_a_command_is_cut_or_wrapped_on_a_line_of_80() -> None:
+    output = CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, ["--help"]).output
+    shown = output.partition("Commands:\n")[2].splitlines()
+    assert [line.split(maxsplit=1) for line in shown] == list(map(list, cli.COMMANDS.items()))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("sevre", "serve"), ("serv", "serve"), ("simluate", "simulate")]
+)
+def test_an_unknown_command_is_refused_and_the_one_that_was_meant_is_named(
+    typed: str, meant: str
+) -> None:
+    result = CliRunner().invoke(cli.app, [typed])
     assert result.exit_code == 2
-    assert "No such command 'sevre'" in result.output
+    assert f"No such command '{typed}'. Did you mean '{meant}'?" in result.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--versoin"], "No such option: --versoin. Did you mean '--version'?"),
+        (["check", "-", "--fial-on=note"], "No such option: --fial-on. Did you mean '--fail-on'?"),
+        (["probe", "a", "--cert"], "Did you mean '--cert-file'?"),
+        (["demo", "--qqq"], "Error: No such option: --qqq\n"),
+        (["demo", "-q"], "Error: No such option: -q\n"),
+        (["probe", "a", "--timeout"], "Error: Option '--timeout' requires an argument.\n"),
+    ],
+)
+def test_an_unknown_option_is_refused_and_the_one_that_was_meant_is_named(
+    arguments: list[str], said: str
+) -> None:
+    result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
 @pytest.mark.parametrize("name", cli.COMMANDS)
-def test_every_command_explains_itself(name: str) -> None:
-    result = CliRunner().invoke(cli.app, [name, "--help"])
+def test_every_command_explains_itself_in_words_for_people(name: str, flag: str) -> None:
+    result = CliRunner().invoke(cli.app, [name, flag])
     assert result.exit_code == 0
     assert f"{name} [OPTIONS]" in result.output
+    assert re.search(r"<[a-z]|\{[A-Z]", result.output) is None
+    options = result.output.partition("Options:\n")[2]
+    assert re.search(r"^  (?:-\w, )?--[a-z-]+ (?:str|int|float|file|path)\b", options) is None
+
+
+def test_what_is_optional_or_may_be_repeated_shows_in_the_usage() -> None:
+    usages = {
+        name: CliRunner().invoke(cli.app, [name, "-h"]).output.splitlines()[0]
+        for name in cli.COMMANDS
+    }
+    assert usages["check"].endswith("check [OPTIONS] FILE|DIR|-...")
+    assert usages["probe"].endswith("probe [OPTIONS] HOST[:PORT]")
+    assert usages["explain"].endswith("explain [OPTIONS] [NAMESPACE/NAME]")
+    assert usages["serve"].endswith("serve [OPTIONS]")
+
+
+LOADED = """
+import sys
+sys.argv = ["keda-gpu-scaler", *sys.argv[1:]]
+from keda_gpu_scaler import cli
+try:
+    cli.main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+HEAVY = {"asyncio", "grpc", "httpx", "lightkube", "rich", "structlog", "yaml"}
+LIST_OF_COMMANDS = {
+    "--help": ({}, 0),
+    "-h": ({}, 0),
+    "--version": ({}, 0),
+    "sevre": ({}, 2),
+    "--show-completion": ({"SHELL": "bash"}, 0),
+    "completion": (
+        {"_KEDA_GPU_SCALER_COMPLETE": "complete_bash", "COMP_WORDS": "x ", "COMP_CWORD": "1"},
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("argument", LIST_OF_COMMANDS)
+def test_the_list_of_commands_loads_none_of_them(argument: str) -> None:
+    environ, status = LIST_OF_COMMANDS[argument]
+    detected = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    value = ["bash"] if argument == "--show-completion" else []
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, argument, *value],
+        env=os.environ | detected | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert done.returncode == status
+    assert "keda_gpu_scaler.cli" in loaded
+    assert loaded & HEAVY == set()
+    assert [name for name in cli.COMMANDS if f"keda_gpu_scaler.cli.{name}" in loaded] == []
+
+
+def completed(*words: str) -> list[str]:
+    """Return what bash is offered for the last word."""
+    environ = {
+        "_KEDA_GPU_SCALER_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["keda-gpu-scaler", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    script = (
+        "import sys; sys.argv = ['keda-gpu-scaler']; from keda_gpu_scaler import cli; cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_a_shell_completes_commands_options_and_values() -> None:
+    assert completed("se") == ["serve"]
+    assert completed("probe", "--spec") == ["--spec-only"]
+    assert completed("check", "--output", "s") == ["sarif"]
+
+
+def test_the_completion_can_be_installed(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.argv = ['keda-gpu-scaler', '--install-completion', 'bash']\n"
+        "from keda_gpu_scaler import cli; cli.main()\n"
+    )
+    detected = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | detected,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "bash completion installed in" in done.stdout
+    (file,) = (tmp_path / ".bash_completions").iterdir()
+    assert "complete -o default -F _keda_gpu_scaler_completion keda-gpu-scaler" in file.read_text()
+
+
+def test_the_options_of_a_command_can_be_read_before_it_is_loaded() -> None:
+    found = typer.main.get_command(cli.app)
+    assert isinstance(found, TyperGroup)
+    probe = found.commands["probe"]
+    assert "--spec-only" in {name for one in probe.params for name in one.opts}
+    assert not hasattr(probe, "flags")
 
 
 def test_the_module_is_the_command() -> None:

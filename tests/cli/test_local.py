@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
 from keda_gpu_scaler.check.objects import Terms
-from keda_gpu_scaler.cli import local
+from keda_gpu_scaler.cli import files, local
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import PrometheusSettings, Settings
 from keda_gpu_scaler.spec import durations
@@ -301,7 +301,7 @@ async def test_mistakes_are_shown_as_check_shows_them() -> None:
 
 
 def wrong(text: str, wanted: str | None = None) -> str:
-    with pytest.raises(local.LocalError) as raised:
+    with pytest.raises(files.FileError) as raised:
         local.given({"a.yaml": text}, Terms("ml"), EVERYTHING, wanted)
     return str(raised.value)
 

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import http.server
+import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,15 +12,29 @@ from pathlib import Path
 
 import grpc
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from keda_gpu_scaler import cli
+from keda_gpu_scaler import cli, errors, trigger
+from keda_gpu_scaler.cli import probing as asking
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from tests.service.harness import QUIET, Script
+from keda_gpu_scaler.service.interceptor import status_message
+from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
+from tests.service.harness import QUIET, SIGNAL, Script
 from tests.service.harness import serving as our_own
 from tests.support import scalers
 from tests.support.pki import Pki
-from tests.support.probing import ANSWERED, HEALTHY, PATIENCE_SECONDS, failed, probing, run_alone
+from tests.support.probing import (
+    ANSWERED,
+    HEALTHY,
+    PATIENCE_SECONDS,
+    failed,
+    failures,
+    probing,
+    run_alone,
+)
 from tests.support.processes import free_port
 from tests.support.scalers import Scaler
 
@@ -42,8 +58,14 @@ async def test_what_the_scaler_says_of_a_wrong_trigger_is_passed_on() -> None:
     async with our_own(Script(QUIET)) as served:
         result = await asyncio.to_thread(probing, served.port, *flags)
     assert result.stdout.startswith(HEALTHY)
-    assert "GetMetricSpec: INVALID_ARGUMENT: " in failed(result)
-    assert "treshold" in failed(result)
+    heading, *mistakes = failures(result)
+    assert heading.endswith(
+        "GetMetricSpec: INVALID_ARGUMENT: 2 mistakes in the trigger of ScaledObject default/probe:"
+    )
+    assert mistakes == [
+        '- "treshold": unknown key; did you mean threshold?',
+        "- threshold: not given; expected the target per replica, such as 70",
+    ]
 
 
 def test_the_trigger_that_is_asked_about_is_the_one_that_is_named() -> None:
@@ -52,9 +74,202 @@ def test_the_trigger_that_is_asked_about_is_the_one_that_is_named() -> None:
     with scalers.serving(scaler) as port:
         assert probing(port, *flags).exit_code == 0
     metadata = {"workload": "bert", "q": "a=b"}
-    assert scaler.asked == [
-        pb.ScaledObjectRef(namespace="ml", name="bert", scalerMetadata=metadata)
-    ]
+    asked = pb.ScaledObjectRef(namespace="ml", name="bert", scalerMetadata=metadata)
+    value = pb.GetMetricsRequest(scaledObjectRef=asked, metricName="gpu-utilization")
+    assert scaler.asked == [asked, value, asked]
+
+
+A_CENTURY_SECONDS = 3e9
+TRIGGER = (
+    *("--scaled-object", "ml/bert-scaler"),
+    *("--metadata", "workload=bert"),
+    *("--metadata", "threshold=70"),
+)
+
+
+async def test_the_values_that_keda_would_get_are_shown() -> None:
+    async with our_own(Script(SIGNAL)) as served:
+        result = await asyncio.to_thread(probing, served.port, *TRIGGER)
+    shown = ANSWERED + "GetMetrics: gpu-utilization is 90\nIsActive: true\n"
+    assert (result.exit_code, result.output) == (0, shown)
+    assert shown in COMMANDS_PAGE.read_text()
+
+
+async def test_no_value_is_asked_for_where_only_the_spec_is_wanted() -> None:
+    script = Script(SIGNAL)
+    async with our_own(script) as served:
+        result = await asyncio.to_thread(probing, served.port, *TRIGGER, "--spec-only")
+    assert (result.exit_code, result.output) == (0, ANSWERED)
+    assert script.asked == []
+
+
+async def test_a_load_that_is_not_known_is_said_and_the_activity_is_asked_for_all_the_same() -> (
+    None
+):
+    unknown = errors.UnknownLoadError("no sample of bert for 5 minutes")
+    async with our_own(Script(unknown, SIGNAL)) as served:
+        result = await asyncio.to_thread(probing, served.port, *TRIGGER)
+    assert failed(result).endswith("GetMetrics: UNAVAILABLE: no sample of bert for 5 minutes")
+    assert result.stdout == ANSWERED + "IsActive: true\n"
+
+
+def test_calls_for_values_have_no_deadline_as_those_of_a_poll() -> None:
+    scaler = Scaler(active=False)
+    with scalers.serving(scaler) as port:
+        result = probing(port, *TRIGGER)
+    assert result.output == ANSWERED + "GetMetrics: gpu-utilization is 130\nIsActive: false\n"
+    assert len(scaler.deadlines) == 2
+    assert min(scaler.deadlines) > A_CENTURY_SECONDS  # gRPC's word for none
+
+
+def test_an_old_value_is_read_too_and_none_at_all_holds_the_replicas() -> None:
+    old = pb.MetricValue(metricName="gpu-utilization", metricValue=3)
+    with scalers.serving(Scaler(values=(old,))) as port:
+        assert "GetMetrics: gpu-utilization is 3\n" in probing(port, *TRIGGER).output
+    with scalers.serving(Scaler(values=())) as port:
+        held = probing(port, *TRIGGER)
+    assert (held.exit_code, held.stderr) == (0, "")
+    assert "GetMetrics: gpu-utilization has no value, so the HPA holds the replicas" in held.output
+    with scalers.serving(Scaler(specs=())) as port:
+        assert "GetMetricSpec: no metric" in failed(probing(port, *TRIGGER))
+
+
+MANIFEST = """
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: NAME, namespace: ml}
+spec:
+  scaleTargetRef: {name: NAME}
+  triggers:
+    - type: external
+      metadata: {scalerAddress: "keda-gpu-scaler.keda.svc:6000", workload: NAME, threshold: "70"}
+"""
+
+
+def manifests(tmp_path: Path, text: str = MANIFEST) -> str:
+    path = tmp_path / "scaledobjects.yaml"
+    path.write_text("---".join(text.replace("NAME", name) for name in ("bert", "llm")))
+    return str(path)
+
+
+def test_the_triggers_of_a_file_are_asked_about_as_keda_sends_them(tmp_path: Path) -> None:
+    scaler = Scaler()
+    with scalers.serving(scaler) as port:
+        everything = probing(port, "--file", manifests(tmp_path))
+        one = probing(port, "-f", manifests(tmp_path), "--scaled-object", "ml/llm", "--spec-only")
+    assert (everything.exit_code, one.exit_code) == (0, 0)
+    assert "ml/llm: GetMetrics: gpu-utilization is 130\n" in everything.output
+    assert one.output == ANSWERED
+    metadata = {"scalerAddress": "keda-gpu-scaler.keda.svc:6000", "workload": "llm"}
+    asked = pb.ScaledObjectRef(
+        namespace="ml", name="llm", scalerMetadata=metadata | {"threshold": "70"}
+    )
+    assert scaler.asked[-1] == asked
+
+
+def test_a_value_of_the_environment_in_a_file_is_said_to_be_unknown(tmp_path: Path) -> None:
+    text = MANIFEST.replace('threshold: "70"', "thresholdFromEnv: LIMIT")
+    result = CliRunner().invoke(cli.app, ["probe", "scaler", "--file", manifests(tmp_path, text)])
+    assert result.exit_code == 2
+    assert "thresholdFromEnv" not in result.stdout
+    assert "The value of threshold is in the environment of what is scaled" in result.stderr
+
+
+def test_answers_and_errors_can_be_had_as_json(tmp_path: Path) -> None:
+    refusal = (grpc.StatusCode.UNAVAILABLE, "not now")
+    with scalers.serving(Scaler(value_refusal=refusal)) as port:
+        result = probing(port, *TRIGGER, "--output", "json")
+        well = json.loads(probing(port, "-f", manifests(tmp_path), "-o", "json").stdout)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {
+        "target": f"127.0.0.1:{port}",
+        "health": "SERVING",
+        "triggers": [
+            {
+                "scaled_object": "ml/bert-scaler",
+                "metrics": [{"name": "gpu-utilization", "target": 70.0, "value": None}],
+                "active": True,
+                "errors": ["GetMetrics: UNAVAILABLE: not now"],
+            }
+        ],
+        "errors": [],
+    }
+    assert [one["scaled_object"] for one in well["triggers"]] == ["ml/bert", "ml/llm"]
+
+
+def test_a_scaler_that_is_away_is_an_error_in_json_too() -> None:
+    result = probing(free_port(), "--output", "json")
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["health"], found["triggers"]) == (1, None, [])
+    assert found["errors"][0].startswith("health: nothing listens there")
+
+
+HOSTS = st.from_regex(r"[a-z0-9](?:[a-z0-9.-]{0,30}[a-z0-9])?", fullmatch=True)
+PORTS = st.integers(0, 65535)
+
+
+@given(host=HOSTS, port=PORTS, scheme=st.sampled_from(["", "http://", "HTTPS://", "grpc://"]))
+def test_an_address_is_read_with_and_without_scheme_and_port(
+    host: str, port: int, scheme: str
+) -> None:
+    assert asking.address(f"{scheme}{host}:{port}") == f"{host}:{port}"
+    assert asking.address(f"{scheme}{host}/") == f"{host}:6000"
+
+
+@given(found=st.ip_addresses(v=6))
+def test_an_ipv6_address_gets_its_brackets_and_the_port(found: object) -> None:
+    assert asking.address(str(found)) == f"[{found}]:6000"
+    assert asking.address(f"[{found}]") == f"[{found}]:6000"
+    assert asking.address(f"[{found}]:7000") == f"[{found}]:7000"
+
+
+def address(text: str) -> str | None:
+    """Return how a text is read; None: it is refused, in words that show it."""
+    try:
+        return asking.address(text)
+    except ValueError as error:
+        return None if repr(text) in str(error) else "refused without being shown"
+
+
+@given(text=st.text())
+def test_whatever_is_taken_for_an_address_has_a_port_below_65536(text: str) -> None:
+    found = address(text)
+    assert found is None or int(found.rpartition(":")[2]) < 65536
+
+
+VALUES = st.text(max_size=20) | st.sampled_from(['"', ' - "', "a - b", "\\", '\\" - ', "70", "0"])
+
+
+def refusal(metadata: dict[str, str]) -> str:
+    """Return what the scaler says of a trigger; empty: it takes it."""
+    try:
+        trigger.parse(ScaledObject("ml", "bert"), metadata, Access({"default": EVERY_NAMESPACE}))
+    except errors.SpecError as wrong:
+        return str(wrong)
+    return ""
+
+
+@given(
+    metadata=st.dictionaries(
+        st.sampled_from(["workload", "threshold", "treshold", "window", "query", " - ", '"']),
+        VALUES,
+    )
+)
+def test_each_mistake_in_a_trigger_gets_a_line_whatever_the_values_are(
+    metadata: dict[str, str],
+) -> None:
+    text = refusal(metadata)
+    assume(text)
+    assert asking.lines(status_message(text)) == text.splitlines()
+
+
+def test_many_mistakes_are_counted_and_words_of_other_scalers_stay_as_they_are() -> None:
+    text = refusal({f"key{number}": "x" * 60 for number in range(60)})
+    split = asking.lines(status_message(text))
+    assert split == text.splitlines()
+    assert re.fullmatch(r"\.\.\. and [0-9]+ more", split[-1])
+    for said in ("broken", "2 mistakes in it: - only one", "3 mistakes in it: - a - b"):
+        assert asking.lines(said) == [said]
 
 
 def test_every_metric_has_a_line_and_an_old_target_is_read_too() -> None:
@@ -120,12 +335,16 @@ def test_the_http_port_is_named(web_port: int) -> None:
 @pytest.mark.parametrize(
     ("target", "flags", "words"),
     [
-        ("scaler", (), "'scaler' is not HOST:PORT"),
-        ("http://scaler:6000", (), "'http://scaler:6000' is not HOST:PORT"),
-        ("scaler:65536", (), "the port of 'scaler:65536' is not below 65536"),
-        ("scaler:99999", (), "the port of 'scaler:99999' is not below 65536"),
-        ("scaler:6000", ("--scaled-object", "bert"), "'bert' is not NAMESPACE/NAME"),
-        ("scaler:6000", ("--metadata", "workload"), "'workload' is not KEY=VALUE"),
+        ("", (), "'' is not HOST or HOST:PORT"),
+        ("scaler:port", (), "'scaler:port' is not HOST or HOST:PORT"),
+        ("http://scaler/metrics", (), "'http://scaler/metrics' is not HOST or HOST:PORT"),
+        ("scaler:65536", (), "'HOST[:PORT]': 'scaler:65536' has a port that is not below 65536"),
+        ("scaler:99999", (), "'scaler:99999' has a port that is not below 65536"),
+        ("scaler", ("--scaled-object", "bert"), "'--scaled-object': 'bert' is not NAMESPACE/NAME"),
+        ("scaler", ("--metadata", "workload"), "'--metadata': 'workload' is not KEY=VALUE"),
+        ("scaler", ("-f", "{empty}"), "there is no ScaledObject"),
+        ("scaler", ("-f", "{absent}"), "'--file': cannot read {absent}: No such file"),
+        ("scaler", ("-f", "{empty}", "--metadata", "a=b"), "- --metadata: it does not go with"),
         ("scaler:6000", ("--timeout", "0"), "0.1"),
         ("scaler:6000", ("--server-name", "a"), "only with --ca-file"),
         ("scaler:6000", ("--ca-file", "{empty}"), "holds no certificate in PEM"),
@@ -146,7 +365,20 @@ def test_wrong_arguments_are_refused(
     given = [flag.format(ca=pki.ca_file, empty=empty, absent=f"{empty}x") for flag in flags]
     result = CliRunner(env={"COLUMNS": "1000"}).invoke(cli.app, ["probe", target, *given])
     assert result.exit_code == 2
-    assert words in " ".join(result.stderr.split())
+    assert words.format(absent=f"{empty}x") in " ".join(result.stderr.split())
+
+
+def test_all_wrong_arguments_are_named_one_a_line() -> None:
+    flags = ("--scaled-object", "bert", "--metadata", "workload", "--server-name", "a")
+    result = CliRunner().invoke(cli.app, ["probe", "scaler:65536", *flags])
+    assert result.exit_code == 2
+    assert result.stderr.partition("Error: ")[2].splitlines() == [
+        "4 mistakes in the arguments:",
+        "- HOST[:PORT]: 'scaler:65536' has a port that is not below 65536",
+        "- --scaled-object: 'bert' is not NAMESPACE/NAME",
+        "- --metadata: 'workload' is not KEY=VALUE",
+        "- --server-name: it goes only with --ca-file",
+    ]
 
 
 def _relay(listener: socket.socket, port: int, asked: list[bytes]) -> None:

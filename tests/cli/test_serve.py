@@ -67,10 +67,15 @@ def serving(**settings: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, 
         yield process, said(process, "serve.listening")
 
 
-def ended(environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def ended(environ: Mapping[str, str], *flags: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(
-        COMMAND, env=environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+        [*COMMAND, *flags],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
 
 

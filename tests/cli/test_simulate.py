@@ -73,20 +73,23 @@ def test_mig_and_plain_utilization_can_be_asked_for() -> None:
     [
         (["--workload", "bert"], "is not namespace/name=replicas:load[:gpus]"),
         (["--mig", "8g"], "mig: String should match pattern"),
-        (["--address", "9400"], "address '9400' is not HOST:PORT"),
-        (["--address", "127.0.0.1:99999"], "address '127.0.0.1:99999' is not HOST:PORT"),
+        (["--address", "9400"], "'--address': '9400' is not HOST:PORT"),
+        (["--address", "127.0.0.1:99999"], "'--address': '127.0.0.1:99999' is not HOST:PORT"),
         (["--nodes", "0"], "Invalid value for '--nodes'"),
-        (["--kubernetes", "--nodes", "2"], "--nodes does not go with --kubernetes"),
-        (["--kubernetes", "--idle-gpus", "1"], "--idle-gpus does not go with --kubernetes"),
-        (["--namespace", "team-a"], "--namespace goes only with --kubernetes"),
-        (["--node-selector", "a=b"], "--node-selector goes only with --kubernetes"),
-        (["--kubernetes", "--node-selector", "a"], "node selector 'a' is not KEY=VALUE"),
-        (["--kubernetes", "--node-selector", "=a"], "node selector '=a' is not KEY=VALUE"),
-        (["--kubernetes"], "no cluster to follow: ConfigError"),
+        (["--kubernetes", "--nodes", "2"], "'--nodes': it does not go with --kubernetes"),
+        (["--kubernetes", "--idle-gpus", "1"], "'--idle-gpus': it does not go with --kubernetes"),
+        (["--namespace", "team-a"], "'--namespace': it goes only with --kubernetes"),
+        (["--node-selector", "a=b"], "'--node-selector': it goes only with --kubernetes"),
+        (["--kubernetes", "--node-selector", "a"], "'--node-selector': 'a' is not KEY=VALUE"),
+        (["--kubernetes", "--node-selector", "=a"], "'--node-selector': '=a' is not KEY=VALUE"),
+        (
+            ["--workload", "bert", "--mig", "8g"],
+            "2 mistakes in the arguments:\n- --mig: mig: String should match pattern",
+        ),
     ],
 )
 def test_a_wrong_flag_is_refused_with_status_2_and_says_why(flags: list[str], message: str) -> None:
-    runner = CliRunner(env={"COLUMNS": "300", "KUBECONFIG": "/none"})
+    runner = CliRunner(env={"COLUMNS": "300"})
     # On a port that is taken, so that a flag that is not refused ends too, with another message.
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -95,7 +98,14 @@ def test_a_wrong_flag_is_refused_with_status_2_and_says_why(flags: list[str], me
     assert message in ended.stderr
 
 
-def test_a_taken_port_ends_it_with_status_2() -> None:
+def test_without_a_cluster_to_follow_it_ends_with_1_and_no_library_is_named() -> None:
+    ended = CliRunner(env={"KUBECONFIG": "/none"}).invoke(cli.app, ["simulate", "--kubernetes"])
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("keda-gpu-scaler: no cluster to follow: Configuration file ")
+    assert "Error" not in ended.stderr
+
+
+def test_a_taken_port_ends_it_with_status_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = subprocess.run(
@@ -106,8 +116,8 @@ def test_a_taken_port_ends_it_with_status_2() -> None:
             text=True,
             timeout=PATIENCE_SECONDS,
         )
-    assert ended.returncode == 2
-    assert "cannot listen on" in ended.stderr
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"keda-gpu-scaler: cannot listen on {address}: Address already")
 
 
 def test_an_ipv6_address_is_shown_as_a_url() -> None:
@@ -185,7 +195,7 @@ async def test_it_waits_for_the_first_look_and_a_signal_ends_the_wait(tmp_path: 
         pass
     async with following(api, tmp_path) as process:
         said = await line(process.stderr)
-    assert said.startswith("cannot list nodes and pods: ConnectError: ")
+    assert said.startswith("cannot list nodes and pods: All connection attempts failed")
     assert await line(process.stdout) == ""
 
 

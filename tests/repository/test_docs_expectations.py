@@ -30,7 +30,7 @@ async def test_the_figures_of_a_scene_are_within_the_ranges_of_the_table(scene: 
             assert expectations.holds(row[number], values), (said, row[number], values)
 
 
-@pytest.mark.soak
+@pytest.mark.soak(minutes=3)
 async def test_the_table_is_what_all_seeds_give() -> None:
     assert section(PAGE, "expectations") == expectations.lines(await expectations.table())
 

@@ -172,3 +172,15 @@ def test_the_queries_that_pages_compare_are_those_of_the_benchmark() -> None:
     assert "| 1,000 triggers | 12 | 6,000 | 0.0020 | 4,000 |" in figures
     migrated = (MIGRATE / "keda-prometheus.md").read_text()
     assert "| 6,000; with KEDA 2.21 and `minReplicaCount: 1`, 4,000 | 12 by each" in migrated
+
+
+def of_one_pod(page: str, name: str, target: float, shown: list[float]) -> None:
+    """Compare a table of what one pod shows and the replicas that follow."""
+    rows = [[f"{each:g} %", str(summed(each, target, 1))] for each in shown]
+    head = [f"one pod shows, target {target:g}", "replicas"]
+    assert section(MIGRATE / page, name) == table(head, rows)
+
+
+def test_the_recipes_of_the_duty_cycle_give_the_same_replicas() -> None:
+    of_one_pod("prometheus-adapter.md", "duty-cycle", 40, [40, 44, 45, 63, 100])
+    of_one_pod("gpu-exporter.md", "gpu-exporter", 20, [20, 22, 22.4, 23])

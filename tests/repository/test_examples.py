@@ -14,6 +14,8 @@ from tests.support.triggers import access
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "scaledobjects").glob("*.yaml"))
 ADDRESS = "keda-gpu-scaler.keda.svc:6000"
 """Where the examples reach the scaler."""
+INFLUXDB = "influxdb"
+"""The one source that an example names: the others have the source `default`."""
 
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 
@@ -40,7 +42,11 @@ def parsed(
     document: dict[str, Any], metadata: dict[str, str], policy: Policy = Policy.NAMESPACED
 ) -> TriggerSpec:
     named = ScaledObject(document["metadata"]["namespace"], document["metadata"]["name"])
-    return trigger.parse(named, metadata, access(own_promql=policy))
+    allowed = access(own_promql=policy)
+    if metadata.get("source") == INFLUXDB:
+        # As the example's header asks of the operator: InfluxQL cannot be confined.
+        allowed = access(INFLUXDB, own_promql=Policy.ALLOW, influxql_sources=frozenset({INFLUXDB}))
+    return trigger.parse(named, metadata, allowed)
 
 
 def wakes(found: TriggerSpec) -> bool:
@@ -54,7 +60,8 @@ def test_there_is_an_example_of_each_use() -> None:
     own_load = {"memory", "mig", "own-query", "statefulset", "utilization", "vllm"}
     from_zero = {"demand", "two-triggers", "router", "ingress", "queue", "pipeline", "overflow"}
     others = {"business-hours", "http-add-on", "alert", "cluster-average", "llm-d"}
-    assert names == own_load | from_zero | others
+    of_recipes = {"managed-cloud", "duty-cycle", "gpu-exporter", "influxdb"}
+    assert names == own_load | from_zero | others | of_recipes
 
 
 def test_a_header_says_what_it_is_for(subtests: pytest.Subtests) -> None:

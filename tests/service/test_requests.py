@@ -87,6 +87,20 @@ def test_triggers_are_kept_in_bounded_memory() -> None:
     assert kept < 40 * 2**20
 
 
+def test_a_million_short_strings_are_kept_as_a_hash() -> None:
+    known = triggers()
+    tracemalloc.start()
+    try:
+        for shift in range(3):
+            strings = {f"{number + shift:x}": "" for number in range(100_000)}
+            with pytest.raises(errors.SpecError):
+                known.read(reference(**strings))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 40 * 2**20
+
+
 def test_resolved_environment_keys_pass() -> None:
     from_env = pb.ScaledObjectRef(
         name="bert-scaler",

@@ -413,6 +413,26 @@ async def test_the_pages_are_scraped_over_http(simulator: Simulator) -> None:
     assert b"DCGM" not in router.content
 
 
+async def test_another_exporters_page_is_asked_for_by_name(simulator: Simulator) -> None:
+    await simulator.put({"replicas": 1, "load": 60, "kind": "statefulset"})
+    for path in ("/metrics", "/nodes/0/metrics"):
+        page = await simulator.client.get(path, params={"exporter": "ack-legacy"})
+        (busy,) = [
+            sample
+            for sample in samples(page.content, "nvidia_gpu_duty_cycle")
+            if sample.labels["pod_name"] == "bert-0"
+        ]
+        assert (busy.value, busy.labels["namespace_name"]) == (60, "team-a")
+        assert samples(page.content, UTILIZATION) == []
+        named = await simulator.client.get(path, params={"exporter": "dcgm"})
+        assert named.content == (await simulator.client.get(path)).content
+    refused = await simulator.client.get("/metrics", params={"exporter": "amd"})
+    assert refused.status_code == 400
+    assert refused.json() == {
+        "error": "no exporter 'amd': there are dcgm, ack-dcgm-custom, ack-legacy"
+    }
+
+
 WRONG_BODIES = (
     (b"{", 400, "Invalid JSON"),
     (b"\xff", 400, "Invalid JSON"),

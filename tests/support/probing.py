@@ -21,11 +21,17 @@ def probing(port: int | str, *flags: str) -> Result:
 
 def failed(result: Result) -> str:
     """Return what is said of a probe that failed: one line, and nothing but text."""
+    (line,) = failures(result)
+    return line
+
+
+def failures(result: Result) -> list[str]:
+    """Return what is said of a probe that failed."""
     assert isinstance(result.exception, SystemExit)
     assert result.exit_code == 1
-    (line,) = result.stderr.splitlines()
+    line, *more = result.stderr.splitlines()
     assert line.startswith("keda-gpu-scaler: ")
-    return line
+    return [line, *more]
 
 
 def trusting(pki: Pki) -> tuple[str, ...]:

@@ -25,8 +25,13 @@ class Scaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[mi
 
     serving: bool = True
     specs: tuple[Any, ...] = (ANSWER,)
+    values: tuple[Any, ...] = (pb.MetricValue(metricName="gpu-utilization", metricValueFloat=130),)
+    active: bool = True
     refusal: tuple[grpc.StatusCode, str] | None = None
+    value_refusal: tuple[grpc.StatusCode, str] | None = None
     asked: list[Any] = field(default_factory=list)
+    deadlines: list[float] = field(default_factory=list)
+    """Of the calls that ask for a value."""
     gate: threading.Event = field(default_factory=threading.Event)
     """Nothing is answered before it is set."""
 
@@ -41,6 +46,20 @@ class Scaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[mi
         if self.refusal is not None:
             context.abort(*self.refusal)
         return pb.GetMetricSpecResponse(metricSpecs=self.specs)
+
+    def GetMetrics(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - as above
+        """Keep what was asked, and answer or refuse it."""
+        self.asked.append(request)
+        self.deadlines.append(context.time_remaining())
+        if self.value_refusal is not None:
+            context.abort(*self.value_refusal)
+        return pb.GetMetricsResponse(metricValues=self.values)
+
+    def IsActive(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401, N802 - as above
+        """Keep what was asked, and answer."""
+        self.asked.append(request)
+        self.deadlines.append(context.time_remaining())
+        return pb.IsActiveResponse(result=self.active)
 
 
 def credentials(

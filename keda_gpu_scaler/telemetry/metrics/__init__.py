@@ -55,6 +55,7 @@ class Telemetry:
         Gauge(table.TASKS.name, table.TASKS.meaning, registry=self.registry).set_function(tasks)
         self._rpcs = _counter(table.RPCS, self.registry)
         self._rpc_seconds = _histogram(table.RPC_SECONDS, _RPC_BUCKETS, self.registry)
+        self._rpc_series: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._queries = _counter(table.QUERIES, self.registry)
         self._query_seconds = _histogram(table.QUERY_SECONDS, _QUERY_BUCKETS, self.registry)
         self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
@@ -99,8 +100,16 @@ class Telemetry:
         self._query_seconds.labels(fact.source, fact.query).observe(fact.seconds)
 
     def _called(self, fact: facts.Called) -> None:
-        self._rpcs.labels(fact.method, fact.code).inc()
-        self._rpc_seconds.labels(fact.method).observe(fact.seconds)
+        series = self._rpc_series.get((fact.method, fact.code))
+        if series is None:
+            calls = self._rpcs.labels(fact.method, fact.code)
+            series = self._rpc_series[fact.method, fact.code] = (
+                calls,
+                self._rpc_seconds.labels(fact.method),
+            )
+        calls, seconds = series
+        calls.inc()
+        seconds.observe(fact.seconds)
 
 
 def _state_version(registry: prometheus_client.CollectorRegistry) -> None:

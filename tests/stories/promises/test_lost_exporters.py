@@ -2,6 +2,8 @@
 
 from contextlib import AsyncExitStack
 
+import pytest
+
 from tests.stories.promises.stack import Poll, running
 from tests.support import http_replies as web
 from tests.support.http_replies import HttpServer
@@ -27,6 +29,7 @@ def _job(exporters: list[HttpServer]) -> dict[str, object]:
     return {"job_name": "dcgm-exporter", "static_configs": static}
 
 
+@pytest.mark.soak(minutes=1)
 async def test_a_dead_exporter_and_one_that_left_discovery_lead_to_no_smaller_number(
     prometheus: PrometheusServer,
 ) -> None:

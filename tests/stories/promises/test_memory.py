@@ -134,7 +134,7 @@ class Client:
         return pb.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=usual | metadata)
 
 
-@pytest.mark.soak
+@pytest.mark.soak(minutes=1)
 @pytest.mark.parametrize("kind", ["objects", "lists", "rows", "a long error"])
 async def test_every_bound_at_its_edge_at_once(
     answers: dict[str, web.Reply], kind: str, tmp_path: Path

@@ -5,6 +5,8 @@ import math
 import time
 from collections.abc import Iterator
 
+import pytest
+
 from tests.stories.promises.stack import Stack, reference, running
 from tests.support import kube_state
 from tests.support.gpus import Gpu, Up, history
@@ -63,6 +65,7 @@ async def _settled(stack: Stack, prometheus: PrometheusServer, before: float) ->
     return await prometheus.requests() - before
 
 
+@pytest.mark.soak(minutes=1)
 async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
     prometheus: PrometheusServer,
 ) -> None:

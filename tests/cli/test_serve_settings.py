@@ -1,0 +1,165 @@
+"""`keda-gpu-scaler serve`: its settings, checked and printed without a port, tried as options."""
+
+import json
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from keda_gpu_scaler import cli, settings
+from keda_gpu_scaler.cli import effective
+from keda_gpu_scaler.cli import serve as command
+from tests.cli.test_serve import environment
+
+PREFIX = "KEDA_GPU_SCALER_"
+SECRETS = {
+    "HTTP_TOKEN": "hunter2-http",
+    "WEBHOOK_TOKEN": "hunter2-webhook",
+    "PROMETHEUS_URL": "http://prometheus:9090",
+    "PROMETHEUS_PASSWORD": "hunter2-password",
+    "PROMETHEUS_USERNAME": "scaler",
+    "PROMETHEUS_HEADERS": "X-Scope-OrgID=hunter2-header",
+}
+ONLY_PROMETHEUS = {"SCRAPE_TARGETS": ""}
+
+
+def served(*flags: str, **given: str) -> Result:
+    return CliRunner().invoke(cli.app, ["serve", *flags], env=environment(**given))
+
+
+def test_right_settings_are_said_to_be_so_and_no_port_opens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        taken = f"127.0.0.1:{holder.getsockname()[1]}"
+        result = served("--check-config", GRPC_ADDRESS=taken, HTTP_ADDRESS=taken)
+    assert result.exit_code == 0
+    assert result.output == "the settings are valid; sources: default\n"
+
+
+@pytest.mark.parametrize("flag", ["--check-config", "--print-config"])
+def test_wrong_settings_end_a_check_with_2_and_are_named_one_a_line(flag: str) -> None:
+    result = served(flag, SCRAPE_INTERVAL="5", GRPC_ADDRES=":6000")
+    assert (result.exit_code, result.stdout) == (2, "")
+    heading, *mistakes = result.stderr.splitlines()
+    assert heading == "keda-gpu-scaler: 2 mistakes in the process settings:"
+    assert [line.split(":")[0] for line in mistakes] == [
+        f"- {PREFIX}SCRAPE_INTERVAL",
+        f"- {PREFIX}GRPC_ADDRES",
+    ]
+
+
+@pytest.mark.parametrize(("flags", "read"), [((), yaml.safe_load), (("-o", "json"), json.loads)])
+def test_the_settings_in_effect_are_printed_without_secrets(flags: tuple[str, ...], read) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - two libraries' functions
+    result = served("--print-config", *flags, **ONLY_PROMETHEUS, **SECRETS, GIVE_UP="90m")
+    assert result.exit_code == 0
+    assert "hunter2" not in result.output
+    found = read(result.stdout)
+    assert (found["give_up"], found["webhook_lifetime"]) == ("1h30m", "5h")
+    assert {found[f"{name}_token"] for name in ("http", "webhook")} == {"**********"}
+    source = found["sources"]["default"]
+    assert (source["type"], source["step"], source["max_response_bytes"]) == (
+        "prometheus",
+        "15s",
+        "32MiB",
+    )
+
+
+def test_every_setting_is_printed_under_the_name_that_the_file_has_for_it() -> None:
+    found = yaml.safe_load(served("--print-config").stdout)
+    keys = {row.key for row in settings.describe()}
+    of_sources = {key for key in keys if key.startswith(("prometheus_", "scrape_", "influxdb_"))}
+    assert set(found) == keys - of_sources - {"config"} | {"sources"}
+    assert {f"scrape_{key}" for key in found["sources"]["default"]} - {"scrape_type"} == {
+        key for key in of_sources if key.startswith("scrape_")
+    }
+
+
+SECONDS = st.integers(100, 10_000).map(lambda number: f"{number}s")
+GIVEN = st.fixed_dictionaries(
+    {},
+    optional={
+        "GIVE_UP": SECONDS,
+        "SHUTDOWN_GRACE": SECONDS,
+        "WEBHOOK_LIFETIME": SECONDS,
+        "LOG_LEVEL": st.sampled_from(["debug", "warning"]),
+        "MAX_CONCURRENT_RPCS": st.integers(1, 99_999).map(str),
+        "OTHER_NAMESPACES": st.sampled_from(["*", "team-a", "team-a,team-b"]),
+        "CLAIMS_WITHOUT_GPUS": st.sampled_from(["nic", "nic,rdma.example.com"]),
+        "PROMETHEUS_MATCHERS": st.sampled_from(['cluster="eu-1"', 'a=~"b|c",d!="e\\\\"']),
+        "PROMETHEUS_STEP": SECONDS,
+        "PROMETHEUS_MAX_RESPONSE_BYTES": st.integers(1, 2**40).map(str),
+        "PROMETHEUS_NAMESPACES": st.sampled_from(["*", "team-a"]),
+    },
+)
+
+
+@given(given=GIVEN)
+def test_settings_that_are_printed_mean_the_same_as_a_file(
+    given: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    variables = {f"{PREFIX}{name}": text for name, text in given.items()}
+    chosen = settings.load({f"{PREFIX}PROMETHEUS_URL": "http://prometheus:9090", **variables})
+    file = tmp_path_factory.mktemp("settings") / "config.yaml"
+    file.write_text(effective.as_yaml(effective.as_file(chosen)))
+    again = settings.load({f"{PREFIX}CONFIG": str(file)})
+    assert again.model_dump(exclude={"config"}) == chosen.model_dump(exclude={"config"})
+
+
+def test_the_output_has_a_form_only_where_something_is_printed() -> None:
+    result = served("--output", "json")
+    assert result.exit_code == 2
+    assert "Invalid value for '--output': it goes only with --print-config" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "variable"),
+    [
+        ("--port", "GRPC_ADDRESS"),
+        ("-p", "GRPC_ADDRESS"),
+        ("--http-port=8080", "HTTP_ADDRESS"),
+        ("--prometheus-url", "PROMETHEUS_URL"),
+        ("--prometheus_url", "PROMETHEUS_URL"),
+        ("--prometheus-urls", "PROMETHEUS_URL"),
+        ("--log-level", "LOG_LEVEL"),
+        ("--tls-crt", "GRPC_CERT_FILE"),
+    ],
+)
+def test_an_option_for_a_setting_leads_to_its_variable(option: str, variable: str) -> None:
+    result = served(option, "x")
+    assert result.exit_code == 2
+    said = f"Settings are no options: set {PREFIX}{variable}, or {variable.lower()} in the file"
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--config", f"set {PREFIX}CONFIG to the path of the file."),
+        ("--threshold", f"Settings are no options: they are {PREFIX}… variables."),
+        ("--check-confg", "Did you mean '--check-config'?"),
+    ],
+)
+def test_other_unknown_options_are_explained(option: str, said: str) -> None:
+    result = served(option)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("name", ["address", "debug", "token", "targets", "kubeconfig", "interval"])
+def test_every_name_that_people_try_leads_to_a_setting_that_exists(name: str) -> None:
+    said = command.unknown_option(f"--{name}") or ""
+    variables = {row.variable for row in settings.describe()}
+    assert set(re.findall(rf"{PREFIX}[A-Z_]+", said)) - {f"{PREFIX}CONFIG"} <= variables
+    assert "Settings are no options: set " in said
+
+
+def test_the_file_of_settings_is_printed_with_the_environment_above_it(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("log_level: debug\ngive_up: 2h\n")
+    found = yaml.safe_load(served("--print-config", CONFIG=str(file), GIVE_UP="3h").stdout)
+    assert (found["log_level"], found["give_up"]) == ("debug", "3h")
