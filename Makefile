@@ -89,6 +89,7 @@ check-wheels: $(UV)
 			--python-platform $$machine-manylinux_2_28 -o .cache/wheels.txt; \
 		echo "Python $$python on $$machine: $$(grep -c == .cache/wheels.txt) wheels"; done; done
 docs: $(VENV) ## Build the documentation's site into build/site, or serve it (ARGS=serve)
+	@$(BIN)/python -m tests.support.page_commands
 	@# Not --quiet: it silences the warnings that --strict counts.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)
 
@@ -97,9 +98,11 @@ proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
 chart: $(VENV) ## Regenerate what follows from the Helm chart and the settings
 	@$(BIN)/python -m tests.repository.chart.regenerate
-schema: $(VENV) ## Regenerate the JSON Schema of triggers from their keys
+schema: $(VENV) ## Regenerate the JSON Schema and the page of triggers from their keys, and the picture of states
 	@$(BIN)/python -c 'from keda_gpu_scaler.check import schema; print(schema.text(), end="")' \
 		> deploy/schema/scaledobject.json
+	@$(BIN)/python -m tests.repository.specification
+	@$(BIN)/python -m tests.repository.states_picture
 lock: $(UV) ## Regenerate both locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
 version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
@@ -112,7 +115,7 @@ export TAG
 release-notes: # Print what CHANGELOG.md says of this version, if TAG is its tag
 	@tools/version.sh --notes "$$TAG"
 
-.PHONY: wheel chart-archive image
+.PHONY: wheel chart-archive image rootfs
 DIST ?= dist
 wheel: $(VENV) ## Build the wheel and the source archive into dist, from what is locked
 	@rm -f $(DIST)/*.whl $(DIST)/*.tar.gz
@@ -128,6 +131,9 @@ fuzz: $(FUZZ) ## Feed every reader of foreign bytes with inputs that reach new c
 image: ## Build the image keda-gpu-scaler for this machine, where there is a container engine (DOCKER=podman)
 	@$(DOCKER) build --file deploy/Dockerfile --tag keda-gpu-scaler:$(VERSION) --build-arg VERSION=$(VERSION) \
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) .
+
+rootfs: $(VENV) ## Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
+	@SYFT=$$($(BIN)/python -m tests.support.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
 .PHONY: tools bench bench-wake clean
 tools: $(VENV) ## Build or unpack every program that tests run, into .cache (an hour, once)

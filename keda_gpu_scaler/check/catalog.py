@@ -27,7 +27,7 @@ RULES: Mapping[str, Rule] = {
         ("needs-setting", _NOTE, "what the scaler takes only with a setting of its operator"),
         ("doubtful-value", _WARNING, "what the scaler takes with a warning in its log"),
         # How many replicas.
-        ("sum-with-value", _ERROR, "`aggregation: sum` beside `metricType: Value`"),
+        ("sum-with-value", _ERROR, "`aggregation: sum`, `max` or `p95` beside `metricType: Value`"),
         ("average-without-value", _ERROR, "`aggregation: average` without `metricType: Value`"),
         ("average-recipe", _ERROR, "KEDA's own trigger on an average of GPU metrics"),
         ("threshold-out-of-reach", _ERROR, "a threshold that no load exceeds"),
@@ -46,7 +46,7 @@ RULES: Mapping[str, Rule] = {
         ("cached-metrics", _WARNING, "`useCachedMetrics` on a trigger of the scaler's"),
         ("unused-fallback", _WARNING, "a `fallback` that never gets an error"),
         ("fallback-to-zero", _ERROR, "a `fallback` of 0 replicas"),
-        ("fallback-scales-in", _WARNING, "a `fallback` that takes busy replicas away"),
+        ("fallback-scales-in", _WARNING, "a `fallback` that removes busy replicas"),
         ("modifiers-with-demand", _ERROR, "`scalingModifiers` beside a demand in the trigger"),
         ("scaled-job", _ERROR, "a ScaledJob with a trigger of the scaler's"),
         # What a scale-in cuts off.

@@ -27,7 +27,8 @@ def demo() -> None:
     """Scale a simulated GPU workload from 0 to 7 replicas and back to 0, in about a minute.
 
     No cluster and no GPU: the GPUs are simulated, KEDA and the HPA are played by their own rules,
-    and the gRPC server between them is the real one.
+    and the gRPC server between them is the real one. Beside it the usual recipe, avg() with
+    AverageValue, scales the same workload on the same load.
     """
     _end(*_shown())
 
@@ -65,29 +66,44 @@ def _cancel(task: asyncio.Task[str], caught: list[int], number: int) -> None:
 async def _play(show: Callable[[screen.Frame], None]) -> str:
     async with AsyncExitStack() as stack:
         simulator, url = await _simulator(stack)
-        server, port = await _server(stack, url)
-        client = httpx.AsyncClient(base_url=url, timeout=_HTTP_SECONDS, trust_env=False)
-        channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}", _NO_PROXY)
-        words = children.Words()
+        server, ports = await _server(stack, url)
+        simulated = await _client(stack, url)
+        channel = grpc.aio.insecure_channel(f"127.0.0.1:{ports.grpc}", _NO_PROXY)
         played = driver.Driver(
-            exporter=answers.Exporter(await stack.enter_async_context(client)),
-            scaler=answers.Scaler(await stack.enter_async_context(channel)),
-            words=words,
+            ours=driver.Scaled(answers.Exporter(simulated, scenario.OURS)),
+            usual=driver.Scaled(answers.Exporter(simulated, scenario.USUAL)),
+            scaler=answers.Scaler(
+                await stack.enter_async_context(channel),
+                await _client(stack, f"http://127.0.0.1:{ports.http}"),
+            ),
             show=show,
         )
-        return await _first(
-            server.follow(words.hear), simulator.follow(lambda _: None), played.run()
-        )
+        return await _first(server.follow(_pass_over), simulator.follow(_pass_over), _all(played))
+
+
+def _pass_over(_line: str) -> None:
+    """Do nothing with a line of a child; its last lines are kept anyway."""
+
+
+async def _all(played: driver.Driver) -> str:
+    await played.prepare()
+    return await played.run()
+
+
+async def _client(stack: AsyncExitStack, url: str) -> httpx.AsyncClient:
+    client = httpx.AsyncClient(base_url=url, timeout=_HTTP_SECONDS, trust_env=False)
+    return await stack.enter_async_context(client)
 
 
 async def _simulator(stack: AsyncExitStack) -> tuple[children.Child, str]:
-    namespace, name = scenario.SCALED_OBJECT
-    flags = ["--address", "127.0.0.1:0", "--workload", f"{namespace}/{name}=0:0"]
+    flags = ["--address", "127.0.0.1:0"]
+    for workload in (scenario.OURS, scenario.USUAL):
+        flags += ["--workload", f"{workload.namespace}/{workload.name}=0:0"]
     child = await _child(stack, "simulate", *flags)
     return child, await child.first(children.simulator_url)
 
 
-async def _server(stack: AsyncExitStack, url: str) -> tuple[children.Child, int]:
+async def _server(stack: AsyncExitStack, url: str) -> tuple[children.Child, children.Ports]:
     child = await _child(
         stack,
         "serve",
@@ -98,7 +114,7 @@ async def _server(stack: AsyncExitStack, url: str) -> tuple[children.Child, int]
         LOG_FORMAT="json",
         LOG_LEVEL="info",
     )
-    return child, await child.first(children.grpc_port)
+    return child, await child.first(children.ports)
 
 
 async def _child(

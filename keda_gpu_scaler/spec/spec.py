@@ -23,7 +23,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OwnQuery:
-    """A user's own PromQL, as it is sent: one element for each GPU or pod."""
+    """Custom PromQL, as it is sent: one element for each GPU or pod."""
 
     text: str
     origins: tuple[Origin, ...]
@@ -93,6 +93,13 @@ class Aggregation(StrEnum):
 
     SUM = "sum"
     AVERAGE = "average"
+    MAX = "max"
+    P95 = "p95"
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether the number is for all replicas: the HPA divides it by them (AverageValue)."""
+        return self is not Aggregation.AVERAGE
 
 
 class GpuAggregation(StrEnum):
@@ -134,7 +141,7 @@ class TriggerSpec:
     source: str
     metric_name: str
     query: OwnQuery | None = None
-    """The user's own PromQL in place of the profile's metric."""
+    """Custom PromQL in place of the profile's metric."""
     only_shown: bool = False
     """The trigger names no pods: only those that the samples show count."""
     neighbour: PodSelector | None = None

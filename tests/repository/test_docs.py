@@ -81,9 +81,10 @@ def test_the_page_on_exporters_has_the_order_in_which_auto_reads_them() -> None:
     assert tuple(re.findall(r"`([\w-]+)`", order)) == profiles.DETECTED
 
 
-def test_the_readme_has_every_trigger_key_with_its_default() -> None:
+def test_the_page_on_triggers_has_every_key_with_its_default() -> None:
+    page = ROOT / "docs" / "trigger.md"
     rows = [trigger_row(name, key) for name, key in trigger.KEYS.items()]
-    assert section(README, "trigger-keys") == table(["key", "default", "meaning"], rows)
+    assert section(page, "trigger-keys") == table(["key", "default", "meaning"], rows)
 
 
 def test_the_page_on_triggers_explains_every_key_of_this_version() -> None:
@@ -155,22 +156,26 @@ def test_every_state_is_explained() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) >= set(State)
 
 
-def test_every_example_is_in_the_readme() -> None:
-    linked = set(re.findall(r"\((examples/scaledobjects/[\w.-]+)\)", README.read_text()))
+def test_every_example_is_on_the_page_of_recipes() -> None:
+    page = (ROOT / "docs" / "recipes.md").read_text().partition("## Every example")[2]
+    listed = page.partition("\n## ")[0]
+    linked = set(re.findall(r"\(\.\./(examples/scaledobjects/[\w.-]+)\)", listed))
     examples = (ROOT / "examples" / "scaledobjects").iterdir()
     assert linked == {str(path.relative_to(ROOT)) for path in examples}
 
 
-def test_every_make_target_is_in_the_readme_and_in_its_own_help() -> None:
+def test_every_make_target_is_in_the_contributing_guide_and_in_its_own_help() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z0-9-]+):.* ## ", makefile, re.MULTILINE))
-    assert targets == set(re.findall(r"^\| `make ([a-z0-9-]+)`", README.read_text(), re.MULTILINE))
+    guide = (ROOT / "CONTRIBUTING.md").read_text().partition("## Every target")[2]
+    listed = guide.partition("\n## ")[0]
+    assert targets == set(re.findall(r"^\| `make ([a-z0-9-]+)`", listed, re.MULTILINE))
     assert {"help", "demo", "test", "check", "proto", "lock", "tools", "bench", "clean"} <= targets
 
 
 def test_the_readme_names_the_versions_that_the_scenarios_run() -> None:
-    proved = README.read_text().partition("**Proved on the real programs.**")[2].partition("## ")[0]
-    said = re.findall(r"(KEDA|Kubernetes|Prometheus) ([0-9.]+[0-9])", proved)
+    proved = README.read_text().partition("**Tested on the real programs:**")[2].partition("## ")[0]
+    said = re.findall(r"(KEDA|Kubernetes|Prometheus)\s([0-9.]+[0-9])", proved)
     prometheus = pinned("tools", "github.com/prometheus/prometheus")
     assert said == [
         ("KEDA", go_modules.keda("2.21")),
@@ -204,14 +209,6 @@ def test_the_page_on_influxdb_names_the_settings_that_there_are() -> None:
     assert set(re.findall(r"KEDA_GPU_SCALER_\w*[A-Z]", page)) <= {
         row.variable for row in settings.describe()
     }
-
-
-def test_the_readme_leads_to_every_page_and_to_those_for_beginners_first() -> None:
-    linked = re.findall(r"\(docs/([\w./-]+\.md)", README.read_text())
-    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("*.md")}
-    assert pages - set(linked) == set()
-    first = ["quickstart", "quickstart-dcgm", "troubleshooting", "observability", "versions"]
-    assert linked[1:6] == [f"{name}.md" for name in first]  # The sentence on permissions is before.
 
 
 def test_whoever_installs_is_told_first_that_the_image_has_to_be_built() -> None:

@@ -46,12 +46,6 @@ def test_everything_that_a_probe_says_of_a_connection_is_explained() -> None:
     assert set(said) <= set(explained)
 
 
-def test_the_readme_leads_to_the_page_and_names_every_command() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "(docs/commands.md)" in readme
-    assert set(cli.COMMANDS) <= set(re.findall(r"keda-gpu-scaler ([a-z]+)", readme))
-
-
 def test_a_service_that_is_forwarded_has_that_port() -> None:
     text = (ROOT / "deploy" / "kustomize" / "service.yaml").read_text(encoding="utf-8")
     ports = {

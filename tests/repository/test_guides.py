@@ -60,11 +60,18 @@ def test_every_block_is_something_to_type_or_what_it_prints(name: str) -> None:
         assert not re.search(r"^ {4,}(?:kubectl|helm|curl)", text, re.MULTILINE)
 
 
-@every_page
+@pytest.mark.parametrize("name", guides.TRANSLATED)
 def test_nothing_but_the_image_is_left_out_of_the_test(name: str) -> None:
     for step in guides.steps(guides.page(name)):
         if step.is_(guides.NOT_RUN):
             assert all(line.startswith(BUILDS_AN_IMAGE) for line in step.commands.splitlines())
+
+
+def test_a_symptom_that_no_test_brings_about_shows_no_output() -> None:
+    steps = guides.steps(guides.page("troubleshooting"))
+    left_out = [step for step in steps if step.is_(guides.NOT_RUN)]
+    assert left_out
+    assert [step.output for step in left_out if step.output is not None] == []
 
 
 @every_page

@@ -94,7 +94,7 @@ def test_every_link_to_the_repository_leads_to_a_file_of_this_version(
     files = f"{urls(metadata)['Source']}/blob/v{__version__}/"
     links = LINK.findall(str(metadata.get_payload()))
     paths = [link.removeprefix(files).partition("#")[0] for link in links if files in link]
-    assert {"README.md", "docs/quickstart.md", "examples/scaledobjects/mig.yaml"} <= set(paths)
+    assert {"CONTRIBUTING.md", "docs/quickstart.md", "docs/migrate/index.md"} <= set(paths)
     assert [path for path in paths if not (ROOT / path).is_file()] == []
 
 

@@ -3,7 +3,7 @@
 The evaluator, the history and the HTTP server are the product's; the cluster is made up. Nothing in
 a page may come from another host, fail in the console, or break the page's own policy.
 
-`RECORD=1` writes the pictures of README.md and docs/explain.md anew.
+`RECORD=1` writes the pictures of docs/explain.md anew.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """The demo's child processes: how they are started, read and stopped.
 
 The output of a child is a stream of lines that should not end. The last lines are kept, to explain
-an unexpected end. The server's lines give its ports and the reasons of its decisions.
+an unexpected end. One of the server's lines gives its ports.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from keda_gpu_scaler.simulator.demo import scenario
 
@@ -105,29 +105,18 @@ async def running(
         await child.stop()
 
 
-@dataclass(slots=True)
-class Words:
-    """The state and the reason of the newest decision about the demo's ScaledObject."""
+class Ports(NamedTuple):
+    """Where the server listens."""
 
-    state: str = ""
-    reason: str = ""
-
-    def hear(self, line: str) -> None:
-        """Take state and reason from a log line about a changed decision."""
-        said = _event(line, "decision.changed")
-        if _scaled_object(said) in {str(scenario.SCALED_OBJECT), scenario.SCALED_OBJECT.name}:
-            self.state = str(said.get("state", ""))
-            self.reason = str(said.get("reason", ""))
+    grpc: int
+    http: int
 
 
-def _scaled_object(said: dict[str, object]) -> str:
-    return str(said.get("scaled_object", ""))
-
-
-def grpc_port(line: str) -> int | None:
-    """Return the gRPC port from the line that says that the server listens."""
-    port = _event(line, "serve.listening").get("grpc_port")
-    return port if isinstance(port, int) else None
+def ports(line: str) -> Ports | None:
+    """Return the ports from the line that says that the server listens."""
+    said = _event(line, "serve.listening")
+    grpc, http = said.get("grpc_port"), said.get("http_port")
+    return Ports(grpc, http) if isinstance(grpc, int) and isinstance(http, int) else None
 
 
 def simulator_url(line: str) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.simulator.cluster import Key
 from keda_gpu_scaler.spec.spec import ScaledObject
 
 SPEED = 30
@@ -22,6 +23,9 @@ ROUTER_TARGET = 1000
 """The router's trigger only scales up from 0: its target is too high for a second replica."""
 
 SCALED_OBJECT = ScaledObject("demo", "bert")
+OURS = Key(*SCALED_OBJECT)
+USUAL = Key("usual", "bert")
+"""The same workload once more, scaled by the usual recipe."""
 TRIGGER: Mapping[str, str] = {
     "workload": f"deployment/{SCALED_OBJECT.name}",
     "threshold": str(THRESHOLD),
@@ -59,6 +63,7 @@ PHASES = (
     Phase("load falls", 130, 2, 20),
     Phase("idle again", 0, 1, 24),
 )
+HIGHEST = max(PHASES, key=lambda phase: phase.load)
 
 
 @dataclass(slots=True)
@@ -114,11 +119,11 @@ def keda() -> rules.Keda:
     return rules.Keda(cooldown_seconds=COOLDOWN_SECONDS)
 
 
-def summary(peak: int, seconds: float) -> str:
-    """Return two sentences about the result."""
-    highest = max(PHASES, key=lambda phase: phase.load)
+def summary(peak: int, usual_peak: int, seconds: float) -> str:
+    """Return three sentences about the result."""
     return (
         f"From 0 to {peak} replicas and back to 0 in {seconds:.0f} s, which stand for "
         f"{seconds * SPEED / 60:.0f} minutes in a cluster. Expected at the peak: "
-        f"{highest.load:g} % / {THRESHOLD} % = {highest.goal} replicas."
+        f"{HIGHEST.load:g} % / {THRESHOLD} % = {HIGHEST.goal} replicas. On the same load the usual "
+        f"recipe, avg() with AverageValue, never asked for more than {usual_peak}."
     )

@@ -1,34 +1,59 @@
 """What the demo shows at one instant: a live screen on a terminal, lines of text elsewhere."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
+from typing import NamedTuple
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.panel import Panel
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from keda_gpu_scaler.simulator.demo import answers, children, scenario
+from keda_gpu_scaler.simulator.demo import answers, scenario
 
-_BARS = "▁▂▃▄▅▆▇█"
-_KEPT = 60
+WIDTH = 80
+_NAMES, _COLUMNS, _SENTENCE = 11, 30, 62
+"""The columns of the names, of one curve and of a sentence, which fit into the width."""
+_TICKS = 4
+"""How many ticks one column of a curve is: the whole demo fits on the screen."""
+_BARS = " ▁▂▃▄▅▆▇█"
 _UNKNOWN = "-"
+_LONG_NUMBER = re.compile(r"(?<![\d.])\d+\.\d{2,}(?!\.?\d)")
+_OURS, _USUAL, _LOAD = "green", "yellow", "cyan"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One workload at one tick."""
+
+    offered: float | None = None
+    utilization: float | None = None
+    replicas: int = 0
+    sentence: str = ""
 
 
 @dataclass(slots=True)
 class History:
-    """Load and replicas at the last ticks, oldest first."""
+    """Both workloads at each tick, oldest first."""
 
-    loads: list[float] = field(default_factory=list)
-    replicas: list[float] = field(default_factory=list)
+    ours: list[Side] = field(default_factory=list)
+    usual: list[Side] = field(default_factory=list)
 
-    def add(self, load: float, replicas: int) -> None:
-        """Remember one tick and forget the oldest one beyond the width of the screen."""
-        self.loads = [*self.loads, load][-_KEPT:]
-        self.replicas = [*self.replicas, float(replicas)][-_KEPT:]
+    def add(self, ours: Side, usual: Side) -> None:
+        """Remember one tick."""
+        self.ours.append(ours)
+        self.usual.append(usual)
+
+    @property
+    def most_replicas(self) -> int:
+        """The top of both curves of replicas: no less than what the highest load needs."""
+        seen = (one.replicas for one in (*self.ours, *self.usual))
+        return max([scenario.HIGHEST.goal, *seen])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +62,16 @@ class Frame:
 
     seconds: float
     progress: scenario.Progress
-    offered: float | None
     answer: answers.Answer
-    words: children.Words
-    replicas: int
-    sentence: str
+    ours: Side
+    usual: Side
     history: History
 
     @property
     def value(self) -> str:
-        """The answer of GetMetrics."""
-        return _UNKNOWN if self.answer.value is None else f"{self.answer.value:.1f}"
+        """The answer of GetMetrics; an empty one holds the replicas."""
+        is_held = bool(self.answer.metrics) and self.answer.value is None
+        return "hold" if is_held else _number(self.answer.value)
 
     @property
     def active(self) -> str:
@@ -55,57 +79,123 @@ class Frame:
         return {True: "active", False: "inactive", None: _UNKNOWN}[self.answer.active]
 
     @property
-    def reason(self) -> str:
-        """The error of the call, or the reason the server gave."""
-        return self.answer.error or self.words.reason
+    def state(self) -> str:
+        """The state of the decision."""
+        return self.answer.said.state or _UNKNOWN
 
     @property
-    def load(self) -> str:
-        """The offered load."""
-        return _UNKNOWN if self.offered is None else f"{self.offered:g} %"
+    def reason(self) -> str:
+        """The error of the call, or the reason the server gave."""
+        return rounded(self.answer.problem) or _UNKNOWN
 
     @property
     def news(self) -> tuple[str | int, ...]:
         """The values that cause a new line when they change."""
-        return (self.progress.index, self.replicas, self.words.state, self.active)
+        replicas = (self.ours.replicas, self.usual.replicas)
+        return (self.progress.index, *replicas, self.state, self.active)
+
+
+def rounded(sentence: str) -> str:
+    """Return a sentence with one decimal in each number that has more."""
+    return _LONG_NUMBER.sub(lambda found: _number(float(found[0])), sentence)
+
+
+def _number(value: float | None) -> str:
+    return _UNKNOWN if value is None else f"{value:.1f}".removesuffix(".0")
+
+
+def _percent(value: float | None) -> str:
+    return _UNKNOWN if value is None else f"{value:.0f} %"
 
 
 def line(frame: Frame) -> str:
     """Return the frame as one line, for logs and pipes."""
     return (
-        f"{frame.seconds:5.1f} s  {frame.progress.phase.title:<12}  load {frame.load:>5}  "
-        f"value {frame.value:>5} {frame.active} {frame.words.state or _UNKNOWN}  "
-        f"replicas {frame.replicas}  {frame.sentence}  scaler: {frame.reason or _UNKNOWN}"
+        f"{frame.seconds:5.1f} s  {frame.progress.phase.title:<12}  "
+        f"load {_percent(frame.ours.offered):>5}  replicas {frame.ours.replicas}, "
+        f"usual recipe {frame.usual.replicas}  value {frame.value:>5} {frame.active} "
+        f"{frame.state}  {rounded(frame.ours.sentence)}  scaler: {frame.reason}"
     )
 
 
 def screen(frame: Frame) -> RenderableType:
-    """Return the frame as one screen."""
-    title = f"keda-gpu-scaler demo, {frame.seconds:.0f} s"
-    return Panel(_rows(frame), title=title, title_align="left")
+    """Return the frame as one screen of 80 columns."""
+    phase = frame.progress.phase
+    title = (
+        f"keda-gpu-scaler demo, {frame.seconds:.0f} s: {phase.title}, "
+        f"{phase.load:g} % needs {phase.goal} replicas"
+    )
+    rows = Table.grid()
+    rows.add_row(_curves(frame))
+    rows.add_row(_sentences(frame))
+    return Panel(rows, title=Text(title), title_align="left", width=WIDTH)
 
 
-def _rows(frame: Frame) -> Table:
-    phase, history = frame.progress.phase, frame.history
-    steps = ProgressBar(total=len(frame.progress.phases), completed=frame.progress.index)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    table.add_row("progress", steps)
-    table.add_row("phase", f"{phase.title}: {phase.load:g} % needs {phase.goal} replicas")
-    table.add_row("load at router", Text(f"{frame.load:<6} {sparkline(history.loads)}"))
-    table.add_row("replicas", Text(f"{frame.replicas:<6} {sparkline(history.replicas)}"))
-    table.add_row("scaler answers", f"{frame.value} over {scenario.THRESHOLD}, {frame.active}")
-    table.add_row("state", frame.words.state or _UNKNOWN)
-    table.add_row("reason", Text(frame.reason or _UNKNOWN))
-    table.add_row("replicas because", Text(frame.sentence))
+def _curves(frame: Frame) -> Table:
+    kept = frame.history
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True, width=_NAMES)
+    table.add_column(no_wrap=True, width=_COLUMNS)
+    table.add_column(no_wrap=True, width=_COLUMNS)
+    table.add_row("", Text("this scaler", _OURS), Text("avg() with AverageValue", _USUAL))
+    for curve in (
+        _Curve("load", lambda side: side.offered, scenario.HIGHEST.load, 2, (_LOAD, _LOAD)),
+        _Curve("replicas", lambda side: side.replicas, kept.most_replicas, 4),
+        _Curve("utilization", lambda side: side.utilization, 100, 3),
+    ):
+        table.add_row(curve.name, *(curve.now(side) for side in (frame.ours, frame.usual)))
+        table.add_row("", *map(curve.drawn, (kept.ours, kept.usual), curve.colors))
     return table
 
 
-def sparkline(values: list[float]) -> str:
-    """Draw numbers as bars between 0 and the largest of them."""
-    top = max(values, default=0) or 1
-    return "".join(_BARS[round(value / top * (len(_BARS) - 1))] for value in values)
+class _Curve(NamedTuple):
+    """One quantity of both workloads."""
+
+    name: str
+    of: Callable[[Side], float | None]
+    top: float
+    lines: int
+    colors: tuple[str, str] = (_OURS, _USUAL)
+
+    def now(self, side: Side) -> Text:
+        """Return the number at the newest tick."""
+        value = self.of(side)
+        return Text(_number(value) if self.name == "replicas" else _percent(value), "bold")
+
+    def drawn(self, past: Sequence[Side], color: str) -> Text:
+        """Return the curve, with the mean of some ticks in each column."""
+        values = [self.of(side) or 0 for side in past]
+        columns = [fmean(values[at : at + _TICKS]) for at in range(0, len(values), _TICKS)]
+        return Text("\n".join(area(columns[-_COLUMNS:], self.top, self.lines)), color)
+
+
+def area(values: Sequence[float], top: float, lines: int) -> list[str]:
+    """Draw numbers as bars between 0 and `top`, so many lines high; the first line is the top."""
+    full = len(_BARS) - 1
+    eighths = [round(min(value / top, 1) * lines * full) for value in values]
+    return [
+        "".join(_BARS[min(full, max(0, each - full * below))] for each in eighths)
+        for below in reversed(range(lines))
+    ]
+
+
+def _sentences(frame: Frame) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True, width=_NAMES)
+    table.add_column(no_wrap=True, width=_SENTENCE)
+    answer = f"{frame.value}, target {scenario.THRESHOLD}, {frame.active}, {frame.state}"
+    table.add_row("", "")
+    table.add_row("answer", Text(answer))
+    table.add_row("reason", _wrapped(frame.reason, 3))
+    table.add_row("replicas", _wrapped(rounded(frame.ours.sentence), 1))
+    table.add_row("", _wrapped(f"avg(): {rounded(frame.usual.sentence)}", 1))
+    return table
+
+
+def _wrapped(sentence: str, lines: int) -> Text:
+    """Return a sentence in exactly so many lines, so that the screen keeps its height."""
+    found = textwrap.wrap(sentence, _SENTENCE, max_lines=lines, placeholder=" …")
+    return Text("\n".join([*found, *[""] * (lines - len(found))]))
 
 
 @contextlib.contextmanager

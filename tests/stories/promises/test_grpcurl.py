@@ -1,4 +1,4 @@
-"""The README's grpcurl commands, word for word, against `serve` on a Prometheus of `simulate`."""
+"""The page's grpcurl commands, word for word, against `serve` on a Prometheus of `simulate`."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.support import programs, readme
+from tests.support import grpcurl_page, programs
 from tests.support.prometheus import PrometheusServer
 from tests.support.series import Series
 
@@ -72,10 +72,10 @@ async def _run(command: str) -> tuple[int | None, str]:
 
 
 @pytest.mark.needs("grpcurl")
-async def test_the_readme_s_commands_answer_what_the_readme_shows(
+async def test_the_page_s_commands_answer_what_the_page_shows(
     prometheus: PrometheusServer,
 ) -> None:
-    commands = readme.commands("grpcurl")
+    commands = grpcurl_page.commands("grpcurl")
     methods = {command.text.split("/")[-1].strip() for command in commands if command.output}
     assert methods == {"GetMetricSpec", "GetMetrics", "IsActive"}
     async with _started(

@@ -1,11 +1,11 @@
-"""The README's commands and the outputs it shows, as a reader would copy them."""
+"""The grpcurl commands of docs/commands.md and what it shows for them, as a reader copies them."""
 
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-README = Path(__file__).parents[2] / "README.md"
-SECTION = "## Debug"
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+SECTION = "## Ask with grpcurl"
 _STEP = re.compile(
     r"(?P<command>(?:^ {4}[^\n]*\n)+)(?:\n```json\n(?P<output>[^`]*)```\n)?", re.MULTILINE
 )
@@ -19,8 +19,8 @@ class Command(NamedTuple):
 
 
 def commands(program: str) -> list[Command]:
-    """Return the README's commands that start with a program, in their order."""
-    section = README.read_text(encoding="utf-8").partition(SECTION)[2].partition("\n## ")[0]
+    """Return the page's commands that start with a program, in their order."""
+    section = PAGE.read_text(encoding="utf-8").partition(SECTION)[2].partition("\n## ")[0]
     found = []
     for step in _STEP.finditer(section):
         text = re.sub(r"^ {4}", "", step["command"], flags=re.MULTILINE)

@@ -1,0 +1,127 @@
+"""The pictures of README.md, each drawn from a run of the product's own code.
+
+`python -m tests.repository.pictures` draws them anew. A test compares them with the files: nothing
+in them depends on a clock, a machine or a terminal.
+"""
+
+from collections.abc import Callable, Mapping
+from statistics import mean
+
+from keda_gpu_scaler.autoscaling.rules import MetricType
+from keda_gpu_scaler.simulator.demo import scenario, screen
+from tests.repository.test_docs import ROOT
+from tests.stories.loops.loop import Loop
+from tests.stories.loops.monitoring import STEP
+from tests.stories.loops.recipes import Recipe
+from tests.support import demo_run, screencast, virtual_time
+from tests.support.drawings import Box, Curve, Panel, arrow, picture, times, words
+
+IMAGES = ROOT / "docs" / "images"
+MINUTES = 60
+BEGINS, LOADS = (0, 5, 35), (40, 430, 130)
+"""The load of the picture: from each of these minutes on it is so many percent of one GPU."""
+SCREEN_TICKS = 4
+"""How many syncs of the HPA lie between two screens of the recording."""
+SCREEN_SECONDS, LAST_SECONDS = 0.5, 4.0
+
+
+def demo() -> str:
+    """Return a recording of the demo; it stands still at the last answer to the highest load."""
+    screens: list[screencast.Screen] = []
+    answered: list[int] = []
+
+    def record(frame: screen.Frame) -> None:
+        if len(frame.history.ours) % SCREEN_TICKS == 0:
+            shown = screen.screen(frame)
+            screens.append(screencast.look(shown, screen.WIDTH, SCREEN_SECONDS))
+            if frame.progress.phase == scenario.HIGHEST and frame.answer.value is not None:
+                answered.append(len(screens) - 1)
+
+    story = virtual_time.run(demo_run.play(record))
+    last = screencast.Screen(screens[-1].drawn, screens[-1].lines, LAST_SECONDS)
+    return screencast.svg([*screens[:-1], last], answered[-1], story, screen.WIDTH)
+
+
+def offered(seconds: float) -> float:
+    """Return the load that both workloads of the picture get, in percent of one GPU."""
+    minutes = seconds / 60
+    return LOADS[max(0, sum(minutes >= begin for begin in BEGINS) - 1)]
+
+
+def beside() -> tuple[Loop, Loop]:
+    """Return the loops of this scaler and of the average recipe, after an hour of the same load."""
+    ours, average = Loop(offered), Loop(offered, recipe=Recipe(mean, MetricType.AVERAGE_VALUE))
+    for loop in (ours, average):
+        loop.keda.last_active = loop.clock
+        virtual_time.run(loop.run(MINUTES * 60, keda=True))
+    return ours, average
+
+
+def replicas() -> str:
+    """Return the replicas of both over the load that is offered."""
+    ours, average = beside()
+    load = [offered(STEP * number) for number in range(MINUTES * 60 // STEP)]
+    over, under = Panel(64, 46, 766, 60, max(LOADS)), Panel(64, 150, 766, 150, max(ours.sizes))
+    curves = (
+        Curve("this scaler", "o", ours.sizes),
+        Curve("avg() with AverageValue", "u", average.sizes),
+    )
+    most = [max(curve.values) for curve in curves]
+    overloaded = [round(loop.overloaded_seconds / 60) for loop in (ours, average)]
+    title = (
+        f"On the same load this scaler goes to {most[0]:g} replicas, the average recipe to "
+        f"{most[1]:g}. There is more work than replicas can do for {overloaded[0]} and for "
+        f"{overloaded[1]} minutes."
+    )
+    noon = MINUTES * 30 // STEP
+    return picture(
+        860,
+        330,
+        title,
+        words(12, 26, "Offered load, in percent of one GPU", "t"),
+        over.axis(sorted(set(LOADS)), " %"),
+        over.steps(Curve("load", "l", load)),
+        words(12, 134, "Replicas at threshold 70", "t"),
+        under.axis(sorted({0, *most})),
+        *(under.steps(curve) for curve in curves),
+        under.label(curves[0], noon - 10, 18),
+        under.label(curves[1], noon - 10),
+        times(under, range(0, MINUTES + 1, 10), MINUTES),
+    )
+
+
+def parts() -> str:
+    """Return what there is between a GPU and the replicas, and who asks whom."""
+    boxes = (
+        Box(12, 20, "GPU exporters", ["dcgm-exporter, AMD,", "Intel, HAMi and others"]),
+        Box(186, 20, "Prometheus", ["or InfluxDB, or", "no server at all"]),
+        Box(
+            360, 20, "keda-gpu-scaler", ["the load of exactly", "the workload's pods"], is_ours=True
+        ),
+        Box(534, 20, "KEDA", ["0 ↔ 1: activation", "every 30 s or at once"]),
+        Box(708, 20, "HPA", ["1 ↔ N: the sum", "over the target"]),
+        Box(534, 146, "Deployment", ["and other workloads;", "their pods use GPUs"], width=324),
+    )
+    flows = [arrow(f"M{x} 58H{x + 17}", (x + 24, 58), "right") for x in (162, 336, 510, 684)]
+    return picture(
+        870,
+        242,
+        "GPU exporters → Prometheus → keda-gpu-scaler → KEDA → HPA → the replicas of a workload",
+        *(box.drawn() for box in boxes),
+        *flows,
+        arrow("M609 96V139", (609, 146), "down"),
+        arrow("M783 96V139", (783, 146), "down"),
+        arrow("M534 184H87V103", (87, 96), "up"),
+        words(200, 176, "which pod uses which GPU, and how much of it"),
+    )
+
+
+PICTURES: Mapping[str, Callable[[], str]] = {
+    "demo.svg": demo,
+    "parts.svg": parts,
+    "replicas.svg": replicas,
+}
+
+if __name__ == "__main__":
+    for name, draw in PICTURES.items():
+        (IMAGES / name).write_text(draw(), encoding="utf-8")

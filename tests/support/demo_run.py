@@ -1,0 +1,118 @@
+"""The demo in one process and in no real time: its own driver, screen, simulator and decisions.
+
+What is missing of `keda-gpu-scaler demo` is between the processes: gRPC, HTTP over sockets, and the
+tasks that scrape. So two runs are the same, on every machine.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import httpx
+
+from keda_gpu_scaler import trigger
+from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.ports import Source
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.simulator import exposition, web
+from keda_gpu_scaler.simulator.cluster import Cluster, Wanted
+from keda_gpu_scaler.simulator.demo import answers, driver, scenario, screen
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
+from keda_gpu_scaler.sources.scrape.exposition import Page
+from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
+from tests.support.triggers import access
+
+_TARGET = Target("default", "simulator")
+_PHASE_SECONDS = 0.2
+"""How long after a sync there is a scrape: the two are never due at the same time."""
+
+
+@dataclass(slots=True)
+class Rounds:
+    """The simulator's page, scraped once per sync of the HPA, as the scrape source keeps it."""
+
+    simulated: Cluster
+    step_seconds: float = scenario.SYNC_SECONDS
+    lag_seconds: float = 0.0
+    kept: History = field(default_factory=lambda: History(keep_seconds=600))
+    first: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def scrape(self) -> None:
+        """Scrape for ever."""
+        await asyncio.sleep(_PHASE_SECONDS)
+        while True:
+            page, now = Page(), self.now()
+            page.take(exposition.whole_page(self.simulated, exposition.Style(), now))
+            self.kept.add(now, {_TARGET: Scrape(now, page.samples())})
+            self.first.set()
+            await asyncio.sleep(self.step_seconds)
+
+    async def synchronize(self) -> None:
+        """Wait for the first round."""
+        await self.first.wait()
+
+    def now(self) -> float:
+        """Return the loop's time."""
+        return asyncio.get_running_loop().time()
+
+    def instant(self) -> float:
+        """Return the time of the newest round."""
+        return self.kept.instants[-1] if self.kept.instants else float("-inf")
+
+    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
+        """Return the samples of the rounds up to a time."""
+        return self.kept.observation(snapshot_query, at)
+
+    async def history(self, _query: SnapshotQuery, _at: float) -> Observation | None:
+        """Return None: there is nothing beyond the rounds."""
+
+    async def locate(self, uuids: Iterable[str], _at: float) -> GpuReports:
+        """Return the reports of the newest round."""
+        return self.kept.gpus(uuids)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The evaluator, asked as KEDA and the HPA ask, without gRPC in between."""
+
+    evaluator: Evaluator
+
+    async def ask(self) -> answers.Answer:
+        """Return value, activity and reason of one decision."""
+        named = scenario.SCALED_OBJECT
+        spec = trigger.parse(named, scenario.TRIGGER, access())
+        decided = await self.evaluator.evaluate(named, spec, None)
+        (summary,) = self.evaluator.summaries(named.namespace)
+        said = answers.Said(summary.state, summary.reason)
+        if decided.active is None:
+            return answers.Answer(error=f"UNAVAILABLE: {decided.reason}", said=said)
+        metric = rules.Metric(value=decided.value, target=spec.threshold)
+        return answers.Answer((metric,), decided.active, said=said)
+
+
+async def play(show: Callable[[screen.Frame], None]) -> str:
+    """Play the whole demo on the running loop, which has virtual time, and return its story."""
+    clock, simulated = asyncio.get_running_loop().time, Cluster()
+    for workload in (scenario.OURS, scenario.USUAL):
+        simulated.put(workload, Wanted(), clock())
+    rounds = Rounds(simulated)
+    evaluator = Evaluator({"default": Source(rounds)}, clock=clock)
+    api = web.application(web.Api(simulated, exposition.Style(), clock))
+    async with AsyncExitStack() as stack:
+        client = httpx.AsyncClient(
+            base_url="http://simulator", transport=httpx.ASGITransport(api), trust_env=False
+        )
+        await stack.enter_async_context(client)
+        stack.push_async_callback(evaluator.close)
+        scraping = asyncio.create_task(rounds.scrape(), name="scrape")
+        stack.callback(scraping.cancel)
+        played = driver.Driver(
+            ours=driver.Scaled(answers.Exporter(client, scenario.OURS)),
+            usual=driver.Scaled(answers.Exporter(client, scenario.USUAL)),
+            scaler=Decided(evaluator),
+            show=show,
+        )
+        await played.prepare()
+        return await played.run()
