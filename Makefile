@@ -115,7 +115,7 @@ export TAG
 release-notes: # Print what CHANGELOG.md says of this version, if TAG is its tag
 	@tools/version.sh --notes "$$TAG"
 
-.PHONY: wheel chart-archive image
+.PHONY: wheel chart-archive image rootfs
 DIST ?= dist
 wheel: $(VENV) ## Build the wheel and the source archive into dist, from what is locked
 	@rm -f $(DIST)/*.whl $(DIST)/*.tar.gz
@@ -131,6 +131,9 @@ fuzz: $(FUZZ) ## Feed every reader of foreign bytes with inputs that reach new c
 image: ## Build the image keda-gpu-scaler for this machine, where there is a container engine (DOCKER=podman)
 	@$(DOCKER) build --file deploy/Dockerfile --tag keda-gpu-scaler:$(VERSION) --build-arg VERSION=$(VERSION) \
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) .
+
+rootfs: $(VENV) ## Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
+	@SYFT=$$($(BIN)/python -m tests.support.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
 .PHONY: tools bench bench-wake clean
 tools: $(VENV) ## Build or unpack every program that tests run, into .cache (an hour, once)

@@ -73,7 +73,7 @@ class Asked:
 
     @property
     def cpu(self) -> Ratio:
-        """The processor time of Prometheus, evidence ÷ snapshot."""
+        """The CPU time of Prometheus, evidence ÷ snapshot."""
         return self._ratio(attrgetter("prometheus_cpu_seconds"))
 
     @property

@@ -1,6 +1,6 @@
-"""What a look at the status page costs: processor time of the scaler, next to a scrape of it.
+"""What a look at the status page costs: CPU time of the scaler, next to a scrape of it.
 
-The same process shows the same triggers as a page and as metrics, in turns. Linux counts processor
+The same process shows the same triggers as a page and as metrics, in turns. Linux counts CPU
 time in hundredths of a second, so that each turn is many requests, each for another address: a page
 that was made for one who asked serves all who ask for the same.
 """

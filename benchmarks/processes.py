@@ -48,7 +48,7 @@ class Server:
         return f"127.0.0.1:{self.port}"
 
     def cpu_seconds(self) -> float:
-        """Return the processor time it has used so far, as Linux counts it."""
+        """Return the CPU time it has used so far, as Linux counts it."""
         return cpu_seconds(Path(f"/proc/{self._process.pid}/stat").read_text())
 
     def memory(self) -> Memory:
@@ -57,7 +57,7 @@ class Server:
 
 
 def cpu_seconds(stat: str) -> float:
-    """Return the processor time in the text of a /proc/PID/stat."""
+    """Return the CPU time in the text of a /proc/PID/stat."""
     fields = stat.rpartition(")")[2].split()
     ticks = int(fields[_USER]) + int(fields[_SYSTEM])
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -51,7 +51,7 @@ class Cost:
 
     @property
     def scaler_percent(self) -> float:
-        """The scaler's processor time, in percent of one core.
+        """The scaler's CPU time, in percent of one core.
 
         Raises:
             ValueError: the scaler was not asked.

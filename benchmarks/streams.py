@@ -1,4 +1,4 @@
-"""What open streams cost: processor time, and queries that Prometheus counts.
+"""What open streams cost: CPU time, and queries that Prometheus counts.
 
 Three servers at the same time, so that they see the same machine: the scaler with many streams of
 type external-push open, the scaler with none, and a bare grpc.aio server with as many open. Nothing
@@ -74,7 +74,7 @@ class Used:
 
     @property
     def percent(self) -> float:
-        """Processor time, in percent of one core."""
+        """CPU time, in percent of one core."""
         return 100 * self.cpu_seconds / self.seconds
 
 

@@ -30,7 +30,7 @@ def of_throughput(runs: dict[str, list[Run]]) -> Table:
 def of_tls(secured: Secured) -> Table:
     """Return what mutual TLS costs."""
     title = "GetMetrics, mutual TLS ÷ plaintext"
-    table = Table("requests per second", "p99", "the scaler's processor time", title=title)
+    table = Table("requests per second", "p99", "the scaler's CPU time", title=title)
     found = secured.compared
     rates = _text(found.requests_per_second), _text(found.p99)
     table.add_row(*rates, f"{secured.cpu_ratio:.2f}")
@@ -54,7 +54,7 @@ def of_queries(costs: Sequence[Cost]) -> Table:
 
 
 def of_processors(costs: Sequence[Cost], own_trigger: Cost) -> Table:
-    """Return what processor time polls used, the scaler's and those of KEDA's own trigger."""
+    """Return what CPU time polls used, the scaler's and those of KEDA's own trigger."""
     table = Table(
         *("triggers", "asked by", "seconds", "Prometheus", "scaler"),
         title="Processor seconds used meanwhile",
@@ -92,7 +92,7 @@ def of_sizes(costs: Sequence[Cost]) -> Table:
 def of_evidence(asked: Asked) -> Table:
     """Return what questions about pods cost."""
     title = f"What kube-state-metrics is asked about {asked.pods} pods ÷ the snapshot of them"
-    table = Table("", "time to answer", "Prometheus' processor time", title=title)
+    table = Table("", "time to answer", "Prometheus' CPU time", title=title)
     table.add_row("ratio", _text(asked.seconds), _text(asked.cpu))
     for name, spent in {"seconds": asked.usual, "seconds, the first time": asked.first}.items():
         table.add_row(name, f"{spent.seconds:.2f}", f"{spent.prometheus_cpu_seconds:.2f}")
@@ -122,7 +122,7 @@ def of_streams(held: Held, costs: Sequence[Cost]) -> Table:
 def of_looks(looked: Looked) -> Table:
     """Return what a look at the status page costs."""
     table = Table(
-        *("shown", "ms of processor time", "MiB", "÷ a scrape of /metrics"),
+        *("shown", "ms of CPU time", "MiB", "÷ a scrape of /metrics"),
         title=f"What one look at {looked.triggers} triggers costs the scaler",
     )
     for name, seconds in looked.cpu_seconds.items():

@@ -3,7 +3,7 @@
 The scaler is asked in two ways. About 100 triggers, as many as a cluster with GPUs may have: at the
 rate that is measured here each is asked again within a second, and gets the decision of the same
 poll. And about so many that none is asked twice in a turn, with more than a step between two turns:
-there each answer is decided anew, from another snapshot, as it is for KEDA, which asks less often.
+there each answer is a new decision, from another snapshot, as for KEDA, which asks less often.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ STEP_SECONDS = 15.0
 AHEAD_SECONDS = 300.0
 """Longer than all rounds take."""
 ECHO = "echo"
-ANEW = "each decided anew"
+ANEW = "a new decision each"
 ASKED = {
     f"{WORKLOADS} triggers": world.triggers(WORKLOADS),
     # None of those above.

@@ -29,7 +29,7 @@ class Secured:
 
     runs: dict[str, list[Run]]
     cpu_seconds: dict[str, float]
-    """Processor time of each scaler for all of its turns."""
+    """CPU time of each scaler for all of its turns."""
 
     @property
     def compared(self) -> Compared:
@@ -38,7 +38,7 @@ class Secured:
 
     @property
     def cpu_ratio(self) -> float:
-        """Processor time over TLS, for each second that plaintext takes."""
+        """CPU time over TLS, for each second that plaintext takes."""
         return self.cpu_seconds[MUTUAL] / self.cpu_seconds[PLAINTEXT]
 
 

@@ -254,7 +254,7 @@ async def test_a_part_that_ends_by_surprise_ends_the_process(name: str, part: st
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (PrometheusSettings(url="http://127.0.0.1:1"), "own PromQL is denied here"),
+        (PrometheusSettings(url="http://127.0.0.1:1"), "custom PromQL is denied here"),
         (ScrapeSettings(targets=(DEAD_TARGET,)), "default asks exporters directly"),
     ],
 )

@@ -10,7 +10,7 @@ rm -rf "$1/chart"
 mkdir -p "$1/chart"
 cp -R $chart "$staged"
 if [ -n "${2:-}" ]; then
-    sed 's|^\(  repository: \)keda-gpu-scaler$|\1'"$2"'|' $chart/values.yaml > "$staged/values.yaml"
+    sed 's|^\(  repository: \)""$|\1'"$2"'|' $chart/values.yaml > "$staged/values.yaml"
 fi
 "$HELM" package --destination "$1" "$staged" >/dev/null
 rm -rf "$1/chart"

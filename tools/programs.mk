@@ -14,7 +14,7 @@ MAKEFLAGS += --no-builtin-rules
 modules = $(addprefix $1/go.,mod sum)
 SMALL := $(addprefix .cache/bin/,prometheus promtool grpcurl ghz)
 # These do not go together with the libraries of the Prometheus in tools/go.mod.
-ALONE := $(addprefix .cache/bin/,prom-label-proxy helm actionlint)
+ALONE := $(addprefix .cache/bin/,prom-label-proxy helm actionlint syft)
 KUBE := $(addprefix .cache/e2e/,etcd kube-apiserver kube-controller-manager kube-scheduler \
 	keda-operator keda-adapter keda-webhooks) .cache/bin/kubectl
 KUBE_BEFORE := $(addprefix .cache/e2e/kube-1.35/,kube-apiserver kube-controller-manager kube-scheduler) \
@@ -43,6 +43,7 @@ $(OLD_KEDA) .cache/e2e/keda-2.16/keda-crds.yaml: $(call modules,tests/e2e/tools/
 %/prom-label-proxy: MODULE := github.com/prometheus-community/prom-label-proxy
 %/helm: MODULE := helm.sh/helm/v4
 %/actionlint: MODULE := github.com/rhysd/actionlint
+%/syft: MODULE := github.com/anchore/syft
 %/alertmanager: MODULE := github.com/prometheus/alertmanager
 %/etcd: MODULE := go.etcd.io/etcd/server/v3
 %/kwok: MODULE := sigs.k8s.io/kwok
@@ -60,6 +61,7 @@ VERSION = $(patsubst v%,%,$(shell cd $(<D) && go list -m -f '{{.Version}}' $(MOD
 %/prometheus %/promtool: GO_LINK = -X github.com/prometheus/common/version.Version=$(VERSION:0.3%=3.%)
 %/alertmanager: GO_LINK = -X github.com/prometheus/common/version.Version=$(VERSION)
 .cache/e2e/keda-%: GO_LINK = -X $(MODULE)/version.Version=$(VERSION)
+%/syft: GO_LINK = -X main.version=$(VERSION)
 %/helm: GO_LINK = -X $(MODULE)/internal/version.version=v$(VERSION)
 %/kubectl .cache/e2e/kube-%: GO_LINK = $(addprefix -X k8s.io/component-base/version.,gitVersion=v$(VERSION) \
 	$(join gitMajor= gitMinor=,$(wordlist 1,2,$(subst ., ,$(VERSION)))) gitCommit=unknown gitTreeState=archive)

@@ -46,7 +46,7 @@ RULES: Mapping[str, Rule] = {
         ("cached-metrics", _WARNING, "`useCachedMetrics` on a trigger of the scaler's"),
         ("unused-fallback", _WARNING, "a `fallback` that never gets an error"),
         ("fallback-to-zero", _ERROR, "a `fallback` of 0 replicas"),
-        ("fallback-scales-in", _WARNING, "a `fallback` that takes busy replicas away"),
+        ("fallback-scales-in", _WARNING, "a `fallback` that removes busy replicas"),
         ("modifiers-with-demand", _ERROR, "`scalingModifiers` beside a demand in the trigger"),
         ("scaled-job", _ERROR, "a ScaledJob with a trigger of the scaler's"),
         # What a scale-in cuts off.

@@ -1,4 +1,4 @@
-"""Rules about pods that are taken away: whether they finish what they were asked. Pure."""
+"""Rules about pods that are deleted: whether they finish their requests. Pure."""
 
 import math
 from collections.abc import Iterator
@@ -62,8 +62,7 @@ def _grace(found: Manifest, path: tuple[str, ...], seconds: float) -> Iterator[F
         before = f" after a preStop of {pause} s" if pause else ""
         why = (
             f"terminationGracePeriodSeconds is {what}, and a request takes up to "
-            f"{durations.text(seconds)}{before}: a pod that is taken away is killed in the middle "
-            "of it"
+            f"{durations.text(seconds)}{before}: a deleted pod is killed in the middle of it"
         )
         place = found.node.place(*path, "terminationGracePeriodSeconds")
         fix = f"Write {math.ceil(needed)} or more."

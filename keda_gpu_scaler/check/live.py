@@ -21,7 +21,7 @@ class Seen:
     is_empty: bool = False
     """It is known that the workload has no pods now."""
     has_gpus: bool = False
-    """An exporter shows a pod of the workload, or has lately."""
+    """An exporter shows a pod of the workload, or has recently."""
     metrics: Collection[str] = ()
     """The names under which exporters would show the signal."""
     has_series: bool | None = None

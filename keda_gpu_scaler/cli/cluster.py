@@ -56,7 +56,7 @@ async def found(access: Access, scaled_object: str, records: Sequence[Record]) -
         configuration = _configuration(access)
         asked = api.Api(configuration=configuration)
     except Exception as error:  # lightkube raises the errors of several libraries
-        raise ClusterError(client.error_text(error)) from error
+        raise ClusterError(api.configuration_text(error)) from error
     context = _printable(configuration.context_name)
     facts = await _asked(asked, access.timeout_seconds, *scaled_object.split("/"))
     return _gates(facts, context, records)

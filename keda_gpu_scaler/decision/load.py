@@ -41,7 +41,7 @@ TOLERANCE = 0.1
 """The HPA's default tolerance: it changes nothing while a value is this near to its target.
 
 An HPA can have others, which are not known here. Above this one a lower bound is an answer, below
-it a hold: whatever tolerance the HPA has, neither of them takes a replica away.
+it a hold: whatever tolerance the HPA has, neither of them removes a replica.
 """
 
 
@@ -64,9 +64,9 @@ class Workload:
     reporting_pods: int
     ended_pods: int
     before: float = 0.0
-    """The sum as it was while replicas were there that have ended since, if that was lately."""
+    """The sum as it was while replicas were there that have ended since, if that was recently."""
     is_untold: bool = False
-    """One has ended lately of which it is not known until when it worked."""
+    """One has ended recently, and it is not known until when it worked."""
     starting: tuple[str, ...] = ()
     """Replicas that were never Ready, and are young enough to become so."""
     stalled: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """A decision → the replicas that it makes the HPA and KEDA ask for, as far as it is known here.
 
 Pure. Minimum, maximum, stabilization, policies and KEDA's cooldown are not known, and come after
-it. Unknown is never zero: where the load is unknown, or zero rests on a demand that nobody knows,
+it. Unknown is never zero: where the load is unknown, or zero rests on a demand that is not known,
 there is no recommendation.
 """
 

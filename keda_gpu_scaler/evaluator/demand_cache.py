@@ -31,7 +31,7 @@ NOTHING = "its query gives nothing"
 class DemandQuery:
     """One expression at one source, with its last answer."""
 
-    def __init__(  # noqa: PLR0913 - whom it asks what, and how long it waits
+    def __init__(  # noqa: PLR0913 - the source, the queries, and how long it waits
         self,
         source_name: str,
         numbers: Numbers,

@@ -228,7 +228,7 @@ class Evaluator:
     def _lately(self) -> list[TrackedTrigger]:
         """Return the triggers that are tracked, each once.
 
-        One without `workload` is tracked anew as soon as it is known what the ScaledObject scales.
+        One without `workload` is tracked again as soon as it is known what the ScaledObject scales.
         """
         tracked = self._triggers.all()
         aimed = {
@@ -260,7 +260,7 @@ class Evaluator:
             return [await self._record(one) for one in tracked[:LOOKED_AT]]
 
     async def record(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Record:
-        """Return the record of one trigger, which nobody need have asked about; that is no call.
+        """Return the record of one trigger, which need not have been asked about; that is no call.
 
         Args:
             scaled_object: the ScaledObject of the trigger.

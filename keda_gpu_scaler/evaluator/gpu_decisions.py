@@ -156,7 +156,7 @@ class GpuDecisions:
         return MadeOf(_now(spec, shared), view, give_up_seconds, shared.trouble, shared.lag_seconds)
 
     def note_call(self, tracked: TrackedTrigger, *, is_hpa: bool) -> None:
-        """Remember that somebody asks about a trigger: the HPA, or a poll."""
+        """Remember that a trigger is asked about: by the HPA, or by a poll."""
         with contextlib.suppress(errors.SourceRefusedError):
             shared, _ = self._shared(tracked.scaled_object, tracked.spec)
             tracked.hpa_calls.note(_present(shared), is_hpa=is_hpa)

@@ -120,7 +120,7 @@ def _says(one: Told) -> tuple[bool, bool, float]:
 
 
 def _number(one: Told) -> float:
-    """Return the number, or more than any number: a hold takes no replica away."""
+    """Return the number, or more than any number: a hold removes no replica."""
     return math.inf if one.value is None else one.value
 
 
@@ -172,7 +172,7 @@ class PeerDecisions:
         )
         """When each was asked about for the last time, and what they agreed on."""
         self._is_slow = False
-        """The last time nobody knew anything, and that took long: then no call waits for it."""
+        """The last time that no peer had an answer, slowly: after that no call waits for it."""
 
     async def of(
         self, asked: AskedTrigger, step_seconds: float, deadline: float

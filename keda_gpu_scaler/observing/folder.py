@@ -1,7 +1,7 @@
 """The files of a folder, read again when one of them changes.
 
-Bounded in files and bytes. What cannot be read is refused file by file; hidden files are passed
-over, as Kubernetes keeps its own in a mounted ConfigMap.
+Bounded in files and bytes. What cannot be read is refused file by file; hidden files are ignored,
+as Kubernetes keeps its own in a mounted ConfigMap.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Texts → the triggers in them that are for this scaler, and what is refused. Pure.
 
 ScaledObjects are written as for KEDA. Objects of other kinds and triggers of other scalers are
-passed over, so that whatever a chart renders can be put there as it is.
+ignored, so that whatever a chart renders can be put there as it is.
 """
 
 from collections.abc import Iterator, Mapping

@@ -53,7 +53,7 @@ class Evaluations(Protocol):
         """Return how long after an evaluation the decision can change."""
 
     def summaries(self, namespace: str | None = None, /) -> Iterator[Summary]:
-        """Yield what was decided of each trigger lately."""
+        """Yield the recent decision about each trigger."""
 
     async def records(self, scaled_object: ScaledObject, /) -> list[Record]:
         """Return a record of each trigger of a ScaledObject."""

@@ -17,7 +17,7 @@ class Decisions(Protocol):
         """How often there can be something new."""
 
     def summaries(self, namespace: str | None, /) -> Iterable[Summary]:
-        """Yield what was answered lately, of one namespace or of all, by their names."""
+        """Yield the recent answers of one namespace or of all, by their names."""
 
     async def records(self, scaled_object: ScaledObject, /) -> Sequence[Record]:
         """Decide each trigger of a ScaledObject."""
@@ -36,7 +36,7 @@ class Together:
         return self._asked.step_seconds
 
     def summaries(self, namespace: str | None) -> Iterator[Summary]:
-        """Yield what was answered or observed lately, by the names of the ScaledObjects."""
+        """Yield the recent answers and observations, by the names of the ScaledObjects."""
         both = self._asked.summaries(namespace), self._observed.summaries(namespace)
         return heapq.merge(*both, key=lambda one: one.scaled_object.split("/"))
 

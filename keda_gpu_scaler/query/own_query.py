@@ -1,4 +1,4 @@
-"""A user's own PromQL: the query texts for its points, their targets and ages. Pure."""
+"""Custom PromQL: the query texts for its points, their targets and ages. Pure."""
 
 from collections.abc import Iterable
 

@@ -4,7 +4,7 @@ Pure data, and the PromQL made of it; the documentation's table is compared with
 reads the pods of one owner alone: the workload's own, or those of the router that the trigger
 names. A pod may show one number under two names (a release renamed it and shows both) and in two
 jobs; it counts once. A pod is found by `pod` and `namespace`, or by `exported_pod` and
-`exported_namespace` where somebody else shows its series.
+`exported_namespace` where another target shows its series.
 
 Nothing here makes 0 of a series that is missing. Only a router that shows something else, which it
 shows with and without requests, and not in releases without the series, is known to have none.
@@ -309,7 +309,7 @@ def _by_pod(metric: Metric, pods: PodSelector, matchers: str) -> Iterator[str]:
     for selector, is_exported in _selectors(metric.names, pods, matchers):
         read = selector
         if metric.always:
-            # A counter that has begun since, or begun anew, is compared with 0.
+            # A counter that has begun since, or was reset, is compared with 0.
             before = f"({selector} offset 1m <= {selector} or {selector} * 0)"
             read = f"({selector} - {before}) / 60"
         if is_exported:

@@ -20,7 +20,7 @@ class SnapshotQuery:
     found: frozenset[str] = frozenset()
     """The exporters beside dcgm-exporter that the source has found, for the profile `auto`."""
     query: OwnQuery | None = None
-    """The user's own PromQL, in place of the metrics of the profile and the signal."""
+    """Custom PromQL, in place of the metrics of the profile and the signal."""
 
 
 def merged(snapshot_queries: Collection[SnapshotQuery]) -> SnapshotQuery:

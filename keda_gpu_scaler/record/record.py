@@ -184,7 +184,7 @@ class Summary:
     """The replicas that this asks for at those that there are; None: not known, or held."""
     reason: str
     is_observed: bool
-    """KEDA does not ask about it: nothing was answered to anybody."""
+    """KEDA does not ask about it: no caller got an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class Record:
     is_of_peer: bool
     """Another replica of the scaler decided, as this one is cut off; `reason` names it."""
     is_observed: bool
-    """KEDA does not ask about it: nothing is answered to anybody."""
+    """KEDA does not ask about it: no caller gets an answer."""
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]

@@ -7,7 +7,7 @@ of a URL before an @ or after a ?.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import names, values
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import KINDS
+from keda_gpu_scaler.transport import proxies
 
 _SECRETS = frozenset({"bearer_token", "password", "headers", "token", "http_token"})
 _URLS = ("url", "targets", "peers")
@@ -27,21 +28,25 @@ _BEFORE_AT = re.compile(r"[^/]*@")
 Path = tuple[str, ...]
 
 
-def mistakes_text(error: ValidationError, variables: Mapping[str, str]) -> str:
-    """Return one line per mistake below a heading.
+def mistakes_of(error: ValidationError, variables: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each mistake.
 
     Args:
         error: the mistakes that the model found.
         variables: the settings of the environment; all others come from the file.
     """
     # A default that depends on another setting fails together with it, and adds no information.
-    mistakes = [
-        f"- {_mistake(detail, variables)}"
+    return [
+        _mistake(detail, variables)
         for detail in error.errors(include_url=False)
         if detail["type"] != "default_factory_not_called"
     ]
+
+
+def _listed(mistakes: Sequence[str]) -> str:
+    """Return one line per mistake below a heading."""
     count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    return "\n".join([f"{count} in the process settings:", *mistakes])
+    return "\n".join([f"{count} in the process settings:", *(f"- {one}" for one in mistakes)])
 
 
 def _mistake(detail: ErrorDetails, variables: Mapping[str, str]) -> str:
@@ -127,16 +132,22 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     Raises:
         errors.SettingsError: something is wrong; the message names every wrong setting.
     """
+    given = os.environ if environ is None else environ
     variables = {
         name: value.strip()
-        for name, value in sorted((os.environ if environ is None else environ).items())
+        for name, value in sorted(given.items())
         if name.startswith(names.PREFIX) and value.strip() and not _SERVICE_LINK.fullmatch(name)
     }
+    of_proxies = proxies.mistakes(given)
     try:
-        return Settings(**_environment(variables))
+        found = Settings(**_environment(variables))
     except ValidationError as error:
         # Not chained: the cause shows values, secrets among them.
-        raise errors.SettingsError(mistakes_text(error, variables)) from None
+        mistakes = mistakes_of(error, variables) + of_proxies
+        raise errors.SettingsError(_listed(mistakes)) from None
+    if of_proxies:
+        raise errors.SettingsError(_listed(of_proxies))
+    return found
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Settings(PortSettings, BaseSettings):
     """Longest time for calls to end when the process is asked to; keep it below
     terminationGracePeriodSeconds."""
     connection_max_age_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = 600.0
-    """After this KEDA connects anew and finds new replicas of the scaler."""
+    """After this KEDA connects again and finds new replicas of the scaler."""
     max_concurrent_rpcs: values.Count = 5_000
     """Calls open at once, streams included; one more is RESOURCE_EXHAUSTED. One namespace has at
     most three times as many as are free, which is three quarters of all."""

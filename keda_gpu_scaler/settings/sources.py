@@ -69,8 +69,8 @@ class ApiSettings(BaseModel):
 
     @model_validator(mode="after")
     def _authenticate_in_one_way(self) -> Self:
-        ways = ("bearer_token", "bearer_token_file", "username")
-        given = [way for way in ways if getattr(self, way) is not None]
+        ways = ("bearer_token", "bearer_token_file", "username", "sigv4_region")
+        given = [way for way in ways if getattr(self, way, None) is not None]
         if len(given) > 1:
             raise conflict("only one of them", *given)
         if (self.username is None) != (self.password is None):
@@ -106,6 +106,9 @@ class PrometheusSettings(ApiSettings):
     type: Literal["prometheus"] = "prometheus"
     url: values.Url
     """Base URL of the HTTP API, without /api/v1."""
+    sigv4_region: values.Region | None = None
+    """AWS region of an Amazon Managed Service for Prometheus: requests are signed for it, with the
+    credentials of the AWS environment; it needs the extra aws."""
     matchers: values.Matchers = ()
     """What every series has to match, such as cluster="eu-1": one of several clusters."""
     namespace_parameter: values.Parameter | None = None

@@ -60,8 +60,8 @@ def held_by(path: Path, name: str) -> str:
 class OfNamespaces:
     """The tokens in a folder: each file is named after the namespace that it shows.
 
-    They are read again when a file changes, which is looked for once a second at most: anybody may
-    ask with a wrong token, as often as they like.
+    They are read again when a file changes, which is looked for once a second at most: a client may
+    send wrong tokens at any rate.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:

@@ -24,6 +24,7 @@ from keda_gpu_scaler.trigger import access
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _PARAMETER = re.compile(r"[0-9A-Za-z_.-]+")
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _QUERY_PARAMETERS = ("query", "time", "timeout")
 _PAIRS = TypeAdapter(dict[str, SecretStr])
@@ -252,8 +253,17 @@ def traces(value: object) -> bool:
     """Read whether to send traces, and check that their optional libraries are installed."""
     is_wanted = flag(value)
     if is_wanted and not _is_installed("opentelemetry.sdk", "opentelemetry.exporter.otlp"):
-        raise ValueError("false, or the extra otel: pip install 'keda-gpu-scaler[otel]'")
+        raise ValueError("false, or the extra otel: pip install '.[otel]' in a checkout")
     return is_wanted
+
+
+def aws_region(value: object) -> str:
+    """Read an AWS region to sign requests for, and check that what signs them is installed."""
+    if not _is_installed("botocore.auth"):
+        raise ValueError("nothing, or the extra aws: pip install 'keda-gpu-scaler[aws]'")
+    if _REGION.fullmatch(str(value)) is None:
+        raise ValueError("an AWS region such as eu-central-1")
+    return str(value)
 
 
 def _is_installed(*modules: str) -> bool:
@@ -330,6 +340,7 @@ PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
 Bytes = Annotated[int, BeforeValidator(size)]
 Count = Annotated[int, BeforeValidator(count)]
 Traces = Annotated[bool, BeforeValidator(traces)]
+Region = Annotated[str, BeforeValidator(aws_region)]
 Flag = Annotated[bool, BeforeValidator(flag)]
 ReadableFile = Annotated[Path, BeforeValidator(readable_file)]
 ReadableFolder = Annotated[Path, BeforeValidator(readable_folder)]

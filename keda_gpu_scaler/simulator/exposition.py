@@ -37,7 +37,7 @@ _BOARD = (
     Field("DCGM_FI_DEV_POWER_USAGE", "Power the card draws in W.", lambda gpu: gpu.watts),
     Field(
         "DCGM_FI_DEV_FB_FREE",
-        "Memory nobody uses in MiB.",
+        "Memory that is not in use in MiB.",
         lambda gpu: gpu.memory_mib - gpu.memory_used_mib,
     ),
     Field("DCGM_FI_DEV_FB_USED", "Memory in use in MiB.", lambda gpu: gpu.memory_used_mib),

@@ -181,4 +181,4 @@ class Key(NamedTuple):
     is_long_range: bool = False
     """It reaches back so far that triggers with shorter spans do not share it."""
     query: OwnQuery | None = None
-    """The user's own PromQL that it holds."""
+    """The custom PromQL whose samples it holds."""

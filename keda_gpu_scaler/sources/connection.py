@@ -4,7 +4,8 @@ import ssl
 
 import httpx
 
-from keda_gpu_scaler.settings import ApiSettings, tokens
+from keda_gpu_scaler.settings import ApiSettings, PrometheusSettings, tokens
+from keda_gpu_scaler.transport import proxies
 from keda_gpu_scaler.transport.client import USER_AGENT, Bearer, Client
 
 
@@ -17,6 +18,10 @@ def credentials(settings: ApiSettings) -> httpx.Auth | None:
     if settings.username is not None:
         password = settings.password.get_secret_value() if settings.password is not None else ""
         return httpx.BasicAuth(settings.username, password)
+    if isinstance(settings, PrometheusSettings) and settings.sigv4_region is not None:
+        from keda_gpu_scaler.sources import sigv4  # noqa: PLC0415 - it loads an extra that few install
+
+        return sigv4.Sigv4(settings.sigv4_region)
     return None
 
 
@@ -30,6 +35,7 @@ def create_client(settings: ApiSettings) -> Client:
             **{name: value.get_secret_value() for name, value in settings.headers.items()},
         },
         timeout=settings.timeout_seconds,
+        trust_env=proxies.are_followed(settings.url),
     )
     return Client(
         client,

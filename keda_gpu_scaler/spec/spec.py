@@ -23,7 +23,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OwnQuery:
-    """A user's own PromQL, as it is sent: one element for each GPU or pod."""
+    """Custom PromQL, as it is sent: one element for each GPU or pod."""
 
     text: str
     origins: tuple[Origin, ...]
@@ -134,7 +134,7 @@ class TriggerSpec:
     source: str
     metric_name: str
     query: OwnQuery | None = None
-    """The user's own PromQL in place of the profile's metric."""
+    """Custom PromQL in place of the profile's metric."""
     only_shown: bool = False
     """The trigger names no pods: only those that the samples show count."""
     neighbour: PodSelector | None = None

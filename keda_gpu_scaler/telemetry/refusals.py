@@ -1,4 +1,4 @@
-"""Why triggers were refused lately, for people who ask about a ScaledObject without a decision."""
+"""Why triggers were refused recently, for users of a ScaledObject without a decision."""
 
 import time
 from collections.abc import Callable

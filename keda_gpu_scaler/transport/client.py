@@ -6,6 +6,7 @@ of servers and libraries are made safe for logs and answers.
 
 import asyncio
 import contextlib
+import os
 import ssl
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -17,6 +18,7 @@ from typing import Any
 import httpx
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.transport import proxies
 
 WORDS_SHOWN = 256
 """A server's own words are shown up to this length: enough to act on, too short to flood a log."""
@@ -256,7 +258,12 @@ def of_one_server(
         token: returns the bearer token to send; None: none.
         ca_file: PEM file with the CAs to trust instead of the system's; None: the system's.
         timeout_seconds: limit of a request.
+
+    Raises:
+        errors.SourceUnreachableError: the environment names a proxy that no request can go through.
     """
+    if mistakes := proxies.mistakes(os.environ):
+        raise errors.SourceUnreachableError("; ".join(mistakes))
     requests = httpx.AsyncClient(
         auth=None if token is None else Bearer(token),
         headers={"User-Agent": USER_AGENT},

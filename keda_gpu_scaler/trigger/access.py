@@ -1,4 +1,4 @@
-"""What triggers may use: sources, other namespaces' pods, and their own PromQL.
+"""What triggers may use: sources, other namespaces' pods, and custom PromQL.
 
 Pure values, filled from the process settings. What the operator has not allowed is forbidden: a
 trigger measures the pods of its own namespace.
@@ -39,7 +39,7 @@ class Access:
     others: Namespaces = NO_NAMESPACE
     """The namespaces with pods that ScaledObjects of any other namespace may measure."""
     own_promql: Policy = Policy.NAMESPACED
-    """What a user's own PromQL may read."""
+    """What custom PromQL may read."""
     direct_sources: frozenset[str] = frozenset()
     """The sources that read exporters directly; they understand no PromQL."""
     knows_targets: bool = False

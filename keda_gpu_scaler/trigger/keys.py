@@ -95,7 +95,9 @@ KEYS: Mapping[str, Key] = {
         meaning="the answer when the load is unknown: hold, error or zero", default="hold"
     ),
     "maxAge": Key(meaning="a sample older than this is stale", default="3m"),
-    "query": Key(meaning="own PromQL in place of the profile's metric: one element per GPU or pod"),
+    "query": Key(
+        meaning="custom PromQL in place of the profile's metric: one element per GPU or pod"
+    ),
     "source": Key(meaning="the name of a source in the process settings", default="default"),
     "metricName": Key(
         meaning="the metric's name in the HPA, without the index that KEDA adds",

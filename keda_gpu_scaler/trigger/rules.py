@@ -49,7 +49,7 @@ def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:
 
 
 def query(reader: Reader, access: Access, namespace: str, source: str) -> OwnQuery | None:
-    """Return the user's own PromQL as it is sent, if there is any.
+    """Return the custom PromQL as it is sent, if there is any.
 
     Args:
         reader: reads the trigger.
@@ -256,7 +256,7 @@ def _text(reader: Reader, access: Access, source: str) -> str:
 
 
 def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
-    """Return the preset. It is the scaler's own PromQL, so no policy for that of users applies."""
+    """Return the preset. Its PromQL is the scaler's, so no policy for that of users applies."""
     if reader.has("demandQuery"):
         reader.refuse("demandPreset", "expected one of the two: demandQuery is given as well")
     else:

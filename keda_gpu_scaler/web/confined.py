@@ -15,7 +15,7 @@ from keda_gpu_scaler.transport import authentication
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 STATIC = "/static"
-"""How the pages look: nothing of anybody."""
+"""The style of the pages, which contains no data."""
 
 
 def routes(every: Iterable[BaseRoute]) -> list[BaseRoute]:

@@ -3,7 +3,7 @@
 Rendered here, without a build step and without a script that the page would need. Nothing comes
 from another host, and no text becomes markup: names, queries and reasons are tenants' words.
 
-A page costs nothing while nobody looks. One is rendered at a time, in slices between which calls
+A page that is not requested costs nothing. One is rendered at a time, in slices between which calls
 are answered, and serves for five seconds all who ask for the same.
 """
 
@@ -162,7 +162,7 @@ class _Page(NamedTuple):
 
 
 class _Pages:
-    """The pages that were asked for lately; one is made at a time."""
+    """The pages that were requested recently; one is made at a time."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()

@@ -1,6 +1,6 @@
 """`/api/v1/triggers`: what this process decides of each trigger, for people and their tools.
 
-The lists show what was answered last, and cost no query. One ScaledObject is decided anew, and
+The lists show what was answered last, and cost no query. One ScaledObject is decided again, and
 shown with everything that its decision was made of.
 """
 
@@ -41,7 +41,7 @@ class Decisions(Protocol):
         """How often there can be something new."""
 
     def summaries(self, namespace: str | None, /) -> Iterable[Summary]:
-        """Yield what was answered lately, of one namespace or of all."""
+        """Yield the recent answers of one namespace or of all."""
 
     async def records(self, scaled_object: ScaledObject, /) -> Sequence[Record]:
         """Decide each trigger of a ScaledObject within a few seconds; that is no call about it."""
@@ -64,7 +64,7 @@ class Shown(NamedTuple):
     decisions: Decisions
     changes: Changes
     refusal: Callable[[ScaledObject], str | None] = lambda _: None
-    """Says when and why a trigger of a ScaledObject was refused lately, if one was."""
+    """Says when and why a trigger of a ScaledObject was refused recently, if one was."""
     clock: Callable[[], float] = time.time
     """Returns Unix seconds, as for the changes."""
 

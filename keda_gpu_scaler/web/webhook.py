@@ -101,7 +101,7 @@ def _words(said: Notification, taken: int) -> list[str]:
     """Return the lines of the answer: how many alerts were taken, and which were not."""
     words = [f"taken: {taken}"]
     if said.passed_over:
-        words.append(f"passed over, for they neither fire nor are resolved: {said.passed_over}")
+        words.append(f"ignored, because they neither fire nor are resolved: {said.passed_over}")
     if said.truncated:
         words.append(f"left out by the sender (max_alerts), and so not known: {said.truncated}")
     if said.refused:

@@ -83,7 +83,7 @@ def _unseen(suffix: str = "z") -> Pod:
 UNSHOWN = "a Ready pod asks for a GPU that no exporter has shown in 15 minutes"
 HALF = bert("b", [0.0] * 4)
 LATE = 1900.0
-UNTOLD = "nobody says whom a label selector selects"
+UNTOLD = "the pods selected by the label selector are not known"
 SELECTED = World(_pods(5, 0), selected=True)
 CASES: dict[str, World] = {
     "a GPU was busy within `activationWindow`": World(_pods(2, 50)),
@@ -101,7 +101,7 @@ CASES: dict[str, World] = {
     "the owner asks for more replicas than are Ready, and these alone ask for more still": World(
         _pods(5, 95), replace(LISTED, wanted={BERT_DEPLOYMENT: 6})
     ),
-    "a replica left lately of which it is not known until when it worked": World(
+    "a replica left recently, and it is not known until when it worked": World(
         (*_pods(5, 50), bert("z", 50, ended=True, status=said(ended=True, ended_at=NOW)))
     ),
     "a pod is too young to be measured, and the others alone ask for more": World(

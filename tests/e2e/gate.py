@@ -70,7 +70,8 @@ async def open_gate(kubeconfig: Path, namespace: str, **values: str) -> AsyncIte
 
 def _policy(namespace: str, values: dict[str, str]) -> list[charts.Object]:
     """Return the policy and its binding, as the chart makes them."""
-    flags = [f"--set={key}={value}" for key, value in values.items()]
+    where = {"keda.namespace": charts.NAMESPACE, **values}
+    flags = [f"--set={key}={value}" for key, value in where.items()]
     found = charts.objects(charts.template(*flags, namespace=namespace))
     policy = [one for one in found if one["kind"].startswith("ValidatingAdmissionPolicy")]
     assert len(policy) == 2

@@ -8,7 +8,8 @@
 The release is called as the examples' `scalerAddress` says, so that they apply unchanged.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,11 +28,15 @@ ADDRESS = f"{HOST}:6000"
 HTTP_HOST = f"{NAME}-http.{NAMESPACE}.svc"
 SERVER_SECRET, CLIENT_SECRET = "scaler-tls", "keda-client-tls"
 TOKEN_SECRET, TOKEN = "scaler-token", "longer-than-anybody-would-guess"
-_CHART = "deploy/helm/keda-gpu-scaler"
+CHART = "deploy/helm/keda-gpu-scaler"
+OLD_CHART = "tests/data/chart/keda-gpu-scaler-old-names.tgz"
+"""The chart of the last commit before values were renamed."""
 _ON_IT = f"{NAME} --namespace {NAMESPACE}"
 PODS = f"--namespace {NAMESPACE} --selector app.kubernetes.io/name={NAME}"
 """The release's pods in kubectl's syntax."""
-_SHORT = {
+IMAGE = {"repository": NAME}
+"""As nodes have it that were given the image."""
+SHORT = {
     "prometheus_step": "1s",
     "prometheus_collection": "2s",
     "demand_interval": "1s",
@@ -56,12 +61,24 @@ class Release:
         """Install the chart with these values, and the lab's Prometheus as the source."""
         return await self._helm("install", self._values(values))
 
+    async def install_old(self, values: Mapping[str, Any]) -> str:
+        """Install the chart as it was before values were renamed, with these values alone."""
+        return await self._helm("install", values, OLD_CHART)
+
     async def upgrade(self, values: Mapping[str, Any]) -> None:
         """Change only these values, and wait until every pod is replaced."""
-        before = " ".join((await self.show("get pods -o name")).split())
-        await self._helm("upgrade --reuse-values", values)
-        gone = f"kubectl wait --namespace {NAMESPACE} --for=delete {before} --timeout=60s"
-        await self.shell.expect(gone)
+        async with self._replaced():
+            await self._helm("upgrade --reuse-values", values)
+
+    async def upgrade_to(self, values: Mapping[str, Any]) -> str:
+        """Upgrade to the chart with these values alone, and wait until every pod is replaced."""
+        async with self._replaced():
+            return await self._helm("upgrade", values)
+
+    async def roll_back(self, revision: int) -> None:
+        """Go back to a revision, and wait until every pod is replaced."""
+        async with self._replaced():
+            await self.shell.expect(f"helm rollback {_ON_IT} {revision} --wait --timeout 90s")
 
     async def uninstall(self) -> None:
         """Uninstall it if it is installed, and wait until its pods are gone as well."""
@@ -121,11 +138,19 @@ class Release:
         return trigger | {"authenticationRef": CLIENT_AUTHENTICATION}
 
     def _values(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        source = {"prometheus_url": self.lab.scaler.prometheus_url, **_SHORT}
-        return {**values, "settings": source | values.get("settings", {})}
+        source = {"prometheus_url": self.lab.scaler.prometheus_url, **SHORT}
+        own = {"image": IMAGE, "settings": source | values.get("settings", {})}
+        return {**values, **own}
 
-    async def _helm(self, action: str, values: Mapping[str, Any]) -> str:
-        command = f"helm {action} {_ON_IT} {_CHART} --values - --wait --timeout 90s"
+    @contextlib.asynccontextmanager
+    async def _replaced(self) -> AsyncIterator[None]:
+        before = " ".join((await self.show("get pods -o name")).split())
+        yield
+        gone = f"kubectl wait --namespace {NAMESPACE} --for=delete {before} --timeout=60s"
+        await self.shell.expect(gone)
+
+    async def _helm(self, action: str, values: Mapping[str, Any], chart: str = CHART) -> str:
+        command = f"helm {action} {_ON_IT} {chart} --values - --wait --timeout 90s"
         return await self.shell.expect(command, typed=yaml.safe_dump(values))
 
 

@@ -172,6 +172,6 @@ async def test_one_that_was_wrong_before_can_be_labelled_and_deleted(
 async def test_with_evidence_of_kubernetes_the_workload_may_be_left_out(
     kubeconfig: Path, lab_name: str
 ) -> None:
-    values = {"kubernetesEvidence.enabled": "true"}
+    values = {"kubernetesApi.enabled": "true"}
     async with open_gate(kubeconfig, lab_name, **values) as gate:
         assert await gate.refusal(gate.scaled_object({"threshold": "70"})) is None

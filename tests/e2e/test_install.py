@@ -5,8 +5,9 @@ nodes of `tests.e2e.kubelet`. They come and go; the workloads that KEDA scales b
 """
 
 import datetime as dt
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -24,16 +25,18 @@ from tests.e2e.release import (
     CLIENT_SECRET,
     HOST,
     HTTP_HOST,
+    IMAGE,
     NAME,
     PODS,
     SERVER_SECRET,
+    SHORT,
     TOKEN,
     TOKEN_SECRET,
     Release,
     everything,
 )
 from tests.e2e.shell import Shell
-from tests.e2e.under_load import LOAD, REPLICAS
+from tests.e2e.under_load import LOAD, REPLICAS, deploy_under_load, the_hpa_has_a_number
 
 pytestmark = pytest.mark.xdist_group("live")
 MTLS = {
@@ -46,7 +49,7 @@ MTLS = {
 EVERYTHING = MTLS | {
     "http": {"tls": {"existingSecret": SERVER_SECRET}, "tokenSecret": {"name": TOKEN_SECRET}},
     "webhook": {"enabled": True, "tokenSecret": {"name": TOKEN_SECRET}},
-    "kubernetesEvidence": {"enabled": True},
+    "kubernetesApi": {"enabled": True},
     "admissionPolicy": {"enabled": True},
     "metrics": {"dashboard": {"enabled": True}},
 }
@@ -157,6 +160,60 @@ async def test_from_zero_and_back_through_an_upgrade_and_a_new_certificate(
     await lab.reaches("gpt", 0)
 
 
+def _old_names(prometheus_url: str) -> dict[str, Any]:
+    """Return values under the names that they had, all that is asked for being short."""
+    variables = {f"KEDA_GPU_SCALER_{key.upper()}": value for key, value in SHORT.items()}
+    return {
+        "image": IMAGE,
+        "prometheusUrl": prometheus_url,
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        "kubernetesEvidence": {"enabled": True},
+    }
+
+
+def _new_names(old: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "image": old["image"],
+        "prometheus": {"url": old["prometheusUrl"]},
+        "extraEnv": old["env"],
+        "kubernetesApi": old["kubernetesEvidence"],
+    }
+
+
+async def test_an_upgrade_from_old_names_to_new_ones_and_a_rollback_move_no_busy_workload(
+    live: Cluster, release: Release
+) -> None:
+    lab = release.lab
+    old = _old_names(lab.scaler.prometheus_url)
+    assert "old names" not in await release.install_old(old)
+    await deploy_under_load(lab)
+    await lab.deploy("gpt", replicas=2, load=110)
+    await lab.reaches("gpt", 2)
+    for name in ("bert", "gpt"):
+        await lab.autoscale(name, release.gpu(name), min_replicas=0)
+        await the_hpa_has_a_number(lab, name)
+    before = await _errors(live, lab)
+    began = lab.timeline.now_seconds
+
+    lab.timeline.note("the chart is upgraded, its values under their old names")
+    told = await release.upgrade_to(old | {"settings": {"log_level": "debug"}})
+    assert "- kubernetesEvidence is now kubernetesApi" in told, told
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
+
+    lab.timeline.note("the values have their new names")
+    told = await release.upgrade_to(_new_names(old) | {"settings": {"log_level": "info"}})
+    assert "old names" not in told, told
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
+
+    lab.timeline.note("the release is rolled back to the old chart")
+    await release.roll_back(1)
+    await lab.stays("bert", REPLICAS, for_seconds=LONGER_THAN_A_CONNECTION)
+
+    assert lab.path("bert", began) == [REPLICAS], lab.story()
+    assert lab.path("gpt", began) == [2], lab.story()
+    assert await _errors(live, lab) == before, lab.story()
+
+
 @pytest.mark.core
 async def test_with_everything_on_helm_test_tells_right_from_wrong_and_uninstall_leaves_nothing(
     release: Release,
@@ -190,7 +247,7 @@ async def test_by_its_own_role_it_finds_the_workload_and_examples_apply_unchange
     release: Release,
 ) -> None:
     lab = release.lab
-    await release.install({"kubernetesEvidence": {"enabled": True}})
+    await release.install({"kubernetesApi": {"enabled": True}})
     trigger = release.gpu("gpt", demandQuery=router.offered(lab.name, "requests"))
     del trigger["metadata"]["workload"]
     await lab.deploy("gpt")

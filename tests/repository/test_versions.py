@@ -137,7 +137,7 @@ def test_what_the_upgrade_compares_is_what_helm_makes_of_the_values_without_its_
     rendering, _, compared = line.partition(" | ")
     assert compared == "kubectl diff --filename -"
     file = tmp_path / "values.yaml"
-    file.write_text("replicaCount: 3\n")
+    file.write_text("replicaCount: 3\nimage: {repository: keda-gpu-scaler}\n")
     _, *words = rendering.replace("values.yaml", str(file)).split()
     made = charts.objects(charts.run("helm", *words))
     (deployment,) = [one for one in made if one["kind"] == "Deployment"]

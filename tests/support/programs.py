@@ -97,6 +97,7 @@ _TABLE = (
     Program("grpcurl", "bin", ("-version",), r"grpcurl"),
     Program("ghz", "bin", ("--version",), r"."),
     Program("actionlint", "bin", ("-version",), r"^1\."),
+    Program("syft", "bin", ("version",), r"Version: +1\."),
     Program("helm", "bin", ("version", "--short"), r"v4\."),
     Program("kubectl", "bin", ("version", "--client"), r"v1\.3[5-9]\."),
     Program("prometheus-2", "servers", ("--version",), r"version 2\.", "prometheus"),

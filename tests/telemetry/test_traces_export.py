@@ -160,7 +160,7 @@ def test_traces_without_the_extra_are_a_wrong_setting(tmp_path: Path) -> None:
     (tmp_path / "opentelemetry.py").touch()  # stands in front of the libraries, and is none of them
     done = serve.ended(serve.environment(TRACES="true") | {"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout) == (2, "")
-    expected = "false, or the extra otel: pip install 'keda-gpu-scaler[otel]'"
+    expected = "false, or the extra otel: pip install '.[otel]' in a checkout"
     assert f'KEDA_GPU_SCALER_TRACES: "true"; expected {expected}' in done.stderr
 
 

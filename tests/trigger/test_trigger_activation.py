@@ -187,7 +187,7 @@ def test_a_function_that_reads_more_than_its_selectors_cannot_be_confined() -> N
 
 def test_a_demand_is_denied_where_own_promql_is() -> None:
     line = mistake(DEMAND, access(own_promql=Policy.DENY))
-    assert line.startswith(f'- demandQuery: "{RATE}"; expected none: own PromQL is denied here')
+    assert line.startswith(f'- demandQuery: "{RATE}"; expected none: custom PromQL is denied here')
 
 
 @pytest.mark.parametrize("text", [RATE, "no PromQL at all"])

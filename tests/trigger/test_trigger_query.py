@@ -97,7 +97,7 @@ def test_a_secret_in_a_wrong_query_is_not_shown() -> None:
 
 def test_a_query_is_denied_where_own_promql_is() -> None:
     (line,) = mistakes(Policy.DENY)
-    assert "expected none: own PromQL is denied here" in line
+    assert "expected none: custom PromQL is denied here" in line
 
 
 def test_a_query_is_confined_to_the_namespace_whose_pods_are_measured() -> None:

@@ -44,7 +44,7 @@ async def test_no_data_ends_nothing_and_begins_nothing() -> None:
         assert hook.alerts.firing(BERT) is None
         await client.post("/webhook/ml/bert", json=of_dashboard())
         await client.post("/webhook/ml/bert", json=of_dashboard("no_data"))
-    assert before.text == "taken: 0\npassed over, for they neither fire nor are resolved: 1\n"
+    assert before.text == "taken: 0\nignored, because they neither fire nor are resolved: 1\n"
     assert hook.alerts.firing(BERT) == "GPU usage of the cluster"
 
 

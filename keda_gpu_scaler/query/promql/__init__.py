@@ -1,4 +1,4 @@
-"""PromQL that users write: parsed, checked, confined to a namespace, and written anew.
+"""PromQL that users write: parsed, checked, restricted to a namespace, and generated again.
 
 Pure. Nothing here sends anything. The text that is sent is written from the parsed tree, so that a
 server cannot read it in another way.

@@ -7,7 +7,7 @@ name begins with a digit: what does so in the parser's tree, where a name can st
 
 What is left takes time by its tokens and by how deep they are nested: the lexer and the tables
 look at each token once, there is no recovery from mistakes, and at each level the tree below is
-copied and its types are found anew. The slowest 400 tokens that were found, 399 minuses before a
+copied and its types are found again. The slowest 400 tokens that were found, 399 minuses before a
 name, take 5 ms; 800 take four times as long.
 """
 

@@ -53,7 +53,7 @@ _UNCONFINED = frozenset({"info"})
 
 
 class Policy(StrEnum):
-    """What a user's own PromQL may read."""
+    """What custom PromQL may read."""
 
     ALLOW = "allow"
     NAMESPACED = "namespaced"
@@ -131,7 +131,7 @@ def number(text: str, policy: Policy, namespace: str) -> str:
 def _check_not_denied(policy: Policy) -> None:
     if policy is Policy.DENY:
         raise ValueError(
-            "none: own PromQL is denied here; the operator can allow it with "
+            "none: custom PromQL is denied here; the operator can allow it with "
             "KEDA_GPU_SCALER_OWN_PROMQL"
         )
 
@@ -150,8 +150,8 @@ def _check_confinable(root: Node) -> None:
     called = {node.name for node, _ in tree.nodes(root) if isinstance(node, Call)}
     for name in sorted(called & _UNCONFINED):
         raise ValueError(
-            f"no {name}(), which reads series beside those it is given: own PromQL is confined to "
-            "the ScaledObject's namespace here (KEDA_GPU_SCALER_OWN_PROMQL)"
+            f"no {name}(), which reads series beside those it is given: custom PromQL is confined "
+            "to the ScaledObject's namespace here (KEDA_GPU_SCALER_OWN_PROMQL)"
         )
 
 

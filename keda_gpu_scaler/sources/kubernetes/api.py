@@ -19,6 +19,7 @@ from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.sources.kubernetes.objects import Item, Scale
+from keda_gpu_scaler.transport import client
 
 _MESSAGE_CHARACTERS = 256
 
@@ -51,6 +52,13 @@ def _refused(code: int, said: str) -> errors.SourceRefusedError:
     return kind(f"HTTP {code}, {said[:_MESSAGE_CHARACTERS]}")
 
 
+def configuration_text(error: Exception) -> str:
+    """Return what is wrong with a kubeconfig, without the name of a library's class."""
+    if isinstance(error, KeyError):
+        return f"the kubeconfig has no {error}"
+    return client.error_text(error)
+
+
 @contextlib.contextmanager
 def refusals_in_words(doing: str) -> Iterator[None]:
     """Turn the libraries' exceptions into errors that name the failed request."""
@@ -61,8 +69,9 @@ def refusals_in_words(doing: str) -> Iterator[None]:
     except (TimeoutError, httpx2.TimeoutException) as error:
         raise errors.SourceTimeoutError(f"cannot {doing}: no answer in time") from error
     except (httpx2.HTTPError, OSError) as error:
-        why = f"{type(error).__name__}: {error}"
-        raise errors.SourceUnreachableError(f"cannot {doing}: {why}") from error
+        raise errors.SourceUnreachableError(
+            f"cannot {doing}: {client.error_text(error)}"
+        ) from error
     except ConfigError as error:
         raise errors.SourceRefusedError(f"cannot {doing}: {error}") from error
     except _MALFORMED as error:
@@ -189,7 +198,7 @@ class Api:
             found = configuration or cast("SingleConfig", lightkube.KubeConfig.from_env().get())
             self._client = client_adapter.AsyncClient(found, connection)
         except Exception as error:  # lightkube raises the errors of several libraries
-            raise ValueError(f"no cluster to ask: {type(error).__name__}: {error}") from error
+            raise ValueError(f"no cluster to ask: {configuration_text(error)}") from error
 
     async def page(self, resource: Resource, following: str) -> Page:
         """Return a part of the list of all objects: the first one, or the one at `following`.

@@ -1,4 +1,4 @@
-"""A user's own PromQL query to a Prometheus: its elements, their ages, their targets' health.
+"""A custom PromQL query to a Prometheus: its elements, their ages, their targets' health.
 
 An element names its pod by the pod labels of any known exporter; its other labels tell the GPUs of
 one pod apart. An element that names no pod counts for no workload. If a query itself leaves

@@ -11,6 +11,7 @@ import httpx
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.sources.scrape.exposition import Page, Sample
+from keda_gpu_scaler.transport import proxies
 from keda_gpu_scaler.transport.client import OK, USER_AGENT, Client, printable
 
 
@@ -28,7 +29,10 @@ class Exporter:
         self._url = url
         self._client = Client(
             httpx.AsyncClient(
-                timeout=settings.timeout_seconds, headers={"User-Agent": USER_AGENT}, verify=tls
+                timeout=settings.timeout_seconds,
+                headers={"User-Agent": USER_AGENT},
+                verify=tls,
+                trust_env=proxies.are_followed(url),
             ),
             timeout_seconds=settings.timeout_seconds,
             max_response_bytes=settings.max_response_bytes,

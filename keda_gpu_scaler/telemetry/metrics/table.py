@@ -1,7 +1,7 @@
 """The table of the scaler's own metrics; what is not in it is not exposed.
 
 Names follow Prometheus' conventions: base units, `_total` for counters. Labels are bounded: sources
-and methods are few, triggers end when nobody asks for them.
+and methods are few, triggers end when no call asks for them.
 """
 
 from typing import NamedTuple

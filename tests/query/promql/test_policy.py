@@ -347,7 +347,7 @@ def test_a_query_has_a_short_name_of_its_own() -> None:
 def test_a_number_is_asked_for_as_elements_are(marked: str, policy: Policy) -> None:
     text = by_hand(marked, "", "")
     if policy is Policy.DENY:
-        with pytest.raises(ValueError, match="own PromQL is denied here"):
+        with pytest.raises(ValueError, match="custom PromQL is denied here"):
             promql.number(text, policy, "ml")
     else:
         assert promql.number(text, policy, "ml") == own(text, policy).text

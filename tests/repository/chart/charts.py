@@ -17,6 +17,8 @@ GOLDEN = Path(__file__).parent / "golden"
 RELEASE, NAMESPACE = "keda-gpu-scaler", "keda"
 KUBE_VERSION = go_modules.kubernetes("1.36")
 """No cluster is asked. Without this version, the programs use the newest they know."""
+IMAGE = ("--values", str(CHART / "ci" / "default-values.yaml"))
+"""The one value that has to be given; values that come later win."""
 _VALUES = "-values.yaml"
 _SECONDS = 60
 
@@ -39,7 +41,7 @@ def template(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) ->
     Raises:
         subprocess.CalledProcessError: Helm refuses; `stderr` says why.
     """
-    words = ("template", release, str(CHART), "--namespace", namespace)
+    words = ("template", release, str(CHART), "--namespace", namespace, *IMAGE)
     return run("helm", *words, "--kube-version", KUBE_VERSION, *flags)
 
 
@@ -50,7 +52,7 @@ def rendered(case: str, *flags: str) -> str:
 
 def notes(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
     """Return the notes that Helm prints after an install."""
-    words = ("install", release, str(CHART), "--namespace", namespace, "--dry-run=client")
+    words = ("install", release, str(CHART), "--namespace", namespace, *IMAGE, "--dry-run=client")
     return run("helm", *words, *flags).partition("\nNOTES:\n")[2]
 
 
@@ -61,10 +63,25 @@ def kustomized(directory: Path = BASE) -> str:
 
 def decided() -> set[str]:
     """Name the settings that other values of the chart decide."""
-    text = (CHART / "templates" / "_checks_settings.tpl").read_text()
-    listed = re.search(r'define "keda-gpu-scaler.decided" -}}(.*?){{- end', text, re.DOTALL)
-    assert listed
-    return set(yaml.safe_load(listed[1]))
+    return set(_listed("_checks_settings.tpl", "decided"))
+
+
+def guesses() -> dict[str, str]:
+    """Return the names of values that other charts have, with what to do in this one."""
+    return _listed("_names.tpl", "guesses")
+
+
+def renamed() -> dict[str, str]:
+    """Return the old names of values that still work, with the new ones."""
+    return _listed("_names.tpl", "renamed")
+
+
+def _listed(file: str, name: str) -> dict[str, str]:
+    text = (CHART / "templates" / file).read_text()
+    found = re.search(rf'define "keda-gpu-scaler.{name}" -}}}}(.*?){{{{- end', text, re.DOTALL)
+    assert found
+    listed: dict[str, str] = yaml.safe_load(found[1])
+    return listed
 
 
 def objects(manifests: str) -> list[Object]:
@@ -72,10 +89,10 @@ def objects(manifests: str) -> list[Object]:
     return [one for one in yaml.safe_load_all(manifests) if one is not None]
 
 
-def refusal(*flags: str, release: str = RELEASE) -> str:
+def refusal(*flags: str, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
     """Return why Helm refuses values; fail if it does not."""
     try:
-        template(*flags, release=release)
+        template(*flags, release=release, namespace=namespace)
     except subprocess.CalledProcessError as error:
         return str(error.stderr)
     message = f"Helm takes {' '.join(flags)}"

@@ -22,6 +22,8 @@ class Value(NamedTuple):
     path: str
     default: str
     meaning: str
+    kind: str
+    """As helm-docs calls it: object, list, string, int or bool."""
 
 
 def values() -> list[Value]:
@@ -38,6 +40,24 @@ def table() -> list[str]:
     return ["| value | default | meaning |", "| --- | --- | --- |", *rows]
 
 
+def readme_table() -> list[str]:
+    """Return the table of the chart's README, in the form of helm-docs: by name, as JSON."""
+    rows = (
+        f"| {one.path} | {one.kind} | `{_json(one)}` | {one.meaning} |"
+        for one in sorted(values(), key=lambda one: one.path.lower())
+    )
+    return [
+        "| Key | Type | Default | Description |",
+        "|-----|------|---------|-------------|",
+        *rows,
+    ]
+
+
+def _json(one: Value) -> str:
+    is_plain_text = one.kind == "string" and not one.default.startswith('"')
+    return json.dumps(one.default) if is_plain_text else one.default
+
+
 def _below(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[Value]:
     for key, value in node.value:
         name = f"{path}{key.value}"
@@ -45,7 +65,7 @@ def _below(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[Valu
         if isinstance(value, yaml.MappingNode) and value.value and not meaning:
             yield from _below(value, lines, f"{name}.")
         else:
-            yield Value(name, _default(value), meaning)
+            yield Value(name, _default(value), meaning, _kind(value))
 
 
 def _comment(lines: list[str], below: int) -> str:
@@ -54,6 +74,11 @@ def _comment(lines: list[str], below: int) -> str:
         found.insert(0, match[1])
         below -= 1
     return " ".join(found)
+
+
+def _kind(node: yaml.Node) -> str:
+    kinds = {dict: "object", list: "list", str: "string", int: "int", bool: "bool"}
+    return kinds[type(yaml.safe_load(yaml.serialize(node)))]
 
 
 def _default(node: yaml.Node) -> str:

@@ -1,7 +1,7 @@
 """`make chart`: write everything about the chart that follows from the rest.
 
-The schema's settings, the golden manifests, the Kustomize base, and the documentation's table of
-values. Look at what changed before you commit it.
+The schema's settings, the golden manifests, the Kustomize base, and the tables of values in the
+documentation and in the chart's README. Look at what changed before you commit it.
 """
 
 import re
@@ -12,14 +12,17 @@ from tests.repository.chart import charts, comments, kustomized, schema
 from tests.support import programs
 
 PAGE = charts.ROOT / "docs" / "chart.md"
+README = charts.CHART / "README.md"
+TABLES = {PAGE: comments.table, README: comments.readme_table}
+"""The files with a table of the values, and what makes it."""
 
 
-def page() -> str:
-    """Return the page about the chart, with the table of the values that there are now."""
+def page(path: Path) -> str:
+    """Return a file with the table of the values that there are now."""
     mark = comments.PAGE_MARK
-    table = "\n".join((f"<!-- {mark} -->", *comments.table(), f"<!-- /{mark} -->"))
+    table = "\n".join((f"<!-- {mark} -->", *TABLES[path](), f"<!-- /{mark} -->"))
     pattern = f"<!-- {mark} -->.*<!-- /{mark} -->"
-    return re.sub(pattern, lambda _: table, PAGE.read_text(), flags=re.DOTALL)
+    return re.sub(pattern, lambda _: table, path.read_text(), flags=re.DOTALL)
 
 
 def manifests(case: str) -> str:
@@ -42,7 +45,8 @@ def main() -> None:
         golden(case).write_text(manifests(case))
     for path, text in kustomized.files().items():
         path.write_text(text)
-    PAGE.write_text(page())
+    for path in TABLES:
+        path.write_text(page(path))
 
 
 if __name__ == "__main__":

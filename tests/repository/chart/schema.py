@@ -1,58 +1,79 @@
 """The part of the chart's schema that says which settings there are, made from the settings.
 
-Only names and forms are in it; whether a value is right, the scaler itself says when it starts.
+Names and forms are in it (`tests.repository.chart.forms`); what depends on more than the text of a
+setting, the scaler itself says when it starts.
 """
 
 import json
-from collections.abc import Iterator
-from enum import Enum
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
 from keda_gpu_scaler.settings import names, process, sources
+from tests.repository.chart import charts, forms
 from tests.repository.chart.charts import CHART
 
 SCHEMA = CHART / "values.schema.json"
 Part = dict[str, Any]
 
-_SCALAR = ["string", "number", "boolean"]
-_LIST_OR_TEXT = {"type": ["string", "array"], "items": {"type": "string"}}
-_FORMS: dict[str, Part] = {
-    "targets": _LIST_OR_TEXT,
-    "peers": _LIST_OR_TEXT,
-    "namespaces": _LIST_OR_TEXT,
-    "claims_without_gpus": _LIST_OR_TEXT,
-    "headers": {"type": ["string", "object"], "additionalProperties": {"type": "string"}},
-}
-"""Settings that may be more than one word in the file; all others are YAML scalars."""
+PASSED_ON = "No value of this chart; it says which one is meant."
+"""The description of names that are let through to a message that the schema cannot give."""
 
 
 def definitions() -> Part:
     """Return the definitions of the settings, and of the sources of each kind."""
     kinds = {f"source-{kind}": _source(kind) for kind in sources.KINDS}
-    return {"settings": _settings(), **kinds}
+    return {
+        "url": {"type": "string", "pattern": f"^{forms.URL}$"},
+        "settings": _settings(),
+        **kinds,
+    }
 
 
 def text() -> str:
-    """Return the whole schema with these definitions in it."""
+    """Return the whole schema with these definitions in it, and the names that are passed on."""
     written = json.loads(SCHEMA.read_text())
     written["$defs"] |= definitions()
-    return json.dumps(written, indent=2) + "\n"
+    _forget_names(written)
+    for path in charts.guesses():
+        *parents, name = path.split(".")
+        part = written
+        for parent in parents:
+            part = part["properties"][parent]
+        assert name not in part["properties"], f"{path} is a value of the chart"
+        part["properties"][name] = {"description": PASSED_ON}
+    return json.dumps(written, indent=2, ensure_ascii=False) + "\n"
+
+
+def _forget_names(part: Part) -> None:
+    """Leave out the names that were passed on when the schema was written."""
+    inner = part.get("properties", {})
+    part |= {"properties": {n: p for n, p in inner.items() if p.get("description") != PASSED_ON}}
+    for one in part["properties"].values():
+        if "properties" in one:
+            _forget_names(one)
+
+
+def fields(model: type[BaseModel], start: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Yield every setting of a model by its name in the file, in the order of `names.rows`."""
+    for field in model.model_fields.values():
+        name = str(field.validation_alias)
+        if name in names.GROUPS:
+            yield from fields(names.GROUPS[name], f"{name}_")
+        elif name not in ("type", "sources"):
+            yield start + name, field
 
 
 def _settings() -> Part:
-    rows = (row for row in names.rows(process.Settings) if row.key != "config")
-    named = {"type": "object", "additionalProperties": {"allOf": list(_by_kind())}}
-    properties = _properties(rows)
-    for name, choices in _choices():
-        properties[name] = {"description": properties[name]["description"], "enum": choices}
-    return _strict({**properties, "sources": named})
-
-
-def _choices() -> Iterator[tuple[str, list[str]]]:
-    """Yield the settings that are one word of a few."""
-    for field in process.Settings.model_fields.values():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Enum):
-            yield str(field.validation_alias), [str(choice.value) for choice in field.annotation]
+    rows = [row for row in names.rows(process.Settings) if row.key != "config"]
+    named = {
+        "type": "object",
+        "propertyNames": {"pattern": forms.SOURCE_NAME},
+        "additionalProperties": {"allOf": list(_by_kind())},
+    }
+    return _strict({**_properties(process.Settings, rows), "sources": named})
 
 
 def _by_kind() -> Iterator[Part]:
@@ -70,16 +91,27 @@ def _by_kind() -> Iterator[Part]:
 def _source(kind: str) -> Part:
     model = sources.KINDS[kind]
     required = [name for name, field in model.model_fields.items() if field.is_required()]
-    properties = {"type": {"const": kind}, **_properties(names.rows(model))}
+    properties = {"type": {"const": kind}, **_properties(model, names.rows(model), required)}
     return {**_strict(properties), "required": ["type", *required]}
 
 
-def _properties(rows: Iterator[names.Row]) -> Part:
-    return {row.key: {"description": row.meaning, **_form(row.key)} for row in rows}
-
-
-def _form(key: str) -> Part:
-    return _FORMS.get(key.rpartition("_")[2], {"type": _SCALAR})
+def _properties(
+    model: type[BaseModel], rows: Iterable[names.Row], required: Collection[str] = ()
+) -> Part:
+    found = dict(fields(model))
+    # The chart itself says which value decides such a setting, whatever is in it.
+    decided = charts.decided() if model is process.Settings else set()
+    return {
+        row.key: {
+            "description": row.meaning,
+            **(
+                forms.SCALAR
+                if row.key in decided
+                else forms.of(found[row.key], required=row.key in required)
+            ),
+        }
+        for row in rows
+    }
 
 
 def _strict(properties: Part) -> Part:

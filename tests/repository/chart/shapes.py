@@ -39,8 +39,8 @@ class Release:
     @property
     def container(self) -> Object:
         """The scaler's container."""
-        (container,) = self.pod["spec"]["containers"]
-        found: Object = container
+        found: Object
+        found, *_ = self.pod["spec"]["containers"]
         return found
 
     @property

@@ -1,6 +1,7 @@
 """The chart's metadata, as chart indexes show it."""
 
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,20 @@ def test_changes_are_in_the_form_that_artifact_hub_reads() -> None:
     kinds = {"added", "changed", "deprecated", "removed", "fixed", "security"}
     assert {one["kind"] for one in changes} <= kinds
     assert all(one["description"] for one in changes)
+
+
+def test_it_names_the_project_as_the_package_does() -> None:
+    project = tomllib.loads((charts.ROOT / "pyproject.toml").read_text())["project"]
+    assert CHART["home"] == project["urls"]["Source"]
+    assert CHART["sources"] == [CHART["home"]]
+    (author,), (maintainer,) = project["authors"], CHART["maintainers"]
+    assert maintainer["name"] == author["name"]
+    assert CHART["home"].startswith(f"{maintainer['url']}/")
+
+
+def test_its_readme_names_the_kubernetes_that_it_needs() -> None:
+    readme = (charts.CHART / "README.md").read_text()
+    assert f"Kubernetes: `{CHART['kubeVersion']}`" in readme
 
 
 def test_annotations_are_texts() -> None:

@@ -1,5 +1,7 @@
 """What the chart makes for Prometheus and Grafana: monitors, alerts, the dashboard."""
 
+import tomllib
+
 import pytest
 import yaml
 
@@ -96,7 +98,14 @@ def test_how_the_certificate_is_checked_can_be_said_otherwise(kind: str) -> None
 
 
 def test_the_rule_has_the_alerts_of_the_file_as_they_are() -> None:
-    assert alerts(made()) == test_alerts.rules()
+    assert alerts(made("metrics.prometheusRule.runbookBaseUrl=")) == test_alerts.rules()
+
+
+def test_by_default_alerts_link_to_the_page_of_the_project() -> None:
+    project = tomllib.loads((charts.ROOT / "pyproject.toml").read_text())["project"]
+    page = f"{project['urls']['Source']}/blob/main/docs/observability.md"
+    links = {name: rule["annotations"]["runbook_url"] for name, rule in alerts(made()).items()}
+    assert links == {name: f"{page}#{name.lower()}" for name in links}
 
 
 def test_alerts_can_be_left_out_labelled_and_linked() -> None:

@@ -76,6 +76,24 @@ def test_the_commands_name_what_there_is(case: str) -> None:
     assert json.loads(flags["-d"])["scalerMetadata"]["workload"]
 
 
+def test_helm_says_where_alerts_lead_and_how_to_change_it() -> None:
+    rule = "metrics.prometheusRule"
+    told = charts.notes("--set", f"{rule}.enabled=true")
+    assert "Alerts link to https://" in told
+    assert f"set {rule}.runbookBaseUrl" in told
+    without = charts.notes("--set", f"{rule}.enabled=true,{rule}.runbookBaseUrl=")
+    assert "The runbook_url of the alerts is no URL: set metrics.prometheusRule" in without
+    assert "runbook" not in charts.notes()
+
+
+def test_helm_says_from_where_keda_is_let_in() -> None:
+    assert "operator in the namespace keda reach" in charts.notes()
+    elsewhere = charts.notes(namespace="autoscaling")
+    assert "operator in the namespace autoscaling or keda reach" in elsewhere
+    named = charts.notes("--set", "keda.namespace=operators", namespace="autoscaling")
+    assert "operator in the namespace operators reach" in named
+
+
 def test_helm_names_the_prometheus_that_it_chose_by_itself() -> None:
     assert "Samples come from http://prometheus-operated" in _notes("default")
     assert "Samples come from" not in charts.notes("--values", str(charts.values("scrape")))

@@ -18,8 +18,8 @@ def _set(*values: str) -> list[str]:
 def test_what_other_values_decide_is_no_variable_even_while_they_are_off(name: str) -> None:
     """Else a variable could open a port without TLS, or one that no Service leads to."""
     variable = f"KEDA_GPU_SCALER_{name.upper()}"
-    refusal = charts.refusal(*_set(f"env[0].name={variable}", "env[0].value=x"))
-    assert f"env has {variable}, which the chart sets itself: " in refusal
+    refusal = charts.refusal(*_set(f"extraEnv[0].name={variable}", "extraEnv[0].value=x"))
+    assert f"extraEnv has {variable}, which the chart sets itself: " in refusal
     assert f"settings.{name}: " in charts.refusal(*_set(f"settings.{name}=x"))
 
 
@@ -31,7 +31,9 @@ def test_whatever_the_chart_sets_is_decided_by_it() -> None:
     variables = {
         one["name"] for one in deployment["spec"]["template"]["spec"]["containers"][0]["env"]
     }
-    given = {one["name"] for one in yaml.safe_load(charts.values("everything").read_text())["env"]}
+    given = {
+        one["name"] for one in yaml.safe_load(charts.values("everything").read_text())["extraEnv"]
+    }
     own = {name.removeprefix("KEDA_GPU_SCALER_").lower() for name in variables - given}
     assert own - charts.decided() == {"config", "otel_exporter_otlp_endpoint"}
 
@@ -47,15 +49,19 @@ SHOWN = [
 
 @pytest.mark.parametrize(("name", "value", "message"), SHOWN)
 def test_a_secret_written_out_in_a_variable_is_refused(name: str, value: str, message: str) -> None:
-    flags = _set(f"env[0].name={name}", f"env[0].value={value}")
-    assert f"env: {name} {message}" in charts.refusal(*flags)
+    flags = _set(f"extraEnv[0].name={name}", f"extraEnv[0].value={value}")
+    assert f"extraEnv: {name} {message}" in charts.refusal(*flags)
 
 
 def test_a_secret_that_a_variable_takes_from_a_secret_is_not_shown() -> None:
-    where = "env[0].valueFrom.secretKeyRef"
+    where = "extraEnv[0].valueFrom.secretKeyRef"
     for name, *_ in SHOWN:
-        assert charts.template(*_set(f"env[0].name={name}", f"{where}.name=a", f"{where}.key=b"))
-    made_of_another = _set("env[0].name=OTEL_EXPORTER_OTLP_HEADERS", "env[0].value=api-key=$(KEY)")
+        assert charts.template(
+            *_set(f"extraEnv[0].name={name}", f"{where}.name=a", f"{where}.key=b")
+        )
+    made_of_another = _set(
+        "extraEnv[0].name=OTEL_EXPORTER_OTLP_HEADERS", "extraEnv[0].value=api-key=$(KEY)"
+    )
     assert charts.template(*made_of_another)
 
 
@@ -79,7 +85,7 @@ def test_a_header_that_names_a_tenant_may_be_in_the_settings(header: str) -> Non
 @pytest.mark.parametrize(
     "value",
     [
-        "prometheusUrl=http://ann:pass@prometheus:9090",
+        "prometheus.url=http://ann:pass@prometheus:9090",
         "settings.prometheus_url=https://ann@prometheus",
         "settings.scrape_targets[0]=http://ann:pass@exporter:9400",
     ],

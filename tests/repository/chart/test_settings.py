@@ -32,6 +32,11 @@ READ: Mapping[str, Mapping[str, Any]] = {
     "mtls": MTLS,
     "cert-manager": MTLS,
     "kubernetes-evidence": {"kubernetes": True},
+    "old-names": {
+        "sources": {"default": {"url": "https://prometheus.example.com"}},
+        "kubernetes": True,
+    },
+    "openshift": {"kubernetes": False},
     "scrape": {
         "sources": {
             "default": {

@@ -27,7 +27,10 @@ def _set(*values: str) -> list[str]:
         ("tls.certmanager.enabled=true", "at '/tls': additional properties 'certmanager'"),
         ("tls.certManager.issuerRef.nam=ca", "additional properties 'nam' not allowed"),
         ("networkPolicy.egres.enabled=true", "additional properties 'egres' not allowed"),
-        ("prometheusUrl=prometheus:9090", "at '/prometheusUrl': 'prometheus:9090' does not match"),
+        (
+            "prometheus.url=prometheus:9090",
+            "at '/prometheus/url': 'prometheus:9090' does not match",
+        ),
         ("settings.log_levl=debug", "at '/settings': additional properties 'log_levl' not allowed"),
         ("settings.log_level=loud", "must be one of 'debug', 'info', 'warning', 'error'"),
         ("settings.sources.edge.url=http://a", "'/settings/sources/edge': missing property 'type'"),
@@ -89,7 +92,7 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             "networkPolicy.enabled is false: set both, or none",
         ),
         (
-            ["kubernetesEvidence.enabled=true", "serviceAccount.create=false"],
+            ["kubernetesApi.enabled=true", "serviceAccount.create=false"],
             "its role to the service account `default`: set serviceAccount.name",
         ),
         (
@@ -105,8 +108,11 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             "settings.sources.a.headers has the header authorization, which may be a secret, and a",
         ),
         (["settings.log_level=debug", "settingsSecret.name=a"], "there is one settings file"),
-        (["env[0].name=KEDA_GPU_SCALER_CONFIG"], "itself: leave it out, and set settings,"),
-        (["env[0].name=KEDA_GPU_SCALER_SHUTDOWN_GRACE"], "itself: set shutdownGraceSeconds, which"),
+        (["extraEnv[0].name=KEDA_GPU_SCALER_CONFIG"], "itself: leave it out, and set settings,"),
+        (
+            ["extraEnv[0].name=KEDA_GPU_SCALER_SHUTDOWN_GRACE"],
+            "itself: set shutdownGraceSeconds, which",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_what_to_do(
@@ -174,9 +180,10 @@ def _open(part: object, path: str = "") -> list[str]:
 
 
 def test_no_map_with_known_names_takes_others() -> None:
-    """Variables are Kubernetes' own form, and a source's names are judged by its kind."""
+    """But Kubernetes' own forms, sources, which are judged by kind, and what other charts share."""
     left = _open(json.loads(schema.SCHEMA.read_text()))
     assert sorted(left) == [
         "/$defs/settings/properties/sources/additionalProperties/allOf",
-        "/properties/env/items",
+        "/$defs/variables/items",
+        "/properties/global",
     ]

@@ -2,6 +2,8 @@
 names the value and what to do, and all of them come at once. */ -}}
 {{- define "keda-gpu-scaler.check" -}}
 {{- $wrong := list -}}
+{{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongNames" . | fromYamlArray) -}}
+{{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongImage" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongSettings" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongEnv" . | fromYamlArray) -}}
 {{- $wrong = concat $wrong (include "keda-gpu-scaler.wrongTls" . | fromYamlArray) -}}
@@ -12,7 +14,16 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- end -}}
 {{- end -}}
 
+{{- define "keda-gpu-scaler.wrongImage" -}}
+{{- $wrong := list -}}
+{{- if not .Values.image.repository -}}
+{{- $wrong = append $wrong "image.repository is empty, and no registry has the image: build it with `make image` in the repository, push it to where your nodes find it, and set image.repository to that, such as images.example.com/keda-gpu-scaler; where the nodes were given the image, as with `kind load`, set it to keda-gpu-scaler" -}}
+{{- end -}}
+{{- toYaml $wrong -}}
+{{- end -}}
+
 {{- define "keda-gpu-scaler.wrongTls" -}}
+{{- $keda := include "keda-gpu-scaler.kedaNamespace" . -}}
 {{- $tls := .Values.tls -}}
 {{- $manager := $tls.certManager -}}
 {{- $wrong := list -}}
@@ -25,18 +36,21 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- $wrong = append $wrong "tls.enabled needs a certificate: set tls.existingSecret to a Secret with tls.crt, tls.key and ca.crt, or tls.certManager.enabled to true" -}}
 {{- end -}}
 {{- if not (or $tls.client.existingSecret $manager.enabled) -}}
-{{- $wrong = append $wrong (printf "tls.enabled needs something for KEDA to know the scaler by: set tls.client.existingSecret to a Secret in the namespace %s with ca.crt%s" .Values.keda.namespace (ternary ", tls.crt and tls.key" "" $tls.clientCertificates)) -}}
+{{- $wrong = append $wrong (printf "tls.enabled needs something for KEDA to know the scaler by: set tls.client.existingSecret to a Secret in the namespace %s with ca.crt%s" $keda (ternary ", tls.crt and tls.key" "" $tls.clientCertificates)) -}}
 {{- end -}}
 {{- if and $manager.enabled (or $tls.existingSecret $tls.client.existingSecret) -}}
 {{- $wrong = append $wrong "tls.certManager.enabled is true, and Secrets are named as well: leave out tls.existingSecret and tls.client.existingSecret, or set tls.certManager.enabled to false" -}}
 {{- end -}}
+{{- if and $manager.enabled (not .Values.keda.namespace) (ne .Release.Namespace "keda") -}}
+{{- $wrong = append $wrong "tls.certManager.enabled makes a certificate in the namespace of KEDA: set keda.namespace to it" -}}
+{{- end -}}
 {{- if and $manager.enabled (not $manager.issuerRef.name) -}}
 {{- $wrong = append $wrong "tls.certManager.enabled needs an issuer: set tls.certManager.issuerRef.name" -}}
 {{- end -}}
-{{- if and $manager.enabled (eq $manager.issuerRef.kind "Issuer") (ne .Release.Namespace .Values.keda.namespace) -}}
-{{- $wrong = append $wrong (printf "tls.certManager.issuerRef.kind is Issuer, which works in one namespace, and the certificates are for %s and %s: use a ClusterIssuer" .Release.Namespace .Values.keda.namespace) -}}
+{{- if and $manager.enabled (eq $manager.issuerRef.kind "Issuer") (ne .Release.Namespace $keda) -}}
+{{- $wrong = append $wrong (printf "tls.certManager.issuerRef.kind is Issuer, which works in one namespace, and the certificates are for %s and %s: use a ClusterIssuer" .Release.Namespace $keda) -}}
 {{- end -}}
-{{- if and $tls.existingSecret (ne .Release.Namespace .Values.keda.namespace) (not .Values.test.clientSecret) -}}
+{{- if and $tls.existingSecret (ne .Release.Namespace $keda) (not .Values.test.clientSecret) -}}
 {{- $wrong = append $wrong (printf "`helm test` needs what KEDA has to know the scaler by, and that is in another namespace: set test.clientSecret to a Secret in the namespace %s with ca.crt, the CA of the scaler's certificate%s" .Release.Namespace (ternary ", and tls.crt and tls.key, a pair that the scaler lets in" "" $tls.clientCertificates)) -}}
 {{- end -}}
 {{- end -}}
@@ -64,10 +78,10 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- $wrong = append $wrong "traces.endpoint is set, and traces.enabled is false: set it to true, or leave the endpoint out" -}}
 {{- end -}}
 {{- if and .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.egress.to) -}}
-{{- $wrong = append $wrong "networkPolicy.egress.enabled leaves nothing but DNS: set networkPolicy.egress.to to the sources, and to the Kubernetes API where kubernetesEvidence.enabled is true" -}}
+{{- $wrong = append $wrong "networkPolicy.egress.enabled leaves nothing but DNS: set networkPolicy.egress.to to the sources, and to the Kubernetes API where kubernetesApi.enabled is true" -}}
 {{- end -}}
-{{- if and .Values.kubernetesEvidence.enabled (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
-{{- $wrong = append $wrong "kubernetesEvidence.enabled would give its role to the service account `default`: set serviceAccount.name, or serviceAccount.create to true" -}}
+{{- if and (include "keda-gpu-scaler.asksKubernetes" .) (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
+{{- $wrong = append $wrong "kubernetesApi.enabled would give its role to the service account `default`: set serviceAccount.name, or serviceAccount.create to true" -}}
 {{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
 {{- $wrong = append $wrong "metrics.serviceMonitor.enabled and metrics.podMonitor.enabled: both would scrape every replica, and each sum be twice what it is; set one of them" -}}
@@ -81,12 +95,28 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- toYaml $wrong -}}
 {{- end -}}
 
-{{- /* What renders, and Kubernetes or cert-manager would refuse or read in a way that nobody meant. */ -}}
+{{- /* What renders, and Kubernetes or cert-manager would refuse, or read in another way than is meant. */ -}}
 {{- define "keda-gpu-scaler.refusedByKubernetes" -}}
 {{- $wrong := list -}}
 {{- range $name, $_ := include "keda-gpu-scaler.podSelector" . | fromYaml -}}
 {{- if hasKey $.Values.podLabels $name -}}
 {{- $wrong = append $wrong (printf "podLabels has %s, by which the Deployment and the Services know the pods: leave it out" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $own := append (include "keda-gpu-scaler.ownLabels" . | fromYaml | keys) "app.kubernetes.io/component" -}}
+{{- $given := dict "commonLabels" .Values.commonLabels "service.labels" .Values.service.labels "service.http.labels" .Values.service.http.labels "serviceAccount.labels" .Values.serviceAccount.labels -}}
+{{- range $value, $labels := $given -}}
+{{- range $name := keys $labels | sortAlpha -}}
+{{- if has $name $own -}}
+{{- $wrong = append $wrong (printf "%s has %s, which the chart sets itself: leave it out" $value $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $value, $own := dict "extraContainers" "scaler" "initContainers" "scaler" -}}
+{{- range get $.Values $value -}}
+{{- if eq (toString .name) $own -}}
+{{- $wrong = append $wrong (printf "%s has a container called %s, as the chart's own is: give it another name" $value $own) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if hasKey .Values.podAnnotations "checksum/settings" -}}

@@ -2,7 +2,7 @@
 {{- define "keda-gpu-scaler.decided" -}}
 grpc_address: the Services and probes use port 6000; leave it out
 http_address: the Services and probes use port 8080; leave it out
-kubernetes: set kubernetesEvidence.enabled, which also gives the scaler the role for it
+kubernetes: set kubernetesApi.enabled, which also gives the scaler the role for it
 shutdown_grace: set shutdownGraceSeconds, which also gives the pod that time
 grpc_cert_file: set tls.enabled, with tls.existingSecret or tls.certManager
 grpc_key_file: set tls.enabled, with tls.existingSecret or tls.certManager
@@ -30,7 +30,7 @@ traces: set traces.enabled and traces.endpoint
 {{- else if contains "@" $reason -}}
 {{- $wrong = append $wrong (printf "settings.%s %s" $name $reason) -}}
 {{- else if $reason -}}
-{{- $wrong = append $wrong (printf "settings.%s %s, and a ConfigMap shows it to many: give the variable KEDA_GPU_SCALER_%s in `env`, with valueFrom.secretKeyRef" $name $reason (upper $name)) -}}
+{{- $wrong = append $wrong (printf "settings.%s %s, and a ConfigMap shows it to many: give the variable KEDA_GPU_SCALER_%s in `extraEnv`, with valueFrom.secretKeyRef" $name $reason (upper $name)) -}}
 {{- end -}}
 {{- end -}}
 {{- range $source, $content := .Values.settings.sources -}}
@@ -43,8 +43,8 @@ traces: set traces.enabled and traces.endpoint
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- with include "keda-gpu-scaler.secretIn" (list "url" .Values.prometheusUrl) -}}
-{{- $wrong = append $wrong (printf "prometheusUrl %s" .) -}}
+{{- with include "keda-gpu-scaler.secretIn" (list "url" (include "keda-gpu-scaler.prometheusUrl" .)) -}}
+{{- $wrong = append $wrong (printf "prometheus.url %s" .) -}}
 {{- end -}}
 {{- if and .Values.settingsSecret.name .Values.settings -}}
 {{- $wrong = append $wrong "settings and settingsSecret.name: there is one settings file; move the settings into the Secret, or leave settingsSecret.name empty" -}}
@@ -61,17 +61,17 @@ another variable's value. */ -}}
 {{- $own = append $own .name -}}
 {{- end -}}
 {{- $wrong := list -}}
-{{- range .Values.env -}}
+{{- range include "keda-gpu-scaler.extraEnv" . | fromYamlArray -}}
 {{- $setting := trimPrefix "KEDA_GPU_SCALER_" .name | lower -}}
 {{- $reason := include "keda-gpu-scaler.secretIn" (list $setting .value) -}}
 {{- if and (hasKey $decided $setting) (ne $setting (lower .name)) -}}
-{{- $wrong = append $wrong (printf "env has %s, which the chart sets itself: %s" .name (get $decided $setting)) -}}
+{{- $wrong = append $wrong (printf "extraEnv has %s, which the chart sets itself: %s" .name (get $decided $setting)) -}}
 {{- else if has .name $own -}}
-{{- $wrong = append $wrong (printf "env has %s, which the chart sets itself: leave it out, and set settings, settingsSecret or traces" .name) -}}
+{{- $wrong = append $wrong (printf "extraEnv has %s, which the chart sets itself: leave it out, and set settings, settingsSecret or traces" .name) -}}
 {{- else if and .value (contains "@" $reason) -}}
-{{- $wrong = append $wrong (printf "env: %s %s" .name $reason) -}}
+{{- $wrong = append $wrong (printf "extraEnv: %s %s" .name $reason) -}}
 {{- else if and .value $reason (not (contains "$(" (toString .value))) -}}
-{{- $wrong = append $wrong (printf "env: %s %s, and the Deployment shows it to many: give it with valueFrom.secretKeyRef" .name $reason) -}}
+{{- $wrong = append $wrong (printf "extraEnv: %s %s, and the Deployment shows it to many: give it with valueFrom.secretKeyRef" .name $reason) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $wrong -}}

@@ -26,18 +26,73 @@ app.kubernetes.io/component: scaler
 {{- end -}}
 
 {{- define "keda-gpu-scaler.labels" -}}
+{{ include "keda-gpu-scaler.labelsAnd" (list . dict) }}
+{{- end -}}
+
+{{- /* The labels of an object with those of its own value, which cannot replace the chart's. */ -}}
+{{- define "keda-gpu-scaler.labelsAnd" -}}
+{{ include "keda-gpu-scaler.ownLabels" (index . 0) }}
+{{- with merge (dict) (index . 1) (index . 0).Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "keda-gpu-scaler.ownLabels" -}}
 {{ include "keda-gpu-scaler.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{- /* The labels of an object with those of its own values, by which another program chooses it. */ -}}
+{{- define "keda-gpu-scaler.labelsWith" -}}
+{{- $labels := include "keda-gpu-scaler.labels" (index . 0) | fromYaml -}}
+{{- range rest . -}}
+{{- $labels = merge (dict) . $labels -}}
+{{- end -}}
+{{- toYaml $labels -}}
+{{- end -}}
+
+{{- /* The annotations of an object, with those of all objects; nothing where there are none. */ -}}
+{{- define "keda-gpu-scaler.annotations" -}}
+{{- $annotations := dict -}}
+{{- range rest . -}}
+{{- $annotations = merge $annotations . -}}
+{{- end -}}
+{{- with merge $annotations (index . 0).Values.commonAnnotations -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
 {{- define "keda-gpu-scaler.image" -}}
 {{- $image := .Values.image -}}
+{{- $repository := $image.repository -}}
+{{- with default $image.registry .Values.global.imageRegistry -}}
+{{- $repository = printf "%s/%s" (trimSuffix "/" .) $repository -}}
+{{- end -}}
 {{- if $image.digest -}}
-{{- printf "%s@%s" $image.repository $image.digest -}}
+{{- printf "%s@%s" $repository $image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $image.repository (default .Chart.AppVersion $image.tag) -}}
+{{- printf "%s:%s" $repository (default .Chart.AppVersion $image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The Secrets to pull with, each given as a name or as `name: NAME`. */ -}}
+{{- define "keda-gpu-scaler.pullSecrets" -}}
+{{- $names := list -}}
+{{- range concat .Values.global.imagePullSecrets .Values.imagePullSecrets -}}
+{{- if kindIs "string" . -}}
+{{- $names = append $names . -}}
+{{- else -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- end -}}
+{{- with uniq $names -}}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
 {{- end -}}
 {{- end -}}
 
@@ -54,20 +109,37 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- printf "%s.%s.svc:6000" (include "keda-gpu-scaler.fullname" .) .Release.Namespace -}}
 {{- end -}}
 
-{{- define "keda-gpu-scaler.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
+{{- define "keda-gpu-scaler.kedaNamespace" -}}
+{{- default .Release.Namespace .Values.keda.namespace -}}
 {{- end -}}
 
-{{- define "keda-gpu-scaler.containerSecurityContext" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
+{{- /* Where KEDA is let in from. Before keda.namespace could be empty it was `keda` by default: a release
+elsewhere that relied on that must not shut KEDA out when it is upgraded. */ -}}
+{{- define "keda-gpu-scaler.kedaNamespaces" -}}
+{{- $namespaces := list (include "keda-gpu-scaler.kedaNamespace" .) -}}
+{{- if not .Values.keda.namespace -}}
+{{- $namespaces = append $namespaces "keda" | uniq -}}
+{{- end -}}
+{{- toYaml $namespaces -}}
+{{- end -}}
+
+{{- /* A probe: what its value says, about the endpoint given here unless the value names another. */ -}}
+{{- define "keda-gpu-scaler.probe" -}}
+{{- $given := index . 0 -}}
+{{- $own := index . 1 | fromYaml -}}
+{{- range list "httpGet" "grpc" "tcpSocket" "exec" -}}
+{{- if hasKey $given . -}}
+{{- $own = dict -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml (merge $own $given) -}}
+{{- end -}}
+
+{{- define "keda-gpu-scaler.httpProbe" -}}
+httpGet:
+  path: {{ index . 1 }}
+  port: http
+  scheme: {{ include "keda-gpu-scaler.httpScheme" (index . 0) }}
 {{- end -}}
 
 {{- define "keda-gpu-scaler.serverSecret" -}}
@@ -80,11 +152,11 @@ capabilities:
 
 {{- /* In the release's namespace, unlike KEDA's own. Its ca.crt is the CA of the scaler's certificate, as in
 KEDA's Secret: a pair of cert-manager's is of the same issuer as KEDA's, and of tls.existingSecret
-nobody knows that. */ -}}
+that is not known. */ -}}
 {{- define "keda-gpu-scaler.testSecret" -}}
 {{- if .Values.test.clientSecret -}}
 {{- .Values.test.clientSecret -}}
-{{- else if eq .Release.Namespace .Values.keda.namespace -}}
+{{- else if eq .Release.Namespace (include "keda-gpu-scaler.kedaNamespace" .) -}}
 {{- include "keda-gpu-scaler.clientSecret" . -}}
 {{- else -}}
 {{- include "keda-gpu-scaler.serverSecret" . -}}

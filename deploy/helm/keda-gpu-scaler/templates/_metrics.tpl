@@ -8,6 +8,17 @@ honorLabels: true
 {{- with $monitor.interval }}
 interval: {{ . }}
 {{- end }}
+{{- with $monitor.scrapeTimeout }}
+scrapeTimeout: {{ . }}
+{{- end }}
+{{- with $monitor.relabelings }}
+relabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $monitor.metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 scheme: {{ include "keda-gpu-scaler.httpScheme" $root | lower }}
 {{- with $root.Values.http.tls.existingSecret }}
 tlsConfig:
@@ -29,10 +40,6 @@ authorization:
     key: {{ .key }}
 {{- end }}
 {{- end }}
-{{- end -}}
-
-{{- define "keda-gpu-scaler.metricsLabels" -}}
-{{- toYaml (merge (dict) .labels (include "keda-gpu-scaler.labels" .root | fromYaml)) -}}
 {{- end -}}
 
 {{- /* The groups of files/alerts.yaml as the values want them; a name that is no alert is refused. */ -}}

@@ -1,10 +1,30 @@
-{{- /* Whether `settings` or `env` say where samples come from. */ -}}
+{{- /* More variables, under the value's name and under its old one. */ -}}
+{{- define "keda-gpu-scaler.extraEnv" -}}
+{{- concat (.Values.env | default list) .Values.extraEnv | toYaml -}}
+{{- end -}}
+
+{{- define "keda-gpu-scaler.extraEnvFrom" -}}
+{{- concat (.Values.envFrom | default list) .Values.extraEnvFrom | toYaml -}}
+{{- end -}}
+
+{{- define "keda-gpu-scaler.prometheusUrl" -}}
+{{- default .Values.prometheus.url .Values.prometheusUrl -}}
+{{- end -}}
+
+{{- /* Whether the scaler asks the Kubernetes API: `true`, or nothing. */ -}}
+{{- define "keda-gpu-scaler.asksKubernetes" -}}
+{{- if or .Values.kubernetesApi.enabled (.Values.kubernetesEvidence | default dict).enabled -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- /* Whether `settings` or `extraEnv` say where samples come from. */ -}}
 {{- define "keda-gpu-scaler.namesSource" -}}
 {{- $settings := .Values.settings -}}
 {{- if or $settings.sources $settings.prometheus_url $settings.scrape_targets $settings.influxdb_url -}}
 true
 {{- else -}}
-{{- range .Values.env -}}
+{{- range include "keda-gpu-scaler.extraEnv" . | fromYamlArray -}}
 {{- if has .name (list "KEDA_GPU_SCALER_PROMETHEUS_URL" "KEDA_GPU_SCALER_SCRAPE_TARGETS" "KEDA_GPU_SCALER_INFLUXDB_URL") -}}
 true
 {{- end -}}
@@ -16,7 +36,7 @@ true
 {{- define "keda-gpu-scaler.settings" -}}
 {{- $settings := deepCopy .Values.settings -}}
 {{- if not (include "keda-gpu-scaler.namesSource" .) -}}
-{{- $_ := set $settings "prometheus_url" .Values.prometheusUrl -}}
+{{- $_ := set $settings "prometheus_url" (include "keda-gpu-scaler.prometheusUrl" .) -}}
 {{- end -}}
 {{- toYaml $settings -}}
 {{- end -}}
@@ -28,7 +48,7 @@ true
   value: {{ $etc }}/settings/{{ ternary .Values.settingsSecret.key "settings.yaml" (not (empty .Values.settingsSecret.name)) }}
 - name: KEDA_GPU_SCALER_SHUTDOWN_GRACE
   value: {{ printf "%ds" (int .Values.shutdownGraceSeconds) }}
-{{- if .Values.kubernetesEvidence.enabled }}
+{{- if include "keda-gpu-scaler.asksKubernetes" . }}
 - name: KEDA_GPU_SCALER_KUBERNETES
   value: "true"
 {{- end }}
@@ -141,7 +161,7 @@ true
 {{- end }}
 {{- end -}}
 
-{{- /* Readable by the pod's group, and by nobody else. */ -}}
+{{- /* Readable by the pod's group alone. */ -}}
 {{- define "keda-gpu-scaler.secretVolume" -}}
 secret:
   secretName: {{ . }}

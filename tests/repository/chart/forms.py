@@ -1,0 +1,185 @@
+r"""The forms of settings in JSON Schema, each after its reader in `settings.values`.
+
+What a form lets through, its reader accepts: a test asks both. The other way round a few things are
+left out that are not written in practice, such as `1h0m`, or a duration that is long enough only as
+a sum. What depends on more than the text stays the scaler's to say: whether a file is there, a
+pattern is RE2, two settings go together. An empty text counts as not set, so it is let through.
+
+Patterns are those of Go's `regexp`, which Helm uses: no lookahead, and `\p{L}` for letters.
+"""
+
+import types
+import typing
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any
+
+from pydantic import BeforeValidator
+from pydantic.fields import FieldInfo
+
+Part = dict[str, Any]
+Reader = Callable[[object], object]
+
+SCALAR: Part = {"type": ["string", "number", "boolean"]}
+"""Anything that YAML writes without brackets."""
+_LONGEST_DURATION = 40
+_LARGEST_WHOLE = 2**31 - 1
+"""As a number; Helm writes larger ones of a file of values with an exponent, which is not read."""
+
+_PORT = r"[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]"
+_GROUP = r"[\dA-Fa-f]{1,4}"
+_IPV6 = (
+    rf"({_GROUP}:){{7}}{_GROUP}|({_GROUP}:){{1,6}}:({_GROUP})?|({_GROUP}:){{1,3}}(:{_GROUP}){{1,4}}"
+)
+# A user before an @ is let through to the chart's own check, which says what to do instead.
+_AUTHORITY = rf"([^/?#,@\s]*@)?([\w.-]+|\[({_IPV6})\])(:({_PORT}))?"
+URL = rf'https?://{_AUTHORITY}(/[!-"$->@-~]*)?'
+_TARGET = rf'(dns\+)?https?://{_AUTHORITY}([/?][!-"$-~]*)?'
+_TARGET_IN_TEXT = rf'(dns\+)?https?://{_AUTHORITY}([/?][!-"$-+\--~]*)?'
+_LABEL = r"[a-z\d]([-a-z\d]{0,61}[a-z\d])?"
+_SHORTER_LABEL = r"[a-z\d]([-a-z\d]{0,60}[a-z\d])?"
+# Four such labels and their dots stay below the longest name of an object.
+_OBJECT = rf"{_SHORTER_LABEL}(\.{_SHORTER_LABEL}){{0,3}}"
+HEADER = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_HEADER_PAIR = rf"[ \t]*{HEADER}[ \t]*=[\t -+\--~]*"
+_JSON_TEXT = r'"([ !#-\[\]-~]|\\["\\/])*"'
+_JSON_PAIR = rf'\s*"{HEADER}"\s*:\s*{_JSON_TEXT}\s*'
+# Labels that begin with two underscores are Prometheus' own, `__name__` among them.
+_MATCHER = (
+    r"\s*([a-zA-Z][a-zA-Z0-9_]*|_([a-zA-Z0-9][a-zA-Z0-9_]*)?)\s*(=~|!~|!=|=)\s*"
+    r'"([^"\\\x00-\x1f\x7f]|\\["\\nt])*"\s*'
+)
+SOURCE_NAME = f"^{_LABEL}$"
+
+
+def of(field: FieldInfo, *, required: bool = False) -> Part:
+    """Return the form of a setting.
+
+    Args:
+        field: the setting's field of a model.
+        required: it has to be set, so that an empty text is not let through.
+    """
+    if choices := [one for part in _parts(field.annotation) for one in _choices(part)]:
+        return {"enum": choices}
+    reader = reader_of(field)
+    if reader is None:
+        return _SCALARS.get(str(field.validation_alias), SCALAR)
+    name = reader.__qualname__.partition(".")[0]
+    if name == "seconds":
+        return _text(_duration(_shortest(reader)), maxLength=_LONGEST_DURATION)
+    if name not in _FORMS:
+        message = f"{field.validation_alias} is read by {name}, which has no form here yet: add one"
+        raise ValueError(message)
+    if required:
+        form = _FORMS[name]
+        return {**form, "pattern": form["pattern"].removesuffix("?$") + "$"}
+    return _FORMS[name]
+
+
+def reader_of(field: FieldInfo) -> Reader | None:
+    """Return the function that reads a setting; None: any text will do."""
+    nested = (part for one in _parts(field.annotation) for part in getattr(one, "__metadata__", ()))
+    readers = (one.func for one in (*field.metadata, *nested) if isinstance(one, BeforeValidator))
+    return typing.cast("Reader | None", next(readers, None))
+
+
+def _parts(annotation: object) -> tuple[object, ...]:
+    """Return a type, or each of several that a setting may have."""
+    origin = typing.get_origin(annotation)
+    return (
+        typing.get_args(annotation) if origin in {typing.Union, types.UnionType} else (annotation,)
+    )
+
+
+def _choices(part: object) -> Iterator[str]:
+    """Yield the words of a type that is one of a few."""
+    if isinstance(part, type) and issubclass(part, Enum):
+        yield from (str(choice.value) for choice in part)
+    if typing.get_origin(part) is typing.Literal:
+        yield from map(str, typing.get_args(part))
+
+
+def _text(pattern: str, **more: object) -> Part:
+    return {"type": "string", "pattern": f"^({pattern})?$", **more}
+
+
+def _texts(in_text: str, item: str) -> Part:
+    pattern = rf"\s*{in_text}(\s*,\s*{in_text})*\s*,?\s*"
+    items = {"type": "string", "pattern": f"^{item}$"}
+    return {**_text(pattern), "type": ["string", "array"], "minItems": 1, "items": items}
+
+
+def _shortest(reader: Reader) -> float:
+    """Return the shortest duration that a reader takes, found by asking it, to the millisecond."""
+    low, high = 0, 3_600_000
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            reader(middle / 1000)
+        except ValueError:
+            low = middle + 1
+        else:
+            high = middle
+    return low / 1000
+
+
+def _duration(shortest: float) -> str:
+    """Return a pattern for durations of which each part, or the first one, is long enough."""
+    some, whole, part = r"\d+(\.\d+)?", r"[1-9]\d*(\.\d+)?", r"0\.[1-9]\d*"
+    both = rf"({whole}|{part})"
+    match shortest:
+        case 0.0:
+            return rf"({some}d)?({some}h)?({some}m)?({some}s)?({some}ms)?"
+        case 0.1:
+            return rf"({both}d)?({both}h)?({both}m)?({both}s)?([1-9]\d\d+ms)?"
+        case 1.0:
+            return rf"({both}d)?({both}h)?({both}m)?({whole}s)?([1-9]\d{{3,}}ms)?"
+        case 60.0:
+            hours = rf"{both}h({whole}m)?"
+            long = rf"{both}d({both}h)?({whole}m)?|{hours}|{whole}m"
+            return rf"({long})({whole}s)?|([6-9]\d|[1-9]\d\d+)(\.\d+)?s"
+    message = f"no form is known for durations from {shortest} s on"
+    raise ValueError(message)
+
+
+_NAMESPACES: Part = {
+    **_texts(_LABEL, _LABEL),
+    "pattern": rf"^(\*|\s*{_LABEL}(\s*,\s*{_LABEL})*\s*,?\s*)?$",
+    "items": {"type": "string"},
+    "if": {"type": "array", "maxItems": 1},
+    "then": {"items": {"pattern": rf"^(\*|{_LABEL})$"}},
+    "else": {"items": {"pattern": f"^{_LABEL}$"}},
+}
+_FORMS: dict[str, Part] = {
+    "url": _text(URL),
+    "targets": _texts(_TARGET_IN_TEXT, _TARGET),
+    "namespaces": _NAMESPACES,
+    "names": _texts(_OBJECT, _OBJECT),
+    "headers": {
+        **_text(rf"{_HEADER_PAIR}(,{_HEADER_PAIR})*|\{{({_JSON_PAIR}(,{_JSON_PAIR})*|\s*)\}}"),
+        "type": ["string", "object"],
+        "propertyNames": {"pattern": f"^{HEADER}$"},
+        "additionalProperties": {"type": "string", "pattern": "^[\t -~]*$"},
+    },
+    "header_name": _text(HEADER),
+    "parameter": {**_text("[0-9A-Za-z_.-]+"), "not": {"enum": ["query", "time", "timeout"]}},
+    "matchers": _text(f"{_MATCHER}(,{_MATCHER})*,?\\s*"),
+    "size": {
+        **_text("[1-9][0-9]{0,14}([KMG]iB?)?"),
+        "type": ["string", "integer"],
+        "minimum": 1,
+        "maximum": _LARGEST_WHOLE,
+    },
+    "count": {
+        **_text("0*[1-9][0-9]{0,17}"),
+        "type": ["string", "integer"],
+        "maxLength": _LONGEST_DURATION,
+        "minimum": 1,
+        "maximum": _LARGEST_WHOLE,
+    },
+    "name": {**SCALAR, "pattern": r"^([ \p{L}\p{M}\p{N}\p{P}\p{S}]+)?$"},
+    "readable_file": {"type": "string"},
+    # A secret: the chart refuses it with what to do.
+    "token": SCALAR,
+}
+_SCALARS: dict[str, Part] = {"username": {**SCALAR, "pattern": "^[^:]*$"}}

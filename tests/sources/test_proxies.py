@@ -1,0 +1,176 @@
+"""Sources behind an HTTP proxy that the environment names, with a real one on a real socket."""
+
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import trustme
+
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.settings import PrometheusSettings, ScrapeSettings
+from keda_gpu_scaler.sources import connection
+from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint
+from keda_gpu_scaler.sources.scrape import exporter
+from keda_gpu_scaler.transport import client
+from tests.cli import test_serve as serve
+from tests.support import http_replies as web
+from tests.support.forward_proxy import ForwardProxy
+from tests.support.http_replies import HttpServer
+
+HOST = "prometheus.monitoring.invalid"
+"""A name that only the proxy can lead anywhere."""
+
+TOKEN = "of-the-source"  # noqa: S105 - guards nothing
+
+
+@pytest.fixture(autouse=True)
+def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Leave no proxy in the environment but those of a test."""
+    for name in [one for one in os.environ if one.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    return monkeypatch
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[HttpServer]:
+    async with HttpServer(web.api("vector", [])) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def proxy(server: HttpServer) -> AsyncIterator[ForwardProxy]:
+    async with ForwardProxy({(HOST, 9090): server.port}) as running:
+        yield running
+
+
+@asynccontextmanager
+async def source(url: str, **given: object) -> AsyncIterator[Endpoint]:
+    settings = PrometheusSettings.model_validate({"url": url, "timeout": "20s", **given})
+    made = connection.create_client(settings)
+    try:
+        yield Endpoint(settings, made)
+    finally:
+        await made.close()
+        await web.generators_closed()
+
+
+async def test_queries_go_through_the_proxy_of_http(
+    environ: pytest.MonkeyPatch, proxy: ForwardProxy, server: HttpServer
+) -> None:
+    environ.setenv("HTTP_PROXY", proxy.url)
+    async with source(f"http://{HOST}:9090") as asking:
+        answer = await asking.ask("up", None)
+
+    assert answer.status == client.OK
+    assert proxy.requests == [f"POST http://{HOST}:9090/api/v1/query HTTP/1.1"]
+    assert server.requests[0].form["query"] == "up"
+    assert server.requests[0].headers["host"] == f"{HOST}:9090"
+
+
+async def test_queries_over_tls_go_through_a_tunnel_of_the_proxy_of_https(
+    environ: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(HOST).configure_cert(context)
+    async with (
+        HttpServer(web.api("vector", []), tls=context) as secured,
+        ForwardProxy({(HOST, 443): secured.port}) as proxy,
+    ):
+        environ.setenv("HTTPS_PROXY", proxy.url)
+        async with source(f"https://{HOST}", ca_file=tmp_path / "ca.pem") as asking:
+            answer = await asking.ask("up", None)
+
+    assert answer.status == client.OK
+    assert proxy.requests == [f"CONNECT {HOST}:443 HTTP/1.1"]
+    assert secured.requests[0].form["query"] == "up"
+
+
+@pytest.mark.parametrize("spared", ["127.0.0.1", "127.0.0.0/8", " 127.1.2.3/8 ", "*"])
+async def test_hosts_that_no_proxy_spares_are_asked_directly(
+    environ: pytest.MonkeyPatch, proxy: ForwardProxy, server: HttpServer, spared: str
+) -> None:
+    environ.setenv("HTTP_PROXY", proxy.url)
+    environ.setenv("NO_PROXY", f"localhost,{spared}")
+    async with source(server.url) as asking:
+        await asking.ask("up", None)
+
+    assert proxy.requests == []
+    assert len(server.requests) == 1
+
+
+async def test_the_user_in_the_url_of_the_proxy_is_sent_to_the_proxy_alone(
+    environ: pytest.MonkeyPatch, proxy: ForwardProxy, server: HttpServer
+) -> None:
+    environ.setenv("HTTP_PROXY", proxy.url.replace("//", "//Aladdin:open%20sesame@"))
+    async with source(f"http://{HOST}:9090", bearer_token=TOKEN) as asking:
+        await asking.ask("up", None)
+
+    assert proxy.credentials == ["Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="]
+    assert server.requests[0].headers["authorization"] == f"Bearer {TOKEN}"
+
+
+async def test_a_proxy_that_refuses_a_tunnel_is_the_reason(
+    environ: pytest.MonkeyPatch, proxy: ForwardProxy
+) -> None:
+    environ.setenv("HTTPS_PROXY", proxy.url)
+    async with source("https://elsewhere.invalid") as asking:
+        with pytest.raises(errors.SourceUnreachableError, match="403 Forbidden"):
+            await asking.ask("up", None)
+
+
+async def test_exporters_are_scraped_through_the_proxy_unless_they_are_spared(
+    environ: pytest.MonkeyPatch,
+) -> None:
+    page = (
+        b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-0",exported_namespace="ml",exported_pod="a"} 50\n'
+    )
+    async with (
+        HttpServer(web.says(page, content_type="text/plain")) as exporters,
+        ForwardProxy({("127.0.0.1", exporters.port): exporters.port}) as proxy,
+    ):
+        environ.setenv("ALL_PROXY", proxy.url)
+        target = f"{exporters.url}/metrics"
+        for spared in ("", "127.0.0.1", "127.0.0.0/8", "10.0.0.0/8,x/y"):
+            environ.setenv("NO_PROXY", spared)
+            asked = exporter.Exporter(
+                target,
+                ScrapeSettings(targets=(target,)),
+                ssl.create_default_context(),
+            )
+            assert await asked.samples()
+            await asked.close()
+
+        assert len(exporters.requests) == 4
+        assert proxy.requests == [f"GET {target} HTTP/1.1"] * 2
+
+
+# A proxy that cannot be used
+
+
+def test_a_proxy_that_cannot_be_used_ends_the_process_with_2_and_its_variable() -> None:
+    wrong = {"ALL_PROXY": "socks://user:hunter2@proxy:1080", "HTTP_PROXY": "", "http_proxy": ""}
+    done = serve.ended(serve.environment(LOG_LEVEL="loud") | wrong)
+    assert (done.returncode, done.stdout) == (2, "")
+    heading, *mistakes = done.stderr.strip().splitlines()
+    assert heading == "keda-gpu-scaler: 2 mistakes in the process settings:"
+    assert mistakes[0].startswith("- KEDA_GPU_SCALER_LOG_LEVEL: ")
+    assert mistakes[1].startswith("- ALL_PROXY: socks://…; expected an HTTP proxy")
+    assert "hunter2" not in done.stderr
+
+
+def test_it_does_so_where_the_settings_are_right() -> None:
+    done = serve.ended(serve.environment() | {"NO_PROXY": "fd00::/8"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert '1 mistake in the process settings:\n- NO_PROXY: "fd00::/8"; expected' in done.stderr
+
+
+def test_people_who_ask_one_server_are_told_as_well(environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("HTTPS_PROXY", "socks5://proxy:1080")
+    with pytest.raises(errors.SourceUnreachableError, match=r"HTTPS_PROXY: socks5://…; expected"):
+        client.of_one_server(None, None, 1)

@@ -1,0 +1,104 @@
+"""An HTTP proxy on a free port: it forwards requests, and opens tunnels for TLS.
+
+It alone knows where the names lead that a test gives it, as the proxy of a network does.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import urlsplit
+
+Address = tuple[str, int]
+_PIECE_BYTES = 2**16
+
+
+@dataclass(slots=True)
+class ForwardProxy:
+    """Leads to the servers of `leads_to`, and refuses all others."""
+
+    leads_to: Mapping[Address, int]
+    """Ports of 127.0.0.1, by the host and port of the URL."""
+    requests: list[str] = field(default_factory=list)
+    """The first lines of the requests that it was sent."""
+    credentials: list[str | None] = field(default_factory=list)
+    """What each of them had in Proxy-Authorization."""
+    _server: asyncio.Server | None = None
+    _connections: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @property
+    def port(self) -> int:
+        """Where it listens on 127.0.0.1."""
+        assert self._server is not None
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def url(self) -> str:
+        """What HTTP_PROXY names."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Cut what is still open, and wait until it is gone."""
+        assert self._server is not None
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.create_task(self._serve(reader, writer), name="proxied")
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one request, or one tunnel, and end the connection."""
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                head = await reader.readuntil(b"\r\n\r\n")
+                first, *lines = head.decode().split("\r\n")
+                fields = {name.lower(): value.strip() for name, _, value in map(_parted, lines)}
+                self.requests.append(first)
+                self.credentials.append(fields.get("proxy-authorization"))
+                method, target, _ = first.split(" ")
+                port = self.leads_to.get(_address(target))
+                if port is None:
+                    writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+                    await writer.drain()
+                    return
+                onward, back = await asyncio.open_connection("127.0.0.1", port)
+                if method == "CONNECT":
+                    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                else:
+                    parts = urlsplit(target)
+                    path = parts._replace(scheme="", netloc="").geturl()
+                    back.write(head.replace(target.encode(), path.encode(), 1))
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(_copied(reader, back), name="there")
+                    both.create_task(_copied(onward, writer), name="back")
+        finally:
+            writer.transport.abort()
+
+
+async def _copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while piece := await reader.read(_PIECE_BYTES):
+            writer.write(piece)
+            await writer.drain()
+    finally:
+        writer.close()
+
+
+def _parted(line: str) -> tuple[str, str, str]:
+    return line.partition(":")
+
+
+def _address(target: str) -> Address:
+    parts = urlsplit(target if "://" in target else f"//{target}")
+    return parts.hostname or "", parts.port or 80
