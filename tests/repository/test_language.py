@@ -46,8 +46,6 @@ NOT_YET = frozenset(
         "docs/migrate/keda-prometheus.md",
         "docs/migrate/managed-cloud-adapter.md",
         "docs/recipes.md",
-        "docs/trigger.md",
-        "docs/troubleshooting.md",
         "docs/webhook.md",
         "deploy/helm/keda-gpu-scaler/values.yaml",
         "deploy/helm/keda-gpu-scaler/files/alerts.yaml",
