@@ -27,7 +27,7 @@ RULES: Mapping[str, Rule] = {
         ("needs-setting", _NOTE, "what the scaler takes only with a setting of its operator"),
         ("doubtful-value", _WARNING, "what the scaler takes with a warning in its log"),
         # How many replicas.
-        ("sum-with-value", _ERROR, "`aggregation: sum` beside `metricType: Value`"),
+        ("sum-with-value", _ERROR, "`aggregation: sum`, `max` or `p95` beside `metricType: Value`"),
         ("average-without-value", _ERROR, "`aggregation: average` without `metricType: Value`"),
         ("average-recipe", _ERROR, "KEDA's own trigger on an average of GPU metrics"),
         ("threshold-out-of-reach", _ERROR, "a threshold that no load exceeds"),

@@ -72,11 +72,14 @@ def _metric_type(one: Trigger) -> Iterator[Finding]:
     # With a formula, KEDA uses the metricType of scalingModifiers, for what the formula gives.
     if one.of.formula or "aggregationFromEnv" in one.metadata:
         return
-    is_average = one.metadata.get("aggregation", "sum").strip() == Aggregation.AVERAGE
+    aggregation = one.metadata.get("aggregation", "sum").strip()
+    is_average = aggregation == Aggregation.AVERAGE
     if not is_average and not one.average:
+        is_sum = aggregation == Aggregation.SUM
+        already = "is their sum already" if is_sum else "counts all of them already"
         why = (
-            "metricType Value multiplies the answer by the replicas, and the answer is their sum "
-            "already: 2 busy replicas become 6, and 5 become 33"
+            "metricType Value multiplies the answer by the replicas, and the answer "
+            f"{already}: 2 busy replicas become 6, and 5 become 33"
         )
         fix = "Remove metricType, or write aggregation: average beside it."
         yield one.of.find("sum-with-value", one.node.place("metricType"), why, fix)

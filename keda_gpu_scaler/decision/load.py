@@ -33,7 +33,7 @@ from keda_gpu_scaler.decision.pod_state import (
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 
 DECIMALS = 6
 """Servers differ in the 15th digit of the same mean; so thresholds are compared after rounding."""
@@ -52,6 +52,7 @@ class Replica:
     name: str
     reporting: PodState
     load: float
+    """0 while it is not known."""
     pods: tuple[Pod, ...] = ()
     """Its pods, if it is measured."""
 
@@ -83,6 +84,8 @@ class Workload:
     """The source has no samples of a part of the window in which one of its pods may have run."""
     ready_known: bool = False
     """For some of its pods it is known whether they are Ready."""
+    wanted: int | None = None
+    """The replicas that the owner asks for; None: not known."""
     pending: int = 0
     """Replicas that the owner asks for, and that do not count yet."""
     last_listed: float = NEVER
@@ -107,6 +110,47 @@ class Workload:
         """The mean over the measured replicas; 0 without one."""
         loads = [replica.load for replica in self.of(PodState.MEASURED)]
         return round(mean(loads), DECIMALS) if loads else 0.0
+
+    @property
+    def counted(self) -> int:
+        """The measured replicas, without those beyond what the owner asks for.
+
+        In a rolling update there are more for a while, which share the work and are to go.
+        """
+        measured = len(self.of(PodState.MEASURED))
+        return measured if self.wanted is None else min(measured, self.wanted)
+
+    def outstanding(self, aggregation: Aggregation) -> float:
+        """Return the load that `max` or `p95` takes for that of each replica; else 0.
+
+        An unknown load is taken for 0, so that the result is a lower bound.
+        """
+        return outstanding(aggregation, [one.load for one in self.replicas])
+
+    def total_by(self, aggregation: Aggregation) -> float:
+        """Return the sum, or what `max` or `p95` makes of it, which is never less."""
+        raised = round(self.counted * self.outstanding(aggregation), DECIMALS)
+        return max(self.total, raised)
+
+
+_P95 = 0.95
+
+
+def outstanding(aggregation: Aggregation, known: Sequence[float]) -> float:
+    """Return the largest load, or the one that 95 % do not exceed; 0 for other aggregations.
+
+    Between two loads it is interpolated as PromQL's `quantile` does: of fewer than 20 replicas, it
+    lies between the two largest.
+    """
+    if not known or aggregation not in {Aggregation.MAX, Aggregation.P95}:
+        return 0.0
+    ordered = sorted(known)
+    if aggregation is Aggregation.MAX:
+        return ordered[-1]
+    rank = _P95 * (len(ordered) - 1)
+    lower = math.floor(rank)
+    below, above = ordered[lower], ordered[min(lower + 1, len(ordered) - 1)]
+    return below + (above - below) * (rank - lower)
 
 
 def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:

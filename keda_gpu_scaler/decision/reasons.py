@@ -13,7 +13,7 @@ from keda_gpu_scaler.decision.load import Workload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec
 
 NAMES_SHOWN = 3
 LISTED = "the cluster lists a pod of it, and nothing is remembered that says more"
@@ -165,18 +165,22 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
 
 def _measurement(spec: TriggerSpec, found: Workload) -> str:
     average, replicas = _number(spec, found.mean), _count(len(found.replicas), "replica")
-    asks = _asks(spec, found, found.total)
+    asks = _asks(spec, found, found.total_by(spec.aggregation))
     left = " and those that left just now" if found.total == found.before > 0 else ""
     return f"mean {spec.signal} {average} over {replicas}{left}, {asks}"
 
 
 def _asks(spec: TriggerSpec, found: Workload, total: float) -> str:
     threshold = _number(spec, spec.threshold)
-    if spec.aggregation is Aggregation.AVERAGE:
+    if not spec.aggregation.is_for_all:
         average = _number(spec, total / len(found.replicas))
         return f"average {average} against threshold {threshold}"
-    wanted = _wanted(spec, len(found.replicas), total)
-    return f"sum {_number(spec, total)} at threshold {threshold} {wanted}"
+    wanted, shown = _wanted(spec, len(found.replicas), total), _number(spec, total)
+    if found.total_by(spec.aggregation) > found.total:
+        each = f"{spec.aggregation} {_number(spec, found.outstanding(spec.aggregation))}"
+        those = _count(found.counted, "replica")
+        return f"{each} for each of {those}, in all {shown} at threshold {threshold} {wanted}"
+    return f"sum {shown} at threshold {threshold} {wanted}"
 
 
 def _wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
@@ -206,9 +210,9 @@ def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
     part = f"{known} of {_count(len(found.replicas), 'replica')} measured"
     if value is None:
         return f"{part}, hold"
-    total = value if spec.aggregation is Aggregation.SUM else value * len(found.replicas)
+    total = value if spec.aggregation.is_for_all else value * len(found.replicas)
     asked = _asks(spec, found, total)
-    if math.isclose(total, found.total):
+    if math.isclose(total, found.total_by(spec.aggregation)):
         return f"{part}, and those alone ask for more than there are: {asked}"
     if found.of(PodState.MISSING, PodState.SILENT):
         return f"{part}, all of them full, and the others that are Ready count as full: {asked}"

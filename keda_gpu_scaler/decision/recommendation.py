@@ -8,7 +8,7 @@ there is no recommendation.
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
-from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec
 
 
 def metrics(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> dict[str, rules.Metric]:
@@ -19,8 +19,8 @@ def metrics(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> dict
         decided: what was decided about it.
         demand: its demand; None: it is not known.
     """
-    is_sum = spec.aggregation is Aggregation.SUM
-    kind = rules.MetricType.AVERAGE_VALUE if is_sum else rules.MetricType.VALUE
+    is_divided = spec.aggregation.is_for_all
+    kind = rules.MetricType.AVERAGE_VALUE if is_divided else rules.MetricType.VALUE
     value = None if decided.refused else decided.value
     found = {
         spec.metric_name: rules.Metric(value=value, target=spec.threshold, metric_type=kind),

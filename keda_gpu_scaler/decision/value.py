@@ -3,6 +3,9 @@
 Pure. A sum over saturated or incomplete replicas is a lower bound: replicas can do no more than
 they do, and what is not seen is not added up. A lower bound may raise the number of replicas; it
 may never lower it.
+
+`max` and `p95` take the load of the replica that has the most, or nearly so, for that of each. They
+hold where the sum holds and can only raise it, so they never ask for fewer replicas than it does.
 """
 
 from dataclasses import replace
@@ -11,7 +14,7 @@ from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import Workload
 from keda_gpu_scaler.decision.pod_state import FULL, PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
-from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec
 
 
 def with_limits(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) -> Workload:
@@ -20,22 +23,20 @@ def with_limits(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | No
     What was done before replicas left is a reason not to lower, and none to raise: it puts those
     that are asked for on target, and no more.
     """
-    awaited = _pending(spec, found, said)
+    owner = spec.pods.owner
+    wanted = None if said is None or owner is None else said.wanted.get(owner)
+    awaited = 0 if wanted is None else _pending(spec, found, wanted)
     on_target = (len(found.replicas) + awaited) * spec.threshold
     before = round(min(found.before, on_target), load.DECIMALS)
-    return replace(found, pending=awaited, before=before)
+    return replace(found, wanted=wanted, pending=awaited, before=before)
 
 
-def _pending(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | None) -> int:
+def _pending(spec: TriggerSpec, found: Workload, wanted: int) -> int:
     """Return how many replicas the owner asks for that do not count yet, and are to be waited for.
 
     The extra pod of a rolling update is not one of them. One that was not Ready within startTimeout
     is given up, unless those that are measured are full: then it would be asked for again.
     """
-    owner = spec.pods.owner
-    wanted = None if said is None or owner is None else said.wanted.get(owner)
-    if wanted is None:
-        return 0
     late = len(found.stalled)
     if late and has_limit(spec.signal) and load.peak(spec, found) >= FULL:
         late = 0
@@ -51,10 +52,13 @@ def value(spec: TriggerSpec, found: Workload) -> float | None:
     if awaited and load.peak(spec, found) <= spec.threshold:
         awaited = 0
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
-    total = found.total + _unseen(spec, found)
+    unseen = _unseen(spec, found)
+    total = found.total + unseen
     if (awaited or found.is_untold or not _is_known(found)) and total <= enough:
         return None
-    return total if spec.aggregation is Aggregation.SUM else total / expected
+    if not spec.aggregation.is_for_all:
+        return total / expected
+    return found.total_by(spec.aggregation) + unseen
 
 
 def _unseen(spec: TriggerSpec, found: Workload) -> float:

@@ -29,9 +29,15 @@ from keda_gpu_scaler.spec.workload import PodSelector, Workload
 
 STEP_SECONDS = 15.0
 """How often a source is queried, unless its settings say otherwise."""
+_OVER_REPLICAS = {
+    Aggregation.SUM: "sum({0})",
+    Aggregation.AVERAGE: "avg({0})",
+    Aggregation.MAX: "count({0}) * max({0})",
+    # Another label, or `or` would take the sum alone.
+    Aggregation.P95: "max(sum({0}) or "
+    'label_replace(count({0}) * quantile(0.95, {0}), "of", "p95", "", ""))',
+}
 _FUNCTIONS = {
-    Aggregation.SUM: "sum",
-    Aggregation.AVERAGE: "avg",
     GpuAggregation.AVERAGE: "avg",
     GpuAggregation.MAX: "max",
     GpuAggregation.SUM: "sum",
@@ -68,7 +74,7 @@ def explained_promql(
     pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus})"
     owns = _owned(spec.pods) if owned else ""
     loads = f"avg_over_time(({pods}{owns}){instants})"
-    return f"{_FUNCTIONS[spec.aggregation]}({_replicas(spec.pods, loads)})"
+    return _OVER_REPLICAS[spec.aggregation].format(_replicas(spec.pods, loads))
 
 
 def explained_busiest(

@@ -114,7 +114,7 @@ class Metric:
 
     name: str
     metric_type: str
-    """What the trigger's aggregation is for: AverageValue for a sum, Value for an average."""
+    """What the trigger's aggregation is for: Value for an average, else AverageValue."""
     value: float | None
     """None: no value, the HPA holds."""
     target: float

@@ -10,15 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.record.record import Activation, Metric, Pod, Record, Says
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.demand import METRIC_NAME, is_countable
+from keda_gpu_scaler.spec.spec import Aggregation
 from keda_gpu_scaler.trigger.rules import REACHABLE_PERCENT
 
 _SHOWN_PODS = 10
 _FULL_PERCENT = 100
+_RAISING = frozenset({Aggregation.MAX, Aggregation.P95})
+"""They take the load of one replica for that of each."""
 _MILLI = 1000
 
 
@@ -334,8 +338,13 @@ def _load(record: Record, one: Metric, bound: float, *, is_raised: bool) -> Need
     elif one.metric_type == rules.MetricType.VALUE:
         text = f"the average load has to be {text}"
     else:
-        each, now = bound / one.replicas, (one.value or 0.0) / one.replicas
-        text = f"the load of all replicas has to be {text}: on average {words} "
+        aggregation = _setting(record, "aggregation")
+        by, average = (
+            ("", "on average ") if aggregation not in _RAISING else (f" by {aggregation}", "")
+        )
+        counted = one.replicas if not by else max(1, min(_counted(record), one.replicas))
+        each, now = bound / counted, (one.value or 0.0) / counted
+        text = f"the load of all replicas{by} has to be {text}: {average}{words} "
         text += f"{_rounded(each, unit)} each (is {_rounded(now, unit)})"
     if is_raised:
         return Need(of=one.name, key=None, now=one.value, above=bound, text=text)
@@ -396,7 +405,11 @@ def _is_plain(record: Record, one: Metric) -> bool:
     for pod in record.pods:
         if pod.load is not None:
             loads[pod.replica].append(pod.load)
-    total = sum(sum(group) / len(group) for group in loads.values())
+    known = [sum(group) / len(group) for group in loads.values()]
+    total, aggregation = sum(known), _setting(record, "aggregation")
+    if aggregation in _RAISING:
+        raised = load.outstanding(Aggregation(aggregation), known)
+        total = max(total, min(len(known), one.replicas) * raised)
     counted = len(loads) if one.metric_type == rules.MetricType.VALUE else 1
     is_sum = one.value is not None and abs(one.value - total / max(1, counted)) < 1 / _MILLI
     return is_sum and _is_whole(record, one.replicas)

@@ -93,6 +93,13 @@ class Aggregation(StrEnum):
 
     SUM = "sum"
     AVERAGE = "average"
+    MAX = "max"
+    P95 = "p95"
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether the number is for all replicas: the HPA divides it by them (AverageValue)."""
+        return self is not Aggregation.AVERAGE
 
 
 class GpuAggregation(StrEnum):

@@ -49,7 +49,7 @@ def _spec(reader: Reader, access: Access) -> TriggerSpec:
     """Return the spec; if the reader noted a mistake, it holds stand-ins and is not used."""
     pods, name = rules.pods(reader, access)
     signal, source = rules.signal(reader), rules.source(reader, access)
-    query = rules.query(reader, access, pods.namespace, source)
+    query = rules.query(reader, access, pods, source)
     profile = rules.profile(reader, signal)
     usual = GpuAggregation.SUM if signal in _ADDED_UP else GpuAggregation.AVERAGE
     gpu_aggregation = reader.read("gpuAggregation", values.choice(GpuAggregation), usual)

@@ -43,7 +43,7 @@ KEYS: Mapping[str, Key] = {
         otherwise="required",
     ),
     "aggregation": Key(
-        meaning="over replicas: sum for metricType AverageValue, average for Value",
+        meaning="over replicas: sum, max or p95 for metricType AverageValue, average for Value",
         default="sum",
     ),
     "gpuAggregation": Key(

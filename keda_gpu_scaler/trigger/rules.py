@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from keda_gpu_scaler.query import influxql, presets, profiles, promql
 from keda_gpu_scaler.query.presets import Preset
+from keda_gpu_scaler.query.promql import placeholders
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.demand import METRIC_NAME, DemandSpec, OnEmpty
@@ -48,19 +49,33 @@ def pods(reader: Reader, access: Access) -> tuple[PodSelector, str]:
     return selector, str(owner or selector) if names_them else EVERY_POD
 
 
-def query(reader: Reader, access: Access, namespace: str, source: str) -> OwnQuery | None:
+def query(reader: Reader, access: Access, pods: PodSelector, source: str) -> OwnQuery | None:
     """Return the custom PromQL as it is sent, if there is any.
 
     Args:
         reader: reads the trigger.
         access: what its ScaledObject is allowed.
-        namespace: the namespace of the measured pods.
+        pods: the measured pods.
         source: the source that the trigger asks; empty if it names none that it may use.
     """
     if not reader.has("query"):
         return None
     refuse_other_languages(reader, access, "query", source)
-    return reader.read("query", lambda text: promql.own(text, access.own_promql, namespace), None)
+    policy, values = access.own_promql, _placeholders(reader, pods)
+    return reader.read("query", lambda text: promql.own(text, policy, pods.namespace, values), None)
+
+
+def _placeholders(reader: Reader, pods: PodSelector) -> promql.Values:
+    """Return what is filled in for placeholders; stand-ins where the keys behind them are wrong."""
+    if not reader.is_sound("workload", "podPattern", "namespace"):
+        return promql.Values(pods.namespace, "x", "x")
+    owner = reader.read("workload", lambda text: workload.parse(text, pods.namespace), None)
+    are_named = reader.has("workload") or reader.has("podPattern")
+    return promql.Values(
+        namespace=pods.namespace,
+        workload=None if owner is None else owner.name,
+        pod_pattern=pods.regex if are_named else None,
+    )
 
 
 def signal(reader: Reader) -> Signal:
@@ -217,7 +232,7 @@ def demand(
     is_of_pods = preset is not None and not preset.is_of_router
     empty = OnEmpty.INACTIVE if is_of_pods else OnEmpty.ERROR
     return DemandSpec(
-        text=_preset_text(reader, preset, pods) if named else _text(reader, access, source),
+        text=_preset_text(reader, preset, pods) if named else _text(reader, access, source, pods),
         activation_threshold=reader.read("demandActivationThreshold", values.level, 0.0),
         threshold=_threshold(reader, aggregation, None if preset is None else preset.threshold),
         on_empty=reader.read("demandOnEmpty", values.choice(OnEmpty), empty),
@@ -246,13 +261,15 @@ def signal_warnings(spec: DemandSpec | None) -> Iterator[str]:
         )
 
 
-def _text(reader: Reader, access: Access, source: str) -> str:
+def _text(reader: Reader, access: Access, source: str, pods: PodSelector) -> str:
     """Return the expression as it is sent, confined to the ScaledObject's own namespace."""
     if source in access.influxql_sources:
         return _influxql(reader, access.own_promql)
     refuse_other_languages(reader, access, "demandQuery", source)
-    policy, namespace = access.own_promql, reader.namespace
-    return reader.read("demandQuery", lambda text: promql.number(text, policy, namespace), "")
+    policy, namespace, values = access.own_promql, reader.namespace, _placeholders(reader, pods)
+    return reader.read(
+        "demandQuery", lambda text: promql.number(text, policy, namespace, values), ""
+    )
 
 
 def _preset(reader: Reader, access: Access, source: str) -> Preset | None:
@@ -301,7 +318,14 @@ def _influxql(reader: Reader, policy: promql.Policy) -> str:
             "InfluxQL cannot be confined to a namespace; expected KEDA_GPU_SCALER_OWN_PROMQL=allow "
             "of the scaler, or a source that understands PromQL",
         )
-    return reader.read("demandQuery", influxql.selection, "")
+    text = reader.read("demandQuery", influxql.selection, "")
+    if placeholders.are_in(text):
+        reader.refuse(
+            "demandQuery",
+            "InfluxQL is not parsed, so that nothing can be filled in safely; expected the names "
+            "themselves in place of placeholders",
+        )
+    return text
 
 
 def _threshold(reader: Reader, aggregation: Aggregation, usual: float | None) -> float | None:

@@ -33,6 +33,22 @@ def test_utilization_is_no_type_for_an_external_metric() -> None:
     assert rules(changed(STAYS, (TYPE, f"{TYPE}      metricType: Utilization\n"))) == {"wrong-type"}
 
 
+@pytest.mark.parametrize(
+    ("aggregation", "words"),
+    [
+        ("sum", "the answer is their sum already: 2 busy replicas become 6"),
+        ("max", "the answer counts all of them already: 2 busy replicas become 6"),
+        ("p95", "the answer counts all of them already: 2 busy replicas become 6"),
+    ],
+)
+def test_max_and_p95_are_for_the_type_that_the_sum_is_for(aggregation: str, words: str) -> None:
+    keyed = f"{STAYS}        aggregation: {aggregation}\n"
+    assert rules(keyed) == set()
+    (finding,) = report(changed(keyed, (TYPE, f"{TYPE}      metricType: Value\n"))).findings
+    assert finding.rule.name == "sum-with-value"
+    assert words in finding.why
+
+
 def test_a_type_that_the_environment_decides_is_not_judged() -> None:
     value = changed(STAYS, (TYPE, f"{TYPE}      metricType: Value\n"))
     assert rules(value + "        aggregationFromEnv: AGGREGATION\n") == set()

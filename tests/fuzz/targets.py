@@ -33,6 +33,8 @@ from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 
 _ACCESS = Access({"default": EVERY_NAMESPACE}, own_promql=Policy.NAMESPACED)
 _OURS = ScaledObject("team-a", "bert")
+_HOSTILE = promql.Values("team-b", '"} or secret{a="', "'\\\"`} or secret{a=~`.*|{workload}")
+"""No trigger could have these; what is filled in must not get out of its string all the same."""
 _PARTS = (1 << 20, 7)
 _DATE = "Sun, 22 Nov 2026 10:00:00 GMT"
 
@@ -48,13 +50,17 @@ def metadata(data: bytes) -> None:
 
 def own_promql(data: bytes) -> None:
     """Confine a tenant's PromQL to its namespace."""
-    for read in (lambda text: promql.own(text, Policy.NAMESPACED, "team-a").text, _number):
+    for read in (_own, _number):
         with contextlib.suppress(ValueError):
             _check_confined(read(_text(data)))
 
 
+def _own(text: str) -> str:
+    return promql.own(text, Policy.NAMESPACED, "team-a", _HOSTILE).text
+
+
 def _number(text: str) -> str:
-    return promql.number(text, Policy.NAMESPACED, "team-a")
+    return promql.number(text, Policy.NAMESPACED, "team-a", _HOSTILE)
 
 
 def _check_confined(sent: str) -> None:

@@ -47,6 +47,16 @@ def test_every_text_is_promql_and_confined_to_the_namespace(subtests: pytest.Sub
         ({}, ("sum(avg_over_time((avg by (pod) (", ")[2m:15s]))")),
         ({"window": "90s"}, (")[1m30s:15s]))",)),
         ({"aggregation": "average", "gpuAggregation": "max"}, ("avg(avg_over_time((max by (pod)",)),
+        ({"aggregation": "max"}, ("count(avg_over_time((", ") * max(avg_over_time((")),
+        (
+            {"aggregation": "p95"},
+            (
+                "max(sum(avg_over_time((",
+                "[2m:15s])) or label_replace(count(avg_over_time((",
+                "[2m:15s])) * quantile(0.95, avg_over_time((",
+                '[2m:15s])), "of", "p95", "", ""))',
+            ),
+        ),
         ({"workload": "lws/v1.b"}, ("sum(avg by (group) (", '"(v1[.]b-[0-9]+)(-[0-9]+)?"')),
         ({"signal": "power", "activationThreshold": "60"}, ("sum by (pod)",)),
         (

@@ -14,10 +14,11 @@ from keda_gpu_scaler.decision.decision import Context, Decision, decide
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.record.record import Metric, Record, Says
 from keda_gpu_scaler.record.why_not import Need, WhyNot, why_not
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from tests.support.snapshots import NOW, STEP, bert, said, snapshot, unseen
+from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, said, snapshot, unseen
 from tests.support.triggers import BERT, access, demanding, spec
 
 HOUR = 3600.0
@@ -128,7 +129,7 @@ def test_each_way_gives_what_is_wanted_and_a_smaller_change_does_not(
 @given(
     st.lists(st.integers(0, 100), min_size=1, max_size=6),
     st.integers(20, 90),
-    st.sampled_from(["sum", "average"]),
+    st.sampled_from(["sum", "average", "max", "p95"]),
     st.integers(1, 9),
 )
 def test_a_change_of_the_pods_or_of_the_trigger_gives_what_is_wanted(
@@ -145,7 +146,7 @@ def test_a_change_of_the_pods_or_of_the_trigger_gives_what_is_wanted(
         else:
             value = change.at_most if change.above is None else change.above + 0.001
             assert value is not None
-            each = value / len(loads) if aggregation == "sum" else value
+            each = value if aggregation == "average" else value / len(loads)
             after = busy(*[each] * len(loads), threshold=str(threshold), **metadata)
         assert max(1, after.metrics[0].desired or 0) == wanted
 
@@ -191,6 +192,32 @@ def test_fewer_replicas_are_told_the_same_way() -> None:
     ]
     average = busy(90, 60, aggregation="average")
     assert texts(why_not(average, 1)) == ["the average load has to be at most 35 % (is 75 %)"]
+
+
+def test_by_max_it_is_told_of_the_load_that_each_replica_counts_as() -> None:
+    assert texts(why_not(busy(90, 30, 30, aggregation="max"), 5)) == [
+        (
+            "the load of all replicas by max has to be above 280 % (is 270 %): above 93.3333 % "
+            "each (is 90 %)"
+        ),
+        "threshold at most 67.499 % (is 70 %)",
+    ]
+    assert texts(why_not(busy(60, 10, aggregation="p95"), 1)) == [
+        (
+            "the load of all replicas by p95 has to be at most 70 % (is 115 %): at most 35 % each "
+            "(is 57.5 %)"
+        ),
+    ]
+
+
+def test_a_value_of_replicas_that_are_beyond_those_asked_for_is_not_multiplied_by_them() -> None:
+    listed = NamespaceEvidence(NOW - 10, absence_known=True, wanted={BERT_DEPLOYMENT: 2})
+    pods = [
+        bert(suffix, load, status=said()) for suffix, load in zip("bcd", (60, 10, 10), strict=True)
+    ]
+    shown = decided(spec(aggregation="max"), snapshot(*pods, evidence=listed))
+    assert (shown.value, shown.metrics[0].replicas) == (120, 2)
+    assert texts(why_not(shown, 3))[0].endswith("above 77 % each (is 60 %)")
 
 
 def test_what_no_load_can_give_is_said() -> None:

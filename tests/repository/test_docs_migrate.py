@@ -11,7 +11,7 @@ from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision import pod_state
 from keda_gpu_scaler.query.profiles import PROFILES
 from keda_gpu_scaler.spec import durations, workload
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Aggregation, Signal
 from tests.repository.test_docs import ROOT, section, table
 from tests.sources.test_series_pages import scraped
 from tests.support import snapshots, triggers
@@ -29,7 +29,7 @@ CHECKS = {
     "threshold": float,
     "activationThreshold": float,
     "gpuAggregation": {"max", "average", "sum"}.__contains__,
-    "aggregation": {"average", "sum"}.__contains__,
+    "aggregation": Aggregation,
 }
 """The check that a value of each key has to pass."""
 

@@ -8,9 +8,12 @@ import yaml
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.rules import MetricType
+from keda_gpu_scaler.decision.decision import Context, decide
 from tests.repository.test_docs import ROOT, section, table
 from tests.stories.loops.test_climbing import CLIMBED_SECONDS, WINDOWS
 from tests.stories.loops.test_demand import WAITED_SECONDS
+from tests.support.snapshots import NOW, bert, said, snapshot
+from tests.support.triggers import spec
 
 CONCEPTS = ROOT / "docs" / "concepts.md"
 WRONG_SIGNAL = ROOT / "docs" / "wrong-signal.md"
@@ -66,6 +69,22 @@ def test_the_table_of_an_hpas_own_tolerances_is_the_hpas_for_the_behavior_above_
     cells = [replicas(5 * each, 70, 5, MetricType.AVERAGE_VALUE, own) for each in shown]
     head = ["each pod shows", *(f"{each} %" for each in shown)]
     assert section(CONCEPTS, "tolerances") == table(head, [["replicas", *map(str, cells)]])
+
+
+def test_the_table_of_the_aggregations_is_what_the_scaler_answers() -> None:
+    rows = []
+    for loads in ((60, 60, 60, 60), (96, 48, 48, 48), (100, 20, 0, 0), (40, 10, 10, 10)):
+        pods = [bert(one, each, status=said()) for one, each in zip("bcdf", loads, strict=True)]
+        answers = [
+            decide(spec(aggregation=one), snapshot(*pods), Context(NOW, 3600.0)).value or 0.0
+            for one in ("sum", "max", "p95")
+        ]
+        asked = [replicas(one, 70, 4, MetricType.AVERAGE_VALUE) for one in answers]
+        shown = ", ".join(f"{each} %" for each in loads)
+        rows.append([shown, *(f"{one:g} %" for one in answers), ", ".join(map(str, asked))])
+    by = "replicas by `sum`, `max`, `p95` at 70"
+    head = ["replicas show", "`sum`", "`max`", "`p95`", by]
+    assert section(ROOT / "docs" / "trigger.md", "aggregations") == table(head, rows)
 
 
 def test_a_threshold_that_a_wide_tolerance_hides_is_where_the_page_says() -> None:

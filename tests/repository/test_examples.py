@@ -57,11 +57,32 @@ def wakes(found: TriggerSpec) -> bool:
 
 def test_there_is_an_example_of_each_use() -> None:
     names = {path.stem for path in EXAMPLES}
-    own_load = {"memory", "mig", "own-query", "statefulset", "utilization", "vllm"}
-    from_zero = {"demand", "two-triggers", "router", "ingress", "queue", "pipeline", "overflow"}
+    own_load = {"busiest", "memory", "mig", "own-query", "statefulset", "utilization", "vllm"}
+    from_zero = {
+        "demand",
+        "one-text",
+        "two-triggers",
+        "router",
+        "ingress",
+        "queue",
+        "pipeline",
+        "overflow",
+    }
     others = {"business-hours", "http-add-on", "alert", "cluster-average", "llm-d"}
     of_recipes = {"managed-cloud", "duty-cycle", "gpu-exporter", "influxdb"}
     assert names == own_load | from_zero | others | of_recipes
+
+
+def test_one_text_serves_both_of_the_example_with_placeholders() -> None:
+    (path,) = (one for one in EXAMPLES if one.stem == "one-text")
+    both = objects(path)
+    texts = {one["metadata"]["demandQuery"] for each in both for one in ours(each)}
+    assert (len(both), len(texts)) == (2, 1)
+    demands = [parsed(each, one["metadata"]).demand for each in both for one in ours(each)]
+    names = [each["metadata"]["name"] for each in both]
+    for name, demand in zip(names, demands, strict=True):
+        assert demand is not None
+        assert f'service="{name}"' in demand.text
 
 
 def test_a_header_says_what_it_is_for(subtests: pytest.Subtests) -> None:

@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, quantiles
 
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.spec import Signal
@@ -235,8 +235,7 @@ class Cluster:
         replicas: dict[str, list[float]] = defaultdict(list)
         for pod in self.pods_of(question.workload):
             replicas[question.workload.replica(pod)].append(self._load(pod, question, at))
-        loads = [fmean(one) for one in replicas.values()]
-        return sum(loads) if question.aggregation == "sum" else fmean(loads)
+        return _aggregated(question.aggregation, [fmean(one) for one in replicas.values()])
 
     def _load(self, pod: Pod, question: Question, at: float) -> float:
         window = question.window or (60 if self.is_averaged(pod) else 120)
@@ -262,3 +261,13 @@ class Cluster:
     def _whole(self, gpu: Gpu) -> tuple[str, str]:
         """Return what is one GPU to the signal: power is the board's, whatever part of it."""
         return gpu.board, "" if self.signal is Signal.POWER else gpu.part
+
+
+def _aggregated(aggregation: str, loads: list[float]) -> float:
+    if aggregation == "average":
+        return fmean(loads)
+    if aggregation == "max":
+        return max(loads) * len(loads)
+    if aggregation == "p95" and len(loads) > 1:
+        return max(sum(loads), quantiles(loads, n=20, method="inclusive")[-1] * len(loads))
+    return sum(loads)

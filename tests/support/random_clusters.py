@@ -170,7 +170,7 @@ def _questions(draw: st.DrawFn, cluster: Cluster, workload: Workload) -> Questio
         windows += [15, 30, 60]
     return Question(
         workload,
-        draw(st.sampled_from(["sum", "average"])),
+        draw(st.sampled_from(["sum", "average", "max", "p95"])),
         draw(st.sampled_from(["average", "max", "sum"])),
         draw(st.sampled_from(windows)),
     )

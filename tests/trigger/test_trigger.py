@@ -295,7 +295,7 @@ def test_a_typo_in_a_choice_names_the_nearest(key: str, text: str, nearest: str)
 @pytest.mark.parametrize(
     ("key", "names"),
     [
-        ("aggregation", "sum, average"),
+        ("aggregation", "sum, average, max, p95"),
         ("gpuAggregation", "average, max, sum"),
         ("onUnknown", "hold, error, zero"),
     ],

@@ -69,6 +69,39 @@ def test_every_key_of_the_demand_is_read() -> None:
     assert found.on_empty is OnEmpty.INACTIVE
 
 
+def test_one_text_of_a_demand_serves_every_trigger() -> None:
+    text = 'sum(rate(requests{service="{namespace}/{workload}",pod!~"{podPattern}"}[1m]))'
+    for name in ("bert", "llama"):
+        pods = Workload(Kind.DEPLOYMENT, "ml", name)
+        by_hand = f'service="ml/{name}",pod!~{promql.quoted(pods.regex)}'
+        right = f"sum(rate(requests{{{by_hand}}}[1m]))"
+        found = wanted(demandQuery=text, workload=name)
+        assert found.text == promql.number(right, Policy.NAMESPACED, "ml")
+
+
+def test_triggers_whose_values_are_not_in_the_text_share_it() -> None:
+    text = 'sum(queue{namespace="{namespace}"})'
+    assert wanted(demandQuery=text) == wanted(demandQuery=text, workload="llama")
+
+
+def test_what_the_cluster_has_yet_to_tell_is_not_filled_in() -> None:
+    """Without workload, what is scaled is asked for after the trigger was read."""
+    unnamed = DEMAND | {"workload": "", "demandQuery": 'sum(queue{a="{workload}"})'}
+    line = mistake(unnamed, access(knows_targets=True))
+    assert "nothing to fill in for {workload}: the trigger has no workload" in line
+    named = {**unnamed, "demandQuery": 'sum(queue{a="{namespace}"})'}
+    assert isinstance(parse(named, access(knows_targets=True)).pods, ScaleTarget)
+
+
+def test_a_demand_of_another_namespaces_pods_stays_confined_to_its_own() -> None:
+    found = parse(
+        DEMAND | {"namespace": "other", "demandQuery": 'sum(queue{namespace="{namespace}"})'},
+        access(others=EVERY_NAMESPACE),
+    ).demand
+    assert found is not None
+    assert found.text == promql.number('sum(queue{namespace="other"})', Policy.NAMESPACED, "ml")
+
+
 def test_a_demand_changes_nothing_about_the_load() -> None:
     plain, demanding = parse(MINIMAL), parse(DEMAND | {"demandThreshold": "20"})
     assert demanding.demand is not None

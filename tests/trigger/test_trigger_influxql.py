@@ -52,3 +52,17 @@ def test_a_source_beside_it_takes_promql_as_ever() -> None:
     spec = parse(Policy.NAMESPACED, source="default", demandQuery="queue_length")
     assert spec.demand is not None
     assert spec.demand.text == promql.number("queue_length", Policy.NAMESPACED, "ml")
+
+
+@pytest.mark.parametrize("name", ["workload", "namespace", "podPattern"])
+def test_nothing_is_filled_into_influxql_which_is_not_parsed(name: str) -> None:
+    text = f"{MEAN} AND pod =~ /{{{name}}}/"
+    (mistake,) = mistakes(Policy.ALLOW, demandQuery=text)
+    assert mistake.endswith(
+        "; InfluxQL is not parsed, so that nothing can be filled in safely; expected the names "
+        "themselves in place of placeholders"
+    )
+    other = f"{MEAN} AND pod =~ /a{{2}}{{id}}/"
+    demand = parse(Policy.ALLOW, demandQuery=other).demand
+    assert demand is not None
+    assert demand.text == other

@@ -116,3 +116,57 @@ def test_exporters_that_are_asked_directly_understand_no_query() -> None:
     assert parse().source == "default"
     (line,) = mistakes(source="edge")
     assert "expected a source that understands PromQL: edge asks exporters directly" in line
+
+
+# Placeholders
+
+ONE_TEXT = 'load{namespace="{namespace}",pod=~"{podPattern}",service="{workload}"}'
+
+
+def sent(**metadata: str) -> str:
+    query = parse(query=ONE_TEXT, **metadata).query
+    assert query is not None
+    return query.text
+
+
+def test_one_text_asks_about_the_pods_of_each_trigger() -> None:
+    for name, kind in (("bert", Kind.DEPLOYMENT), ("llama-3.1", Kind.STATEFUL_SET)):
+        pods = Workload(kind, "ml", name)
+        by_hand = (
+            f'load{{namespace="ml",pod=~{promql.quoted(pods.regex)},service={promql.quoted(name)}}}'
+        )
+        assert sent(workload=str(pods)) == promql.own(by_hand, Policy.NAMESPACED, "ml").text
+
+
+def test_a_pattern_says_which_pods_and_a_workload_beside_it_the_name() -> None:
+    assert 'pod=~"b.+"' in sent(workload="sts/bert", podPattern="b.+")
+    (line,) = mistakes(query=ONE_TEXT, podPattern="b.+")
+    assert (
+        "line 1, column 58: nothing to fill in for {workload}: the trigger has no workload" in line
+    )
+
+
+def test_without_workload_and_pod_pattern_there_is_only_the_namespace() -> None:
+    query = parse(query='load{namespace="{namespace}"}').query
+    assert query is not None
+    assert query.text == promql.own('load{namespace="ml"}', Policy.NAMESPACED, "ml").text
+    (line,) = mistakes(query='load{pod=~"{podPattern}"}')
+    assert "the trigger has neither workload nor podPattern" in line
+
+
+def test_the_namespace_that_is_filled_in_is_that_of_the_pods() -> None:
+    allowed = access(others=EVERY_NAMESPACE)
+    keys = {**GIVEN, "namespace": "other", "query": 'load{a="{namespace}"}'}
+    query = trigger.parse(BERT, keys, allowed).query
+    assert query == promql.own('load{a="other"}', Policy.NAMESPACED, "other")
+
+
+def test_a_wrong_workload_is_one_mistake_and_not_one_more_for_each_placeholder() -> None:
+    (line,) = mistakes(query=ONE_TEXT, workload="Bert!")
+    assert line.startswith('- workload: "Bert!"')
+
+
+def test_a_placeholder_that_is_none_is_named_with_the_nearest_and_shows_no_secret() -> None:
+    (line,) = mistakes(query="", queryFromEnv='load{token="hunter2",pod=~"{podpattern}"}')
+    assert "line 1, column 27: no placeholder; did you mean {podPattern}?" in line
+    assert "hunter2" not in line

@@ -8,6 +8,7 @@ server cannot read it in another way.
     numbers     which numbers fit their places
     parsing     tokens → tree, by way of the parser, which sees neither strings nor unfit numbers
     tree        what a tree consists of: its nodes, selectors and the time they reach back
+    placeholders  what is filled into the strings of a user's text, such as the workload's name
     reading     a user's text → tree, or what is wrong with it and where
     writing     tree → text, with more matchers for each selector
     matchers    label matchers that every selector gets
@@ -15,6 +16,7 @@ server cannot read it in another way.
 """
 
 from keda_gpu_scaler.query.promql.literals import quoted
+from keda_gpu_scaler.query.promql.placeholders import Values
 from keda_gpu_scaler.query.promql.policy import Policy, number, own
 
-__all__ = ["Policy", "number", "own", "quoted"]
+__all__ = ["Policy", "Values", "number", "own", "quoted"]

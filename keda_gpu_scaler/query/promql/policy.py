@@ -17,7 +17,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql import reading, tree, writing
+from keda_gpu_scaler.query.promql import placeholders, reading, tree, writing
+from keda_gpu_scaler.query.promql.placeholders import Values
+from keda_gpu_scaler.query.promql.tokens import MisplacedError
 from keda_gpu_scaler.query.promql.tree import Call, Matcher, Node
 from keda_gpu_scaler.spec.spec import Origin, OwnQuery
 
@@ -71,7 +73,13 @@ class Allowed(NamedTuple):
     """The matchers that confine its selectors."""
 
 
-def allowed(text: str, read: Callable[[str], Node], policy: Policy, namespace: str) -> Allowed:
+def allowed(
+    text: str,
+    read: Callable[..., Node],
+    policy: Policy,
+    namespace: str,
+    values: Values | None = None,
+) -> Allowed:
     """Return an expression as it may be sent.
 
     Args:
@@ -79,12 +87,16 @@ def allowed(text: str, read: Callable[[str], Node], policy: Policy, namespace: s
         read: returns its tree; one of `reading`.
         policy: what the operator has decided.
         namespace: the only one that may be read, if the policy is `namespaced`.
+        values: what is filled in for placeholders; None: there are none.
 
     Raises:
         ValueError: it cannot or may not be sent; the words follow "expected".
     """
     _check_not_denied(policy)
-    root = read(text)
+    written, text = text, _filled(text, values)
+    root = read(written)  # its mistakes are told by their places in what the user wrote
+    if text != written:
+        root = read(text, reading.FILLED_CHARACTERS)
     _check_affordable(root)
     if policy is Policy.ALLOW:
         return Allowed(root, text, writing.nothing)
@@ -93,18 +105,19 @@ def allowed(text: str, read: Callable[[str], Node], policy: Policy, namespace: s
     return Allowed(root, writing.written(root, more), more)
 
 
-def own(text: str, policy: Policy, namespace: str) -> OwnQuery:
+def own(text: str, policy: Policy, namespace: str, values: Values | None = None) -> OwnQuery:
     """Return a query for elements that name their pods, as it is sent.
 
     Args:
         text: what the user wrote: an expression for an instant vector.
         policy: what the operator has decided.
         namespace: the namespace of the measured pods.
+        values: what is filled in for placeholders; None: there are none.
 
     Raises:
         ValueError: it cannot or may not be sent; the words follow "expected".
     """
-    asked = allowed(text, reading.instant_vector, policy, namespace)
+    asked = allowed(text, reading.instant_vector, policy, namespace, values)
     return OwnQuery(
         text=asked.text,
         origins=tuple(_origins(tree.lookbacks(asked.root), asked.more)),
@@ -112,20 +125,30 @@ def own(text: str, policy: Policy, namespace: str) -> OwnQuery:
     )
 
 
-def number(text: str, policy: Policy, namespace: str) -> str:
+def number(text: str, policy: Policy, namespace: str, values: Values | None = None) -> str:
     """Return an expression for one number, as it is sent.
 
     Args:
         text: what the user wrote: an expression for a scalar or an instant vector.
         policy: what the operator has decided.
         namespace: the ScaledObject's.
+        values: what is filled in for placeholders; None: there are none.
 
     Raises:
         ValueError: it cannot or may not be sent; the words follow "expected".
     """
-    asked = allowed(text, reading.number, policy, namespace)
+    asked = allowed(text, reading.number, policy, namespace, values)
     _longest_lookbacks(tree.lookbacks(asked.root), asked.more)
     return asked.text
+
+
+def _filled(text: str, values: Values | None) -> str:
+    if values is None or len(text) > reading.CHARACTERS:
+        return text
+    try:
+        return placeholders.filled(text, values)
+    except MisplacedError as error:
+        raise reading.misplaced(text, error) from error
 
 
 def _check_not_denied(policy: Policy) -> None:

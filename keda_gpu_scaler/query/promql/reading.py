@@ -16,7 +16,9 @@ from keda_gpu_scaler.query.promql import numbers, parsing, tree
 from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens, unmatched
 from keda_gpu_scaler.query.promql.tree import Call, Kind, Matcher, Node, Selector, Text
 
-_CHARACTERS = 2000
+CHARACTERS = 2000
+FILLED_CHARACTERS = 8000
+"""With placeholders filled in: with the matchers that confine it, it has to fit a request."""
 _TOKENS = 400
 """The parser's time grows with the square of the nesting: this much takes milliseconds."""
 _DEPTH = 100
@@ -44,47 +46,51 @@ _GIVEN = {
 }
 
 
-def expression(text: str) -> Node:
+def expression(text: str, longest: int = CHARACTERS) -> Node:
     """Return the tree of an expression of any type.
+
+    Args:
+        text: what the user wrote.
+        longest: how many characters it may have.
 
     Raises:
         ValueError: it is not PromQL, or too large.
     """
     if not text:
         raise ValueError("a PromQL expression, such as sum(rate(http_requests_total[1m]))")
-    if len(text) > _CHARACTERS:
-        raise ValueError(f"a PromQL expression of at most {_CHARACTERS} characters")
+    if len(text) > longest:
+        filled = "" if longest == CHARACTERS else " with its placeholders filled in"
+        raise ValueError(f"a PromQL expression of at most {longest} characters{filled}")
     try:
         root = _tree_of(text)
     except MisplacedError as error:
-        place = _in_words(text, error.position)
-        raise ValueError(f"a PromQL expression: {place}: {error}") from error
+        raise misplaced(text, error) from error
     if max(depth for _, depth in tree.nodes(root)) > _DEPTH:
         raise ValueError(f"a PromQL expression nested at most {_DEPTH} deep")
     _check_patterns(root)
     return root
 
 
-def instant_vector(text: str) -> Node:
+def instant_vector(text: str, longest: int = CHARACTERS) -> Node:
     """Return the tree of an expression that gives an instant vector.
 
     Raises:
         ValueError: it gives something else, or is not PromQL.
     """
-    root = expression(text)
+    root = expression(text, longest)
     given = tree.kind(root)
     if given is not Kind.VECTOR:
         raise ValueError(f"a PromQL expression for an instant vector, and this is {_GIVEN[given]}")
     return root
 
 
-def number(text: str) -> Node:
+def number(text: str, longest: int = CHARACTERS) -> Node:
     """Return the tree of an expression that can give one number: a scalar, or a vector of one.
 
     Raises:
         ValueError: it gives something else, or is not PromQL.
     """
-    root = expression(text)
+    root = expression(text, longest)
     given = tree.kind(root)
     if given not in (Kind.VECTOR, Kind.SCALAR):
         raise ValueError(f"a PromQL expression for one number, and this is {_GIVEN[given]}")
@@ -165,6 +171,11 @@ def _compiled(pattern: str) -> Any:  # noqa: ANN401
     except re2.error as error:
         is_large = "too large" in str(error)
         raise ValueError(_TOO_LARGE if is_large else _NO_PATTERN) from error
+
+
+def misplaced(text: str, error: MisplacedError) -> ValueError:
+    """Return the words for what is wrong at one place of a text."""
+    return ValueError(f"a PromQL expression: {_in_words(text, error.position)}: {error}")
 
 
 def _in_words(text: str, position: int) -> str:

@@ -162,6 +162,7 @@ _FORMS: dict[str, Part] = {
         "additionalProperties": {"type": "string", "pattern": "^[\t -~]*$"},
     },
     "header_name": _text(HEADER),
+    "aws_region": _text("[a-z]+(-[a-z]+)+-[0-9]{1,2}"),
     "parameter": {**_text("[0-9A-Za-z_.-]+"), "not": {"enum": ["query", "time", "timeout"]}},
     "matchers": _text(f"{_MATCHER}(,{_MATCHER})*,?\\s*"),
     "size": {

@@ -7,11 +7,12 @@ back. No fault is among them that ARCHITECTURE.md names as a known limit.
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keda_gpu_scaler.autoscaling.rules import Hpa, Tolerances
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.judge import Judge
 from tests.stories.loops.loop import Loop
 from tests.stories.loops.monitoring import STEP, Second
@@ -33,6 +34,7 @@ class History:
     name: str
     evidence: EvidenceSource
     chance: random.Random
+    aggregation: Aggregation = Aggregation.SUM
     loop: Loop = field(init=False)
     judge: Judge = field(init=False)
     _work: list[tuple[float, Callable[[float], float]]] = field(default_factory=list)
@@ -41,7 +43,8 @@ class History:
         """Begin with this much work."""
         self._work.append((float("-inf"), lambda _: work))
         seed = terms.pop("seed", self.chance.randrange(1, 2**31))
-        self.loop = Loop(self._offered, self.evidence, seed=seed, **terms)
+        trigger = replace(terms.pop("trigger", spec()), aggregation=self.aggregation)
+        self.loop = Loop(self._offered, self.evidence, seed=seed, trigger=trigger, **terms)
         # The scaler does not know the HPA's tolerances: it has to be right with any.
         drawn = random.Random(seed)
         self.loop.hpa.tolerances = Tolerances(
@@ -347,16 +350,17 @@ async def another_load(one: History) -> None:
 AFTER: tuple[Theme, ...] = (to_zero_and_back, an_outage, another_load)
 
 
-async def history(seed: int, number: int) -> History:
+async def history(seed: int, number: int, aggregation: Aggregation = Aggregation.SUM) -> History:
     """Return a history that has ended, with what was judged of it.
 
     Args:
         seed: of a series of histories.
         number: which of them; each has the next theme.
+        aggregation: of the trigger whose answers scale the workload.
     """
     chance = random.Random(f"{seed} {number}")
     theme, evidences = THEMES[number % len(THEMES)]
-    one = History(theme.__name__, chance.choice(evidences), chance)
+    one = History(theme.__name__, chance.choice(evidences), chance, aggregation)
     await theme(one)
     for after in chance.sample(AFTER, chance.randint(0, 1)):
         await after(one)

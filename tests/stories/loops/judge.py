@@ -10,9 +10,10 @@ from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
+from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.loop import Loop
 from tests.stories.loops.monitoring import LOOKBACK, Monitoring
-from tests.stories.loops.truth import Truth, broken
+from tests.stories.loops.truth import RAISING, Truth, broken
 from tests.support.triggers import BERT
 
 MORE_PERCENT = 20.0
@@ -80,6 +81,8 @@ class Judge:
     """Each broken promise, with the time and the answer."""
     _second: Evaluator = field(init=False)
     _more: Evaluator = field(init=False)
+    _raising: Evaluator = field(init=False)
+    """Is asked by another aggregation, which may raise the sum and never lower it."""
     _restarted_at: float | None = field(default=None, init=False)
     _knows_none: list[bool] = field(default_factory=lambda: [False, False], init=False)
     """Whether each of the two knew that there are no pods, and nothing has happened since."""
@@ -89,6 +92,7 @@ class Judge:
         self._second = self.loop.evaluator()
         shown = self.loop.monitoring
         self._more = self.loop.evaluator(More(shown, shown.step_seconds))
+        self._raising = self.loop.evaluator()
         self.loop.also = self._judge
 
     async def _judge(self, first: Decision, timeout_seconds: float | None) -> None:
@@ -99,6 +103,8 @@ class Judge:
             self._knows_none[1] = False
         second = await self._second.evaluate(BERT, trigger, timeout_seconds)
         more = await self._more.evaluate(BERT, trigger, timeout_seconds)
+        other = replace(trigger, aggregation=RAISING[self.loop.seed % 2])
+        raised = await self._raising.evaluate(BERT, other, timeout_seconds)
         if self._restarted_at is None and second != first:
             self._note(f"the same history, and not the same answer as: {first.reason}", second)
         self._judge_one(0, first, float("inf"))
@@ -107,6 +113,16 @@ class Judge:
         )
         self._judge_one(1, second, learning)
         self._compare(first, more)
+        self._compare_sum(first, raised, other.aggregation)
+
+    def _compare_sum(self, first: Decision, raised: Decision, aggregation: Aggregation) -> None:
+        """Judge the answer by another aggregation: in all but its value it is that of the sum."""
+        value = first.value
+        if raised.value is not None and value is not None:
+            value = max(value, raised.value)
+        told = replace(first, value=value, reason=raised.reason)
+        if self.loop.trigger.aggregation is Aggregation.SUM and raised != told:
+            self._note(f"less by {aggregation} than by the sum: {first.reason}", raised)
 
     def _compare(self, less: Decision, more: Decision) -> None:
         """Judge the answers to two loads; one that holds is not smaller, unless the other raises.

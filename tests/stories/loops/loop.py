@@ -73,6 +73,8 @@ class Loop:
     exporter_late_seconds: float = 0.0
     """How long after its pod is Ready a new node's exporter appears."""
     loading: float = 100.0
+    weight: Callable[[int], float] = lambda _number: 1.0
+    """How much of the work a replica gets, by its number, beside the others."""
     grace_seconds: float = 30.0
     queues: bool = False
     """Work beyond the replicas' capacity is done later."""
@@ -88,6 +90,8 @@ class Loop:
     """It is a StatefulSet: a pod that is gone returns under its name."""
     hpa_asks: bool = True
     """Otherwise KEDA answers the HPA from what it polled: `useCachedMetrics`."""
+    extra: int = 0
+    """The pods beyond those wanted that its owner lets be, as in a rolling update."""
     demand: Callable[[float], float | None] | None = None
     """What demandQuery gives, by the seconds since the loop began; None: it is refused."""
     restarts: Callable[[], bool] | None = None
@@ -222,7 +226,7 @@ class Loop:
         for called in self._missing(replicas):
             self._create(self.clock, called)
         there.sort(key=lambda one: (one.called, one.ready), reverse=True)
-        for pod in there[: max(0, len(there) - replicas)]:
+        for pod in there[: max(0, len(there) - replicas - self.extra)]:
             self.delete(pod)
         if replicas != self.replicas:
             self._asked.append((self.clock, replicas))
@@ -332,8 +336,11 @@ class Loop:
         working = sum(pod.is_replica and pod.works(now) for pod in self.pods)
         shares = [self._share(now - n, working) for n in range(COLLECT if self.averaged else 1)]
         share = sum(shares) / len(shares)
+        there = [self.weight(pod.number) for pod in self.pods if pod.is_replica and pod.works(now)]
         for pod in self.pods:
-            pod.collect(now, min(100.0, share * self._spread(0.05)) if share < 100 else share)
+            own = share if share >= 100 else share * self._spread(0.05)
+            weight = self.weight(pod.number) * len(there) / (sum(there) or 1.0)
+            pod.collect(now, min(100.0, own * weight if there else own))
         if now >= self.begin and self.offered(now - self.begin) > 100 * working:
             self.overloaded_seconds += COLLECT
 

@@ -6,14 +6,20 @@
 import os
 from collections import Counter
 
+import pytest
+
 from keda_gpu_scaler.decision.decision import State
+from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.histories import THEMES, History, history
 from tests.stories.loops.judge import RULES
+from tests.stories.loops.truth import RAISING
 
 DECISIONS = int(os.environ.get("HISTORY_DECISIONS", "2000"))
 SEED = int(os.environ.get("HISTORY_SEED", "1"))
 PERCENT = 1.0
 """How many of the decisions have to show each state and each rule."""
+
+DRIVEN = [pytest.param(one, marks=[] if one % 8 == 0 else pytest.mark.soak) for one in range(23)]
 
 
 async def test_no_history_breaks_a_promise_and_every_rule_is_at_work() -> None:
@@ -28,8 +34,16 @@ async def test_no_history_breaks_a_promise_and_every_rule_is_at_work() -> None:
     assert min(percent.values()) >= PERCENT, percent
 
 
-async def _judged(seed: int, number: int) -> History:
-    one = await history(seed, number)
-    where = f"seed {seed}, history {number}, {one.name} by {one.evidence}"
+@pytest.mark.parametrize("aggregation", RAISING)
+@pytest.mark.parametrize("number", DRIVEN)
+async def test_histories_keep_their_promises_where_max_or_p95_scales(
+    aggregation: Aggregation, number: int
+) -> None:
+    await _judged(SEED, number, aggregation)
+
+
+async def _judged(seed: int, number: int, aggregation: Aggregation = Aggregation.SUM) -> History:
+    one = await history(seed, number, aggregation)
+    where = f"seed {seed}, history {number}, {one.name} by {one.evidence} and {aggregation}"
     assert not one.judge.found, where
     return one

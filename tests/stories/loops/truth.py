@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from keda_gpu_scaler.autoscaling.rules import Metric, Scale, recommend
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
+from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.loop import Loop
 from tests.stories.loops.monitoring import STEP
 from tests.stories.loops.pods import SimPod
 
+RAISING = Aggregation.MAX, Aggregation.P95
 SPREAD = 0.06
 """How far what pods show may be from their share of the work."""
 REACH_SECONDS = 300
@@ -172,9 +174,11 @@ def _of_replicas(truth: Truth, decided: Decision) -> Iterator[str]:
         yield f"{truth.least_needed} replicas are needed, and fewer are asked for"
     is_alike = loop.stateful or not loop.seed
     slack = len(decided.unseen) if is_told else 0 if is_alike else 1
-    # By exporters alone one that drains counts, and its last load for a minute more.
+    # By exporters alone one that drains counts, and its last load for a minute more. The others did
+    # its work while it moved, which their means show: with max and p95 that counts for each.
     drains = not is_told and truth.left(LINGERS_SECONDS if loop.stateful else REACH_SECONDS)
-    if not drains and asked > max(loop.replicas, truth.most_needed + slack):
+    differs = not is_told and loop.trigger.aggregation in RAISING
+    if not (drains or differs) and asked > max(loop.replicas, truth.most_needed + slack):
         yield f"{truth.most_needed} replicas are enough, and more are asked for"
     is_known = is_told and decided.state is not State.UNKNOWN
     if is_known and truth.are_full and asked <= loop.replicas:

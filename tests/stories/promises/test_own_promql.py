@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.promql import Policy, literals
 from keda_gpu_scaler.query.promql.tokens import tokens
+from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.telemetry import facts
 from tests.stories.promises.stack import Poll, Stack, running
 from tests.support.expressions import by_hand, vectors
@@ -89,6 +90,23 @@ async def test_the_same_text_is_one_query_for_everybody(prometheus: PrometheusSe
             assert await poll(stack, CACHE, name=f"bert-{number}") == Poll(70, 150, active=True)
         assert await poll(stack, CACHE, signal="utilization") == Poll(70, 150, active=True)
         assert stack.queries("own") <= instants(begin)
+
+
+async def test_one_text_with_placeholders_asks_about_each_workloads_own_pods(
+    prometheus: PrometheusServer,
+) -> None:
+    canary, dotted = "bert-canary-7b6667bd9-bbbbb", "v1.b-7b6667bd9-bbbbb"
+    like = "v1xb-7b6667bd9-bbbbb"
+    shown = zip([*BERT, canary, dotted, like], (1, 2, 4, 8, 16, 32), strict=True)
+    others = [cache(BERT[0], 64, namespace="other")]
+    await prometheus.write([*(cache(pod, value) for pod, value in shown), *others])
+    text = f'sum({CACHE}{{pod=~"{{podPattern}}",namespace="{{namespace}}",job!="{{workload}}"}})'
+    for name, right in (("bert", 7), ("bert-canary", 8), ("v1.b", 16)):
+        pods = workload.parse(name, "ml")
+        values = promql.Values("ml", name, pods.regex)
+        sent = promql.number(text, Policy.NAMESPACED, "ml", values)
+        (row,) = await prometheus.query(sent, time.time())
+        assert float(row["value"][1]) == right
 
 
 async def test_the_elements_of_one_pod_are_its_gpus(prometheus: PrometheusServer) -> None:

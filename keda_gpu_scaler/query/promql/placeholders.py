@@ -1,0 +1,176 @@
+r"""Placeholders in a user's PromQL: `{workload}`, `{namespace}` and `{podPattern}`. Pure.
+
+They stand in string literals alone, so that a value is never read as PromQL: what is filled in is
+quoted anew as a whole. In a pattern, a name matches itself alone, and a pattern is kept together.
+Braces outside of quotes are PromQL's own. In patterns, what RE2 reads as something else stays what
+it is (`a{2}`, `\{`, `\p{Greek}`, classes), and so does `${1}` in what `label_replace` puts in.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+
+from keda_gpu_scaler.query.promql import literals
+from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens
+
+WORKLOAD, NAMESPACE, POD_PATTERN = "workload", "namespace", "podPattern"
+NAMES = (WORKLOAD, NAMESPACE, POD_PATTERN)
+_BY_LOWER_CASE = {name.lower(): name for name in NAMES}
+_LISTED = ", ".join(f"{{{name}}}" for name in NAMES)
+_PLACEHOLDER = r"\{\ *+([A-Za-z_][A-Za-z0-9_.-]*+)\ *+\}"
+_ONLY = re.compile(_PLACEHOLDER)
+_EXACT = re.compile(rf"\{{(?:{'|'.join(NAMES)})\}}")
+_IN_PATTERN = re.compile(
+    rf"""
+    \\Q.*?(?:\\E|\Z) | \\[pPx]\{{[^{{}}\\]*+\}} | \\.
+    | \[\^?\]?(?:\\.|\[:\^?[a-z]++:\]|[^\]\\])*+(?:\]|\Z)
+    | {_PLACEHOLDER}
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""Each looks at every character a few times at most, also where a bracket is never closed."""
+_IN_REPLACEMENT = re.compile(rf"\$\$|\$\{{[^{{}}$]*+\}}|{_PLACEHOLDER}", re.VERBOSE)
+_QUANTIFIERS = frozenset("*+?{")
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is filled in for one trigger."""
+
+    namespace: str
+    """The namespace of the measured pods."""
+    workload: str | None
+    """The workload's name; None: the trigger names none."""
+    pod_pattern: str | None
+    """RE2 text for the whole names of its pods; None: the trigger does not say which they are."""
+
+
+class _Place(Enum):
+    """What a string literal is read as."""
+
+    TEXT = _ONLY
+    PATTERN = _IN_PATTERN
+    REPLACEMENT = _IN_REPLACEMENT
+
+
+def are_in(text: str) -> bool:
+    """Tell whether a text of any language names one of the placeholders."""
+    return _EXACT.search(text) is not None
+
+
+def filled(text: str, values: Values) -> str:
+    """Return a text with its placeholders filled in; one without any, or with a mistake, as it is.
+
+    Raises:
+        MisplacedError: a placeholder is unknown, or cannot stand where it does, or the trigger has
+            nothing to fill in.
+    """
+    try:
+        found = tokens(text)
+    except MisplacedError:
+        return text  # its reader says what is wrong with it
+    _check_quoted(found)
+    pieces, end = list[str](), 0
+    for token, place in _literals(found):
+        meant = _meant(token)
+        if meant is None:
+            continue
+        inside = _Filling(token.start, place, values).filled(meant)
+        if inside != meant:
+            pieces += [text[end : token.start], literals.quoted(inside)]
+            end = token.end
+    return "".join([*pieces, text[end:]])
+
+
+def _meant(token: Token) -> str | None:
+    try:
+        return literals.unquoted(token.text)
+    except ValueError:
+        return None
+
+
+def _check_quoted(found: Sequence[Token]) -> None:
+    """Refuse a placeholder outside of quotes; no braces of PromQL hold a name alone."""
+    for opening, name, closing in zip(found, found[1:], found[2:], strict=False):
+        is_braced = (opening.text, closing.text) == ("{", "}")
+        if is_braced and (meant := _BY_LOWER_CASE.get(name.text.lower())):
+            raise MisplacedError(
+                opening.start,
+                f"a placeholder outside of quotes; {{{meant}}} goes into a string, as in "
+                f'pod=~"{{{POD_PATTERN}}}"',
+            )
+
+
+def _literals(found: Iterable[Token]) -> Iterator[tuple[Token, _Place]]:
+    """Yield each literal with what it is read as."""
+    calls: list[tuple[str, int]] = [("", 0)]
+    before = ""
+    for token in found:
+        if token.kind == "literal":
+            yield token, _place(before, calls[-1])
+        elif token.text in _OPENING:
+            calls.append((before if token.text == "(" else "", 0))
+        elif token.text in _CLOSING and len(calls) > 1:
+            calls.pop()
+        elif token.text == ",":
+            name, number = calls[-1]
+            calls[-1] = name, number + 1
+        before = token.text
+
+
+def _place(before: str, argument: tuple[str, int]) -> _Place:
+    if before in {"=~", "!~"} or argument == ("label_replace", 4):
+        return _Place.PATTERN
+    return _Place.REPLACEMENT if argument == ("label_replace", 2) else _Place.TEXT
+
+
+def _nearest(name: str) -> str:
+    """Return the placeholder that a name is like; empty where there is none."""
+    found = get_close_matches(name[:40].lower(), _BY_LOWER_CASE, n=1)
+    return f"{{{_BY_LOWER_CASE[found[0]]}}}" if found else ""
+
+
+class _Filling:
+    """Fills in the placeholders of one literal."""
+
+    def __init__(self, position: int, place: _Place, values: Values) -> None:
+        self._position, self._place, self._values = position, place, values
+
+    def filled(self, meant: str) -> str:
+        return self._place.value.sub(self._value, meant)
+
+    def _value(self, match: re.Match[str]) -> str:
+        name = match[1]
+        if name is None:
+            return match[0]
+        if name not in NAMES or match[0] != f"{{{name}}}":
+            nearest = _nearest(name)
+            meant = f"did you mean {nearest}?" if nearest else f"there are {_LISTED}"
+            raise self._refusal(f"no placeholder; {meant} (for a brace itself, =~ and [{{] in it)")
+        if name == POD_PATTERN:
+            return self._pattern(match)
+        value = self._values.namespace if name == NAMESPACE else self._values.workload
+        if value is None:
+            raise self._refusal(f"nothing to fill in for {{{name}}}: the trigger has no workload")
+        if self._place is not _Place.PATTERN:
+            return value
+        itself = value.replace(".", "[.]")
+        after = match.string[match.end() : match.end() + 1]
+        return f"(?:{itself})" if after in _QUANTIFIERS else itself
+
+    def _pattern(self, match: re.Match[str]) -> str:
+        pattern = self._values.pod_pattern
+        if pattern is None:
+            raise self._refusal(
+                f"nothing to fill in for {{{POD_PATTERN}}}: the trigger has neither workload nor "
+                "podPattern"
+            )
+        if self._place is not _Place.PATTERN:
+            raise self._refusal(f"{{{POD_PATTERN}}} is a pattern, and goes behind =~ or !~")
+        return pattern if match[0] == match.string else f"(?:{pattern})"
+
+    def _refusal(self, words: str) -> MisplacedError:
+        return MisplacedError(self._position, words)
