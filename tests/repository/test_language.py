@@ -35,23 +35,9 @@ REFUSED = {
 
 NOT_YET = frozenset(
     {
-        "README.md",
-        "docs/chart.md",
-        "docs/commands.md",
-        "docs/expectations.md",
-        "docs/influxdb.md",
-        "docs/migrate/alert-webhook.md",
-        "docs/migrate/gpu-exporter.md",
-        "docs/migrate/index.md",
-        "docs/migrate/keda-prometheus.md",
-        "docs/migrate/managed-cloud-adapter.md",
-        "docs/recipes.md",
-        "docs/webhook.md",
-        "deploy/helm/keda-gpu-scaler/values.yaml",
         "deploy/helm/keda-gpu-scaler/files/alerts.yaml",
         "deploy/helm/keda-gpu-scaler/files/dashboard.json",
         "keda_gpu_scaler/cli/explain.py",
-        "keda_gpu_scaler/cli/serve.py",
     }
 )
 """Files whose words are still to be replaced. Take a file out as soon as it has none of them."""
