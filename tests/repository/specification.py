@@ -68,6 +68,16 @@ GROUPS = (
     ),
     Group("Answer", ("onUnknown", "metricName"), "trigger.md#what-is-answered"),
 )
+ELSEWHERE = {
+    "aggregation": "trigger.md#what-is-answered",
+    "threshold": "trigger.md#what-is-answered",
+    "activationWorkload": "trigger.md#another-workload",
+    "onUnknown": "states.md#onunknown",
+    "profile": "exporters.md#profiles",
+    "source": "settings.md#several-sources",
+    "demandPreset": "presets.md",
+}
+"""Keys whose rules are not where those of their group are."""
 EXAMPLES = {
     "workload": "deployment/bert",
     "podPattern": "bert-[0-9]+-gpu",
@@ -246,7 +256,7 @@ def text() -> str:
     parts = [f"{_HEAD}{block}\n```\n"]
     for group in GROUPS:
         parts.append(f"## {group.title}\n")
-        parts += [_section(key, group.rules) for key in group.keys]
+        parts += [_section(key, ELSEWHERE.get(key, group.rules)) for key in group.keys]
     return "\n".join(parts)
 
 

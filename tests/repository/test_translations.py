@@ -137,7 +137,7 @@ SLIPS = {
     "words": ("`a key`", "`the key`"),
     "numbers": ("70 %", "7 %"),
     "levels": ("# Replicas", "## Replicas"),
-    "rows": ("| 1 | 2 |", "| 12 |"),
+    "rows": ("| 1 | 2 |", "| 2 | 1 |"),
     "items": ("- an item", "an item"),
     "targets": ("there.md", "here.md"),
 }

@@ -167,8 +167,7 @@ URLS = st.builds(
 @given(url=URLS, form=st.dictionaries(st.text("abc", min_size=1), st.text(), max_size=3))
 async def test_whatever_is_asked_the_signature_fits(url: str, form: dict[str, str]) -> None:
     sent = {name: text.encode(errors="replace").decode() for name, text in form.items()}
-    async with httpx.AsyncClient() as client:
-        request = client.build_request("POST", url, data=sent)
+    request = httpx.Request("POST", url, data=sent)
     flow = sigv4.Sigv4(REGION).async_auth_flow(request)
     await anext(flow)
     await flow.aclose()

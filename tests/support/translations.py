@@ -23,6 +23,7 @@ _INDENTED = re.compile(r"(?<=\n\n)(?: {4,}\S[^\n]*\n)+")
 _COMMENT = re.compile(r"<!-- .*? -->", re.DOTALL)
 _WORD = re.compile(r"`([^`]+)`")
 _TARGET = re.compile(r"\]\(([^)\s]+)\)")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 
 
@@ -53,7 +54,7 @@ class Page:
     @cached_property
     def numbers(self) -> Counter[str]:
         """The numbers in what is to be read."""
-        return Counter(re.findall(r"\d+(?:[.,:]\d+)*", self.prose))
+        return Counter(_NUMBER.findall(self.prose))
 
     @cached_property
     def emphasized(self) -> list[str]:
@@ -73,10 +74,11 @@ class Page:
         ]
 
     @cached_property
-    def rows(self) -> list[int]:
-        """How many cells each row of each table has."""
-        rows = re.findall(r"^\|.*\|$", self.prose, re.MULTILINE)
-        return [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+    def rows(self) -> list[list[list[str]]]:
+        """The numbers in each cell of each row of each table, sorted as texts."""
+        rows = re.findall(r"^\|(.*)\|$", self.prose, re.MULTILINE)
+        cells = [re.split(r"(?<!\\)\|", row) for row in rows]
+        return [[sorted(_NUMBER.findall(cell)) for cell in row] for row in cells]
 
     @cached_property
     def items(self) -> int:

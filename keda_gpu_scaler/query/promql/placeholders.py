@@ -1,7 +1,7 @@
 r"""Placeholders in a user's PromQL: `{workload}`, `{namespace}` and `{podPattern}`. Pure.
 
 They stand in string literals alone, so that a value is never read as PromQL: what is filled in is
-quoted anew as a whole. In a pattern, a name matches itself alone, and a pattern is kept together.
+quoted again as a whole. In a pattern, a name matches itself alone, and a pattern is kept together.
 Braces outside of quotes are PromQL's own. In patterns, what RE2 reads as something else stays what
 it is (`a{2}`, `\{`, `\p{Greek}`, classes), and so does `${1}` in what `label_replace` puts in.
 """
