@@ -5,14 +5,18 @@ deployment), and their links have to work in the repository's own view as well. 
 the repository, and no link is rewritten.
 """
 
+import posixpath
 import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 FOLDERS = ("deploy", "examples")
 """Folders with files that pages link to."""
+LANGUAGES = {"zh": "简体中文", "ja": "日本語"}
+"""The folders of docs with translations, and what their languages are called."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -38,6 +42,22 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for path in _published(root, Path(config.docs_dir)):
         files.append(_mounted(path, root, config))
     return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead from a page to its translations, below its title."""
+    docs, source = Path(config.docs_dir).name, page.file.src_uri
+    translations = {
+        name: posixpath.join(docs, folder, posixpath.relpath(source, docs))
+        for folder, name in LANGUAGES.items()
+    }
+    links = [
+        f"[{name}]({posixpath.relpath(uri, posixpath.dirname(source))})"
+        for name, uri in translations.items()
+        if files.get_file_from_path(uri)
+    ]
+    title, _, rest = markdown.partition("\n")
+    return f"{title}\n\n{' · '.join(links)}\n{rest}" if links else markdown
 
 
 def _published(root: Path, docs: Path) -> list[Path]:

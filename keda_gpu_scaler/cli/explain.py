@@ -141,7 +141,7 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
 ) -> None:
     """Show what is decided of a ScaledObject, and what that is made of.
 
-    A running scaler decides anew, as for a call of KEDA's; nothing is changed. With --file it is
+    A running scaler decides again, as for a call of KEDA; nothing is changed. With --file it is
     decided here, without a running scaler and without KEDA: from the sources that the settings of
     serve (KEDA_GPU_SCALER_… variables) name, or --prometheus-url.
 

@@ -150,6 +150,15 @@ def test_a_query_of_the_users_own_is_the_query_that_is_shown() -> None:
     assert shown.queries[0].text == own.query.text
 
 
+def test_placeholders_are_shown_as_they_are_sent_and_the_key_as_it_was_written() -> None:
+    given = spec(demandQuery='sum(requests{service="{workload}"})')
+    shown = _record(given, snapshot(bert("b", 90)))
+    (text,) = (one.text for one in shown.queries if one.name == "demand")
+    assert 'service="bert"' in text
+    (written,) = (one.value for one in shown.settings if one.key == "demandQuery")
+    assert 'service="{workload}"' in written
+
+
 def test_a_source_without_promql_has_no_queries_to_paste() -> None:
     assert _record(spec(), snapshot(), speaks_promql=False).queries == ()
     assert [one.name for one in _record(demanding("sum(x)"), snapshot()).queries] == [
@@ -240,6 +249,17 @@ def test_an_average_is_for_metric_type_value() -> None:
     (metric,) = _record(spec(aggregation="average"), snapshot(bert("b", 90), bert("c", 90))).metrics
     assert (metric.metric_type, metric.value, metric.ratio) == ("Value", 90, 1.285714)
     assert metric.desired == 3
+
+
+@pytest.mark.parametrize(("aggregation", "value", "desired"), [("max", 180, 3), ("p95", 174, 3)])
+def test_max_and_p95_are_divided_by_the_hpa_like_the_sum(
+    aggregation: str, value: float, desired: int
+) -> None:
+    view = snapshot(bert("b", 90), bert("c", 30))
+    (metric,) = _record(spec(aggregation=aggregation), view).metrics
+    assert (metric.metric_type, metric.value, metric.desired) == ("AverageValue", value, desired)
+    (by_sum,) = _record(spec(), view).metrics
+    assert (by_sum.value, by_sum.desired) == (120, 2)
 
 
 def test_a_demand_that_scales_is_a_metric_of_its_own() -> None:

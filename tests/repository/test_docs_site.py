@@ -73,6 +73,25 @@ def test_links_and_anchors_are_those_of_the_repository_s_view(small: Path) -> No
     assert (small / "build" / "site" / "examples" / "a.yaml").read_text() == "a: 1\n"
 
 
+def test_a_page_leads_to_its_translations_below_its_title(small: Path) -> None:
+    (small / "docs" / "zh").mkdir()
+    (small / "docs" / "zh" / "one.md").write_text("# 一\n\n[One](../one.md)\n")
+    navigation = small / "mkdocs.yml"
+    own = navigation.read_text().replace("docs/one.md]", "docs/one.md, docs/zh/one.md]")
+    navigation.write_text(own)
+
+    done = build(small)
+
+    assert done.returncode == 0, done.stderr
+    one, home, chinese = (
+        (small / "build" / "site" / page / "index.html").read_text()
+        for page in ("docs/one", "", "docs/zh/one")
+    )
+    assert re.search(r'</h1>\s*<p><a href="../zh/one/">简体中文</a></p>', one)
+    assert re.search(r"</h1>\s*<h2", home)
+    assert re.search(r'</h1>\s*<p><a href="../../one/">One</a></p>', chinese)
+
+
 BROKEN = {
     "a page": "two.md",
     "a file": "../examples/b.yaml",

@@ -90,6 +90,11 @@ def test_signs_are_set_as_the_language_sets_them(translation: Translation) -> No
     assert NARROW.findall(prose) == []
 
 
+@every_translation
+def test_emphasis_is_seen_in_the_repository_s_view_as_well(translation: Translation) -> None:
+    assert Page(translation.body).unseen == []
+
+
 def paths(entry: object) -> list[str]:
     """Return the pages of an entry of the navigation, in their order."""
     match entry:
@@ -164,6 +169,12 @@ def test_signs_of_english_are_seen_behind_characters_of_the_language() -> None:
     assert NARROW.findall("副本,")
     assert NARROW.findall("レプリカ.")
     assert not NARROW.findall("副本、HPA: 1.5")
+
+
+def test_emphasis_that_a_letter_follows_too_closely_is_found() -> None:
+    assert Page("回答是*保持(hold)*这样").unseen == ["是*保持(hold)*这"]
+    assert Page("回答是**`hold`** 这样").unseen == ["是**``**"]
+    assert Page("回答是*保持*这样。**不要。** 这样、*hold*").unseen == []
 
 
 def test_a_heading_is_the_same_one_by_its_place_in_the_page() -> None:

