@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, TypeAlias
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1 import health_pb2 as pb
-from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.service import servicer, streams
 from keda_gpu_scaler.service.certificates import CertificateFiles
-from keda_gpu_scaler.service.interceptor import CallInterceptor, Handlers
+from keda_gpu_scaler.service.interceptor import CallInterceptor
 from keda_gpu_scaler.service.servicer import Evaluations
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.certificates import Certificate
@@ -196,14 +196,12 @@ class GrpcServer:
         Raises:
             errors.SettingsError: nothing can listen on this address.
         """
-        server = grpc.aio.server(options=self._options)
-        services = _Services(server, self._guard)
-        externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(self._answers, services)
+        server = grpc.aio.server(interceptors=[self._guard], options=self._options)
+        externalscaler_pb2_grpc.add_ExternalScalerServicer_to_server(self._answers, server)
         served = Health(frozenset({SERVICE_NAME, HEALTH_NAME}), self._draining)
-        health_pb2_grpc.add_HealthServicer_to_server(served, services)
+        health_pb2_grpc.add_HealthServicer_to_server(served, server)
         names = (SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
-        reflected = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]  # public, though not by `as`
-        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflected, services)
+        reflection.enable_server_reflection(names, server)
         port = _bind(server, self._listener)
         await server.start()
         self._server = server
@@ -219,22 +217,6 @@ class GrpcServer:
         if self._server is not None:
             await self._server.stop(grace_seconds)
             self._server = None
-
-
-class _Services:
-    """What generated code registers services with: a server, with the guard around each RPC."""
-
-    def __init__(self, server: grpc.aio.Server, guard: CallInterceptor) -> None:
-        self._server, self._guard = server, guard
-
-    def add_generic_rpc_handlers(self, _handlers: object) -> None:
-        """Leave these out: generated code registers the same by their names as well."""
-
-    def add_registered_method_handlers(self, service_name: str, handlers: Handlers) -> None:
-        """Register the RPCs of a service."""
-        guarded = self._guard.around(service_name, handlers)
-        generic = grpc.method_handlers_generic_handler(service_name, dict(guarded))
-        self._server.add_generic_rpc_handlers((generic,))
 
 
 def _bind(server: grpc.aio.Server, listener: Listener) -> int:
