@@ -133,7 +133,7 @@ def test_a_pod_that_is_not_restricted_is_refused_there(
 def test_every_other_file_and_every_scaled_object_in_a_page_is_taken(
     defined: Path, restricted: str, tmp_path: Path
 ) -> None:
-    """Objects of KEDA's HTTP add-on and of LeaderWorkerSet, which are not installed here, are not."""
+    """Objects of the HTTP add-on and of LeaderWorkerSets, which are not installed, are left out."""
     files = *EXAMPLES.rglob("*.yaml"), *DEPLOY.glob("*.yaml")
     found = {
         str(path.relative_to(charts.ROOT)): [
