@@ -25,7 +25,7 @@ REQUIRED: Mapping[str, dict[str, Any]] = {
     "influxdb": {"url": "http://a", "database": "b"},
 }
 _AT = re.compile(
-    r"^ *- at '/settings/(?:sources/([a-z-]+)/([a-z_]+)|([a-z_]+))", flags=re.MULTILINE
+    r"^ *- at '/settings/(?:sources/([a-z0-9-]+)/([a-z0-9_]+)|([a-z0-9_]+))", flags=re.MULTILINE
 )
 ASCII = st.characters(codec="ascii")
 
