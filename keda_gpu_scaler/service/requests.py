@@ -28,11 +28,13 @@ from keda_gpu_scaler.trigger.keys import is_of_keda
 
 log = structlog.get_logger()
 
-# A usual trigger takes 3 KiB, the largest 120 KiB.
+# A usual trigger takes 3 KiB, the largest 150 KiB.
 _REMEMBERED_BYTES = 32 * 2**20
 # What an entry takes beside its strings and its value.
 _ENTRY_BYTES = 512
-# Of more than that only a hash is kept: a million short strings take a hundred megabytes.
+# Of more than that only a hash is kept: a million short strings take a hundred megabytes. A trigger
+# has 26 keys at most.
+_FEW = 64
 _SMALL_CHARACTERS = 16 * 1024
 _NOTED = 8192
 
@@ -80,7 +82,8 @@ class Triggers:
         strings = frozenset(
             each for each in reference.scalerMetadata.items() if not is_of_keda(each[0])
         )
-        is_small = sum(len(key) + len(value) for key, value in strings) <= _SMALL_CHARACTERS
+        characters = sum(len(key) + len(value) for key, value in strings)
+        is_small = len(strings) <= _FEW and characters <= _SMALL_CHARACTERS
         said = strings if is_small else _digest(*sorted(strings))
         asked = reference.namespace, reference.name, said
         known = self._remembered.get(asked)

@@ -13,7 +13,6 @@ import httpx
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session
 
 from keda_gpu_scaler import errors
@@ -50,7 +49,7 @@ class Sigv4(httpx.Auth):
         loop = asyncio.get_running_loop()
         try:
             signed = await loop.run_in_executor(self._threads, self._signed, request, body)
-        except (BotoCoreError, ClientError, OSError, ValueError) as error:
+        except Exception as error:  # botocore's have no base: an answer it cannot parse has its own
             message = f"no AWS credentials to sign with: {error_text(error)}"
             raise errors.SourceUnreachableError(message) from error
         request.headers.update(signed)

@@ -19,7 +19,7 @@ _SCHEMES = ("http", "https")
 def mistakes(environ: Mapping[str, str]) -> list[str]:
     """Return a sentence for each variable that names what no request can go through.
 
-    No value is shown beyond its scheme, because a proxy's URL may hold a password.
+    Of a proxy only the scheme is shown, and no text with an `@`: before it may be a password.
     """
     given = _given(environ)
     spared, hosts = given.pop("no_proxy", ("NO_PROXY", ""))
@@ -33,8 +33,8 @@ def mistakes(environ: Mapping[str, str]) -> list[str]:
         if not _is_proxy(text)
     ]
     return found + [
-        f'{spared}: "{entry}"; expected hosts such as .svc, 10.0.0.0/8 or fd00::1, '
-        "IPv6 without brackets and without the length of a network"
+        f'{spared}: "{entry.rpartition("@")[2]}"; expected hosts such as .svc, 10.0.0.0/8 or '
+        "fd00::1, IPv6 without brackets and without the length of a network"
         for entry in entries
         if not _is_host(entry)
     ]
@@ -71,7 +71,7 @@ def _given(environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 
 def _scheme(text: str) -> str:
     scheme, mark, _ = text.partition("://")
-    return scheme if mark else "http"
+    return scheme.rpartition("@")[2] if mark else "http"
 
 
 def _is_proxy(text: str) -> bool:

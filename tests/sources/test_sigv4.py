@@ -281,6 +281,9 @@ async def test_keys_that_end_soon_are_renewed_with_the_token_of_that_moment(
             "AccessDenied",
             id="denied",
         ),
+        pytest.param(
+            web.says("<html><body>Forbidden", 403, "text/html"), "invalid XML", id="of a proxy"
+        ),
     ],
 )  # fmt: skip
 async def test_an_exchange_that_fails_is_the_reason(

@@ -59,9 +59,16 @@ def test_what_can_be_used_or_does_not_count_is_no_mistake(environ: Mapping[str, 
 
 
 def test_the_password_of_a_proxy_is_not_shown() -> None:
-    for value in (f"socks://user:{SECRET}@proxy", f"user:{SECRET}@proxy:http", f"http://{SECRET}@"):
+    for value in (
+        f"socks://user:{SECRET}@proxy",
+        f"user:{SECRET}@proxy:http",
+        f"http://{SECRET}@",
+        f"{SECRET}@socks://proxy",
+    ):
         (shown,) = proxies.mistakes({"HTTP_PROXY": value})
         assert SECRET not in shown
+    (shown,) = proxies.mistakes({"NO_PROXY": f"user:{SECRET}@host:bad"})
+    assert SECRET not in shown
 
 
 VALUES = st.one_of(
