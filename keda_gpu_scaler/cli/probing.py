@@ -209,7 +209,9 @@ class Metric:
     name: str
     target: float
     value: float | None = None
-    """What KEDA gets; None: it was not asked for, or there is none."""
+    """What KEDA gets; None: it was not asked for, there is none, or there was an error."""
+    error: str | None = None
+    """Why there was no answer about the value; None: there was one, or it was not asked for."""
 
 
 @dataclass(slots=True)
@@ -330,7 +332,13 @@ class _Asker:
             asked = externalscaler_pb2.GetMetricsRequest(
                 scaledObjectRef=request, metricName=metric.name
             )
-            said = self._answer("GetMetrics", self._scaler.GetMetrics, asked)
+            try:
+                said = self._answer(f"GetMetrics: {metric.name}", self._scaler.GetMetrics, asked)
+            except ProbeError as error:
+                metric.error = str(error)
+                answers.errors.append(metric.error)
+                yield Line(metric.error, is_trouble=True)
+                continue
             if not said.metricValues:
                 yield Line(f"GetMetrics: {metric.name} has no value, so the HPA holds the replicas")
                 continue

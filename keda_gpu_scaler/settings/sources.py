@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AliasGenerator, BaseModel, Field, SecretStr, model_validator
+from pydantic import AliasGenerator, BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import SettingsConfigDict
 
@@ -54,7 +54,7 @@ class ApiSettings(BaseModel):
     """File with the token; read again when it changes."""
     username: str | None = None
     """User for basic authentication."""
-    password: SecretStr | None = None
+    password: values.Secret | None = None
     """Password for basic authentication."""
     ca_file: values.ReadableFile | None = None
     """PEM file with the CAs to trust instead of the system's."""

@@ -104,6 +104,17 @@ def _split(text: str, schemes: tuple[str, ...], expected: str) -> SplitResult:
     return parts
 
 
+def secret(value: object) -> object:
+    """Return a secret, unless it is what stands for one where settings are shown."""
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
+    if isinstance(text, str) and text and not text.strip("*"):
+        raise ValueError(
+            "the secret itself, and not the asterisks that serve --print-config shows for it: "
+            "write the secret, or leave the setting out"
+        )
+    return value
+
+
 def headers(value: object) -> Mapping[str, SecretStr]:
     """Read HTTP headers: a mapping, a JSON object, or `name=value,name=value`."""
     try:
@@ -112,6 +123,7 @@ def headers(value: object) -> Mapping[str, SecretStr]:
         # Not chained: the cause shows values.
         raise ValueError('name=value,name=value or {"name": "value"}') from None
     for name, text in found.items():
+        secret(text)
         if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text.get_secret_value())):
             raise ValueError("header names and values that HTTP allows: ASCII without line breaks")
     return found
@@ -145,12 +157,14 @@ def matchers(value: object) -> tuple[Matcher, ...]:
 
 def token(value: object) -> str:
     """Read a bearer token as written in an Authorization header."""
+    secret(value)
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if not isinstance(text, str) or _TOKEN.fullmatch(text) is None:
         raise ValueError("a token of visible ASCII characters")
     return text
 
 
+Secret = Annotated[SecretStr, BeforeValidator(secret)]
 Token = Annotated[SecretStr, BeforeValidator(token)]
 Headers = Annotated[Mapping[str, SecretStr], BeforeValidator(headers)]
 HeaderName = Annotated[str, BeforeValidator(header_name)]

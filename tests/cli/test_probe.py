@@ -109,7 +109,9 @@ async def test_a_load_that_is_not_known_is_said_and_the_activity_is_asked_for_al
     unknown = errors.UnknownLoadError("no sample of bert for 5 minutes")
     async with our_own(Script(unknown, SIGNAL)) as served:
         result = await asyncio.to_thread(probing, served.port, *TRIGGER)
-    assert failed(result).endswith("GetMetrics: UNAVAILABLE: no sample of bert for 5 minutes")
+    assert failed(result).endswith(
+        "GetMetrics: gpu-utilization: UNAVAILABLE: no sample of bert for 5 minutes"
+    )
     assert result.stdout == ANSWERED + "IsActive: true\n"
 
 
@@ -132,6 +134,24 @@ def test_an_old_value_is_read_too_and_none_at_all_holds_the_replicas() -> None:
     assert "GetMetrics: gpu-utilization has no value, so the HPA holds the replicas" in held.output
     with scalers.serving(Scaler(specs=())) as port:
         assert "GetMetricSpec: no metric" in failed(probing(port, *TRIGGER))
+
+
+def test_a_metric_without_an_answer_does_not_keep_the_others_from_being_asked_for() -> None:
+    demand = pb.MetricSpec(metricName="gpu-demand", targetSizeFloat=1)
+    refusal = (grpc.StatusCode.UNAVAILABLE, "not now")
+    scaler = Scaler(
+        specs=(scalers.ANSWER, demand), value_refusal=refusal, refused_metric="gpu-utilization"
+    )
+    with scalers.serving(scaler) as port:
+        result = probing(port, *TRIGGER, "--output", "json")
+    (answers,) = json.loads(result.stdout)["triggers"]
+    refused = "GetMetrics: gpu-utilization: UNAVAILABLE: not now"
+    assert answers["errors"] == [refused]
+    assert [(one["value"], one["error"]) for one in answers["metrics"]] == [
+        (None, refused),
+        (130.0, None),
+    ]
+    assert answers["active"] is True
 
 
 MANIFEST = """
@@ -181,15 +201,18 @@ def test_answers_and_errors_can_be_had_as_json(tmp_path: Path) -> None:
         result = probing(port, *TRIGGER, "--output", "json")
         well = json.loads(probing(port, "-f", manifests(tmp_path), "-o", "json").stdout)
     assert result.exit_code == 1
+    refused = "GetMetrics: gpu-utilization: UNAVAILABLE: not now"
     assert json.loads(result.stdout) == {
         "target": f"127.0.0.1:{port}",
         "health": "SERVING",
         "triggers": [
             {
                 "scaled_object": "ml/bert-scaler",
-                "metrics": [{"name": "gpu-utilization", "target": 70.0, "value": None}],
+                "metrics": [
+                    {"name": "gpu-utilization", "target": 70.0, "value": None, "error": refused}
+                ],
                 "active": True,
-                "errors": ["GetMetrics: UNAVAILABLE: not now"],
+                "errors": [refused],
             }
         ],
         "errors": [],

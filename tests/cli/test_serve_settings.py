@@ -110,6 +110,22 @@ def test_settings_that_are_printed_mean_the_same_as_a_file(
     assert again.model_dump(exclude={"config"}) == chosen.model_dump(exclude={"config"})
 
 
+def test_a_printed_secret_is_refused_as_a_secret(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(served("--print-config", **ONLY_PROMETHEUS, **SECRETS).stdout)
+    result = served("--check-config", CONFIG=str(file), **ONLY_PROMETHEUS)
+    assert result.exit_code != 0
+    refused = [line for line in result.stderr.splitlines() if "--print-config shows" in line]
+    assert [line.partition(" in ")[0] for line in refused] == [
+        "- http_token",
+        "- webhook_token",
+        "- sources.default.password",
+        "- sources.default.headers",
+    ]
+    assert all(line.endswith("write the secret, or leave the setting out") for line in refused)
+    assert "**" not in result.stderr
+
+
 def test_the_output_has_a_form_only_where_something_is_printed() -> None:
     result = served("--output", "json")
     assert result.exit_code == 2

@@ -29,6 +29,8 @@ class Scaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[mi
     active: bool = True
     refusal: tuple[grpc.StatusCode, str] | None = None
     value_refusal: tuple[grpc.StatusCode, str] | None = None
+    refused_metric: str | None = None
+    """The metric whose value is refused; None: every one is."""
     asked: list[Any] = field(default_factory=list)
     deadlines: list[float] = field(default_factory=list)
     """Of the calls that ask for a value."""
@@ -51,7 +53,8 @@ class Scaler(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[mi
         """Keep what was asked, and answer or refuse it."""
         self.asked.append(request)
         self.deadlines.append(context.time_remaining())
-        if self.value_refusal is not None:
+        is_refused = self.refused_metric in {None, request.metricName}
+        if is_refused and self.value_refusal is not None:
             context.abort(*self.value_refusal)
         return pb.GetMetricsResponse(metricValues=self.values)
 

@@ -87,6 +87,15 @@ def test_old_names_mean_what_the_new_ones_mean(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("helm")
+def test_a_variable_under_the_old_name_and_the_new_one_is_refused(tmp_path: Path) -> None:
+    both = {"env": OLD["env"], "extraEnv": NEW["extraEnv"]}
+    told = charts.refusal(*_flags(tmp_path / "values.yaml", both))
+    assert "- env is the old name of extraEnv, and both have A: leave it out of env\n" in told
+    other = {"env": OLD["env"], "extraEnv": [{"name": "B", "value": "b"}]}
+    assert charts.template(*_flags(tmp_path / "values.yaml", other))
+
+
+@pytest.mark.needs("helm")
 def test_an_upgrade_with_old_names_keeps_every_object_and_what_its_pods_run(tmp_path: Path) -> None:
     """Beside the chart as it was before the renaming, which a scenario upgrades on a cluster."""
     flags = (*charts.IMAGE, *_flags(tmp_path / "old.yaml", OLD))

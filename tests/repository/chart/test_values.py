@@ -122,6 +122,25 @@ def test_what_does_not_go_together_is_refused_with_what_to_do(
 
 
 @pytest.mark.needs("helm")
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (TLS, "is in the namespace of the release: set keda.namespace to that of KEDA"),
+        (["admissionPolicy.enabled=true"], "which addresses are the scaler's: set keda.namespace"),
+    ],
+    ids=["test", "policy"],
+)
+def test_the_namespace_of_keda_is_asked_for_where_the_wrong_one_would_break_something(
+    values: list[str], message: str
+) -> None:
+    assert message in charts.refusal(*_set(*values), namespace="scaler")
+    assert charts.template(*_set(*values))
+    for namespace in ("keda", "scaler"):
+        given = _set(*values, f"keda.namespace={namespace}")
+        assert charts.template(*given, namespace=namespace)
+
+
+@pytest.mark.needs("helm")
 def test_every_mistake_is_told_at_once() -> None:
     told = charts.refusal(*_set("webhook.enabled=true", "traces.enabled=true", TLS[0]))
     assert told.count("\n- ") == 4

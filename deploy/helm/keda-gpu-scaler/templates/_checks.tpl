@@ -50,6 +50,9 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- if and $manager.enabled (eq $manager.issuerRef.kind "Issuer") (ne .Release.Namespace $keda) -}}
 {{- $wrong = append $wrong (printf "tls.certManager.issuerRef.kind is Issuer, which works in one namespace, and the certificates are for %s and %s: use a ClusterIssuer" .Release.Namespace $keda) -}}
 {{- end -}}
+{{- if and $tls.existingSecret (not .Values.keda.namespace) (ne .Release.Namespace "keda") (not .Values.test.clientSecret) -}}
+{{- $wrong = append $wrong "tls.existingSecret: `helm test` reads the Secret of KEDA where that is in the namespace of the release: set keda.namespace to that of KEDA" -}}
+{{- end -}}
 {{- if and $tls.existingSecret (ne .Release.Namespace $keda) (not .Values.test.clientSecret) -}}
 {{- $wrong = append $wrong (printf "`helm test` needs what KEDA has to know the scaler by, and that is in another namespace: set test.clientSecret to a Secret in the namespace %s with ca.crt, the CA of the scaler's certificate%s" .Release.Namespace (ternary ", and tls.crt and tls.key, a pair that the scaler lets in" "" $tls.clientCertificates)) -}}
 {{- end -}}
@@ -123,6 +126,9 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- $wrong = append $wrong "podAnnotations has checksum/settings, by which a change of the settings rolls the pods out: leave it out" -}}
 {{- end -}}
 {{- $policy := .Values.admissionPolicy -}}
+{{- if and $policy.enabled (not .Values.keda.namespace) (ne .Release.Namespace "keda") -}}
+{{- $wrong = append $wrong "admissionPolicy.enabled: by the namespace of KEDA the policy knows which addresses are the scaler's: set keda.namespace to it" -}}
+{{- end -}}
 {{- if and (has "Deny" $policy.validationActions) (has "Warn" $policy.validationActions) -}}
 {{- $wrong = append $wrong "admissionPolicy.validationActions has Deny and Warn, which would say everything twice: leave one of them out" -}}
 {{- end -}}

@@ -96,5 +96,14 @@ kubernetesEvidence: kubernetesApi
 {{- if and .Values.prometheusUrl (not (has .Values.prometheus.url (list $url .Values.prometheusUrl))) -}}
 {{- $wrong = append $wrong "prometheusUrl is the old name of prometheus.url, and both are set: leave prometheusUrl out" -}}
 {{- end -}}
+{{- $new := list -}}
+{{- range .Values.extraEnv -}}
+{{- $new = append $new .name -}}
+{{- end -}}
+{{- range .Values.env -}}
+{{- if has .name $new -}}
+{{- $wrong = append $wrong (printf "env is the old name of extraEnv, and both have %s: leave it out of env" .name) -}}
+{{- end -}}
+{{- end -}}
 {{- toYaml $wrong -}}
 {{- end -}}
