@@ -109,10 +109,12 @@ def _check_quoted(found: Sequence[Token]) -> None:
 def _literals(found: Iterable[Token]) -> Iterator[tuple[Token, _Place]]:
     """Yield each literal with what it is read as."""
     calls: list[tuple[str, int]] = [("", 0)]
-    before = ""
+    before, is_call = "", False
     for token in found:
         if token.kind == "literal":
             yield token, _place(before, calls[-1])
+        elif token.text == "(" and not is_call:
+            calls.append(calls[-1])  # around a part of the outer call's argument
         elif token.text in _OPENING:
             calls.append((before if token.text == "(" else "", 0))
         elif token.text in _CLOSING and len(calls) > 1:
@@ -120,7 +122,7 @@ def _literals(found: Iterable[Token]) -> Iterator[tuple[Token, _Place]]:
         elif token.text == ",":
             name, number = calls[-1]
             calls[-1] = name, number + 1
-        before = token.text
+        before, is_call = token.text, token.kind == "name"
 
 
 def _place(before: str, argument: tuple[str, int]) -> _Place:

@@ -65,6 +65,16 @@ TEMPLATES = (
             BERT,
             'label_replace(a{x="y"}[1m:5s], "bert", (("b")), "c", "bert-[0-9a-f]+-.{5}")',
         ),
+        (
+            'label_replace((a), "b", (("${workload}{workload}")), "c", (("{workload}(.*)")))',
+            DOTTED,
+            'label_replace((a), "b", (("${workload}llama-3.1")), "c", (("llama-3[.]1(.*)")))',
+        ),
+        (
+            'label_replace((sum(a{s="{workload}"}) by (c)), "b", "", "c", ("{workload}"))',
+            DOTTED,
+            'label_replace((sum(a{s="llama-3.1"}) by (c)), "b", "", "c", ("llama-3[.]1"))',
+        ),
         ('label_join(a, "x", "{workload}", "b", "c")', DOTTED, None),
         ('{"{workload}_requests", job="x"}', BERT, '{"bert_requests", job="x"}'),
     ],
