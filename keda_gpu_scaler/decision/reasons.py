@@ -176,10 +176,17 @@ def _asks(spec: TriggerSpec, found: Workload, total: float) -> str:
         average = _number(spec, total / len(found.replicas))
         return f"average {average} against threshold {threshold}"
     wanted, shown = _wanted(spec, len(found.replicas), total), _number(spec, total)
-    if found.total_by(spec.aggregation) > found.total:
+    alone = found.total_by(spec.aggregation)
+    if alone > found.total:
         each = f"{spec.aggregation} {_number(spec, found.outstanding(spec.aggregation))}"
         those = _count(found.counted, "replica")
-        return f"{each} for each of {those}, in all {shown} at threshold {threshold} {wanted}"
+        others = (
+            ""
+            if math.isclose(total, alone)
+            else f" and {_number(spec, total - alone)} for the others"
+        )
+        added = f"{each} for each of {those}{others}"
+        return f"{added}, in all {shown} at threshold {threshold} {wanted}"
     return f"sum {shown} at threshold {threshold} {wanted}"
 
 

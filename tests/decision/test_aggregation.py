@@ -152,6 +152,27 @@ def test_the_reason_of_a_lower_bound_says_so_as_for_the_sum() -> None:
     assert "and those alone ask for more than there are: max 100 % for each" in decided.reason
 
 
+@pytest.mark.parametrize(
+    ("trigger", "pods", "words"),
+    [
+        (
+            MAX,
+            [*_ready(90.0, 30.0), unseen("z", READY)],
+            "max 90 % for each of 2 replicas and 70 % for the others, in all 250 %",
+        ),
+        (
+            P95,
+            [*_ready(60.0, 20.0), unseen("z", READY)],
+            "p95 56 % for each of 2 replicas and 70 % for the others, in all 182 %",
+        ),
+    ],
+)
+def test_the_reason_says_apart_what_counts_for_replicas_that_are_not_measured(
+    trigger: TriggerSpec, pods: list[Pod], words: str
+) -> None:
+    assert words in _decide(trigger, *pods).reason
+
+
 class Drawn(NamedTuple):
     """A workload in any state, and the HPA that is told about it."""
 

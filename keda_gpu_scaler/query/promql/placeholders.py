@@ -4,6 +4,7 @@ They stand in string literals alone, so that a value is never read as PromQL: wh
 quoted again as a whole. In a pattern, a name matches itself alone, and a pattern is kept together.
 Braces outside of quotes are PromQL's own. In patterns, what RE2 reads as something else stays what
 it is (`a{2}`, `\{`, `\p{Greek}`, classes), and so does `${1}` in what `label_replace` puts in.
+A word in braces that is nearly a placeholder is refused; all others are the user's own text.
 """
 
 import re
@@ -18,8 +19,9 @@ from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens
 WORKLOAD, NAMESPACE, POD_PATTERN = "workload", "namespace", "podPattern"
 NAMES = (WORKLOAD, NAMESPACE, POD_PATTERN)
 _BY_LOWER_CASE = {name.lower(): name for name in NAMES}
-_LISTED = ", ".join(f"{{{name}}}" for name in NAMES)
-_PLACEHOLDER = r"\{\ *+([A-Za-z_][A-Za-z0-9_.-]*+)\ *+\}"
+_NEAR = 0.75
+"""Finds `workload_name` for `workload`, and nothing for `name`, `load` and `space`."""
+_PLACEHOLDER = r"\{\ *+([A-Za-z_][A-Za-z0-9_.\ -]*+)\}"
 _ONLY = re.compile(_PLACEHOLDER)
 _EXACT = re.compile(rf"\{{(?:{'|'.join(NAMES)})\}}")
 _IN_PATTERN = re.compile(
@@ -65,7 +67,7 @@ def filled(text: str, values: Values) -> str:
     """Return a text with its placeholders filled in; one without any, or with a mistake, as it is.
 
     Raises:
-        MisplacedError: a placeholder is unknown, or cannot stand where it does, or the trigger has
+        MisplacedError: a placeholder is misspelt, or cannot stand where it does, or the trigger has
             nothing to fill in.
     """
     try:
@@ -107,10 +109,12 @@ def _check_quoted(found: Sequence[Token]) -> None:
 def _literals(found: Iterable[Token]) -> Iterator[tuple[Token, _Place]]:
     """Yield each literal with what it is read as."""
     calls: list[tuple[str, int]] = [("", 0)]
-    before = ""
+    before, is_call = "", False
     for token in found:
         if token.kind == "literal":
             yield token, _place(before, calls[-1])
+        elif token.text == "(" and not is_call:
+            calls.append(calls[-1])  # around a part of the outer call's argument
         elif token.text in _OPENING:
             calls.append((before if token.text == "(" else "", 0))
         elif token.text in _CLOSING and len(calls) > 1:
@@ -118,7 +122,7 @@ def _literals(found: Iterable[Token]) -> Iterator[tuple[Token, _Place]]:
         elif token.text == ",":
             name, number = calls[-1]
             calls[-1] = name, number + 1
-        before = token.text
+        before, is_call = token.text, token.kind == "name"
 
 
 def _place(before: str, argument: tuple[str, int]) -> _Place:
@@ -129,7 +133,8 @@ def _place(before: str, argument: tuple[str, int]) -> _Place:
 
 def _nearest(name: str) -> str:
     """Return the placeholder that a name is like; empty where there is none."""
-    found = get_close_matches(name[:40].lower(), _BY_LOWER_CASE, n=1)
+    bare = re.sub("[ _-]", "", name[:40].lower())
+    found = get_close_matches(bare, _BY_LOWER_CASE, n=1, cutoff=_NEAR)
     return f"{{{_BY_LOWER_CASE[found[0]]}}}" if found else ""
 
 
@@ -148,8 +153,11 @@ class _Filling:
             return match[0]
         if name not in NAMES or match[0] != f"{{{name}}}":
             nearest = _nearest(name)
-            meant = f"did you mean {nearest}?" if nearest else f"there are {_LISTED}"
-            raise self._refusal(f"no placeholder; {meant} (for a brace itself, =~ and [{{] in it)")
+            if not nearest:
+                return match[0]
+            raise self._refusal(
+                f"no placeholder; did you mean {nearest}? (for a brace itself, =~ and [{{] in it)"
+            )
         if name == POD_PATTERN:
             return self._pattern(match)
         value = self._values.namespace if name == NAMESPACE else self._values.workload

@@ -65,6 +65,16 @@ TEMPLATES = (
             BERT,
             'label_replace(a{x="y"}[1m:5s], "bert", (("b")), "c", "bert-[0-9a-f]+-.{5}")',
         ),
+        (
+            'label_replace((a), "b", (("${workload}{workload}")), "c", (("{workload}(.*)")))',
+            DOTTED,
+            'label_replace((a), "b", (("${workload}llama-3.1")), "c", (("llama-3[.]1(.*)")))',
+        ),
+        (
+            'label_replace((sum(a{s="{workload}"}) by (c)), "b", "", "c", ("{workload}"))',
+            DOTTED,
+            'label_replace((sum(a{s="llama-3.1"}) by (c)), "b", "", "c", ("llama-3[.]1"))',
+        ),
         ('label_join(a, "x", "{workload}", "b", "c")', DOTTED, None),
         ('{"{workload}_requests", job="x"}', BERT, '{"bert_requests", job="x"}'),
     ],
@@ -95,6 +105,11 @@ def test_values_are_filled_into_strings_exactly(
         '{__name__="a"} offset 5m',
         "é {workload}",
         "a)} {",
+        'sum(up{path="/v1/{id}"})',
+        'sum(a{handler="/v1/models/{model_id}"})',
+        'a{b="/{name}/{load}/{pod}/{_}"}',
+        "a{b=~`/v1/{id}/.*`, c='{user name}'}",
+        'label_replace(a, "b", "{id}", "c", "/{id}/(.*)")',
     ],
 )
 def test_what_is_no_placeholder_stays_as_it_was_written(text: str) -> None:
@@ -115,7 +130,10 @@ def test_what_is_no_placeholder_stays_as_it_was_written(text: str) -> None:
         ('a{b="{podpattern}"}', 4, "did you mean {podPattern}?"),
         ('a{b="{pod_pattern}"}', 4, "did you mean {podPattern}?"),
         ('a{b="{{ namespace }}"}', 4, "did you mean {namespace}?"),
-        ('a{b="/users/{id}"}', 4, "there are {workload}, {namespace}, {podPattern} (for a brace"),
+        ('a{b="{work load}"}', 4, "did you mean {workload}?"),
+        ('a{b="{POD-PATTERN}"}', 4, "did you mean {podPattern}?"),
+        ('a{b=~"{_name_space_}"}', 5, "did you mean {namespace}?"),
+        ('a{b="{workload_name}"}', 4, "did you mean {workload}?"),
         ('a{b="{podPattern}"}', 4, "{podPattern} is a pattern, and goes behind =~ or !~"),
         ('label_replace(a, "{podPattern}", "b", "c", "d")', 17, "is a pattern, and goes behind"),
     ],
@@ -195,6 +213,22 @@ def test_an_expression_without_placeholders_is_the_same_with_and_without_values(
     assert with_values == own(text, Policy.NAMESPACED, "ml")
 
 
+@given(
+    st.text("xyz019_. -", max_size=20),
+    st.sampled_from(
+        [
+            'a{{b="/v1/{{{}}}"}}',
+            "a{{b=~`/v1/{{{}}}/.*`}}",
+            'label_replace(a, "b", "{{{}}}", "c", "d")',
+        ]
+    ),
+)
+def test_braces_around_any_other_word_are_sent_unchanged(word: str, template: str) -> None:
+    text = template.format(word)
+    assert filled(text, BERT) == text
+    assert filled(text, Values("ml", None, None)) == text
+
+
 @given(names(), st.sampled_from(["{workload}", "a{workload}", "{workload}+", "({workload}|b)"]))
 def test_a_name_in_a_pattern_matches_itself_alone(name: str, pattern: str) -> None:
     text = filled(f'a{{b=~"{pattern}"}}', Values("ml", name, None))
@@ -245,7 +279,7 @@ def test_mistakes_beside_placeholders_are_told_by_their_place_in_what_was_writte
 
 def test_where_own_promql_is_denied_placeholders_change_nothing() -> None:
     with pytest.raises(ValueError, match="none: custom PromQL is denied here"):
-        own('a{b="{id}"}', Policy.DENY, "ml", BERT)
+        own('a{b="{workloads}"}', Policy.DENY, "ml", BERT)
 
 
 def test_a_pattern_that_reaches_beyond_its_end_is_refused() -> None:
