@@ -180,7 +180,8 @@ _FORMS: dict[str, Part] = {
     },
     "name": {**SCALAR, "pattern": r"^([ \p{L}\p{M}\p{N}\p{P}\p{S}]+)?$"},
     "readable_file": {"type": "string"},
-    # A secret: the chart refuses it with what to do.
+    # Secrets: the chart refuses them with what to do.
     "token": SCALAR,
+    "secret": SCALAR,
 }
 _SCALARS: dict[str, Part] = {"username": {**SCALAR, "pattern": "^[^:]*$"}}
