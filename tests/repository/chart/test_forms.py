@@ -226,7 +226,8 @@ def test_every_setting_that_is_read_has_a_form_unless_it_is_a_file_or_a_secret()
         and forms.of(field).keys() == {"type"}
         and not key.endswith("_file")
     }
-    assert loose == {"bearer_token", "prometheus_bearer_token", "influxdb_bearer_token"}
+    secrets = ("bearer_token", "password")
+    assert loose == {f"{of}{key}" for of in ("", "prometheus_", "influxdb_") for key in secrets}
 
 
 class _Access(Enum):
