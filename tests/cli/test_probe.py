@@ -136,6 +136,14 @@ def test_an_old_value_is_read_too_and_none_at_all_holds_the_replicas() -> None:
         assert "GetMetricSpec: no metric" in failed(probing(port, *TRIGGER))
 
 
+async def test_an_activity_that_is_not_known_is_said_below_the_value() -> None:
+    unknown = errors.UnknownLoadError("no sample of bert for 5 minutes")
+    async with our_own(Script(SIGNAL, unknown)) as served:
+        result = await asyncio.to_thread(probing, served.port, *TRIGGER)
+    assert failed(result).endswith("IsActive: UNAVAILABLE: no sample of bert for 5 minutes")
+    assert result.stdout.startswith(ANSWERED + "GetMetrics: ")
+
+
 def test_a_metric_without_an_answer_does_not_keep_the_others_from_being_asked_for() -> None:
     demand = pb.MetricSpec(metricName="gpu-demand", targetSizeFloat=1)
     refusal = (grpc.StatusCode.UNAVAILABLE, "not now")
