@@ -7,15 +7,16 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
 from urllib.parse import urlsplit
+
+from tests.support.loopback import LoopbackServer
 
 Address = tuple[str, int]
 _PIECE_BYTES = 2**16
 
 
 @dataclass(slots=True)
-class ForwardProxy:
+class ForwardProxy(LoopbackServer):
     """Leads to the servers of `leads_to`, and refuses all others."""
 
     leads_to: Mapping[Address, int]
@@ -24,38 +25,11 @@ class ForwardProxy:
     """The first lines of the requests that it was sent."""
     credentials: list[str | None] = field(default_factory=list)
     """What each of them had in Proxy-Authorization."""
-    _server: asyncio.Server | None = None
-    _connections: set[asyncio.Task[None]] = field(default_factory=set)
-
-    @property
-    def port(self) -> int:
-        """Where it listens on 127.0.0.1."""
-        assert self._server is not None
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
 
     @property
     def url(self) -> str:
         """What HTTP_PROXY names."""
         return f"http://127.0.0.1:{self.port}"
-
-    async def __aenter__(self) -> Self:
-        """Begin to listen."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Cut what is still open, and wait until it is gone."""
-        assert self._server is not None
-        self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.create_task(self._serve(reader, writer), name="proxied")
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one request, or one tunnel, and end the connection."""

@@ -9,8 +9,10 @@ import json
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl
+
+from tests.support.loopback import LoopbackServer
 
 _CHUNK = b"x" * 65536
 
@@ -34,7 +36,7 @@ Reply = Callable[[Request, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class HttpServer:
+class HttpServer(LoopbackServer):
     """Answers every request by calling `reply`, which may be replaced at any time."""
 
     reply: Reply
@@ -42,41 +44,14 @@ class HttpServer:
     requests: list[Request] = field(default_factory=list)
     sent_bytes: int = 0
     """How much was sent of answers that never end."""
-    _server: asyncio.Server | None = None
-    _connections: set[asyncio.Task[None]] = field(default_factory=set)
-
-    @property
-    def port(self) -> int:
-        """Where it listens on 127.0.0.1."""
-        assert self._server is not None
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
 
     @property
     def url(self) -> str:
         """Its address, without a slash at the end."""
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
-    async def __aenter__(self) -> Self:
-        """Begin to listen."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self.tls)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Cut what is still open, and wait until it is gone."""
-        assert self._server is not None
-        self._server.close()
-        for _step in range(10):  # what was accepted a moment ago is not among them yet
-            await asyncio.sleep(0)
-        for connection in self._connections:
-            connection.cancel()
-        if self._connections:
-            await asyncio.wait(self._connections)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.create_task(self._serve(reader, writer), name="connection")
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
+    def _tls(self) -> ssl.SSLContext | None:
+        return self.tls
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
