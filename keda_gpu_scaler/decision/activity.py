@@ -4,6 +4,8 @@ Pure. A workload is idle only with samples over the whole window, or over the po
 """
 
 import itertools
+import operator
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -36,7 +38,7 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
     """
     usable = [pod for pod in pods if not pod.ended and now - pod.sampled_at <= spec.max_age_seconds]
     since = at - spec.activation_window_seconds
-    values = (value for pod in usable for value in _values(pod, since))
+    values = [value for pod in usable for value in _values(pod, since)]
     busiest = max(values, default=None)
     return Activity(
         busiest=busiest,
@@ -60,25 +62,27 @@ def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
     return pod.is_unnamed and (was_seen_busy or was_busy)
 
 
-def _values(pod: Pod, since: float) -> Iterable[float]:
-    for gpu in pod.gpus:
-        for time, value in zip(gpu.times, gpu.values, strict=True):
-            if time > since:
-                yield value
+def _values(pod: Pod, since: float) -> Sequence[float]:
+    """Return all values of its GPUs after `since`."""
+    shown = [gpu.values[bisect_right(gpu.times, since) :] for gpu in pod.gpus]
+    return shown[0] if len(shown) == 1 else tuple(itertools.chain.from_iterable(shown))
 
 
 def _covered(pod: Pod, since: float, at: float) -> bool:
-    ready_since = pod.status.ready_since if pod.status is not None else None
-    start = max([since, *(time for time in (pod.first_seen, ready_since) if time is not None)])
+    ready_since = None if pod.status is None else pod.status.ready_since
+    start = since if pod.first_seen is None else max(since, pod.first_seen)
+    start = start if ready_since is None else max(start, ready_since)
     grace = grace_seconds(pod.scrape_interval_seconds)
     current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - LEAST_GRACE_SECONDS]
     # A window shorter than the patience fits into a gap: it would count as covered without samples.
     return bool(current) and all(
-        any(time > since for time in gpu.times)
-        and _without_gap([start, *(time for time in gpu.times if time > start), at], grace)
+        gpu.times
+        and gpu.times[-1] > since
+        and _longest_gap([start, *gpu.times[bisect_right(gpu.times, start) :], at]) <= grace
         for gpu in current
     )
 
 
-def _without_gap(times: Sequence[float], grace_seconds: float) -> bool:
-    return all(later - earlier <= grace_seconds for earlier, later in itertools.pairwise(times))
+def _longest_gap(times: Sequence[float]) -> float:
+    gaps: Iterable[float] = map(operator.sub, times[1:], times)
+    return max(gaps)

@@ -8,7 +8,7 @@ time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
@@ -193,8 +193,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         is_young = context.now - unseen_since < spec.start_timeout_seconds
         state = State.STARTING if is_young else State.UNKNOWN
         found = replace(found, is_unseen=True)
-    return replace(
-        _decided(spec, state, view, found, busy, context),
+    shown = _Shown(
         expected=len(found.replicas),
         wanted=None if said is None or owner is None else said.wanted.get(owner),
         reporting_pods=found.reporting_pods,
@@ -202,6 +201,20 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         ignored=found.ignored,
         unseen=tuple(one.name for one in found.of(PodState.UNSEEN)),
     )
+    if state is State.UNKNOWN:
+        return replace(_unknown(spec, view, found, busy, context), **shown)
+    return _known(spec, state, view, found, busy, shown)
+
+
+class _Shown(TypedDict):
+    """What every decision shows of the workload, whether its load is known or not."""
+
+    expected: int
+    wanted: int | None
+    reporting_pods: int
+    evidence: EvidenceSource
+    ignored: tuple[str, ...]
+    unseen: tuple[str, ...]
 
 
 def _unseen_since(pods: Sequence[Pod], context: Context) -> float | None:
@@ -254,40 +267,42 @@ def unknown(  # noqa: PLR0913 - all that there is to know
     return replace(answer, active=active, reason=f"{why}: {held}")
 
 
-def _decided(  # noqa: PLR0913, PLR0917 - all that there is to know
+def _unknown(
+    spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, busy: Activity, context: Context
+) -> Decision:
+    return unknown(
+        spec,
+        _why_unknown(spec, view, found, context),
+        context.remembered,
+        activated=busy.active,
+        hpa_has_stopped=context.hpa_has_stopped,
+        has_pods=_has_pods(spec, view, found, context),
+    )
+
+
+def _known(  # noqa: PLR0913, PLR0917 - all that there is to know
     spec: TriggerSpec,
     state: State,
     view: NamespaceSnapshot,
     found: Workload,
     busy: Activity,
-    context: Context,
+    shown: _Shown,
 ) -> Decision:
-    evidence_source = view.evidence_source
-    if state is State.UNKNOWN:
-        why = _why_unknown(spec, view, found, context)
-        return unknown(
-            spec,
-            why,
-            context.remembered,
-            activated=busy.active,
-            hpa_has_stopped=context.hpa_has_stopped,
-            has_pods=_has_pods(spec, view, found, context),
-        )
-    measured = len(found.of(PodState.MEASURED))
     empty = state is State.EMPTY
     number = 0.0 if empty else None
     if not empty and view.is_complete:
         number = value(spec, found)
     return Decision(
         state=state,
-        reason=reasons.empty(spec, evidence_source)
+        reason=reasons.empty(spec, view.evidence_source)
         if empty
         else _REASONS[state](spec, found, busy, number),
         value=number,
         active=busy.active or _active_by_state(state, found, busy),
         activated=busy.active,
-        average=found.mean if measured else None,
-        measured=measured,
+        average=found.mean if found.measured else None,
+        measured=len(found.measured),
+        **shown,
     )
 
 

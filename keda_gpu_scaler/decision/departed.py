@@ -91,7 +91,7 @@ def is_untold(
         ended: the pods of each replica that has ended.
     """
     pods = [pod for group in measured for pod in group if pod.status is not None]
-    if not pods:
+    if not pods or not ended:
         return False
     since = max(pod.last_seen - window_seconds(spec, pod) for pod in pods)
     return any(

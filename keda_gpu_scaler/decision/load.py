@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 
 from keda_gpu_scaler.decision import activity, departed
@@ -21,10 +22,10 @@ from keda_gpu_scaler.decision.pod_state import (
     REPORTING,
     PodState,
     are_shown_for_long,
-    counted,
     lacks_past,
     loads,
     mean,
+    mean_load,
     pod_states,
     ready_since,
     since_when,
@@ -57,9 +58,12 @@ class Replica:
     """Its pods, if it is measured."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Workload:
-    """The replicas that should report, and their known loads."""
+    """The replicas that should report, and their known loads.
+
+    Without slots: what is asked of it several times in one decision is computed once.
+    """
 
     replicas: tuple[Replica, ...]
     reporting_pods: int
@@ -99,16 +103,21 @@ class Workload:
         """Return the replicas in one of these conditions."""
         return [replica for replica in self.replicas if replica.reporting in reporting]
 
-    @property
+    @cached_property
+    def measured(self) -> list[Replica]:
+        """The replicas with a known load."""
+        return self.of(PodState.MEASURED)
+
+    @cached_property
     def total(self) -> float:
         """The sum over the replicas that were there, measured ones and those that just left."""
-        measured = sum(replica.load for replica in self.of(PodState.MEASURED))
+        measured = sum(replica.load for replica in self.measured)
         return round(max(measured, self.before), DECIMALS)
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The mean over the measured replicas; 0 without one."""
-        loads = [replica.load for replica in self.of(PodState.MEASURED)]
+        loads = [replica.load for replica in self.measured]
         return round(mean(loads), DECIMALS) if loads else 0.0
 
     @property
@@ -117,7 +126,7 @@ class Workload:
 
         In a rolling update there are more for a while, which share the work and are to go.
         """
-        measured = len(self.of(PodState.MEASURED))
+        measured = len(self.measured)
         return measured if self.wanted is None else min(measured, self.wanted)
 
     def outstanding(self, aggregation: Aggregation) -> float:
@@ -129,10 +138,13 @@ class Workload:
 
     def total_by(self, aggregation: Aggregation) -> float:
         """Return the sum, or what `max` or `p95` makes of it, which is never less."""
+        if aggregation not in _OUTSTANDING:
+            return self.total
         raised = round(self.counted * self.outstanding(aggregation), DECIMALS)
         return max(self.total, raised)
 
 
+_OUTSTANDING = (Aggregation.MAX, Aggregation.P95)
 _P95 = 0.95
 
 
@@ -142,7 +154,7 @@ def outstanding(aggregation: Aggregation, known: Sequence[float]) -> float:
     Between two loads it is interpolated as PromQL's `quantile` does: of fewer than 20 replicas, it
     lies between the two largest.
     """
-    if not known or aggregation not in {Aggregation.MAX, Aggregation.P95}:
+    if not known or aggregation not in _OUTSTANDING:
         return 0.0
     ordered = sorted(known)
     if aggregation is Aggregation.MAX:
@@ -233,7 +245,7 @@ def peak(spec: TriggerSpec, found: Workload) -> float:
 
     It takes as long as all the rest of a decision, and matters only where replicas are waited for.
     """
-    replicas = [_mean_halves(spec, one.pods) for one in found.of(PodState.MEASURED)]
+    replicas = [_mean_halves(spec, one.pods) for one in found.measured]
     means = map(_mean_known, zip_longest(*replicas))
     return round(max((one for one in means if one is not None), default=0.0), DECIMALS)
 
@@ -385,11 +397,10 @@ def _asked(spec: TriggerSpec, reported: list[Reported]) -> float:
 
 
 def _measured(spec: TriggerSpec, pod: Pod, common: float) -> Reported:
-    since = max(common, since_when(spec, pod))
-    found = loads(spec, counted(spec, pod, since))
-    if not found:
+    found = mean_load(spec, pod, max(common, since_when(spec, pod)))
+    if found is None:
         return Reported(pod, PodState.WARMING)
-    return Reported(pod, PodState.MEASURED, mean(found.values()))
+    return Reported(pod, PodState.MEASURED, found)
 
 
 def _groups(spec: TriggerSpec, reported: Sequence[Reported]) -> dict[str, list[Reported]]:
@@ -414,18 +425,21 @@ def _ended(
     """Return the pods of each replica that has ended as a whole."""
     groups: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
-        replica = spec.pods.replica_of(pod.name)
-        worked_unseen = pod.status is not None and pod.status.may_work_unseen
-        if pod.ended and (pod.gpus or worked_unseen) and replica not in alive:
-            groups[replica].append(pod)
+        if pod.ended and (pod.gpus or (pod.status is not None and pod.status.may_work_unseen)):
+            replica = spec.pods.replica_of(pod.name)
+            if replica not in alive:
+                groups[replica].append(pod)
     return groups.values()
 
 
+_WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
+
+
 def _replica(name: str, group: Sequence[Reported]) -> Replica:
-    for state in (*NOT_READY, *NOT_SEEN, PodState.WARMING):
-        if any(one.reporting is state for one in group):
-            return Replica(name, state, 0.0)
-    return Replica(name, PodState.MEASURED, _load(group), tuple(one.pod for one in group))
+    worst = min((one.reporting for one in group), key=_WORST_FIRST.index)
+    if worst is not PodState.MEASURED:
+        return Replica(name, worst, 0.0)
+    return Replica(name, worst, _load(group), tuple(one.pod for one in group))
 
 
 def _named(replicas: Sequence[Replica], reporting: PodState) -> tuple[str, ...]:

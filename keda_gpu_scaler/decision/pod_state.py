@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
@@ -86,7 +86,7 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
             return PodState.WARMING
     if not silent and (pod.last_seen < since or lacks_past(spec, pod)):
         return PodState.WARMING
-    if not silent and counted(spec, pod, since):
+    if not silent and mean_load(spec, pod, since) is not None:
         return PodState.MEASURED
     return _not_seen(pod, at)
 
@@ -159,10 +159,9 @@ def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float,
         after: where the span begins; this instant is not in it.
         until: where it ends.
     """
-    if len(pod.gpus) == 1 and not pod.gpus[0].refused:  # most pods
+    if _is_plain(pod):
         gpu = pod.gpus[0]
-        begin = max(bisect_right(gpu.times, after), bisect_left(gpu.times, since))
-        counts = slice(begin, bisect_right(gpu.times, until))
+        counts = _span(gpu, since, after, until)
         return {
             time: [value] for time, value in zip(gpu.times[counts], gpu.values[counts], strict=True)
         }
@@ -173,6 +172,17 @@ def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float,
             if after < time <= until and time >= since and time not in refused:
                 found[time].append(value)
     return found
+
+
+def _is_plain(pod: Pod) -> bool:
+    """Tell whether a pod's samples are those of one GPU, as for most pods."""
+    return len(pod.gpus) == 1 and not pod.gpus[0].refused
+
+
+def _span(gpu: GpuSamples, since: float, after: float, until: float) -> slice:
+    """Return where the samples of a span of time are, as for `within`."""
+    begin = max(bisect_right(gpu.times, after), bisect_left(gpu.times, since))
+    return slice(begin, bisect_right(gpu.times, until))
 
 
 def mean(values: Collection[float]) -> float:
@@ -191,6 +201,19 @@ def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> dict[float
     """Return a pod's load at each instant: its GPUs aggregated."""
     aggregate = _AGGREGATE[spec.gpu_aggregation]
     return {time: aggregate(values) for time, values in samples.items()}
+
+
+def mean_load(spec: TriggerSpec, pod: Pod, since: float) -> float | None:
+    """Return a pod's load: the mean over its samples in its window that count from `since` on.
+
+    None: no sample counts. A single GPU's load at an instant is its sample, however aggregated.
+    """
+    if _is_plain(pod):
+        gpu, until = pod.gpus[0], pod.last_seen
+        values = gpu.values[_span(gpu, since, until - window_seconds(spec, pod), until)]
+        return mean(values) if values else None
+    found = loads(spec, counted(spec, pod, since))
+    return mean(found.values()) if found else None
 
 
 def _created_at(pod: Pod, at: float) -> float:
@@ -213,7 +236,9 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
         now: the time of the answer, for the age of samples.
     """
     found = [pod_state(spec, pod, at, now) for pod in pods]
-    if not are_shown_for_long(pods, at):  # where samples have just begun, they may still come
+    if PodState.UNSEEN in found and not are_shown_for_long(
+        pods, at
+    ):  # where samples have just begun, they may still come
         found = [PodState.MISSING if one is PodState.UNSEEN else one for one in found]
     if not _is_full(spec, pods, found):
         return found
@@ -228,7 +253,8 @@ def are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
 
 def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[PodState]) -> bool:
     """Tell whether all pods show only full GPUs, and one of them has for half a window."""
-    if not has_limit(spec.signal) or not {PodState.MEASURED, PodState.WARMING} <= set(found):
+    is_mixed = PodState.WARMING in found and PodState.MEASURED in found
+    if not is_mixed or not has_limit(spec.signal):
         return False
     ready = [pod for pod, one in zip(pods, found, strict=True) if one not in NOT_READY]
     samples = [counted(spec, pod, since_when(spec, pod)) for pod in ready]

@@ -28,6 +28,8 @@ def with_limits(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | No
     awaited = 0 if wanted is None else _pending(spec, found, wanted)
     on_target = (len(found.replicas) + awaited) * spec.threshold
     before = round(min(found.before, on_target), load.DECIMALS)
+    if (wanted, awaited, before) == (found.wanted, found.pending, found.before):
+        return found
     return replace(found, wanted=wanted, pending=awaited, before=before)
 
 
@@ -46,7 +48,7 @@ def _pending(spec: TriggerSpec, found: Workload, wanted: int) -> int:
 def value(spec: TriggerSpec, found: Workload) -> float | None:
     """Return the number, or None to hold."""
     expected = len(found.replicas)
-    if not found.of(PodState.MEASURED):
+    if not found.measured:
         return None
     awaited = found.pending
     if awaited and load.peak(spec, found) <= spec.threshold:
@@ -69,12 +71,12 @@ def _unseen(spec: TriggerSpec, found: Workload) -> float:
     """
     if _is_known(found):
         return len(found.of(PodState.UNSEEN)) * max(found.mean, spec.threshold)
-    is_full = all(one.load >= FULL for one in found.of(PodState.MEASURED))
+    is_full = all(one.load >= FULL for one in found.measured)
     silent = len(found.of(PodState.SILENT))
     return silent * found.mean if is_full and has_limit(spec.signal) else 0.0
 
 
 def _is_known(found: Workload) -> bool:
     """Tell whether all are measured except some that never reported, if these are no majority."""
-    measured, unseen = found.of(PodState.MEASURED), found.of(PodState.UNSEEN)
-    return len(unseen) <= len(measured) == len(found.replicas) - len(unseen)
+    measured, unseen = len(found.measured), len(found.of(PodState.UNSEEN))
+    return unseen <= measured == len(found.replicas) - unseen

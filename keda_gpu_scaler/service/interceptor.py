@@ -12,13 +12,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import grpc
 import structlog
 from google.protobuf.message import DecodeError
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service.places import Places
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
@@ -46,6 +47,7 @@ class Status(NamedTuple):
     text: str
 
 
+_OK = Status(grpc.StatusCode.OK, "")
 BUSY = Status(
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     "too many calls at once, of this namespace or of all; try again later",
@@ -107,8 +109,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
 
     def __init__(self, service_name: str, *, observe: facts.Observer, max_concurrent: int) -> None:
         self._prefix = f"/{service_name}/"
-        self._observe = observe
+        self._observe, self._is_traced = observe, facts.is_heard(observe, facts.CallBegan)
         self._places = Places(max_concurrent)
+        self._handlers: dict[str, Handler] = {}
+        """By the path of the method, of those that the server has."""
         self._open_bytes = self._other_streams = 0
 
     async def intercept_service(  # type: ignore[override]  # an unknown method has no handler
@@ -117,10 +121,15 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
         """Replace the RPC's handler by one that takes bytes; grpc calls this for every call."""
-        handler = await continuation(handler_call_details)
         path = handler_call_details.method
-        if handler is None:
-            return None
+        if path not in self._handlers:
+            handler = await continuation(handler_call_details)
+            if handler is None:
+                return None
+            self._handlers[path] = self._around(handler, path)
+        return self._handlers[path]
+
+    def _around(self, handler: Any, path: str) -> Handler:  # noqa: ANN401 - as below
         if path.startswith(self._prefix):
             return self._guarded(handler, path.removeprefix(self._prefix))
         return self._counted(handler) if handler.response_streaming else handler
@@ -154,47 +163,44 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
             else grpc.unary_unary_rpc_method_handler
         )
 
-        async def from_bytes(data: bytes, context: Context) -> object:
-            request = _decoded(handler.request_deserializer, data)
-            whose = _scaled_object(request)
-            if not self._places.take(whose.namespace):
-                raise _BusyError
-            try:
-                self._observe(facts.CallBegan(method, whose, _trace_parent(context)))
-                return await behaviour(request, context)
-            finally:
-                self._places.give_back(whose.namespace)
-
+        # One coroutine for all of it: each further one is a frame more in every call.
         async def call(data: bytes, context: Context) -> object:
-            return await self._call(method, from_bytes, data, context)
+            started, outcome, request = time.monotonic(), _OK, None
+            self._open_bytes += len(data)
+            try:
+                request = self._admitted(handler.request_deserializer, data)
+                if self._is_traced:
+                    self._observe(_began(method, request, context))
+                return await behaviour(request, context)
+            except _BusyError:
+                outcome = BUSY
+            except (asyncio.CancelledError, grpc.aio.InternalError) as error:
+                if _is_abandoned(error):
+                    outcome = _abandoned(context)
+                    raise asyncio.CancelledError from None
+                outcome = _failed(method, error)
+            except (KeyboardInterrupt, SystemExit, GeneratorExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
+                outcome = _failed(method, error)
+            finally:
+                if request is not None:
+                    self._places.give_back(_reference(request).namespace)
+                self._open_bytes -= len(data)
+                seconds = time.monotonic() - started
+                self._observe(facts.Called(method, outcome.code.name, seconds))
+            return await context.abort(*outcome)
 
         return make(call, None, handler.response_serializer)
 
-    async def _call(
-        self, method: str, behaviour: Behaviour, data: bytes, context: Context
-    ) -> object:
-        started = time.monotonic()
-        outcome = Status(grpc.StatusCode.OK, "")
-        self._open_bytes += len(data)
-        try:
-            if self._open_bytes <= MAX_OPEN_REQUEST_BYTES:
-                return await behaviour(data, context)
-            outcome = BUSY
-        except _BusyError:
-            outcome = BUSY
-        except (asyncio.CancelledError, grpc.aio.InternalError) as error:
-            if _is_abandoned(error):
-                outcome = _abandoned(context)
-                raise asyncio.CancelledError from None
-            outcome = _failed(method, error)
-        except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
-            outcome = _failed(method, error)
-        finally:
-            self._open_bytes -= len(data)
-            self._observe(facts.Called(method, outcome.code.name, time.monotonic() - started))
-        return await context.abort(*outcome)
+    def _admitted(self, deserializer: Callable[[bytes], object], data: bytes) -> object:
+        """Return the request of a call that has taken its place; raise if there is none for it."""
+        if self._open_bytes > MAX_OPEN_REQUEST_BYTES:
+            raise _BusyError
+        request = _decoded(deserializer, data)
+        if not self._places.take(_reference(request).namespace):
+            raise _BusyError
+        return request
 
 
 def _decoded(deserializer: Callable[[bytes], object], data: bytes) -> object:
@@ -207,14 +213,16 @@ def _decoded(deserializer: Callable[[bytes], object], data: bytes) -> object:
         ) from error
 
 
-def _scaled_object(request: Any) -> ScaledObject:  # noqa: ANN401 - one of two messages
-    reference = getattr(request, "scaledObjectRef", request)
-    return ScaledObject(reference.namespace, reference.name)
+def _reference(request: object) -> pb.ScaledObjectRef:
+    if isinstance(request, pb.GetMetricsRequest):
+        return request.scaledObjectRef
+    return cast("pb.ScaledObjectRef", request)
 
 
-def _trace_parent(context: Context) -> str:
-    sent = context.invocation_metadata() or ()
-    return next((str(value) for key, value in sent if key == "traceparent"), "")
+def _began(method: str, request: object, context: Context) -> facts.CallBegan:
+    whose, sent = _reference(request), context.invocation_metadata() or ()
+    parent = next((str(value) for key, value in sent if key == "traceparent"), "")
+    return facts.CallBegan(method, ScaledObject(whose.namespace, whose.name), parent)
 
 
 def _is_abandoned(error: BaseException) -> bool:

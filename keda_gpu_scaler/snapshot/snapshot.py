@@ -38,7 +38,7 @@ class GpuSamples:
     @property
     def last(self) -> float:
         """The newest instant at which it was there."""
-        return max((*self.times[-1:], *self.refused[-1:]))
+        return max((*self.times[-1:], *self.refused[-1:])) if self.refused else self.times[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,8 @@ class _Changes:
 class History:
     """Notes the changes among the decisions that it observes."""
 
+    hears = frozenset({facts.Evaluated})
+
     def __init__(self, clock: Callable[[], float]) -> None:
         """Start with no changes.
 

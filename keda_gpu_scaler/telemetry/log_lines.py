@@ -2,9 +2,10 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any, get_args
 
 import structlog
 from cachetools import TTLCache
@@ -161,7 +162,22 @@ class LogObserver:
             for event in ("trigger.pods_ignored", "trigger.pods_unseen")
         }
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
-        self._alerts, self._certificates = AlertLog(clock), CertificateLog()
+        alerts, certificates = AlertLog(clock), CertificateLog()
+        self._writing: dict[type[facts.Fact], Callable[[Any], None]] = {
+            facts.Evaluated: self._evaluated,
+            facts.SourceChanged: self._source_changed,
+            facts.LagChanged: self._source_changed,
+            facts.QueryChanged: self._source_changed,
+            facts.ExportersFound: self._exporters_found,
+            facts.EvidenceChanged: self._evidence_changed,
+            facts.WatchChanged: self._watch_changed,
+            facts.ObserveRead: self._observed,
+            facts.ObserveRefused: self._observed,
+            facts.ObserveFailed: self._observed,
+            facts.Queried: self._queried,
+            **dict.fromkeys(get_args(AlertFact), alerts),
+            **dict.fromkeys(get_args(CertificateFact), certificates),
+        }
         self._found: dict[str, frozenset[str]] = {}
         self._late: set[str] = set()
         self._bases: dict[str, EvidenceSource] = {}
@@ -169,28 +185,18 @@ class LogObserver:
 
     def __call__(self, fact: facts.Fact) -> None:
         """Write a line if the fact needs one."""
-        match fact:
-            case facts.Evaluated():
-                self._evaluated(fact)
-            case facts.SourceChanged() | facts.LagChanged() | facts.QueryChanged():
-                self._source_changed(fact)
-            case facts.ExportersFound():
-                self._found[fact.source] = self._found_in(fact.source).union(fact.profiles)
-                self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
-            case facts.EvidenceChanged():
-                self._evidence_changed(fact)
-            case facts.WatchChanged():
-                self._watch_changed(fact)
-            case facts.AlertChanged() | facts.Notified() | facts.PeerChanged():
-                self._alerts(fact)
-            case facts.CertificateLoaded() | facts.CertificateRefused() | facts.CertificateLapsed():
-                self._certificates(fact)
-            case facts.ObserveRead() | facts.ObserveRefused() | facts.ObserveFailed():
-                self._observed(fact)
-            case facts.Queried():
-                self._queried(fact)
-            case _:
-                pass
+        write = self._writing.get(type(fact))
+        if write is not None:
+            write(fact)
+
+    @property
+    def hears(self) -> Collection[type[facts.Fact]]:
+        """The facts that may need a line."""
+        return self._writing.keys()
+
+    def _exporters_found(self, fact: facts.ExportersFound) -> None:
+        self._found[fact.source] = self._found_in(fact.source).union(fact.profiles)
+        self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
         key, now = (
@@ -250,7 +256,8 @@ class LogObserver:
         key, noticed = (fact.scaled_object, hash(fact.spec)), self._noticed[event]
         if pods and pods != noticed.get(key):
             self._logger.warning(event, **trigger_fields(fact), pods=list(pods))
-        noticed[key] = pods
+        if pods or key in noticed:
+            noticed[key] = pods
 
     def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         before = self._bases.get(fact.source, EvidenceSource.KUBE_STATE_METRICS)

@@ -1,4 +1,4 @@
-"""All observers as one: each hears every fact, and none can fail what states it.
+"""All observers as one: each gets the facts that it hears, and none can fail what states them.
 
 Facts are stated in the middle of an answer. An observer that fails has lost a line, a number or a
 span; the answer and the other observers have nothing to do with it.
@@ -6,6 +6,7 @@ span; the answer and the other observers have nothing to do with it.
 
 import time
 from collections.abc import Callable, Mapping
+from typing import get_args
 
 import structlog
 
@@ -33,13 +34,17 @@ class Observers:
             count_failure: is called with the name of an observer that failed.
             clock: seconds that never go back.
         """
-        self._observers = tuple(observers.items())
         self._count_failure, self._clock = count_failure, clock
         self._told: dict[str, float] = {}
+        self._hearing: dict[type[facts.Fact], list[tuple[str, facts.Observer]]] = {
+            kind: [one for one in observers.items() if facts.is_heard(one[1], kind)]
+            for kind in get_args(facts.Fact)
+        }
+        self.hears = frozenset(kind for kind, hearing in self._hearing.items() if hearing)
 
     def __call__(self, fact: facts.Fact) -> None:
         """Pass the fact on; never raise what an observer raises."""
-        for name, observer in self._observers:
+        for name, observer in self._hearing[type(fact)]:
             try:
                 observer(fact)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is not the caller's

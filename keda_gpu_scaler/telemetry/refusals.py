@@ -18,6 +18,8 @@ _ENTRY_BYTES = 500
 class Refusals:
     """Notes refused triggers among the facts that it observes, until they change."""
 
+    hears = frozenset({facts.TriggerRefused, facts.TriggerChanged})
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Start with none.
 

@@ -11,7 +11,8 @@ The core never counts: it states facts. Nothing here decides, logs or speaks HTT
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Any, get_args
 
 import prometheus_client
 from prometheus_client import Counter, Gauge, Histogram
@@ -19,7 +20,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import table
-from keda_gpu_scaler.telemetry.metrics.alerts import Alerts, Certificates
+from keda_gpu_scaler.telemetry.metrics.alerts import AlertFact, Alerts, Certificates
 from keda_gpu_scaler.telemetry.metrics.losses import Losses
 from keda_gpu_scaler.telemetry.metrics.snapshots import Snapshots
 from keda_gpu_scaler.telemetry.metrics.table import METRICS, Metric
@@ -60,6 +61,18 @@ class Telemetry:
         self._query_seconds = _histogram(table.QUERY_SECONDS, _QUERY_BUCKETS, self.registry)
         self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
         self._alerts = Alerts()
+        self._counting: dict[type[facts.Fact], Callable[[Any], None]] = {
+            facts.Evaluated: self._evaluated,
+            facts.DemandKnown: self._triggers.demand_known,
+            facts.SnapshotTaken: self._snapshots.taken,
+            facts.SourceChanged: self._snapshots.source_changed,
+            facts.LagChanged: self._snapshots.source_changed,
+            facts.EvidenceChanged: self._snapshots.evidence_changed,
+            facts.WatchChanged: self._snapshots.watch_changed,
+            facts.Queried: self._queried,
+            facts.Called: self._called,
+            **dict.fromkeys(get_args(AlertFact), self._alerts),
+        }
         self.certificates = Certificates()
         """Read at each request for /metrics."""
         self.losses = Losses(lines_dropped)
@@ -71,28 +84,18 @@ class Telemetry:
 
     def __call__(self, fact: facts.Fact) -> None:
         """Count the fact."""
-        match fact:
-            case facts.Evaluated():
-                self._triggers.evaluated(fact)
-                self._snapshots.evaluated(fact)
-            case facts.DemandKnown():
-                self._triggers.demand_known(fact)
-            case facts.SnapshotTaken():
-                self._snapshots.taken(fact)
-            case facts.SourceChanged() | facts.LagChanged():
-                self._snapshots.source_changed(fact)
-            case facts.EvidenceChanged():
-                self._snapshots.evidence_changed(fact)
-            case facts.WatchChanged():
-                self._snapshots.watch_changed(fact)
-            case facts.Queried():
-                self._queried(fact)
-            case facts.AlertChanged() | facts.Notified() | facts.PeerChanged() | facts.PeersAsked():
-                self._alerts(fact)
-            case facts.Called():
-                self._called(fact)
-            case _:
-                pass
+        count = self._counting.get(type(fact))
+        if count is not None:
+            count(fact)
+
+    @property
+    def hears(self) -> Collection[type[facts.Fact]]:
+        """The facts that are counted."""
+        return self._counting.keys()
+
+    def _evaluated(self, fact: facts.Evaluated) -> None:
+        self._triggers.evaluated(fact)
+        self._snapshots.evaluated(fact)
 
     def _queried(self, fact: facts.Queried) -> None:
         outcome = "ok" if fact.error is None else "error"
