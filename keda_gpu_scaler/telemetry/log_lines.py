@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import structlog
 from cachetools import TTLCache
@@ -143,6 +143,15 @@ _Key = tuple[ScaledObject, int]
 """A trigger by the hash of its spec, so that its texts do not stay for the sake of a log line."""
 
 
+class _Told(NamedTuple):
+    """What the log has told of a trigger."""
+
+    state: State
+    active: bool | None
+    ignored: tuple[str, ...]
+    unseen: tuple[str, ...]
+
+
 class LogObserver:
     """Writes a line at each change; at level debug, also for each evaluation and query."""
 
@@ -156,11 +165,7 @@ class LogObserver:
         self._logger: FilteringBoundLogger = structlog.get_logger().bind()
         self._tells_all = self._logger.is_enabled_for(logging.DEBUG)
         kept = TRIGGERS, FORGET_SECONDS
-        self._decided: TTLCache[_Key, tuple[State, bool | None]] = TTLCache(*kept, clock)
-        self._noticed: dict[str, TTLCache[_Key, tuple[str, ...]]] = {
-            event: TTLCache(*kept, clock)
-            for event in ("trigger.pods_ignored", "trigger.pods_unseen")
-        }
+        self._told: TTLCache[_Key, _Told] = TTLCache(*kept, clock)
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
         alerts, certificates = AlertLog(clock), CertificateLog()
         self._writing: dict[type[facts.Fact], Callable[[Any], None]] = {
@@ -199,20 +204,23 @@ class LogObserver:
         self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
-        key, now = (
-            (fact.scaled_object, hash(fact.spec)),
-            (fact.decision.state, fact.decision.active),
-        )
-        before = self._decided.get(key)
-        self._decided[key] = now
+        decided, key = fact.decision, (fact.scaled_object, hash(fact.spec))
+        now = _Told(decided.state, decided.active, decided.ignored, decided.unseen)
+        before = self._told.get(key)
+        self._told[key] = now
         if before is None:
             self._warn(fact)
             if self._tells_all:
                 self._explain(fact)
         self._notice(fact)
-        self._pods_noticed(fact, "trigger.pods_ignored", fact.decision.ignored)
-        self._pods_noticed(fact, "trigger.pods_unseen", fact.decision.unseen)
-        if before != now:
+        # A changed set of pods that never showed a GPU.
+        if now.ignored and (before is None or now.ignored != before.ignored):
+            pods = list(now.ignored)
+            self._logger.warning("trigger.pods_ignored", **trigger_fields(fact), pods=pods)
+        if now.unseen and (before is None or now.unseen != before.unseen):
+            pods = list(now.unseen)
+            self._logger.warning("trigger.pods_unseen", **trigger_fields(fact), pods=pods)
+        if before is None or before[:2] != now[:2]:
             self._logger.info("decision.changed", **decision_fields(fact))
         if self._tells_all:
             self._logger.debug("decision.made", **decision_fields(fact))
@@ -250,14 +258,6 @@ class LogObserver:
             )
         if evidence_source is not None:
             self._judged[name] = True
-
-    def _pods_noticed(self, fact: facts.Evaluated, event: str, pods: tuple[str, ...]) -> None:
-        """Write a line if the set of pods that never showed a GPU has changed."""
-        key, noticed = (fact.scaled_object, hash(fact.spec)), self._noticed[event]
-        if pods and pods != noticed.get(key):
-            self._logger.warning(event, **trigger_fields(fact), pods=list(pods))
-        if pods or key in noticed:
-            noticed[key] = pods
 
     def _evidence_changed(self, fact: facts.EvidenceChanged) -> None:
         before = self._bases.get(fact.source, EvidenceSource.KUBE_STATE_METRICS)

@@ -138,6 +138,32 @@ class Served:
         return called.method, called.code
 
 
+STATED = frozenset[type[facts.Fact]](
+    {
+        facts.CallBegan,
+        facts.CallDecided,
+        facts.Called,
+        facts.TriggerRefused,
+        facts.TriggerChanged,
+    }
+)
+"""All that the service states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Hears some facts, and notes the calls among them."""
+
+    hears: frozenset[type[facts.Fact]]
+    calls: asyncio.Queue[facts.Called]
+
+    def __call__(self, fact: facts.Fact) -> None:
+        """Fail if the fact is not heard, and costs calls time for nothing."""
+        assert type(fact) in self.hears
+        if isinstance(fact, facts.Called):
+            self.calls.put_nowait(fact)
+
+
 @asynccontextmanager
 async def serving(  # noqa: PLR0913 - what a test changes of a server, all by name
     evaluations: service.Evaluations,
@@ -147,6 +173,7 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
     hang_seconds: float = HANG_SECONDS,
     certificate: CertificateFiles | None = None,
     access: Access | None = None,
+    hears: frozenset[type[facts.Fact]] = STATED,
 ) -> AsyncIterator[Served]:
     """Serve these evaluations on a free port; the whole test is bounded in time.
 
@@ -156,23 +183,11 @@ async def serving(  # noqa: PLR0913 - what a test changes of a server, all by na
     draining = asyncio.Event()
     calls: asyncio.Queue[facts.Called] = asyncio.Queue()
 
-    def observe(fact: facts.Fact) -> None:
-        assert isinstance(
-            fact,
-            facts.CallBegan
-            | facts.CallDecided
-            | facts.Called
-            | facts.TriggerRefused
-            | facts.TriggerChanged,
-        )
-        if isinstance(fact, facts.Called):
-            calls.put_nowait(fact)
-
     server = service.create_server(
         evaluations,
         access=access or Access({"default": EVERY_NAMESPACE}),
         address="127.0.0.1:0",
-        observe=observe,
+        observe=Observer(hears, calls),
         draining=draining,
         max_concurrent_rpcs=max_concurrent_rpcs,
         connection_max_age_seconds=connection_max_age_seconds,

@@ -55,7 +55,8 @@ class Expiring(Generic[K, V]):
             del self._seen[next(iter(self._seen))]
         if len(self._seen) < self._limit:
             self._seen[key] = (now, value)
-            self._left_out.pop(key, None)
+            if self._left_out.currsize:
+                self._left_out.pop(key, None)
         else:
             self._left_out[key] = True
 
