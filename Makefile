@@ -144,8 +144,8 @@ bench-full: $(VENV) ## Run the benchmarks that take longer as well
 	@$(BIN)/python -m benchmarks --full $(ARGS)
 bench-check: $(VENV) ## Run the benchmarks, and fail if one is worse than its committed figures: before a release
 	@$(BIN)/python -m benchmarks --check $(ARGS)
-bench-figures: $(VENV) ## Run all benchmarks, and write the figures into the pages (ARGS='--run FILE' for a run's)
-	@$(BIN)/python -m benchmarks --full --commit $(ARGS)
+bench-figures: $(VENV) ## Run the benchmarks and write their figures into the pages (ARGS=--full, ARGS='--run FILE')
+	@$(BIN)/python -m benchmarks --commit $(ARGS)
 bench-wake: $(VENV) ## Measure how long KEDA's own trigger and ours take to wake a workload
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
 clean: ## Remove everything that make made

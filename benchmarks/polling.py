@@ -295,10 +295,10 @@ def rows_to_one(rounds: Rounds) -> list[Row]:
     return [
         Row(
             key=f"polling.{key}",
-            name=f"the same with minReplicaCount 1, KEDA 2.21: {calls:.0f} calls a second, {kind}",
+            name=f"scaler and Prometheus, minReplicaCount 1 on KEDA 2.21, {kind}",
             unit="% of a core",
             measured=percents(rounds[name]),
-            reference_name="echo server with the same calls",
+            reference_name=f"echo server with the same {calls:.0f} calls a second",
             reference=server_percents(rounds[ECHO]),
             goal=Goal.RATIO_AT_MOST,
             limit=1.15,

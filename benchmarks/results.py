@@ -4,10 +4,10 @@ import json
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import keda_gpu_scaler
 from benchmarks.comparison import Detail, Goal, Measured, Row
@@ -55,6 +55,7 @@ class Found:
     details: list[Detail]
 
 
+Keyed = TypeVar("Keyed", Row, Detail)
 Results = dict[str, Found]
 """Of each benchmark, by its name."""
 
@@ -99,8 +100,27 @@ def committed() -> Results:
 
 
 def commit(results: Results) -> None:
-    """Put results in the place of those of the same benchmarks; others stay."""
-    FIGURES.write_text(text({**committed(), **results}) + "\n", encoding="utf-8")
+    """Put results in the place of what is committed."""
+    FIGURES.write_text(text(merged(committed(), results)) + "\n", encoding="utf-8")
+
+
+def merged(before: Results, now: Results) -> Results:
+    """Return both, and of rows and details with the same key those of now.
+
+    What a shorter run leaves out stays: other benchmarks, and larger sizes of the same one.
+    """
+    return before | {
+        name: Found(
+            one.about,
+            _merged(before[name].rows, one.rows) if name in before else one.rows,
+            _merged(before[name].details, one.details) if name in before else one.details,
+        )
+        for name, one in now.items()
+    }
+
+
+def _merged(before: Sequence[Keyed], now: Sequence[Keyed]) -> list[Keyed]:
+    return list(({one.key: one for one in before} | {one.key: one for one in now}).values())
 
 
 def write(results: Results, raw: Mapping[str, object]) -> Path:

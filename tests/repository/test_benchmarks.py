@@ -19,6 +19,7 @@ from benchmarks import (
     processes,
     schedule,
     streams,
+    throughput,
     waking,
     world,
 )
@@ -166,3 +167,44 @@ def test_what_was_used_in_a_round_is_the_difference_of_two_readings() -> None:
     assert polling.between(read) == [polling.Used(1, 0.5, 3), polling.Used(2, 1.5, 3)]
     assert polling.percents([polling.Used(1, 0.5, 3)]) == [10]
     assert streams.between([streams.Used(1, 2), streams.Used(3, 5)]) == [streams.Used(2, 3)]
+
+
+def test_the_bill_is_of_scaler_and_prometheus_together_next_to_keda_and_to_the_floor() -> None:
+    scaler, echo = [polling.Used(3, 0.3, 3)], [polling.Used(2.25, 0, 0)]
+    own = [polling.Used(0, 3, 1500)]
+    rounds = {polling.SCALER: scaler, polling.ECHO: echo, polling.OWN: own}
+    ratios = {each.key: each.ratio for each in polling.rows_to_zero(rounds)}
+    medians = {key: each.median for key, each in ratios.items() if each is not None}
+    assert medians == {
+        "polling.at-kedas-rate": pytest.approx(3 / 2.25),
+        "polling.bill": pytest.approx(3.3 / 3),
+        "polling.floor": pytest.approx(2.25 / 3),
+    }
+    kept = {polling.SCALER: scaler, polling.PUSHED: own, polling.ECHO: echo}
+    external, pushed = (each.judged.median for each in polling.rows_to_one(kept))
+    assert external == pytest.approx(3.3 / 2.25)
+    assert pushed == pytest.approx(3 / 2.25)
+
+
+def test_the_queries_of_a_minute_are_those_of_the_usual_round() -> None:
+    often = [polling.Used(1, 0, 3), polling.Used(1, 0, 4), polling.Used(1, 0, 3)]
+    names = (polling.SCALER, *(f"{count}" for count in polling.FEWER))
+    cells = polling.queries_detail(dict.fromkeys(names, often)).cells
+    assert [line[:3] for line in cells] == [
+        ["10 triggers", "12", "60"],
+        ["100 triggers", "12", "600"],
+        ["1,000 triggers", "12", "6,000"],
+    ]
+
+
+def test_each_turn_is_compared_with_the_echo_servers_of_its_round() -> None:
+    def turn(rate: float, p99: float, cpu: float) -> throughput.Turn:
+        return throughput.Turn(ghz.Run(1000, rate, p99), cpu)
+
+    turns = {
+        throughput.ECHO: [turn(4000, 0.004, 0.2)],
+        throughput.WARM: [turn(3000, 0.006, 0.3)],
+        throughput.ANEW: [turn(2000, 0.008, 0.5)],
+    }
+    medians = [each.judged.median for each in throughput.rows(turns)]
+    assert medians == [pytest.approx(each) for each in (0.75, 1.5, 1.5, 0.5, 2, 2.5)]

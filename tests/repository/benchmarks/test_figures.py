@@ -39,6 +39,19 @@ def test_figures_are_the_same_after_a_file() -> None:
     assert results.parse(results.text(COMMITTED, {"raw": [1]})) == COMMITTED
 
 
+def test_what_a_shorter_run_leaves_out_stays() -> None:
+    name, one = next(iter(COMMITTED.items()))
+    first, *others = one.rows
+    newer = dataclasses.replace(first, measured=[9.0], reference=[3.0])
+    run = {name: dataclasses.replace(one, rows=[newer], details=[])}
+    found = results.merged(COMMITTED, run)
+    assert found[name].rows == [newer, *others]
+    assert found[name].details == one.details
+    assert found.keys() == COMMITTED.keys()
+    new = {"another": one}
+    assert results.merged(COMMITTED, new)["another"] == one
+
+
 @pytest.mark.parametrize("name", plots.PLOTS)
 def test_a_plot_is_small_stands_alone_and_says_in_words_what_it_shows(name: str) -> None:
     text = FILES[f"{page.IMAGES}/{name}"]
