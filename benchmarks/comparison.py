@@ -80,6 +80,8 @@ class Row:
     goal: Goal | None = None
     limit: float | None = None
     """Of the goal; both are None for a row that is only shown, such as a floor."""
+    is_ours: bool = True
+    """Whether it depends on the scaler. A floor does not, so it cannot be a regression."""
 
     def __post_init__(self) -> None:
         """Refuse rounds that are not pairs, and half a goal."""

@@ -281,6 +281,7 @@ def rows_to_zero(rounds: Rounds) -> list[Row]:
             measured=server_percents(rounds[ECHO]),
             reference_name=theirs,
             reference=own,
+            is_ours=False,
         ),
     ]
 

@@ -26,9 +26,9 @@ class Regression:
 
 
 def regressions(rows: Iterable[Row], committed: Iterable[Row]) -> list[Regression]:
-    """Return the rows that are worse; a row that is not in both is none."""
+    """Return the rows that are worse; a floor is none, and a row that only one of them has."""
     before = {row.key: row for row in committed}
-    pairs = [(row, before[row.key]) for row in rows if row.key in before]
+    pairs = [(row, before[row.key]) for row in rows if row.is_ours and row.key in before]
     return [Regression(row, other) for row, other in pairs if is_worse(row, other)]
 
 

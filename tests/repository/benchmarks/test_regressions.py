@@ -51,3 +51,8 @@ def test_a_row_that_only_one_of_them_has_is_no_regression() -> None:
     other = dataclasses.replace(row([1.0]), key="another")
     assert regressions([row([9.0]), other], []) == []
     assert regressions([], [row([1.0])]) == []
+
+
+def test_a_floor_that_rises_is_no_regression() -> None:
+    floor = dataclasses.replace(row([9.0]), is_ours=False)
+    assert regressions([floor], [row([1.0])]) == []
