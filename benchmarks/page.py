@@ -4,12 +4,14 @@
 """
 
 import re
+from collections import Counter
 
 from benchmarks import plots, quotes, results, tables
 from benchmarks.results import ROOT, About, Results
 
 PAGE = "docs/benchmarks.md"
 IMAGES = "docs/images"
+_MISSING = "Not measured yet.\n"
 _BLOCK = re.compile(r"(<!-- (figures-[\w-]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
@@ -52,16 +54,16 @@ def _about(about: About) -> list[str]:
 
 
 def put_blocks(page: str, made: dict[str, str]) -> str:
-    """Return the page with these texts between their marks.
+    """Return the page with these texts between their marks, and a sentence where there is none.
 
     Raises:
-        ValueError: the page has other marks than there are texts.
+        ValueError: the page has no marks for a text, or has them twice.
     """
-    marked = [found[2] for found in _BLOCK.finditer(page)]
-    if sorted(marked) != sorted(made):
-        differing = ", ".join(sorted(set(marked) ^ set(made))) or "one twice"
-        raise ValueError(f"the marks of {PAGE} are not the figures': {differing}")
-    return _BLOCK.sub(lambda found: f"{found[1]}{made[found[2]]}{found[3]}", page)
+    marked = Counter(found[2] for found in _BLOCK.finditer(page))
+    wrong = [name for name in {**marked, **made} if marked[name] != 1]
+    if wrong:
+        raise ValueError(f"{PAGE} has to have these marks once: {', '.join(wrong)}")
+    return _BLOCK.sub(lambda found: f"{found[1]}{made.get(found[2], _MISSING)}{found[3]}", page)
 
 
 if __name__ == "__main__":
