@@ -14,7 +14,9 @@ import typer
 
 from keda_gpu_scaler.cli import lean
 
-with lean.without("rich", "pygments"):
+with lean.without("h2", "pygments", "rich", "trio"):
+    import httpcore  # noqa: F401 - httpx loads it only with its first client
+
     from keda_gpu_scaler import app, errors, settings
     from keda_gpu_scaler.settings.names import PREFIX
     from keda_gpu_scaler.telemetry import logs, output

@@ -8,14 +8,17 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
 import httpx
 import pytest
+import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from tests.support import certificates
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "serve"]
 PREFIX = "KEDA_GPU_SCALER_"
@@ -174,16 +177,33 @@ atexit.register(lambda: print(*sys.modules, file=sys.stderr))
 cli.main()
 """
 """Runs the command line, and says at its end what it has loaded."""
-UNUSED = {"httpx2", "lightkube", "opentelemetry", "pygments", "rich"}
-UNUSED |= {f"keda_gpu_scaler.{name}" for name in ("demo", "kubernetes", "probe", "simulator")}
+UNUSED = {"botocore", "cryptography", "h2", "httpx2", "jinja2", "lightkube", "opentelemetry"}
+UNUSED |= {"promql_parser", "pygments", "rich", "trio", "yaml"}
+UNUSED |= {f"keda_gpu_scaler.{name}" for name in ("check", "observing", "simulator", "cli.probe")}
+UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}
+UNUSED |= {"keda_gpu_scaler.sources.kubernetes", "keda_gpu_scaler.transport.certificates"}
 
 
-def test_it_loads_nothing_for_people_for_other_commands_and_for_what_is_not_set() -> None:
-    with started(environment(), [sys.executable, "-c", LOADED, "serve"]) as process:
+def loaded(environ: Mapping[str, str]) -> set[str]:
+    """Return what is loaded once it listens, and before anybody calls it."""
+    with started(environ, [sys.executable, "-c", LOADED, "serve"]) as process:
         said(process, "serve.listening")
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_SECONDS) == 0
         assert process.stderr is not None
-        loaded = set(process.stderr.read().split())
-    assert {"grpc", "httpx", "structlog", "keda_gpu_scaler.service"} <= loaded
-    assert loaded & UNUSED == set()
+        return set(process.stderr.read().split())
+
+
+def test_it_loads_nothing_for_people_for_other_commands_and_for_what_is_not_set() -> None:
+    found = loaded(environment(SCRAPE_TARGETS="", PROMETHEUS_URL="http://127.0.0.1:1"))
+    assert {"grpc", "httpx", "structlog", "keda_gpu_scaler.service"} <= found
+    assert found & UNUSED == set()
+
+
+def test_what_a_setting_asks_for_is_loaded_before_the_first_call(tmp_path: Path) -> None:
+    issued = trustme.CA().issue_cert("localhost")
+    pair = certificates.write(tmp_path, issued)
+    files = {"GRPC_CERT_FILE": str(pair.cert), "GRPC_KEY_FILE": str(pair.key)}
+    found = loaded(environment(**files, OBSERVE=str(tmp_path)))
+    used = {"observing", "sources.scrape.source", "transport.certificates"}
+    assert {"cryptography", "yaml", *(f"keda_gpu_scaler.{name}" for name in used)} <= found
