@@ -23,6 +23,8 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
     polling     the scaler at KEDA's own rate, next to the echo server and KEDA's own trigger
     throughput  GetMetrics as fast as possible, next to the echo server, in turns
     one_call    how many functions one call takes that is decided again
+    start       CPU time and memory of a start, next to the least that it can be
+    bare        a server with the libraries that a scaler needs, which does nothing
     streams     open streams, next to none and to a bare server's
     evidence    what kube-state-metrics is asked, next to the snapshot
     looked      a look at the status page, next to a scrape

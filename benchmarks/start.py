@@ -9,10 +9,12 @@ installed package from its second start on.
 import compileall
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
 from benchmarks import processes
+from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
 from benchmarks.processes import Server
 
 SCALER, ECHO, BARE = "the scaler", "the echo server", "grpc.aio, httpx and pydantic-settings"
@@ -36,8 +38,49 @@ class Starts:
     """Resident memory at that moment: VmRSS, which counts pages shared with others as well."""
 
 
-async def measure(rounds: int) -> Starts:
-    """Start each server once a round.
+async def measure(_directory: Path, plan: Plan) -> Measured:
+    """Start each server once a round."""
+    starts = await each(plan.rounds)
+    return Measured(rows(starts), [detail(starts)], asdict(starts))
+
+
+def rows(starts: Starts) -> list[Row]:
+    """Return CPU time and memory, which have limits of their own."""
+    return [
+        Row(
+            key="start.cpu",
+            name="a start: CPU time until it listens",
+            unit="s",
+            measured=starts.cpu_seconds[SCALER],
+            reference_name=ECHO,
+            reference=starts.cpu_seconds[ECHO],
+            goal=Goal.FIGURE_AT_MOST,
+            limit=0.8,
+        ),
+        Row(
+            key="start.resident",
+            name="a start: resident memory",
+            unit="MiB",
+            measured=starts.resident_mib[SCALER],
+            reference_name=ECHO,
+            reference=starts.resident_mib[ECHO],
+            goal=Goal.FIGURE_AT_MOST,
+            limit=64.0,
+        ),
+    ]
+
+
+def detail(starts: Starts) -> Detail:
+    """Return what the start of each server takes, the medians of the rounds."""
+    cells = [
+        [name, f"{median(used):.2f} s", f"{median(starts.resident_mib[name]):.0f} MiB"]
+        for name, used in starts.cpu_seconds.items()
+    ]
+    return Detail("start", "What a start takes", ["a start", "CPU time", "resident"], cells)
+
+
+async def each(rounds: int) -> Starts:
+    """Return what the starts of each server took.
 
     Args:
         rounds: how often each has its turn; one more at the beginning is not counted.

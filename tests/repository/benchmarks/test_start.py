@@ -4,7 +4,7 @@ from benchmarks import start
 
 
 async def test_a_start_is_measured_once_a_round_for_each_server() -> None:
-    found = await start.measure(1)
+    found = await start.each(1)
     for figures in (found.cpu_seconds, found.resident_mib):
         assert figures.keys() == {start.SCALER, start.ECHO, start.BARE}
         assert all(len(rounds) == 1 and rounds[0] > 0 for rounds in figures.values())
