@@ -28,7 +28,7 @@ import httpx
 
 from benchmarks import asking, processes, queries, schedule, streams, world
 from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
-from benchmarks.processes import Memory, Server
+from benchmarks.processes import Memory, Server, ServerError
 from benchmarks.schedule import Ask
 from tests.support.prometheus import PrometheusServer
 
@@ -221,7 +221,11 @@ async def _play(
 
 
 async def _asked(asks: list[Ask], ask: Callable[[Ask], Awaitable[None]], begin: float) -> None:
-    """Ask each at its time, without waiting for the ones before."""
+    """Ask each at its time, without waiting for the ones before.
+
+    Raises:
+        ServerError: the machine was too busy to ask at this rate.
+    """
     loop = asyncio.get_running_loop()
 
     async def answered(each: Ask) -> None:
@@ -231,6 +235,9 @@ async def _asked(asks: list[Ask], ask: Callable[[Ask], Awaitable[None]], begin: 
         for each in asks:
             await asyncio.sleep(begin + each.at - loop.time())
             group.create_task(answered(each))
+    late = loop.time() - begin - asks[-1].at
+    if late > schedule.STEP_SECONDS:
+        raise ServerError(f"everything was asked {late:.0f} s late: this is not KEDA's rate")
 
 
 def between(readings: Sequence[Used]) -> list[Used]:
