@@ -35,8 +35,8 @@ class LinedGauge(Metric):
         self.lines, self._family = lines, family
 
     @cached_property
-    def samples(self) -> list[Sample]:  # type: ignore[override]  # nobody else writes it
-        """The samples: nobody reads them where the lines are shown."""
+    def samples(self) -> list[Sample]:  # type: ignore[override]  # it is read only
+        """The samples; they are made only if an encoder reads them."""
         return self._family().samples
 
 
