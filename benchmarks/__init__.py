@@ -25,6 +25,10 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
     one_call    how many functions one call takes that is decided again
     start       CPU time and memory of a start, next to the least that it can be
     bare        a server with the libraries that a scaler needs, which does nothing
+    snapshots   reading, fetching and keeping a snapshot of many pods
+    scale       what thousands of triggers and of pods add to one call and to one scrape
+    freshness   from a step in load to the first changed answer
+    plan        what one replica with many ScaledObjects and pods needs
     streams     open streams, next to none and to a bare server's
     evidence    what kube-state-metrics is asked, next to the snapshot
     looked      a look at the status page, next to a scrape

@@ -7,9 +7,13 @@ from typing import NamedTuple
 
 from benchmarks import (
     evidence,
+    freshness,
     looked,
     one_call,
+    plan,
     polling,
+    scale,
+    snapshots,
     start,
     streams,
     throughput,
@@ -36,8 +40,12 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
         "one-call": Benchmark(one_call.measure, ()),
         "streams": Benchmark(streams.measure),
         "start": Benchmark(start.measure, ()),
+        "snapshots": Benchmark(snapshots.measure, ()),
+        "scale": Benchmark(scale.measure, ()),
+        "freshness": Benchmark(freshness.measure),
         "evidence": Benchmark(evidence.measure, is_full_only=True),
         "looked": Benchmark(looked.measure, is_full_only=True),
+        "plan": Benchmark(plan.measure, is_full_only=True),
         "tls": Benchmark(tls.measure, ("prometheus", "ghz"), is_full_only=True),
     }
 )

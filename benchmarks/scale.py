@@ -257,18 +257,23 @@ async def measure(_directory: Path, plan: Plan) -> Measured:
         held_milliseconds = await _held(many.telemetry)
     return Measured(
         rows=[
-            _row("same-poll", f"a call of the same poll, {MANY:,} triggers", same, CALL_LIMIT),
-            _row("anew", f"a call decided anew, {MANY:,} triggers", anew, CALL_LIMIT),
+            _row(
+                "same-poll",
+                f"CPU time of a call of the same poll, {MANY:,} triggers",
+                same,
+                CALL_LIMIT,
+            ),
+            _row("anew", f"CPU time of a call decided again, {MANY:,} triggers", anew, CALL_LIMIT),
             _row(
                 "decision",
-                f"a call decided anew, {WORKLOADS:,} workloads among {PODS:,} pods",
+                f"CPU time of a call decided again, {WORKLOADS:,} workloads among {PODS:,} pods",
                 decision,
                 DECISION_LIMIT,
             ),
             Row(
                 key="scale.metrics",
-                name=f"/metrics of {MANY:,} triggers",
-                unit="CPU s",
+                name=f"CPU time of /metrics of {MANY:,} triggers",
+                unit="s",
                 measured=scrape.measured,
                 reference_name="prometheus_client's text of the same",
                 reference=scrape.reference,
@@ -291,7 +296,7 @@ def _row(key: str, name: str, turns: Turns, limit: float) -> Row:
     return Row(
         key=f"scale.{key}",
         name=name,
-        unit="CPU us",
+        unit="us",
         measured=turns.measured,
         reference_name=f"the same, {FEW}",
         reference=turns.reference,

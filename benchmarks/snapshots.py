@@ -17,8 +17,9 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -26,7 +27,7 @@ import httpx
 import msgspec
 
 from benchmarks import processes
-from benchmarks.comparison import Ratio, ratio
+from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
 from benchmarks.processes import ServerError
 from keda_gpu_scaler.cli import interpreter
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
@@ -45,6 +46,7 @@ from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.transport.client import LIMIT_BYTES, Answer, Client
 
 PODS, POINTS = 10_000, 8
+_MIB = 2**20
 STATED_PODS = 50_000
 STEP_SECONDS = 15.0
 GPUS_PER_NODE = 8
@@ -86,27 +88,65 @@ class Snapshots:
     peak_bytes: Mapping[int, int]
     """The most it has had in memory after fetches of so many pods, the last hour among them."""
 
-    @property
-    def decode(self) -> Ratio:
-        """Reading next to msgspec alone."""
-        return ratio(self.decoded_seconds, self.typed_seconds)
 
-    @property
-    def lateness(self) -> Ratio:
-        """A timer during a fetch next to one without."""
-        return ratio(self.late_seconds, self.calm_seconds)
-
-    @property
-    def memory(self) -> dict[int, float]:
-        """The peak for so many pods as a multiple of what an idle process has."""
-        return {pods: peak / self.idle_bytes for pods, peak in self.peak_bytes.items()}
+async def measure(_directory: Path, plan: Plan) -> Measured:
+    """Measure each in processes of their own, in which nothing else happens."""
+    sizes = (PODS, STATED_PODS) if plan.is_full else (PODS,)
+    found = await each(plan.rounds, sizes)
+    return Measured(rows(found), [detail(found)], asdict(found))
 
 
-async def measure(rounds: int) -> Snapshots:
-    """Measure each in a process of its own, in which nothing else happens."""
+def rows(found: Snapshots) -> list[Row]:
+    """Return what has a goal, and the peaks of more pods."""
+    return [
+        Row(
+            key="snapshots.decode",
+            name=f"decoding {PODS:,} series of {POINTS} points: CPU time",
+            unit="ms",
+            measured=[1000 * one for one in found.decoded_seconds],
+            reference_name="msgspec, typed, alone",
+            reference=[1000 * one for one in found.typed_seconds],
+            goal=Goal.RATIO_AT_MOST,
+            limit=1.5,
+        ),
+        Row(
+            key="snapshots.late",
+            name=f"p99 of how late the event loop is, during a fetch of {PODS:,} pods",
+            unit="ms",
+            measured=[1000 * one for one in found.late_seconds],
+            reference_name="without one",
+            reference=[1000 * one for one in found.calm_seconds],
+            goal=Goal.RATIO_AT_MOST,
+            limit=2.0,
+        ),
+        *(
+            Row(
+                key=f"snapshots.peak-{pods}",
+                name=f"most memory after fetches of {pods:,} pods",
+                unit="MiB",
+                measured=[peak / _MIB],
+                reference_name="the process before them",
+                reference=[found.idle_bytes / _MIB],
+                goal=Goal.RATIO_AT_MOST if pods == PODS else None,
+                limit=2.0 if pods == PODS else None,
+            )
+            for pods, peak in found.peak_bytes.items()
+        ),
+    ]
+
+
+def detail(found: Snapshots) -> Detail:
+    """Return what a whole fetch takes."""
+    cells = [f"{median(found.cpu_seconds):.2f} s", f"{1000 * median(found.held_seconds):.0f} ms"]
+    head = [f"a fetch of {PODS:,} pods", "CPU time", "the event loop is held at most"]
+    return Detail("snapshots", "What a fetch takes", head, [["medians of the rounds", *cells]])
+
+
+async def each(rounds: int, sizes: Iterable[int]) -> Snapshots:
+    """Return what all of it costs, and the memory of these numbers of pods."""
     decoded, typed = await _in_a_process("decode", rounds)
     cpu, late, calm, held = await _in_a_process("fetch", rounds)
-    memories = {pods: await _in_a_process("remember", pods) for pods in (PODS, STATED_PODS)}
+    memories = {pods: await _in_a_process("remember", pods) for pods in sizes}
     idle = min(idle for idle, _ in memories.values())
     peaks = {pods: peak for pods, (_, peak) in memories.items()}
     return Snapshots(decoded, typed, cpu, late, calm, held, idle, peaks)

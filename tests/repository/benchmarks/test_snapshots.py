@@ -42,6 +42,11 @@ def test_rounds_are_compared_with_rounds_and_peaks_with_the_idle_process() -> No
         idle_bytes=100,
         peak_bytes={10_000: 180, 50_000: 300},
     )
-    assert (found.decode.median, found.decode.highest) == (pytest.approx(1.75), 2)
-    assert found.lateness.median == 2
-    assert found.memory == {10_000: 1.8, 50_000: 3.0}
+    medians = {one.key: one.judged.median for one in snapshots.rows(found)}
+    assert medians == {
+        "snapshots.decode": pytest.approx(1.75),
+        "snapshots.late": 2,
+        "snapshots.peak-10000": 1.8,
+        "snapshots.peak-50000": 3,
+    }
+    assert [one.limit for one in snapshots.rows(found)] == [1.5, 2, 2, None]
