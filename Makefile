@@ -135,11 +135,17 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 rootfs: $(VENV) ## Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
 	@SYFT=$$($(BIN)/python -m tests.support.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
-.PHONY: tools bench bench-wake clean
+.PHONY: tools bench bench-full bench-check bench-figures bench-wake clean
 tools: $(VENV) ## Build or unpack every program that tests run, into .cache (an hour, once)
 	@$(BIN)/python -m tests.support.programs
-bench: $(VENV) ## Run the benchmarks and print their numbers
+bench: $(VENV) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only throughput')
 	@$(BIN)/python -m benchmarks $(ARGS)
+bench-full: $(VENV) ## Run the benchmarks that take longer as well
+	@$(BIN)/python -m benchmarks --full $(ARGS)
+bench-check: $(VENV) ## Run the benchmarks, and fail if one is worse than its committed figures: before a release
+	@$(BIN)/python -m benchmarks --check $(ARGS)
+bench-figures: $(VENV) ## Run the benchmarks and write their figures into the pages (ARGS=--full, ARGS='--run FILE')
+	@$(BIN)/python -m benchmarks --commit $(ARGS)
 bench-wake: $(VENV) ## Measure how long KEDA's own trigger and ours take to wake a workload
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
 clean: ## Remove everything that make made

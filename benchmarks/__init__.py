@@ -2,22 +2,39 @@
 
 The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m benchmarks.wake`.
 
+    registry    every benchmark, by its name
+    comparison  figures → rows: ratios, intervals, goals
+    results     rows as JSON: of a run, and what is committed
+    regressions which rows of a run are worse than what is committed
+    tables      rows as cells of tables
+    plots       rows as pictures
+    quotes      the figures that other pages quote
+    page        what follows from the committed figures: `python -m benchmarks.page`
+
     world       the made-up workloads, their GPUs in a Prometheus, and the right answers
     processes   servers as processes of their own, started and stopped by their handles
     echo        a server that answers KEDA's messages and does nothing else
     demand      made-up demand, which appears at a known moment
     ghz         the outside client that measures, and what it says
     asking      a client that asks as KEDA does and checks each number
-    throughput  GetMetrics of the scaler against the echo server, in turns
     schedule    when KEDA's loops and the HPA's ask about which trigger
-    queries     what a minute of polling costs Prometheus
-    evidence    what kube-state-metrics is asked, next to the snapshot
+    queries     what KEDA's own trigger asks a Prometheus, and what a Prometheus counts
+
+    polling     the scaler at KEDA's own rate, next to the echo server and KEDA's own trigger
+    throughput  GetMetrics as fast as possible, next to the echo server, in turns
+    one_call    how many functions one call takes that is decided again
+    start       CPU time and memory of a start, next to the least that it can be
+    bare        a server with the libraries that a scaler needs, which does nothing
+    snapshots   reading, fetching and keeping a snapshot of many pods
+    scale       what thousands of triggers and of pods add to one call and to one scrape
+    freshness   from a step in load to the first changed answer
+    plan        what one replica with many ScaledObjects and pods needs
     streams     open streams, next to none and to a bare server's
+    evidence    what kube-state-metrics is asked, next to the snapshot
+    looked      a look at the status page, next to a scrape
+    tls         GetMetrics over mutual TLS, next to plaintext
     waking      when demand appears, and how long each trigger took
     wake        KEDA's own prometheus trigger and ours, on the real KEDA
-    comparison  figures → ratios
-    report      what is printed, and the file
-    tables      the tables
 
 A benchmark that gets one wrong answer fails: it has then measured something else. Results are
 ratios, because the figures of one machine say nothing about another.

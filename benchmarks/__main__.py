@@ -1,76 +1,102 @@
-"""`python -m benchmarks`: run all of them, print the tables, write the file."""
+"""`python -m benchmarks`: run them, print one table, write the file, and compare or commit it."""
 
 import asyncio
+import sys
 import tempfile
-from dataclasses import dataclass
+import time
+import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
-from benchmarks import evidence, looked, queries, report, streams, throughput, tls
+from benchmarks import page, registry, results, tables
+from benchmarks.comparison import Plan
+from benchmarks.registry import Benchmark
+from benchmarks.regressions import regressions
+from benchmarks.results import About, Results
 from tests.support import programs
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
-LONGEST_SECONDS = 900.0
-"""Bounds a run that hangs; with the defaults one takes about ten minutes."""
+LONGEST_SECONDS = 1800.0
+"""Bounds one benchmark that hangs; the longest of `make bench-full` takes a third of it."""
+WIDTH = 220
 
 
 @app.command()
 def main(  # noqa: PLR0913 - each argument is one option
     *,
-    rounds: Annotated[int, typer.Option(min=1, help="Turns of each server.")] = 5,
-    requests: Annotated[
-        int, typer.Option(min=100, max=throughput.MOST_REQUESTS, help="Requests of one turn.")
-    ] = 4000,
-    seconds: Annotated[float, typer.Option(min=1, help="How long to poll.")] = 60.0,
-    triggers: Annotated[list[int] | None, typer.Option(min=1, help="How many to poll.")] = None,
-    pods: Annotated[int, typer.Option(min=10, help="How many to ask the cluster about.")] = 2000,
-    held: Annotated[int, typer.Option(min=4, help="How many streams to hold open.")] = 1000,
+    only: Annotated[list[str] | None, typer.Option(help="Benchmarks by name.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Less than 10 is a trial.")] = 10,
+    full: Annotated[bool, typer.Option(help="Also what takes longer.")] = False,
+    run: Annotated[Path | None, typer.Option(help="Show the file of an earlier run.")] = None,
+    check: Annotated[bool, typer.Option(help="Fail if a row is worse than committed.")] = False,
+    commit: Annotated[bool, typer.Option(help="Write the figures and what quotes them.")] = False,
 ) -> None:
-    """Measure GetMetrics against an echo server, and what questions and open streams cost."""
-    programs.build(("ghz", "prometheus"))
-    counts = sorted(triggers or [10, 100, 1000])
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        measuring = _measure(Path(directory), _Plan(rounds, requests, counts, seconds, pods, held))
-        results = asyncio.run(asyncio.wait_for(measuring, LONGEST_SECONDS))
-    console = Console()
-    report.show(results, console)
-    console.print(f"everything measured: {report.write(results)}", soft_wrap=True)
+    """Measure the scaler next to what it is compared with, and tell which goals are met."""
+    # As wide as the table where it is read from a file.
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    failed: list[str] = []
+    if run is None:
+        chosen = registry.chosen(only or [], is_full=full)
+        found, failed = _measured(chosen, Plan(rounds, full), console)
+    else:
+        found = results.parse(run.read_text(encoding="utf-8"))
+    show(found, console)
+    if check:
+        worse = regressions(results.rows(found), results.rows(results.committed()))
+        for each in worse:
+            console.print(f"worse than committed: {each}", soft_wrap=True)
+        failed += [each.row.key for each in worse]
+    if commit:
+        results.commit(found)
+        page.regenerate()
+        console.print(f"written: {results.FIGURES.name}, and every page that quotes it")
+    if failed:
+        raise typer.Exit(1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How much of everything."""
-
-    rounds: int
-    requests: int
-    triggers: list[int]
-    seconds: float
-    pods: int
-    held: int
-
-
-async def _measure(directory: Path, plan: _Plan) -> report.Results:
-    runs = await throughput.measure(_new(directory / "throughput"), plan.rounds, plan.requests)
-    secured = await tls.measure(_new(directory / "tls"), plan.rounds, plan.requests)
-    costs = [
-        await queries.measure(_new(directory / f"{count}"), count, plan.seconds)
-        for count in plan.triggers
-    ]
-    most = plan.triggers[-1]
-    own = await queries.measure_own_trigger(_new(directory / "own"), most, plan.seconds)
-    asked = await evidence.measure(_new(directory / "evidence"), plan.pods, plan.rounds)
-    held = await streams.measure(_new(directory / "streams"), plan.held, plan.seconds)
-    seen = await looked.measure(_new(directory / "looked"), looked.TRIGGERS, plan.rounds)
-    return report.Results(runs, secured, costs, own, asked, held, seen)
+def show(found: Results, console: Console) -> None:
+    """Print one table of all rows, and the details."""
+    table = Table(*tables.HEAD, title="Next to its reference, in the same rounds")
+    for line in tables.cells(results.rows(found)):
+        table.add_row(*line)
+    console.print(table)
+    for detail in (each for one in found.values() for each in one.details):
+        beside = Table(*detail.head, title=detail.title)
+        for cells in detail.cells:
+            beside.add_row(*cells)
+        console.print(beside)
 
 
-def _new(directory: Path) -> Path:
-    directory.mkdir()
-    return directory
+def _measured(
+    chosen: Mapping[str, Benchmark], plan: Plan, console: Console
+) -> tuple[Results, list[str]]:
+    """Run benchmarks one after the other; return what they found, and which failed."""
+    programs.build({program for one in chosen.values() for program in one.programs})
+    found: Results = {}
+    failed, raw = [], {}
+    for name, one in chosen.items():
+        console.print(f"[dim]{name} …[/dim]")
+        began = time.monotonic()
+        about = About.now()
+        with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+            try:
+                measuring = one.measure(Path(directory), plan)
+                measured = asyncio.run(asyncio.wait_for(measuring, LONGEST_SECONDS))
+            except Exception:  # noqa: BLE001 - the others are still measured, and the run fails
+                traceback.print_exc()
+                failed.append(name)
+                continue
+        console.print(f"[dim]{name} took {time.monotonic() - began:.0f} s[/dim]")
+        found[name] = results.found(about, measured)
+        raw[name] = measured.raw
+    console.print(f"everything measured: {results.write(found, raw)}", soft_wrap=True)
+    return found, failed
 
 
 if __name__ == "__main__":

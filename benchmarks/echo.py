@@ -15,7 +15,7 @@ import grpc
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 
-VALUE = 150.5
+METRIC_NAME, TARGET, VALUE = "gpu-utilization", 70.0, 150.5
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
@@ -30,6 +30,21 @@ class Echo(externalscaler_pb2_grpc.ExternalScalerServicer):  # type: ignore[misc
             metricName=request.metricName, metricValue=round(VALUE), metricValueFloat=VALUE
         )
         return pb.GetMetricsResponse(metricValues=[metric])
+
+    async def GetMetricSpec(
+        self, _request: pb.ScaledObjectRef, _context: Context
+    ) -> pb.GetMetricSpecResponse:
+        """Answer with a name and a target."""
+        spec = pb.MetricSpec(
+            metricName=METRIC_NAME, targetSize=round(TARGET), targetSizeFloat=TARGET
+        )
+        return pb.GetMetricSpecResponse(metricSpecs=[spec])
+
+    async def IsActive(
+        self, _request: pb.ScaledObjectRef, _context: Context
+    ) -> pb.IsActiveResponse:
+        """Answer that it is."""
+        return pb.IsActiveResponse(result=True)
 
     async def StreamIsActive(self, _request: pb.ScaledObjectRef, _context: Context) -> None:
         """Hold the stream open, and say nothing."""

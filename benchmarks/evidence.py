@@ -5,15 +5,15 @@ with the question for the age of its samples: it is asked anyway, about as many 
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
 from benchmarks import queries, world
-from benchmarks.comparison import Ratio, ratio
+from benchmarks.comparison import Detail, Measured, Plan, Row
 from benchmarks.processes import ServerError
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
@@ -31,6 +31,7 @@ from tests.support.series import Series
 NAMESPACES = frozenset({world.NAMESPACE})
 NEED = SnapshotQuery(Signal.UTILIZATION, "auto", NAMESPACES, span_seconds=255, window_seconds=120)
 """What a trigger with the defaults asks for."""
+PODS = 2000
 PAST_SECONDS = 300.0
 OLD_REPLICA_SETS = 10
 """Old ReplicaSets that each Deployment keeps: its default revisionHistoryLimit."""
@@ -58,38 +59,49 @@ class Round:
     evidence: Spent
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """All turns, and the first question, which asks about the past as well."""
-
-    pods: int
-    first: Spent
-    rounds: list[Round]
-
-    @property
-    def seconds(self) -> Ratio:
-        """The time until the answer is understood, evidence ÷ snapshot."""
-        return self._ratio(attrgetter("seconds"))
-
-    @property
-    def cpu(self) -> Ratio:
-        """The CPU time of Prometheus, evidence ÷ snapshot."""
-        return self._ratio(attrgetter("prometheus_cpu_seconds"))
-
-    @property
-    def usual(self) -> Spent:
-        """The medians of what the question took when the past was already known."""
-        spent = [one.evidence for one in self.rounds]
-        cpu = median(one.prometheus_cpu_seconds for one in spent)
-        return Spent(median(one.seconds for one in spent), cpu)
-
-    def _ratio(self, figure: Callable[[Spent], float]) -> Ratio:
-        evidence = [figure(one.evidence) for one in self.rounds]
-        return ratio(evidence, [figure(one.snapshot) for one in self.rounds])
+async def measure(directory: Path, plan: Plan) -> Measured:
+    """Ask about both in turns."""
+    first, turns = await ask(directory, PODS, plan.rounds)
+    raw = {"first": asdict(first), "rounds": [asdict(one) for one in turns]}
+    return Measured(rows(turns), [detail(first, turns)], raw)
 
 
-async def measure(directory: Path, pods: int, rounds: int) -> Asked:
-    """Ask about this many pods in turns."""
+def rows(turns: Sequence[Round]) -> list[Row]:
+    """Return the evidence next to the snapshot; it has no goal."""
+    figures = {
+        "time": ("time until the answer is understood", attrgetter("seconds")),
+        "cpu": ("Prometheus' CPU time", attrgetter("prometheus_cpu_seconds")),
+    }
+    return [
+        Row(
+            key=f"evidence.{key}",
+            name=f"kube-state-metrics, {PODS:,} pods: {name}",
+            unit="ms",
+            measured=[1000 * figure(one.evidence) for one in turns],
+            reference_name="the snapshot of as many",
+            reference=[1000 * figure(one.snapshot) for one in turns],
+        )
+        for key, (name, figure) in figures.items()
+    ]
+
+
+def detail(first: Spent, turns: Sequence[Round]) -> Detail:
+    """Return what the question took, the first time and later."""
+    later = [one.evidence for one in turns]
+    usual = (
+        median(one.seconds for one in later),
+        median(one.prometheus_cpu_seconds for one in later),
+    )
+    head = [f"kube-state-metrics, {PODS:,} pods", "time", "Prometheus' CPU time"]
+    cells = [
+        ["the first time", f"{first.seconds:.2f} s", f"{first.prometheus_cpu_seconds:.2f} s"],
+        ["later", f"{usual[0]:.2f} s", f"{usual[1]:.2f} s"],
+    ]
+    return Detail("evidence", "What kube-state-metrics is asked", head, cells)
+
+
+async def ask(directory: Path, pods: int, rounds: int) -> tuple[Spent, list[Round]]:
+    """Ask about this many pods in turns; return the first question, and the others."""
     async with PrometheusServer(directory) as prometheus:
         at = time.time() // kube_state.INTERVAL_SECONDS * kube_state.INTERVAL_SECONDS
         await prometheus.write(series(at, pods))
@@ -100,7 +112,7 @@ async def measure(directory: Path, pods: int, rounds: int) -> Asked:
             turns = [await _round(prometheus, source, at, pods) for _ in range(rounds)]
         finally:
             await source.close()
-    return Asked(pods, first.evidence, turns)
+    return first.evidence, turns
 
 
 def series(now: float, pods: int) -> Iterator[Series]:

@@ -1,19 +1,19 @@
 """What a look at the status page costs: CPU time of the scaler, next to a scrape of it.
 
-The same process shows the same triggers as a page and as metrics, in turns. Linux counts CPU
-time in hundredths of a second, so that each turn is many requests, each for another address: a page
-that was made for one who asked serves all who ask for the same.
+The same process shows the same triggers as a page and as metrics, in turns. Each turn is several
+requests, each for another address: a page that was made for one who asked serves all who ask for
+the same.
 """
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import grpc
 import httpx
 
-from benchmarks import comparison, processes, throughput, world
-from benchmarks.comparison import Ratio
+from benchmarks import processes, throughput, world
+from benchmarks.comparison import Detail, Measured, Plan, Row
 from benchmarks.processes import Server, ServerError
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests.support.processes import free_port
@@ -23,26 +23,46 @@ TRIGGERS = 1000
 """As many as the page shows at the most."""
 AT_ONCE = 50
 """So many calls are under way while the triggers become known."""
-REQUESTS = 20
+REQUESTS = 10
 """Of one turn."""
 PAGE, JSON, SCRAPE = "the page", "the page as JSON", "/metrics"
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """What requests cost; each figure is of one request, one for each round."""
-
-    triggers: int
-    cpu_seconds: dict[str, list[float]]
-    bytes_sent: dict[str, int]
-
-    def ratio(self, name: str) -> Ratio:
-        """Return one kind of request next to a scrape."""
-        return comparison.ratio(self.cpu_seconds[name], self.cpu_seconds[SCRAPE])
+async def measure(directory: Path, plan: Plan) -> Measured:
+    """Let a scaler know of triggers, and look at them in turns."""
+    used, sent = await look(directory, TRIGGERS, plan.rounds)
+    return Measured(rows(used), [detail(used, sent)], {"cpu_seconds": used, "bytes": sent})
 
 
-async def measure(directory: Path, triggers: int, rounds: int) -> Looked:
-    """Let a scaler know of triggers, and look at them.
+def rows(used: dict[str, list[float]]) -> list[Row]:
+    """Return each kind of request next to a scrape; it has no goal."""
+    return [
+        Row(
+            key=f"looked.{key}",
+            name=f"one look at {TRIGGERS:,} triggers, CPU time: {name}",
+            unit="ms",
+            measured=[1000 * one for one in used[name]],
+            reference_name="/metrics of the same process",
+            reference=[1000 * one for one in used[SCRAPE]],
+        )
+        for key, name in (("page", PAGE), ("json", JSON))
+    ]
+
+
+def detail(used: dict[str, list[float]], sent: dict[str, int]) -> Detail:
+    """Return what one request costs."""
+    head = [f"one look at {TRIGGERS:,} triggers", "CPU time", "size"]
+    cells = [
+        [name, f"{1000 * median(seconds):.0f} ms", f"{sent[name] / 2**20:.1f} MiB"]
+        for name, seconds in used.items()
+    ]
+    return Detail("looks", "What a look at the triggers costs the scaler", head, cells)
+
+
+async def look(
+    directory: Path, triggers: int, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, int]]:
+    """Return the CPU seconds of one request in each round, and the bytes of its answer.
 
     Args:
         directory: for the data of a Prometheus.
@@ -68,7 +88,7 @@ async def measure(directory: Path, triggers: int, rounds: int) -> Looked:
                     other = f"{number}-{request}"
                     sent[name] = await _look(client, name, other, len(asked))
                 figures.append((server.cpu_seconds() - before) / REQUESTS)
-    return Looked(len(asked), used, sent)
+    return used, sent
 
 
 async def _ask(server: Server, asked: list[world.Trigger]) -> None:

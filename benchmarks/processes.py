@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ STOP_SECONDS = 30.0
 _PREFIX = "KEDA_GPU_SCALER_"
 _LONGEST_LINE_BYTES = 1024 * 1024
 _KIB = 1024
-_USER, _SYSTEM = 11, 12
-"""Where /proc/PID/stat has the clock ticks, counted behind the name in parentheses."""
+_SCHEDULED = 2
+"""CPUCLOCK_SCHED of Linux: all CPU time, user's and system's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +49,17 @@ class Server:
         return f"127.0.0.1:{self.port}"
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time it has used so far, as Linux counts it."""
-        return cpu_seconds(Path(f"/proc/{self._process.pid}/stat").read_text())
+        """Return the CPU time of all its threads so far, in nanoseconds' resolution."""
+        return time.clock_gettime(cpu_clock(self._process.pid))
 
     def memory(self) -> Memory:
         """Return what it has in memory."""
         return memory(Path(f"/proc/{self._process.pid}/status").read_text())
 
 
-def cpu_seconds(stat: str) -> float:
-    """Return the CPU time in the text of a /proc/PID/stat."""
-    fields = stat.rpartition(")")[2].split()
-    ticks = int(fields[_USER]) + int(fields[_SYSTEM])
-    return ticks / os.sysconf("SC_CLK_TCK")
+def cpu_clock(pid: int) -> int:
+    """Return Linux's clock of the CPU time of a process; its files count in hundredths."""
+    return ~pid << 3 | _SCHEDULED
 
 
 def memory(status: str) -> Memory:
@@ -89,6 +88,13 @@ async def scaler(
 async def echo() -> AsyncIterator[Server]:
     """Run the server that does nothing but answer."""
     async with _running("benchmarks.echo", settings={}) as server:
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def bare() -> AsyncIterator[Server]:
+    """Run the server that has the libraries and does nothing."""
+    async with _running("benchmarks.bare", settings={}) as server:
         yield server
 
 

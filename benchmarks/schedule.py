@@ -3,7 +3,7 @@
 KEDA polls each ScaledObject every 30 s and the HPA syncs every 15 s, each in a loop of its own; a
 loop starts when its object was made, so that many of them are spread evenly. Where nothing can go
 to zero (`minReplicaCount: 1` or more, no `idleReplicaCount`), KEDA 2.21 polls for the metrics'
-names alone; a benchmark asks as where it can.
+names alone.
 """
 
 from operator import attrgetter
@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 POLL_SECONDS = 30.0
 SYNC_SECONDS = 15.0
+STEP_SECONDS, DELAY_SECONDS = 15.0, 10.0
+"""The scaler's defaults: a decision holds for a step, and instants are so long ago."""
 _CALLS = 3
 """GetMetricSpec, GetMetrics and IsActive, of which only the last two need a query."""
 
@@ -21,12 +23,21 @@ class Ask(NamedTuple):
     at: float
     """Seconds since the begin."""
     trigger: int
+    is_for_value: bool = True
+    """Whether it needs a value, or the metrics' names alone."""
 
 
-def asks(triggers: int, seconds: float) -> list[Ask]:
-    """Return everything that is asked in this time, in order."""
-    both = [*_loops(POLL_SECONDS, triggers, seconds), *_loops(SYNC_SECONDS, triggers, seconds)]
-    return sorted(both, key=attrgetter("at"))
+def asks(triggers: int, seconds: float, *, polls_values: bool = True) -> list[Ask]:
+    """Return everything that is asked in this time, in order.
+
+    Args:
+        triggers: how many ScaledObjects there are, each with one trigger.
+        seconds: how long it goes on.
+        polls_values: whether KEDA polls for values, or the HPA alone asks for them.
+    """
+    polls = _loops(POLL_SECONDS, triggers, seconds)
+    polled = [each._replace(is_for_value=polls_values) for each in polls]
+    return sorted([*polled, *_loops(SYNC_SECONDS, triggers, seconds)], key=attrgetter("at"))
 
 
 def queries_per_second(triggers: int, *, polls_values: bool = True) -> float:
@@ -43,6 +54,11 @@ def calls_per_minute(*, polls_values: bool) -> float:
     """Return how often a scaler is called about one ScaledObject with replicas."""
     polled = _CALLS if polls_values else 1
     return 60 * (polled / POLL_SECONDS + _CALLS / SYNC_SECONDS)
+
+
+def seconds_until_between(now: float) -> float:
+    """Return how long it is until the middle between two instants that the scaler asks about."""
+    return (STEP_SECONDS / 2 + DELAY_SECONDS - now) % STEP_SECONDS
 
 
 def _loops(every_seconds: float, triggers: int, seconds: float) -> list[Ask]:

@@ -8,15 +8,18 @@ zero, and each of their streams has to say so; none of them may have said so bef
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import grpc
 
-from benchmarks import demand, processes, queries, world
+from benchmarks import demand, processes, queries, schedule, world
+from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
 from benchmarks.processes import Server, ServerError
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
@@ -27,6 +30,9 @@ SHARED = "everything"
 """What half of all streams ask about: the demand for it, with the same words."""
 OWN_PERCENT = 1
 """The number of workloads with a demandQuery of their own."""
+STREAMS = 1000
+ROUNDS = 5
+ROUND_SECONDS = schedule.STEP_SECONDS
 SETTLE_SECONDS = 30.0
 """Two steps: first-time queries are sent before the measurement."""
 ANSWER_SECONDS = 60.0
@@ -63,30 +69,23 @@ class Stream:
             self.trouble = f"its stream failed: {error.details()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What one server used while nothing happened."""
+class Used(NamedTuple):
+    """What one server used, or uses until a moment."""
 
-    seconds: float
     cpu_seconds: float
     queries: int = 0
     """That Prometheus counted."""
 
-    @property
-    def percent(self) -> float:
-        """CPU time, in percent of one core."""
-        return 100 * self.cpu_seconds / self.seconds
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The three servers."""
+    """What the three servers used in each round."""
 
     streams: int
-    scaler: Used
-    without: Used
+    scaler: list[Used]
+    without: list[Used]
     """The scaler with no stream open."""
-    bare: Used
+    bare: list[Used]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,28 +98,80 @@ class _Contender:
     async def used(self) -> Used:
         """Return what it has used since the begin of time."""
         asked = 0 if self.prometheus is None else (await queries.read(self.prometheus)).queries
-        return Used(time.monotonic(), self.server.cpu_seconds(), asked)
+        return Used(self.server.cpu_seconds(), asked)
 
 
-async def measure(
-    directory: Path, streams: int, seconds: float, settle_seconds: float = SETTLE_SECONDS
+async def measure(directory: Path, plan: Plan) -> Measured:
+    """Hold many streams open."""
+    held = await hold(directory, STREAMS, min(plan.rounds, ROUNDS))
+    return Measured([row(held)], [detail(held)], {"streams": asdict(held)})
+
+
+async def hold(
+    directory: Path, streams: int, rounds: int, settle_seconds: float = SETTLE_SECONDS
 ) -> Held:
-    """Hold so many streams open for so long."""
+    """Hold so many streams open for so many rounds."""
     async with _contenders(directory) as contenders:
         scaler, _, bare = contenders
         asked = watched(streams)
-        rises_at = time.time() + settle_seconds + seconds
+        begins_at = time.time() + settle_seconds
+        begins_at += schedule.seconds_until_between(begins_at)
+        rises_at = begins_at + rounds * ROUND_SECONDS
         if scaler.prometheus is not None:
             await _fill(scaler.prometheus, asked, rises_at)
-        async with _opened(scaler.server, asked) as opened, _opened(bare.server, asked) as held:
-            await asyncio.sleep(rises_at - seconds - time.time())
-            before = [await one.used() for one in contenders]
-            await asyncio.sleep(rises_at - time.time())
-            after = [await one.used() for one in contenders]
-            await _answered(opened)
-            check(opened, rises_at)
+        async with (
+            opened(scaler.server, asked) as asked_for,
+            opened(bare.server, asked) as held,
+        ):
+            readings = []
+            for number in range(rounds + 1):
+                await asyncio.sleep(begins_at + number * ROUND_SECONDS - time.time())
+                readings.append([await one.used() for one in contenders])
+            await _answered(asked_for)
+            check(asked_for, rises_at)
             check_open(held)
-    return Held(streams, *map(_between, before, after))
+    return Held(streams, *map(between, zip(*readings, strict=True)))
+
+
+def row(held: Held) -> Row:
+    """Return the CPU time of open streams, which has a limit of its own."""
+    return Row(
+        key="streams.cpu",
+        name=f"{held.streams:,} open streams of `external-push`",
+        unit="% of a core",
+        measured=percents(held.scaler),
+        reference_name="bare server with as many",
+        reference=percents(held.bare),
+        goal=Goal.FIGURE_AT_MOST,
+        limit=1.0,
+    )
+
+
+def detail(held: Held) -> Detail:
+    """Return what each of the three servers used."""
+    head = ["server", "percent of one core", "queries a minute"]
+    cells = []
+    for name, used in (
+        (f"the scaler, {held.streams:,} streams", held.scaler),
+        ("the scaler, no stream", held.without),
+        (f"a bare server, {held.streams:,} streams", held.bare),
+    ):
+        asked = 60 * sum(one.queries for one in used) / (len(used) * ROUND_SECONDS)
+        cells.append([name, f"{median(percents(used)):.2f}", f"{asked:.0f}"])
+    return Detail("streams", "What open streams cost", head, cells)
+
+
+def percents(used: Sequence[Used]) -> list[float]:
+    """Return the CPU time of each round, in percent of one core."""
+    return [100 * one.cpu_seconds / ROUND_SECONDS for one in used]
+
+
+def between(readings: Sequence[Used]) -> list[Used]:
+    """Return what was used from each reading to the next."""
+    return [
+        Used(after.cpu_seconds - before.cpu_seconds, after.queries - before.queries)
+        for before, after in itertools.pairwise(readings)
+    ]
 
 
 def watched(streams: int) -> list[Watched]:
@@ -132,17 +183,17 @@ def watched(streams: int) -> list[Watched]:
     return [*asleep, *(Watched(one.reference(), "") for one in busy)]
 
 
-def check_open(opened: Sequence[Stream]) -> None:
+def check_open(held: Sequence[Stream]) -> None:
     """Raise ServerError unless all of them are still open."""
-    for stream in opened:
+    for stream in held:
         if stream.trouble:
             raise ServerError(f"{stream.watched.reference.name}: {stream.trouble}")
 
 
-def check(opened: Sequence[Stream], rises_at: float) -> None:
+def check(held: Sequence[Stream], rises_at: float) -> None:
     """Raise ServerError unless busy ones reported once, and the others only after demand."""
-    check_open(opened)
-    for stream in opened:
+    check_open(held)
+    for stream in held:
         said, name = stream.said, stream.watched.reference.name
         if not stream.watched.demanded and len(said) != 1:
             raise ServerError(f"{name}: {len(said)} pushes about a busy workload, expected 1")
@@ -186,7 +237,7 @@ async def _fill(prometheus: PrometheusServer, asked: Sequence[Watched], rises_at
 
 
 @contextlib.asynccontextmanager
-async def _opened(server: Server, asked: Sequence[Watched]) -> AsyncIterator[list[Stream]]:
+async def opened(server: Server, asked: Sequence[Watched]) -> AsyncIterator[list[Stream]]:
     """Hold the streams open, on one connection as KEDA does."""
     streams = [Stream(one) for one in asked]
     async with grpc.aio.insecure_channel(server.address) as channel:
@@ -200,13 +251,8 @@ async def _opened(server: Server, asked: Sequence[Watched]) -> AsyncIterator[lis
             await asyncio.gather(*readings, return_exceptions=True)
 
 
-async def _answered(opened: Sequence[Stream]) -> None:
+async def _answered(held: Sequence[Stream]) -> None:
     async def said() -> bool:
-        return all(one.said or one.trouble for one in opened)
+        return all(one.said or one.trouble for one in held)
 
     await until(said, ANSWER_SECONDS, "every stream says that its workload is active")
-
-
-def _between(before: Used, after: Used) -> Used:
-    seconds, cpu = after.seconds - before.seconds, after.cpu_seconds - before.cpu_seconds
-    return Used(seconds, cpu, after.queries - before.queries)

@@ -5,17 +5,17 @@ All triggers are answered from the decision of the same poll, so that a call has
 do as there is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import trustme
 
 from benchmarks import ghz, processes, throughput, world
-from benchmarks.ghz import Run, Trust
-from benchmarks.processes import Server
-from benchmarks.throughput import Compared, Contender
+from benchmarks.comparison import Measured, Plan, Row
+from benchmarks.ghz import Trust
+from benchmarks.throughput import Contender, Turn, Turns
 from tests.support import certificates
 from tests.support.prometheus import PrometheusServer
 
@@ -23,33 +23,8 @@ PLAINTEXT, MUTUAL = "plaintext", "mutual TLS"
 _HOST = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class Secured:
-    """What was measured in plaintext and over TLS."""
-
-    runs: dict[str, list[Run]]
-    cpu_seconds: dict[str, float]
-    """CPU time of each scaler for all of its turns."""
-
-    @property
-    def compared(self) -> Compared:
-        """TLS next to plaintext."""
-        return throughput.compared(self.runs[MUTUAL], self.runs[PLAINTEXT])
-
-    @property
-    def cpu_ratio(self) -> float:
-        """CPU time over TLS, for each second that plaintext takes."""
-        return self.cpu_seconds[MUTUAL] / self.cpu_seconds[PLAINTEXT]
-
-
-async def measure(directory: Path, rounds: int, requests: int) -> Secured:
-    """Ask two scalers the same, one of them over TLS.
-
-    Args:
-        directory: for the data of a Prometheus, certificates, and the requests of the client.
-        rounds: how often each has its turn.
-        requests: how many requests one turn has.
-    """
+async def measure(directory: Path, plan: Plan) -> Measured:
+    """Ask two scalers the same, one of them over TLS."""
     calls = directory / "calls.json"
     ghz.write_calls(calls, world.triggers(throughput.WORKLOADS))
     trust, settings = _trust(directory)
@@ -59,23 +34,36 @@ async def measure(directory: Path, rounds: int, requests: int) -> Secured:
         plain = await stack.enter_async_context(processes.scaler(prometheus.url))
         secure = await stack.enter_async_context(processes.scaler(prometheus.url, settings))
         contenders = {
-            PLAINTEXT: Contender(plain.address, calls, requests),
-            MUTUAL: Contender(secure.address, calls, requests, trust=trust),
+            PLAINTEXT: Contender(plain, [calls]),
+            MUTUAL: Contender(secure, [calls], trust=trust),
         }
-        return await _measure(contenders, {PLAINTEXT: plain, MUTUAL: secure}, rounds)
+        for one in contenders.values():
+            await throughput.check(one)
+        turns = await throughput.warm_turns(contenders, plan.rounds)
+        for one in contenders.values():
+            await throughput.check(one)
+    raw = {name: [asdict(one) for one in found] for name, found in turns.items()}
+    return Measured(rows(turns), raw=raw)
 
 
-async def _measure(
-    contenders: Mapping[str, Contender], servers: Mapping[str, Server], rounds: int
-) -> Secured:
-    for one in contenders.values():
-        await throughput.check(one)
-    before = {name: server.cpu_seconds() for name, server in servers.items()}
-    runs = await throughput.warm_turns(contenders, rounds)
-    used = {name: server.cpu_seconds() - before[name] for name, server in servers.items()}
-    for one in contenders.values():
-        await throughput.check(one)
-    return Secured(runs, used)
+def rows(turns: Turns) -> list[Row]:
+    """Return what TLS costs; it has no goal."""
+    figures: dict[str, tuple[str, Callable[[Turn], float]]] = {
+        "rate": ("requests per second", lambda one: one.run.requests_per_second),
+        "p99": ("ms", lambda one: 1000 * one.run.p99_seconds),
+        "cpu": ("ms", lambda one: one.cpu_ms),
+    }
+    return [
+        Row(
+            key=f"tls.{key}",
+            name=f"GetMetrics over mutual TLS: {'CPU time of a call' if key == 'cpu' else key}",
+            unit=unit,
+            measured=[figure(one) for one in turns[MUTUAL]],
+            reference_name="the same in plaintext",
+            reference=[figure(one) for one in turns[PLAINTEXT]],
+        )
+        for key, (unit, figure) in figures.items()
+    ]
 
 
 def _trust(directory: Path) -> tuple[Trust, dict[str, str]]:

@@ -8,6 +8,7 @@ asks, and no scrape. A watch of the API server sees when the first replica is wa
 import asyncio
 import contextlib
 import functools
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -20,7 +21,10 @@ from lightkube import codecs
 from lightkube.resources.apps_v1 import Deployment
 from rich.console import Console
 
-from benchmarks import demand, processes, report, schedule, waking, world
+from benchmarks import demand, page, processes, results, schedule, waking, world
+from benchmarks.__main__ import WIDTH, show
+from benchmarks.comparison import Measured
+from benchmarks.results import About
 from benchmarks.waking import Sleeper, Woken
 from tests.e2e import keda, manifests
 from tests.e2e.cluster import Cluster
@@ -47,15 +51,21 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Workloads of each kind to wake.")] = 16,
     seconds: Annotated[float, typer.Option(min=1, help="The time to wake them in.")] = 120.0,
     seed: Annotated[int, typer.Option(help="Of the moments when demand appears.")] = 1,
+    commit: Annotated[bool, typer.Option(help="Write the figures and what quotes them.")] = False,
 ) -> None:
     """Measure how long the first replica takes, by KEDA's own trigger and by ours."""
     programs.build(CLUSTER)
+    about = About.now()
     moments = waking.moments(rounds, seconds, seed)
     with tempfile.TemporaryDirectory(prefix="bench-") as name, _cluster(Path(name)) as cluster:
         found = asyncio.run(measure(cluster.kubeconfig, Path(name), moments))
-    console = Console()
-    report.show_woken(found, console)
-    console.print(f"everything measured: {report.write_woken(found)}", soft_wrap=True)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    measured = {"wake": results.found(about, Measured(found.rows(), [found.detail()]))}
+    show(measured, console)
+    console.print(f"everything measured: {results.write(measured, {})}", soft_wrap=True)
+    if commit:
+        results.commit(measured)
+        page.regenerate()
 
 
 async def measure(kubeconfig: Path, directory: Path, moments: Sequence[float]) -> Woken:

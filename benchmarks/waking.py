@@ -13,6 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks import demand
+from benchmarks.comparison import Detail, Row
 from benchmarks.processes import ServerError
 
 ACTIVATION_ONLY = "1000000"
@@ -57,13 +58,41 @@ class Woken:
 
     seconds: Mapping[Kind, Sequence[float]]
 
-    def median(self, kind: Kind) -> float:
-        """Return the median of the rounds, in seconds."""
-        return median(self.seconds[kind])
+    def rows(self) -> list[Row]:
+        """Return both ways to use this scaler, next to KEDA's own trigger."""
+        return [
+            Row(
+                key=f"wake.{kind}",
+                name=f"from the demand to the first replica, `{kind}`",
+                unit="s",
+                measured=self.seconds[kind],
+                reference_name="KEDA's own prometheus trigger",
+                reference=self.seconds[Kind.PROMETHEUS],
+            )
+            for kind in (Kind.EXTERNAL, Kind.EXTERNAL_PUSH)
+        ]
 
-    def ratio(self, kind: Kind) -> float:
-        """Return the median next to that of KEDA's own trigger."""
-        return self.median(kind) / self.median(Kind.PROMETHEUS)
+    def detail(self) -> Detail:
+        """Return the seconds of each kind."""
+        rounds = len(self.seconds[Kind.PROMETHEUS])
+        names = {
+            Kind.PROMETHEUS: "KEDA's own prometheus trigger",
+            Kind.EXTERNAL: "this scaler, `external`",
+            Kind.EXTERNAL_PUSH: "this scaler, `external-push`",
+        }
+        own = median(self.seconds[Kind.PROMETHEUS])
+        cells = [
+            [
+                name,
+                f"{median(self.seconds[kind]):.1f} s",
+                f"{max(self.seconds[kind]):.1f} s",
+                f"{median(self.seconds[kind]) / own:.2g}",
+            ]
+            for kind, name in names.items()
+        ]
+        head = ["from the demand to the first replica", f"median of {rounds} rounds", "longest"]
+        title = "From the demand to the first replica"
+        return Detail("wake", title, [*head, "median ÷ KEDA's own"], cells)
 
 
 def sleepers(rounds: int) -> list[Sleeper]:

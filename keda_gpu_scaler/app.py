@@ -17,21 +17,22 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import structlog
 from starlette.applications import Starlette
 
-from keda_gpu_scaler import errors, observing, service, sources, web
+from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
 from keda_gpu_scaler.evaluator import evaluator, peer_decisions
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
-from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.settings import Settings, TlsFiles
 from keda_gpu_scaler.telemetry import facts, history, metrics, refusals
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
 from keda_gpu_scaler.telemetry.observers import Observers
-from keda_gpu_scaler.transport.certificates import Server
 from keda_gpu_scaler.transport.replicas import Replicas
 
 if TYPE_CHECKING:
+    from keda_gpu_scaler import observing
+    from keda_gpu_scaler.service.certificates import CertificateFiles
     from keda_gpu_scaler.sources.kubernetes import Following
+    from keda_gpu_scaler.transport.certificates import Server
 
 
 class Part(Protocol):
@@ -139,15 +140,17 @@ async def run(
 
 
 def _certificate(
-    server: Server,
+    server: "Server",
     files: TlsFiles | None,
     counted: metrics.Telemetry,
     observe: facts.Observer,
-) -> CertificateFiles | None:
+) -> "CertificateFiles | None":
     """Follow the certificate files of a port, and show their expiry; None: no TLS."""
     if files is None:
         return None
-    followed = CertificateFiles(server, *files, observe)
+    from keda_gpu_scaler.service import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
+
+    followed = certificates.CertificateFiles(server, *files, observe)
     counted.certificates.follow(server, followed.expiries)
     return followed
 
@@ -229,10 +232,12 @@ def _start_observing(
     settings: Settings,
     observe: facts.Observer,
     evaluations: evaluator.Evaluator,
-) -> evaluator.Evaluator | observing.Together:
+) -> "evaluator.Evaluator | observing.Together":
     """Return what people are shown: also the triggers that are observed, if there are any."""
     if settings.observe is None:
         return evaluations
+    from keda_gpu_scaler import observing  # noqa: PLC0415 - it loads much that others need not
+
     beside = evaluations.observing()
     stack.push_async_callback(beside.close)
     observed = observing.Observing(
@@ -262,7 +267,7 @@ async def _start_http(
     stack: AsyncExitStack,
     settings: Settings,
     pages: Starlette,
-    certificate: CertificateFiles | None,
+    certificate: "CertificateFiles | None",
 ) -> tuple[web.HttpServer, int]:
     current = certificate.current if certificate else None
     server = web.HttpServer(pages, *settings.http_address, current)
@@ -278,7 +283,7 @@ async def _start_grpc(
     stack: AsyncExitStack,
     settings: Settings,
     evaluations: service.Evaluations,
-    certificate: CertificateFiles | None,
+    certificate: "CertificateFiles | None",
     observe: facts.Observer,
 ) -> int:
     server = service.create_server(

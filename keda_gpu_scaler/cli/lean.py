@@ -10,7 +10,8 @@ def without(*names: str) -> Iterator[None]:
     """Make these packages seem missing to imports; the libraries that use them work without.
 
     structlog and httpx load Rich and Pygments if they are installed, for tracebacks in colors and
-    for httpx's command line. They are always installed, because Typer depends on them.
+    for httpx's command line. They are always installed, because Typer depends on them. httpcore
+    loads Trio, for programs on that event loop, and h2, for clients that ask for HTTP/2: 6 MiB.
     """
     loaded = {name: sys.modules[name] for name in names if name in sys.modules}
     # The import system's reference: a module with None in `sys.modules` cannot be found.

@@ -284,8 +284,9 @@ class SnapshotFetcher:
         self, reported_pods: ReportedPods, observation: Observation
     ) -> ReportedPods:
         # A GPU reported without a pod means something only if the source would show the pod too.
-        selective = observation.is_selective
-        lost = frozenset[str]() if selective else absent_gpus(reported_pods, observation)
+        lost = frozenset[str]()
+        if not observation.is_selective:
+            lost = await asyncio.to_thread(absent_gpus, reported_pods, observation)
         reports = await self._samples.locate(lost, observation.at) if lost else GpuReports()
         return await asyncio.to_thread(
             advance_reported_pods, reported_pods, observation, reports, self._forget_seconds

@@ -28,8 +28,8 @@ from keda_gpu_scaler.trigger.keys import is_of_keda
 
 log = structlog.get_logger()
 
-# A usual trigger takes 3 KiB, the largest 150 KiB.
-_REMEMBERED_BYTES = 32 * 2**20
+# A usual trigger takes 3 KiB, the largest 150 KiB: room for those that are tracked.
+_REMEMBERED_BYTES = 48 * 2**20
 # What an entry takes beside its strings and its value.
 _ENTRY_BYTES = 512
 # Of more than that only a hash is kept: a million short strings take a hundred megabytes. A trigger

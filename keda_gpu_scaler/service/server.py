@@ -14,7 +14,7 @@ handshake; open connections and their streams go on unchanged.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -24,15 +24,17 @@ from grpc_reflection.v1alpha import reflection
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from keda_gpu_scaler.service import servicer, streams
-from keda_gpu_scaler.service.certificates import CertificateFiles
 from keda_gpu_scaler.service.interceptor import CallInterceptor
 from keda_gpu_scaler.service.servicer import Evaluations
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.certificates import Certificate
 from keda_gpu_scaler.trigger.access import Access
 
+if TYPE_CHECKING:
+    from keda_gpu_scaler.service.certificates import CertificateFiles
+    from keda_gpu_scaler.transport.certificates import Certificate
 
-def following_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
+
+def following_credentials(files: "CertificateFiles") -> grpc.ServerCredentials:
     """Return credentials that follow the files: a change counts from the next handshake on."""
     shown = files.current()
     return grpc.dynamic_ssl_server_credentials(
@@ -45,7 +47,7 @@ def following_credentials(files: CertificateFiles) -> grpc.ServerCredentials:
 class Rotation:
     """Gives each handshake its certificate; called in a thread of the library, one at a time."""
 
-    def __init__(self, files: CertificateFiles, shown: Certificate) -> None:
+    def __init__(self, files: "CertificateFiles", shown: "Certificate") -> None:
         """Start with the certificate that is shown already."""
         self._files, self._shown = files, shown
 
@@ -58,7 +60,7 @@ class Rotation:
         return _configuration(current)
 
 
-def _configuration(certificate: Certificate) -> grpc.ServerCertificateConfiguration:
+def _configuration(certificate: "Certificate") -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration(
         [(certificate.key, certificate.chain)], certificate.client_ca
     )
@@ -130,7 +132,7 @@ def create_server(  # noqa: PLR0913 - the composition root's values, all by name
     draining: asyncio.Event,
     max_concurrent_rpcs: int,
     connection_max_age_seconds: float,
-    certificate: CertificateFiles | None = None,
+    certificate: "CertificateFiles | None" = None,
 ) -> "GrpcServer":
     """Put the service together; nothing listens before `start`.
 

@@ -11,7 +11,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import yaml
 from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_settings import YamlConfigSettingsSource
@@ -114,6 +113,8 @@ class FileSource(YamlConfigSettingsSource):
 
 
 def _read(path: Path | Traversable) -> dict[str, Any]:
+    import yaml  # noqa: PLC0415 - for a file only
+
     try:
         text = path.read_text(encoding="utf-8")
         # This loader makes nothing but text, lists and mappings.

@@ -5,7 +5,7 @@ Each mistake in a certificate is assigned to one file, so the message names the 
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
@@ -20,14 +20,9 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import tokens, values
 from keda_gpu_scaler.settings.sources import CONFIG, conflict
-from keda_gpu_scaler.transport.certificates import (
-    Server,
-    chain,
-    judge,
-    private_key,
-    read_pem,
-    require_served,
-)
+
+if TYPE_CHECKING:
+    from keda_gpu_scaler.transport.certificates import Server
 
 _TOKEN_FILE = "the HTTP port's token file"  # noqa: S105 - what it is called
 
@@ -41,7 +36,9 @@ class TlsFiles(NamedTuple):
 
 
 def _with_certificates(path: Path) -> Path:
-    chain(read_pem(path))
+    from keda_gpu_scaler.transport import certificates  # noqa: PLC0415 - it loads cryptography, for TLS only
+
+    certificates.chain(certificates.read_pem(path))
     return path
 
 
@@ -147,9 +144,11 @@ class PortSettings(BaseModel):
     def _key_of_the_certificate(cls, key: Path | None, info: ValidationInfo) -> Path | None:
         cert = info.data.get(_cert_setting(info))
         if cert is not None:
-            own, *_ = chain(read_pem(cert))
+            from keda_gpu_scaler.transport import certificates  # noqa: PLC0415 - likewise
+
+            own, *_ = certificates.chain(certificates.read_pem(cert))
             try:
-                private_key(read_pem(key or cert), own)
+                certificates.private_key(certificates.read_pem(key or cert), own)
             except ValueError:
                 if key is None:
                     raise PydanticKnownError("missing") from None
@@ -164,11 +163,13 @@ class PortSettings(BaseModel):
         cert, keys = info.data.get(setting), info.data | {info.field_name: last}
         key_setting = setting.replace("cert", "key")
         if cert is not None and key_setting in keys:
+            from keda_gpu_scaler.transport import certificates  # noqa: PLC0415 - likewise
+
             server: Server = "http" if setting.startswith("http") else "grpc"
             files = (cert, keys[key_setting] or cert)
-            certificate = judge(*map(read_pem, files))
+            certificate = certificates.judge(*map(certificates.read_pem, files))
             try:
-                require_served(server, certificate)
+                certificates.require_served(server, certificate)
             except ValueError as error:
                 raise _of_another(setting, cert, str(error)) from None
         return last

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodKey
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodKey, PodStatus
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
@@ -62,7 +62,9 @@ def _reported(
     """Yield the pods that exporters have shown, with what the cluster says of each."""
     for key, pod in reported_pods.pods.items():
         status = pod_statuses.status(key, at)
-        yield key, replace(pod, status=status, ended=_ended(key, pod, pod_statuses, at))
+        ended = _ended(key, pod, status, pod_statuses, at)
+        is_new = status is not pod.status or ended != pod.ended
+        yield key, replace(pod, status=status, ended=ended) if is_new else pod
 
 
 def _listed(
@@ -82,13 +84,14 @@ def _listed(
             yield key, replace(nothing, name=key[1], status=status, ended=is_gone)
 
 
-def _ended(key: PodKey, pod: Pod, pod_statuses: PodStatuses, at: float) -> bool:
+def _ended(
+    key: PodKey, pod: Pod, status: PodStatus | None, pod_statuses: PodStatuses, at: float
+) -> bool:
     """Tell whether a pod is gone; exporters do not end one that the cluster's newest list shows.
 
     That list may be a little older than the end. It may also be the exporter that has lost its map
     of pods, so the next list is waited for.
     """
-    status = pod_statuses.status(key, at)
     if status is not None and status.ended:
         return True
     if pod_statuses.proves_gone(key, pod.last_seen):

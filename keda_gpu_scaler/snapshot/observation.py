@@ -21,15 +21,22 @@ class Target(NamedTuple):
 class Points(Sequence[tuple[float, float]]):
     """Points of one raw series in little memory: series of one answer mostly share their times."""
 
-    __slots__ = ("_times", "_values")
+    __slots__ = ("times", "values")
 
     def __init__(self, times: tuple[float, ...], values: "array[float]") -> None:
         """Take as many times as values."""
-        self._times, self._values = times, values
+        self.times, self.values = times, values
+
+    @classmethod
+    def of(cls, points: Sequence[tuple[float, float]]) -> "Points":
+        """Return any other sequence of points as such points."""
+        if isinstance(points, cls):
+            return points
+        return cls(tuple(time for time, _ in points), array("d", [value for _, value in points]))
 
     def __len__(self) -> int:
         """Return how many points there are."""
-        return len(self._times)
+        return len(self.times)
 
     @overload
     def __getitem__(self, index: int) -> tuple[float, float]: ...
@@ -39,11 +46,11 @@ class Points(Sequence[tuple[float, float]]):
         """Return a point, or a list of points."""
         if isinstance(index, slice):
             return list(self)[index]
-        return self._times[index], self._values[index]
+        return self.times[index], self.values[index]
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
         """Yield each point."""
-        return zip(self._times, self._values, strict=True)
+        return zip(self.times, self.values, strict=True)
 
     def __eq__(self, other: object) -> bool:
         """Compare with any other sequence of points."""

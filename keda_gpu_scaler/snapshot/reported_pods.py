@@ -5,9 +5,11 @@ scrape of its own target lacked it. If it was in its target's last good scrape i
 its state is unknown. Absence right after a target (or the whole source) came back proves nothing.
 """
 
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target, uuid_of
@@ -66,7 +68,7 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
         averaged=all(one.averaged for one in group if one.values),
         targets=targets,
         shows_free_gpus=all(one.shows_free_gpus for one in group),
-        shown_by=tuple(dict.fromkeys(metric for one in group for metric in one.shown_by)),
+        shown_by=tuple(dict.fromkeys(chain.from_iterable([one.shown_by for one in group]))),
     )
     if known is None or known.last_seen != last_seen:
         return pod
@@ -83,6 +85,8 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
 def _of_one_node(group: list[Series], targets: frozenset[Target], last_seen: float) -> list[Series]:
     """Leave out an earlier pod of the same name, which was shown elsewhere and on other GPUs."""
     here = _instances(targets)
+    if all(one.target.instance in here for one in group):
+        return group
     current = {
         uuid_of(one.gpu) for one in group if one.target in targets and one.present[-1] >= last_seen
     }
@@ -99,11 +103,12 @@ def _has_moved(known: Pod, group: list[Series], targets: frozenset[Target]) -> b
     Two jobs that scrape one instance show one node. An exporter that restarts can be another
     target; one that shows no UUIDs then shows other GPUs.
     """
+    if not _instances(known.targets).isdisjoint(_instances(targets)):
+        return False
     gpus = {one.gpu for one in group}
     are_named = all(map(_has_uuid, gpus.union(gpu.gpu for gpu in known.gpus)))
     former = {uuid_of(gpu.gpu) for gpu in known.gpus}
-    is_elsewhere = _instances(known.targets).isdisjoint(_instances(targets))
-    return are_named and is_elsewhere and former.isdisjoint(map(uuid_of, gpus))
+    return are_named and former.isdisjoint(map(uuid_of, gpus))
 
 
 def _instances(targets: Iterable[Target]) -> set[str]:
@@ -136,9 +141,10 @@ def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozens
     """Find the newest instant at which healthy targets reported the pod, and which targets did."""
     newest: dict[Target, float] = {}
     for one in group:
-        seen = next((time for time in reversed(one.present) if scene.saw(one.target, time)), None)
-        if seen is not None:
-            newest[one.target] = max(seen, newest.get(one.target, seen))
+        for seen in reversed(one.present):
+            if scene.saw(one.target, seen):
+                newest[one.target] = max(seen, newest.get(one.target, seen))
+                break
     if not newest:
         return None, frozenset()
     last = max(newest.values())
@@ -168,15 +174,13 @@ def _sampled_at(scene: Scene, key: PodKey, last_seen: float, targets: frozenset[
     age = scene.observation.sample_ages.get(key)
     if age is not None and last_seen == scene.observation.at:
         return last_seen - age
-    scrapes = scene.observation.good_scrapes
-    return max(
-        min(scrapes.get(target, {}).get(last_seen, last_seen), last_seen) for target in targets
-    )
+    scrapes = (scene.observation.good_scrapes.get(target, {}) for target in targets)
+    return min(last_seen, max(times.get(last_seen, last_seen) for times in scrapes))
 
 
 def _interval(scene: Scene, targets: frozenset[Target]) -> float:
     states = (scene.targets.get(target) for target in targets)
-    return max(state.interval_seconds if state is not None else 0.0 for state in states)
+    return max(0.0 if state is None else state.interval_seconds for state in states)
 
 
 def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ...]:
@@ -185,23 +189,33 @@ def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ..
     Samples from before the pod began belong to an earlier pod of the same name.
     """
     began = float("-inf") if first_seen is None else first_seen
-    present: dict[str, set[float]] = defaultdict(set)
-    merged: dict[str, dict[float, float]] = defaultdict(dict)
+    by_gpu: dict[str, list[Series]] = defaultdict(list)
     for one in group:
-        present[one.gpu].update(time for time in one.present if time >= began)
-        values = merged[one.gpu]
+        by_gpu[one.gpu].append(one)
+    found = [_samples(gpu, by_gpu[gpu], began) for gpu in sorted(by_gpu)]
+    return tuple([gpu for gpu in found if gpu is not None])
+
+
+def _samples(gpu: str, shown: list[Series], began: float) -> GpuSamples | None:
+    """Return the samples since a pod began; None: the GPU was not there since then."""
+    one = shown[0]
+    if len(shown) == 1 and one.times == one.present and _is_ascending(began, one.times):
+        return GpuSamples(gpu, one.times, one.values)
+    values: dict[float, float] = {}
+    for one in shown:
         for time, value in zip(one.times, one.values, strict=True):
-            if time >= began:
-                values[time] = max(value, values.get(time, value))
-    return tuple(
-        _samples(gpu, merged[gpu], times) for gpu, times in sorted(present.items()) if times
-    )
-
-
-def _samples(gpu: str, values: Mapping[float, float], present: set[float]) -> GpuSamples:
-    times = tuple(sorted(values))
-    refused = tuple(sorted(present - values.keys()))
+            values[time] = max(value, values.get(time, value))
+    present = {time for one in shown for time in one.present if time >= began}
+    times = tuple(sorted(time for time in values if time >= began))
+    refused = tuple(sorted(present.difference(times)))
+    if not present:
+        return None
     return GpuSamples(gpu, times, tuple(values[time] for time in times), refused)
+
+
+def _is_ascending(began: float, times: tuple[float, ...]) -> bool:
+    """Tell whether the times since `began` are all of them, in order."""
+    return began <= times[0] and all(map(operator.lt, times, times[1:]))
 
 
 def update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: float) -> Pod:

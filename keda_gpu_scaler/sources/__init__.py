@@ -5,14 +5,17 @@ Each of them is behind the ports in `evaluator/ports.py`; none of them decides a
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.settings import InfluxdbSettings, PrometheusSettings, ScrapeSettings
-from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-from keda_gpu_scaler.sources.scrape.source import ScrapeSource
 from keda_gpu_scaler.telemetry import facts
+
+if TYPE_CHECKING:
+    from keda_gpu_scaler.sources.influxdb.source import InfluxdbSource
+    from keda_gpu_scaler.sources.scrape.source import ScrapeSource
 
 __all__ = ["opened"]
 
@@ -50,9 +53,13 @@ async def opened(
         message = f"source {name} is of type {settings.type}: only prometheus can be asked about "
         raise errors.SettingsError(f"{message}the past")
     elif isinstance(settings, InfluxdbSettings):
-        source = InfluxdbSource(name, settings, observe)
+        from keda_gpu_scaler.sources.influxdb import source as influxdb  # noqa: PLC0415 - for this kind only
+
+        source = influxdb.InfluxdbSource(name, settings, observe)
     else:
-        source = ScrapeSource(name, settings, observe)
+        from keda_gpu_scaler.sources.scrape import source as scrape  # noqa: PLC0415 - for this kind only
+
+        source = scrape.ScrapeSource(name, settings, observe)
         source.start()
     try:
         yield source.ports(*evidence_providers)

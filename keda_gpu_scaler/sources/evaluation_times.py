@@ -6,11 +6,12 @@ server's clock is known from its answers.
 """
 
 import math
+import operator
 import time
 from collections.abc import Callable, Iterable
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.snapshot.observation import Points, Row
 
 HISTORY_STEP_SECONDS = 120.0
 """Whether a pod existed can be seen at a coarse step, and 30 instants an hour are cheap."""
@@ -52,13 +53,10 @@ def between(first: float, last: float, rows: Iterable[Row]) -> list[Row]:
 
 
 def _cut(first: float, last: float, row: Row) -> Row:
-    before = first
-    for instant, _ in row.points:
-        if not before <= instant <= last:
-            inside = sorted(point for point in row.points if first <= point[0] <= last)
-            return Row(row.labels, inside)
-        before = instant
-    return row
+    times = Points.of(row.points).times
+    if all(map(operator.le, (first, *times), (*times, last))):
+        return row
+    return Row(row.labels, sorted(point for point in row.points if first <= point[0] <= last))
 
 
 def milliseconds(seconds: float) -> int:

@@ -9,6 +9,7 @@ begin another; the gaps are filled here.
 """
 
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,12 +20,10 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.observation import Observation, Row, Series, Target
+from keda_gpu_scaler.snapshot.observation import Observation, Points, Row, Series, Target
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
 
-Points = Sequence[tuple[float, float]]
-"""Time in seconds and value."""
 _BOARD_LABELS = frozenset(profiles.BOARD_LABELS)
 
 
@@ -35,12 +34,21 @@ class _Key(NamedTuple):
     target: Target
 
 
+class _Shown(NamedTuple):
+    """One metric under one convention of labels, with what is the same for all its rows."""
+
+    way: MetricSource
+    metric: Metric
+    is_ratio: bool
+    shows_free_gpus: bool
+    naming: str
+
+
 class _Reading(NamedTuple):
     """One recognised row: its pod and GPU, and which metric of which measure it shows."""
 
     key: _Key
-    way: MetricSource
-    metric: Metric
+    shown: _Shown
     points: Points
 
 
@@ -57,7 +65,8 @@ def read_series(
         errors.SourceMalformedError: there are more GPUs than any cluster has.
     """
     candidates = _candidates(profiles.metric_sources(profile, signal))
-    read = [_recognised(row, candidates) for row in rows if row.points]
+    targets: dict[Target, Target] = {}
+    read = [_recognised(row, candidates, targets) for row in rows if row.points]
     grouped: dict[_Key, list[_Reading]] = defaultdict(list)
     for reading in _of_one_exporter([one for one in read if one is not None]):
         grouped[reading.key].append(reading)
@@ -66,33 +75,41 @@ def read_series(
             f"an answer with {len(grouped):,} GPUs of pods; expected at most {LARGEST_GPUS:,}: "
             "spread the triggers over several sources"
         )
-    found = tuple(_combined(key, readings) for key, readings in grouped.items())
-    return found, sum(_refused(readings) for readings in grouped.values())
+    found = [_series(key, readings) for key, readings in grouped.items()]
+    return tuple(series for series, _ in found), sum(refused for _, refused in found)
 
 
-def _candidates(
-    metric_sources: Iterable[MetricSource],
-) -> Mapping[str, list[tuple[MetricSource, Metric]]]:
+def _candidates(metric_sources: Iterable[MetricSource]) -> Mapping[str, list[_Shown]]:
     """Return the possible metrics for each metric name."""
-    named: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
+    named: dict[str, list[_Shown]] = defaultdict(list)
     for way in metric_sources:
+        is_ratio = way.measure.is_ratio
+        shows_free_gpus = not _BOARD_LABELS.isdisjoint(way.labels.gpu)
         for metric in way.measure.metrics:
-            named[metric.name].append((way, metric))
+            naming = way.labels.naming(metric)
+            named[metric.name].append(_Shown(way, metric, is_ratio, shows_free_gpus, naming))
     return named
 
 
 def _recognised(
-    row: Row, candidates: Mapping[str, list[tuple[MetricSource, Metric]]]
+    row: Row, candidates: Mapping[str, list[_Shown]], targets: dict[Target, Target]
 ) -> _Reading | None:
-    for way, metric in candidates.get(row.labels.get("__name__", ""), ()):
-        if way.labels.fit(row.labels) and _is_meant(metric, way.labels, row.labels):
-            return _Reading(_key(way.labels, way.measure, row.labels), way, metric, row.points)
+    """Return what a row shows; None: nothing. Its target is one of `targets`, or becomes one."""
+    for shown in candidates.get(row.labels.get("__name__", ""), ()):
+        labels, measure, _ = shown.way
+        if labels.fit(row.labels) and _is_meant(shown.metric, labels, row.labels):
+            found = Target(row.labels.get("job", ""), row.labels.get("instance", ""))
+            target = targets.setdefault(found, found)
+            gpu = _gpu(labels, measure, row.labels, target)
+            key = _Key(row.labels[labels.namespace], row.labels[labels.pod], gpu, target)
+            return _Reading(key, shown, Points.of(row.points))
     return None
 
 
 def _is_meant(metric: Metric, labels: Labels, row: Mapping[str, str]) -> bool:
-    whole = not metric.whole_gpus_only or row.get(labels.slice, "") in labels.whole
-    return whole and all(row.get(label, "") in texts for label, texts in metric.where)
+    if metric.whole_gpus_only and row.get(labels.slice, "") not in labels.whole:
+        return False
+    return not metric.where or all(row.get(label, "") in texts for label, texts in metric.where)
 
 
 def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
@@ -100,43 +117,74 @@ def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
 
     It is the preferred exporter of those that showed the pod last.
     """
-    if len({one.way.rank for one in readings}) <= 1:
+    if len({one.shown.way.rank for one in readings}) <= 1:
         return readings
     last: dict[tuple[str, str], tuple[float, int]] = {}
     for one in readings:
-        pod, shown = one.key[:2], (one.points[-1][0], -one.way.rank)
+        pod, shown = one.key[:2], (one.points.times[-1], -one.shown.way.rank)
         last[pod] = max(shown, last.get(pod, shown))
-    return [one for one in readings if -one.way.rank == last[one.key[:2]][1]]
-
-
-def _key(labels: Labels, measure: Measure, row: Mapping[str, str]) -> _Key:
-    target = Target(row.get("job", ""), row.get("instance", ""))
-    return _Key(row[labels.namespace], row[labels.pod], _gpu(labels, measure, row, target), target)
+    return [one for one in readings if -one.shown.way.rank == last[one.key[:2]][1]]
 
 
 def _gpu(labels: Labels, measure: Measure, row: Mapping[str, str], target: Target) -> str:
     """Identify a GPU by its UUID, or without one by its number on the target."""
-    known = next((row[label] for label in labels.gpu if row.get(label)), "")
-    board = known or f"{target.instance}#{row.get(labels.number, '')}"
+    for label in labels.gpu:
+        if board := row.get(label, ""):
+            break
+    else:
+        board = f"{target.instance}#{row.get(labels.number, '')}"
     part = row.get(labels.slice, "")
     return board if measure.per_board or part in labels.whole else f"{board}/{part}"
 
 
+def _series(key: _Key, readings: list[_Reading]) -> tuple[Series, int]:
+    """Return the series of a GPU and pod, and how many of its samples were refused."""
+    first, *others = readings
+    if others or first.shown.is_ratio or not _is_ascending(first.points.times):
+        return _combined(key, readings), sum(map(_refused, readings))
+    return _alone(first)
+
+
+def _is_ascending(times: tuple[float, ...]) -> bool:
+    return all(map(operator.lt, times, times[1:]))
+
+
+def _alone(reading: _Reading) -> tuple[Series, int]:
+    """Return what `_combined` does of one reading, which most GPUs have."""
+    metric, (times, values) = reading.shown.metric, (reading.points.times, reading.points.values)
+    refused = _refused(reading)
+    present, believed = times, values.tolist()
+    if refused or (metric.zero_is_unknown and 0 in believed):
+        known = [one for one in reading.points if _believable(one[1], metric)]
+        times, believed = tuple(time for time, _ in known), [value for _, value in known]
+    if metric.factor != 1:
+        believed = [value * metric.factor for value in believed]
+    series = Series(
+        *reading.key,
+        present=present,
+        times=times,
+        values=tuple(believed),
+        averaged=metric.averaged or not times,
+        shows_free_gpus=reading.shown.shows_free_gpus,
+        shown_by=(reading.shown.naming,) if times else (),
+    )
+    return series, refused
+
+
 def _combined(key: _Key, readings: list[_Reading]) -> Series:
-    present = tuple(sorted({time for reading in readings for time, _ in reading.points}))
-    measure = readings[0].way.measure
-    read = _ratio if measure.is_ratio else _preferred
-    values, used = read(measure, readings)
+    present = tuple(sorted({time for reading in readings for time in reading.points.times}))
+    way, _, is_ratio, shows_free_gpus, _ = readings[0].shown
+    read = _ratio if is_ratio else _preferred
+    values, used = read(way.measure, readings)
     times = tuple(sorted(values))
-    labels = readings[0].way.labels
     return Series(
         *key,
         present=present,
         times=times,
         values=tuple(values[time] for time in times),
         averaged=all(metric.averaged for metric in used),
-        shows_free_gpus=not _BOARD_LABELS.isdisjoint(labels.gpu),
-        shown_by=tuple(labels.naming(metric) for metric in used),
+        shows_free_gpus=shows_free_gpus,
+        shown_by=tuple(way.labels.naming(metric) for metric in used),
     )
 
 
@@ -167,7 +215,7 @@ def _ratio(measure: Measure, readings: list[_Reading]) -> _Read:
     )
     whole = total | {time: used[time] + value for time, value in free.items() if time in used}
     shares = {time: 100 * used[time] / whole[time] for time in used if whole.get(time, 0) > 0}
-    shown = {reading.metric for reading in readings}
+    shown = {reading.shown.metric for reading in readings}
     values = {time: share for time, share in shares.items() if share <= SHARE_LIMIT}
     return values, [metric for metric in measure.metrics if metric in shown]
 
@@ -184,19 +232,16 @@ def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
     """Return one value per instant: the larger one of duplicates."""
     values: dict[float, float] = {}
     for reading in readings:
-        if reading.metric is metric:
+        if reading.shown.metric is metric:
             for time, value in reading.points:
                 if _believable(value, metric):
                     values[time] = max(value * metric.factor, values.get(time, 0.0))
     return values
 
 
-def _refused(readings: list[_Reading]) -> int:
-    return sum(
-        not 0 <= value <= reading.metric.limit
-        for reading in readings
-        for _, value in reading.points
-    )
+def _refused(reading: _Reading) -> int:
+    values, limit = reading.points.values, reading.shown.metric.limit
+    return len(values) - len([value for value in values if 0 <= value <= limit])
 
 
 def _believable(value: float, metric: Metric) -> bool:
@@ -235,13 +280,15 @@ def fill_gaps(
     )
 
 
-def _of_late(scrapes: Iterable[float]) -> list[float]:
+def _of_late(scrapes: Iterable[float]) -> tuple[float, ...]:
     instants = sorted(scrapes)
-    return [at for at in instants if at > instants[-1] - TURNS_SECONDS]
+    return tuple(at for at in instants if at > instants[-1] - TURNS_SECONDS)
 
 
-def _gaps(one: Series, good: Sequence[float]) -> list[set[float]]:
+def _gaps(one: Series, good: tuple[float, ...]) -> list[set[float]]:
     """Return the runs of good scrapes without the series, between its first and last point."""
+    if one.present[-len(good) :] == good:
+        return []
     present, gaps, gap = frozenset(one.present), [], set[float]()
     for instant in good:
         if instant not in present:
@@ -302,7 +349,7 @@ SCRAPED_SECONDS = 3600.0
 """No server shows a sample for longer; five minutes are usual."""
 
 
-def scrape_times(points: Points) -> dict[float, float]:
+def scrape_times(points: Iterable[tuple[float, float]]) -> dict[float, float]:
     """Return the instants with the time of a scrape, of those that can be one.
 
     Another number there, such as NaN, proves nothing: that scrape does not count as a good one.

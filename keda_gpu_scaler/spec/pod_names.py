@@ -9,6 +9,7 @@ name is kept here as one atom per character, so that it can be cut where Kuberne
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby, takewhile
 
 _BASE_LIMIT = 58
@@ -34,11 +35,15 @@ class PodNames:
     """RE2 text that must match the whole name."""
     prefix: str
     """The prefix of all the names."""
-    _compiled: re.Pattern[str] = field(repr=False, compare=False)
+    _forms: tuple[tuple[str, re.Pattern[str]], ...] = field(repr=False, compare=False)
+    """The prefix of each form, and what follows it."""
 
     def match(self, pod: str) -> bool:
         """Tell whether `pod` is one of the names."""
-        return self._compiled.fullmatch(pod) is not None
+        return any(
+            pod.startswith(prefix) and rest.fullmatch(pod, len(prefix)) is not None
+            for prefix, rest in self._forms
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,7 @@ class Form:
     @property
     def regex(self) -> str:
         """The form as RE2 text."""
-        runs = ((atom, len(list(run))) for atom, run in groupby(self.atoms))
-        return "".join(_repeated(atom, count) for atom, count in runs) + self.rest
+        return _joined(self.atoms) + self.rest
 
     @property
     def prefix(self) -> str:
@@ -63,6 +67,11 @@ class Form:
                 break
             literals.append(atom)
         return "".join(literals)
+
+    @property
+    def after_prefix(self) -> str:
+        """What follows the prefix, as RE2 text: nothing of the owner's name is in it."""
+        return _joined(self.atoms[len(self.prefix) :]) + self.rest
 
 
 def shared_prefix(texts: Iterable[str]) -> str:
@@ -76,7 +85,14 @@ def union(forms: Iterator[Form]) -> PodNames:
     distinct = list(dict.fromkeys(forms))
     regex = "|".join(form.regex for form in distinct)
     prefix = shared_prefix([form.prefix for form in distinct])
-    return PodNames(regex, prefix, re.compile(regex))
+    matchers = tuple((form.prefix, _compiled(form.after_prefix)) for form in distinct)
+    return PodNames(regex, prefix, matchers)
+
+
+@lru_cache(None)
+def _compiled(regex: str) -> re.Pattern[str]:
+    """Compile what follows a prefix: for the names of all owners there are 133 such texts."""
+    return re.compile(regex)
 
 
 def of_deployment(name: str) -> Iterator[Form]:
@@ -183,6 +199,11 @@ def _child(parent: Atoms, suffix: Atoms) -> Atoms:
         return parent + suffix
     head = _CHILD_LIMIT - len(_MD5) - len(suffix)
     return parent[:head] + _MD5 + suffix
+
+
+def _joined(atoms: Atoms) -> str:
+    """Return the RE2 text for these atoms, one after the other."""
+    return "".join(_repeated(atom, len(list(run))) for atom, run in groupby(atoms))
 
 
 def _repeated(atom: str, low: int, high: int | None = None) -> str:

@@ -53,7 +53,13 @@ class Replicas:
         """
         self.targets = targets
         self._resolver = resolver.Resolver(look_up)
-        self._ca_file, self._trust = ca_file, ssl.create_default_context(cafile=ca_file)
+        self._ca_file = ca_file
+        # Without targets there are no requests, and the system's CAs take a MiB.
+        self._trust = (
+            ssl.create_default_context(cafile=ca_file)
+            if targets
+            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        )
         # Ignore proxies in the environment: replicas are not behind one.
         requests = httpx.AsyncClient(
             auth=Bearer(token),

@@ -11,7 +11,7 @@ import functools
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,8 +19,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.transport.certificates import Certificate
 from keda_gpu_scaler.transport.handshakes import Handshake, Handshakes
+
+if TYPE_CHECKING:
+    from keda_gpu_scaler.transport.certificates import Certificate
 
 
 class Bounds(NamedTuple):
@@ -153,7 +155,7 @@ class HttpServer:
         app: Starlette,
         host: str,
         port: int,
-        certificate: Callable[[], Certificate] | None = None,
+        certificate: "Callable[[], Certificate] | None" = None,
         bounds: Bounds = Bounds(),  # noqa: B008 - an immutable value
     ) -> None:
         """Prepare the server; `start` begins to listen.
@@ -198,9 +200,13 @@ class HttpServer:
             self._listener.close()
 
 
-def _contexts(certificate: Callable[[], Certificate]) -> Callable[[], ssl.SSLContext]:
+def _contexts(certificate: "Callable[[], Certificate]") -> Callable[[], ssl.SSLContext]:
     """Return a function that returns the current context, made only once per certificate."""
-    made = functools.lru_cache(maxsize=1)(Certificate.context)
+
+    @functools.lru_cache(maxsize=1)
+    def made(current: "Certificate") -> ssl.SSLContext:
+        return current.context()
+
     return lambda: made(certificate())
 
 

@@ -9,6 +9,7 @@ are answered, and serves for five seconds all who ask for the same.
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 from collections.abc import (
     AsyncIterator,
@@ -21,12 +22,11 @@ from collections.abc import (
 )
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import orjson
 from cachetools import TTLCache
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
@@ -40,6 +40,9 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry.history import Change
 from keda_gpu_scaler.web import drawing, triggers
 from keda_gpu_scaler.web.triggers import Shown
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
 ROWS = 1000
 """The most triggers on one page: 60 ms of work, and a bit more than 1 MiB."""
@@ -203,20 +206,11 @@ class _Pages:
 
 def routes(shown: Shown) -> list[Route | Mount]:
     """Return the routes of the pages."""
-    templates = Environment(
-        loader=PackageLoader("keda_gpu_scaler.web"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.globals |= {"version": __version__}
-    index, trigger = templates.get_template("index.html"), templates.get_template("trigger.html")
     pages = _Pages()
 
     async def every(request: Request) -> Response:
         async def begin() -> AsyncIterator[str]:
-            return _list(request, index, shown)
+            return _list(request, shown)
 
         return await pages.answer(request, begin)
 
@@ -225,7 +219,7 @@ def routes(shown: Shown) -> list[Route | Mount]:
 
         async def begin() -> AsyncIterator[str]:
             records = await shown.records(scaled_object)
-            return _object(request, trigger, shown, scaled_object, records)
+            return _object(request, shown, scaled_object, records)
 
         return await pages.answer(request, begin)
 
@@ -238,7 +232,7 @@ def routes(shown: Shown) -> list[Route | Mount]:
     ]
 
 
-async def _list(request: Request, template: Template, shown: Shown) -> AsyncIterator[str]:
+async def _list(request: Request, shown: Shown) -> AsyncIterator[str]:
     namespace, asked = request.path_params.get("namespace"), _asked(request)
     known = await triggers.listed(shown.decisions.summaries(namespace))
     found = asked.found(known)
@@ -247,7 +241,7 @@ async def _list(request: Request, template: Template, shown: Shown) -> AsyncIter
         return
     now = _minute(shown.clock())
     async for part in _rendered(
-        template,
+        "index.html",
         root=_root(request),
         refresh_seconds=shown.decisions.step_seconds,
         asked=asked,
@@ -265,7 +259,6 @@ async def _list(request: Request, template: Template, shown: Shown) -> AsyncIter
 
 async def _object(
     request: Request,
-    template: Template,
     shown: Shown,
     scaled_object: ScaledObject,
     records: Sequence[Record],
@@ -277,7 +270,7 @@ async def _object(
         yield _json({"triggers": records, "since": since, "changes": changes})
         return
     async for part in _rendered(
-        template,
+        "trigger.html",
         root=_root(request),
         refresh_seconds=shown.decisions.step_seconds,
         scaled_object=str(scaled_object),
@@ -289,8 +282,35 @@ async def _object(
         yield part
 
 
-async def _rendered(template: Template, **values: object) -> AsyncIterator[str]:
+@functools.cache
+def _templates() -> "Environment":
+    """Return what makes templates; most processes are never asked for a page."""
+    from jinja2 import (  # noqa: PLC0415 - it loads much that is for pages only
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+        select_autoescape,
+    )
+
+    templates = Environment(
+        loader=PackageLoader("keda_gpu_scaler.web"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals |= {"version": __version__}
+    return templates
+
+
+def _template(name: str) -> "Template":
+    """Return a template; the first time takes tens of milliseconds, and not of the event loop."""
+    return _templates().get_template(name)
+
+
+async def _rendered(name: str, **values: object) -> AsyncIterator[str]:
     """Yield a page in slices. Not in a thread: the loop would wait for it at each step."""
+    template = await asyncio.to_thread(_template, name)
     parts: list[str] = []
     size = 0
     for part in template.generate(**values):

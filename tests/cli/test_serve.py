@@ -8,14 +8,17 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
 import httpx
 import pytest
+import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
+from tests.support import certificates
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "serve"]
 PREFIX = "KEDA_GPU_SCALER_"
@@ -167,23 +170,47 @@ def test_a_port_that_cannot_be_had_ends_with_1_and_a_message() -> None:
     assert "Traceback" not in done.stderr
 
 
-LOADED = """
-import atexit, sys
+AT_THE_END = """
+import atexit, gc, sys
 from keda_gpu_scaler import cli
-atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+atexit.register(lambda: print(*{}, file=sys.stderr))
 cli.main()
 """
-"""Runs the command line, and says at its end what it has loaded."""
-UNUSED = {"httpx2", "lightkube", "opentelemetry", "pygments", "rich"}
-UNUSED |= {f"keda_gpu_scaler.{name}" for name in ("demo", "kubernetes", "probe", "simulator")}
+"""Runs the command line, and prints something at its end."""
+LOADED, FROZEN = AT_THE_END.format("sys.modules"), AT_THE_END.format("[gc.get_freeze_count()]")
+UNUSED = {"botocore", "cryptography", "h2", "httpx2", "jinja2", "lightkube", "opentelemetry"}
+UNUSED |= {"promql_parser", "pygments", "rich", "trio", "yaml"}
+UNUSED |= {f"keda_gpu_scaler.{name}" for name in ("check", "observing", "simulator", "cli.probe")}
+UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}
+UNUSED |= {"keda_gpu_scaler.sources.kubernetes", "keda_gpu_scaler.transport.certificates"}
 
 
-def test_it_loads_nothing_for_people_for_other_commands_and_for_what_is_not_set() -> None:
-    with started(environment(), [sys.executable, "-c", LOADED, "serve"]) as process:
+def told(script: str, environ: Mapping[str, str]) -> set[str]:
+    """Return what a process tells that listened, and that nobody called."""
+    with started(environ, [sys.executable, "-c", script, "serve"]) as process:
         said(process, "serve.listening")
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_SECONDS) == 0
         assert process.stderr is not None
-        loaded = set(process.stderr.read().split())
-    assert {"grpc", "httpx", "structlog", "keda_gpu_scaler.service"} <= loaded
-    assert loaded & UNUSED == set()
+        return set(process.stderr.read().split())
+
+
+def test_it_loads_nothing_for_people_for_other_commands_and_for_what_is_not_set() -> None:
+    found = told(LOADED, environment(SCRAPE_TARGETS="", PROMETHEUS_URL="http://127.0.0.1:1"))
+    assert {"grpc", "httpx", "structlog", "keda_gpu_scaler.service"} <= found
+    assert found & UNUSED == set()
+
+
+def test_what_is_loaded_at_the_start_is_left_out_of_collections() -> None:
+    """Else each full collection holds the calls for as long as it looks at all modules."""
+    (frozen,) = told(FROZEN, environment())
+    assert int(frozen) > len(sys.modules)
+
+
+def test_what_a_setting_asks_for_is_loaded_before_the_first_call(tmp_path: Path) -> None:
+    issued = trustme.CA().issue_cert("localhost")
+    pair = certificates.write(tmp_path, issued)
+    files = {"GRPC_CERT_FILE": str(pair.cert), "GRPC_KEY_FILE": str(pair.key)}
+    found = told(LOADED, environment(**files, OBSERVE=str(tmp_path)))
+    used = {"observing", "sources.scrape.source", "transport.certificates"}
+    assert {"cryptography", "yaml", *(f"keda_gpu_scaler.{name}" for name in used)} <= found

@@ -186,13 +186,6 @@ def test_the_replicas_that_a_page_promises_are_the_hpas(
         assert replicas(shown, target, now, MetricType.AVERAGE_VALUE) == 2
 
 
-def test_the_queries_that_pages_compare_are_those_of_the_benchmark() -> None:
-    figures = (ROOT / "docs" / "benchmarks.md").read_text()
-    assert "| 1,000 triggers | 12 | 6,000 | 0.0020 | 4,000 |" in figures
-    migrated = (MIGRATE / "keda-prometheus.md").read_text()
-    assert "| 6,000; with KEDA 2.21 and `minReplicaCount: 1`, 4,000 | 12 by each" in migrated
-
-
 def of_one_pod(page: str, name: str, target: float, shown: list[float]) -> None:
     """Compare a table of what one pod shows and the replicas that follow."""
     rows = [[f"{each:g} %", str(summed(each, target, 1))] for each in shown]

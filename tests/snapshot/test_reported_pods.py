@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
 from keda_gpu_scaler.snapshot.reported_pods import (
@@ -429,3 +431,43 @@ def test_targets_beyond_those_of_any_cluster_are_forgotten() -> None:
     observation = replace(World(()).observed(600.0), good_scrapes=good)
     after = advance_reported_pods(ReportedPods(), observation, NOWHERE, FORGET)
     assert len(after.targets) == TARGETS_KEPT
+
+
+INSTANTS = tuple(STEP * number for number in range(6))
+
+
+@st.composite
+def _shown(draw: st.DrawFn) -> Series:
+    present = sorted(draw(st.sets(st.sampled_from(INSTANTS), min_size=1)))
+    times = [at for at in present if draw(st.booleans())] if draw(st.booleans()) else present
+    values = [draw(st.sampled_from([10.0, 50.0, 90.0])) for _ in times]
+    return Series(
+        "ml",
+        draw(st.sampled_from("ab")),
+        draw(st.sampled_from(["GPU-1", "GPU-2"])),
+        draw(st.sampled_from([NODE, OTHER_NODE])),
+        tuple(present),
+        tuple(times),
+        tuple(values),
+        averaged=draw(st.booleans()),
+    )
+
+
+@given(
+    st.lists(_shown(), max_size=4),
+    st.dictionaries(
+        st.sampled_from([NODE, OTHER_NODE]), st.sets(st.sampled_from(INSTANTS)).map(sorted)
+    ),
+)
+def test_a_series_alone_says_what_it_says_twice(
+    series: list[Series], good: dict[Target, list[float]]
+) -> None:
+    scrapes = {target: dict(zip(times, times, strict=True)) for target, times in good.items()}
+
+    once, twice = (
+        advance_reported_pods(
+            ReportedPods(), Observation(INSTANTS, shown, scrapes), NOWHERE, FORGET
+        )
+        for shown in (tuple(series), (*series, *series))
+    )
+    assert once == twice

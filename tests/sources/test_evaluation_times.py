@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.snapshot.observation import Points, Row
 from keda_gpu_scaler.sources import evaluation_times
 
 milliseconds = st.integers(1, 10**6)
@@ -35,3 +35,18 @@ def test_rows_are_cut_to_the_span() -> None:
         Row({"pod": "a"}, points[1:]),
         Row({"pod": "c"}, points[1:]),
     ]
+
+
+instants = st.integers(0, 6).map(float)
+
+
+@given(st.lists(st.tuples(instants, st.floats(0, 9)), max_size=6), instants, instants)
+def test_points_are_kept_as_they_are_or_cut_and_put_in_order(
+    points: list[tuple[float, float]], first: float, last: float
+) -> None:
+    times = [time for time, _ in points]
+    are_usual = times == sorted(times) and all(first <= time <= last for time in times)
+    inside = points if are_usual else sorted(each for each in points if first <= each[0] <= last)
+    expected = [Row({}, inside)] if inside else []
+    for given_points in (points, Points.of(points)):
+        assert evaluation_times.between(first, last, [Row({}, given_points)]) == expected

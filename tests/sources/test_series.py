@@ -454,6 +454,17 @@ def test_the_order_of_duplicates_does_not_matter(
     assert found == largest
 
 
+@given(rows, st.sampled_from(READABLE), st.sampled_from(Signal))
+def test_a_row_alone_is_read_as_one_that_is_there_twice(
+    given_rows: list[Row], profile: str, signal: Signal
+) -> None:
+    once, refusals = read_series(given_rows, profile, signal)
+    twice, doubled = read_series([*given_rows, *given_rows], profile, signal)
+
+    assert repr(once) == repr(twice)
+    assert doubled == 2 * refusals
+
+
 def _only(given_rows: list[Row]) -> Series | None:
     return next(iter(read(*given_rows)), None)
 

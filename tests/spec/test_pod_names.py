@@ -1,12 +1,28 @@
 """The regular expressions of pod names, text by text, and the prefixes that go with them."""
 
+import re
+from collections.abc import Callable, Iterator
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from keda_gpu_scaler.spec import pod_names
 
 R5 = "[b-df-hj-np-tv-xz24-9]{5}"
 H = "[4-9bcdf]"
 L40 = "a" * 40
+RULES = (
+    pod_names.of_deployment,
+    pod_names.of_set,
+    pod_names.of_stateful_set,
+    pod_names.of_leader_worker_set,
+    pod_names.of_job,
+    pod_names.of_cron_job,
+    pod_names.of_knative_service,
+    pod_names.of_inference_service,
+)
+NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,70}[a-z0-9])?", fullmatch=True)
 
 
 @pytest.mark.parametrize(
@@ -147,3 +163,24 @@ def test_forms_that_become_the_same_by_cutting_are_written_once() -> None:
 )
 def test_the_shared_prefix_is_what_all_start_with(texts: list[str], shared: str) -> None:
     assert pod_names.shared_prefix(texts) == shared
+
+
+@given(st.sampled_from(RULES), NAMES, st.data())
+def test_a_name_fits_if_it_fits_the_whole_regular_expression(
+    rule: Callable[[str], Iterator[pod_names.Form]], name: str, data: st.DataObject
+) -> None:
+    names = pod_names.union(rule(name))
+    fitting = data.draw(st.from_regex(names.regex, fullmatch=True))
+    cut = data.draw(st.integers(0, len(fitting)))
+    changed = fitting[:cut] + data.draw(st.sampled_from(["", "-", "0", "b", "\n"])) + fitting[cut:]
+    assert names.match(fitting)
+    for pod in (changed, fitting[:cut], fitting[cut:]):
+        assert names.match(pod) is (re.fullmatch(names.regex, pod) is not None)
+
+
+@given(st.sampled_from(RULES), NAMES)
+def test_nothing_of_an_owners_name_follows_the_prefix(
+    rule: Callable[[str], Iterator[pod_names.Form]], name: str
+) -> None:
+    others = rule("x" * len(name))
+    assert [form.after_prefix for form in rule(name)] == [form.after_prefix for form in others]

@@ -17,7 +17,7 @@ from tests.support.processes import until
 
 HANG_SECONDS = 30
 OPENMETRICS = {"accept": "application/openmetrics-text; version=1.0.0"}
-PARTS, SAMPLES = 4, 400
+PARTS, SAMPLES = 4, 800
 
 
 class InParts(Collector):

@@ -77,8 +77,9 @@ class Labels:
 
     def fit(self, row: Mapping[str, str]) -> bool:
         """Tell whether a row names its pod under these labels."""
-        named = row.get(self.pod) and row.get(self.namespace)
-        return bool(named) and not any(row.get(label) for label in self.absent)
+        if not row.get(self.pod) or not row.get(self.namespace):
+            return False
+        return not (self.absent and any(row.get(label) for label in self.absent))
 
     def naming(self, metric: Metric) -> str:
         """Return the words for a metric whose pods are named by these labels."""

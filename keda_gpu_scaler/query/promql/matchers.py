@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import re2
 
-from keda_gpu_scaler.query.promql import numbers, parsing, writing
+from keda_gpu_scaler.query.promql import numbers, writing
 from keda_gpu_scaler.query.promql.tokens import tokens
 from keda_gpu_scaler.query.promql.tree import Matcher, Selector, Shift
 
@@ -24,6 +24,8 @@ def parse(text: str) -> tuple[Matcher, ...]:
     Raises:
         ValueError: it is anything else, names the metric, or holds a pattern that is not RE2.
     """
+    from keda_gpu_scaler.query.promql import parsing  # noqa: PLC0415 - it loads the parser, for queries and matchers only
+
     try:
         found = tokens(f"{_NAME.value}{{{text}\n}}")
         numbers.check(found)
@@ -55,6 +57,8 @@ def confined(text: str, matchers: tuple[Matcher, ...]) -> str:
     """
     if not matchers:
         return text
+    from keda_gpu_scaler.query.promql import parsing  # noqa: PLC0415 - likewise
+
     return writing.written(parsing.tree_of(tokens(text)), lambda own: matchers)  # noqa: ARG005
 
 

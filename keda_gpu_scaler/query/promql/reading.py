@@ -12,7 +12,7 @@ from typing import Any
 
 import re2
 
-from keda_gpu_scaler.query.promql import numbers, parsing, tree
+from keda_gpu_scaler.query.promql import numbers, tree
 from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens, unmatched
 from keda_gpu_scaler.query.promql.tree import Call, Kind, Matcher, Node, Selector, Text
 
@@ -102,6 +102,8 @@ def _tree_of(text: str) -> Node:
     if len(found) > _TOKENS:
         raise ValueError(f"a PromQL expression of at most {_TOKENS} names, numbers and signs")
     numbers.check(found)
+    from keda_gpu_scaler.query.promql import parsing  # noqa: PLC0415 - it loads the parser, for queries and matchers only
+
     try:
         return parsing.tree_of(found)
     except MisplacedError:

@@ -103,7 +103,7 @@ def clock(answer: Answer) -> float:
 
 def _fields(table: _Table, room: Room) -> Iterator[Series]:
     name = json_answers.part(table.name, json_answers.STRING, LABEL_BYTES)
-    tags = {tag: text for tag, text in room.labels(table.tags).items() if text}
+    tags = {tag: text for tag, text in room.labels([table.tags])[0].items() if text}
     time, *fields = json_answers.part(table.columns, json_answers.STRINGS, LABEL_BYTES)
     if time != "time":
         raise ValueError(f"{time!r} where the time should be")

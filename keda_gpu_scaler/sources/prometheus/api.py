@@ -4,9 +4,10 @@ Pure. A partial answer is an error: the pods that are missing from it would seem
 warnings and `isPartial` are errors; remarks about a query's style are not.
 """
 
+import contextlib
 import math
 import re
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.json import Decoder
@@ -14,7 +15,14 @@ from msgspec.json import Decoder
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources import json_answers
-from keda_gpu_scaler.sources.json_answers import NOTHING, POINT_BYTES, WORDS_BYTES, Room, Text
+from keda_gpu_scaler.sources.json_answers import (
+    BATCH_ROWS,
+    NOTHING,
+    POINT_BYTES,
+    WORDS_BYTES,
+    Room,
+    Text,
+)
 from keda_gpu_scaler.sources.query_client import countable
 from keda_gpu_scaler.transport.client import OK, Answer, printable
 
@@ -56,14 +64,26 @@ class _Result(msgspec.Struct):
     found: Text = msgspec.field(default=NOTHING, name="result")
 
 
-class _Series(msgspec.Struct):
+class _Series(msgspec.Struct, gc=False):
     metric: Text
     values: Text
 
 
-class _Element(msgspec.Struct):
+class _Element(msgspec.Struct, gc=False):
     metric: Text
     value: tuple[float, str]
+
+
+RowT = TypeVar("RowT")
+
+
+class _Rows(msgspec.Struct, Generic[RowT]):
+    kind: str = msgspec.field(name="resultType")
+    found: list[RowT] = msgspec.field(name="result")
+
+
+class _Whole(_Body, Generic[RowT], kw_only=True):
+    data: _Rows[RowT]  # type: ignore[assignment]  # read at once with the rest
 
 
 class _Number(msgspec.Struct):
@@ -73,8 +93,9 @@ class _Number(msgspec.Struct):
 
 _BODY, _RESULT = Decoder(_Body), Decoder(_Result)
 _SERIES, _ELEMENTS = Decoder(list[_Series]), Decoder(list[_Element])
+_MATRIX, _VECTOR = Decoder(_Whole[_Series]), Decoder(_Whole[_Element])
 _NUMBERS = Decoder(list[_Number])
-_POINT, _POINTS = Decoder(tuple[float, str]), Decoder(list[tuple[float, str]])
+_POINT = Decoder(tuple[float, str])
 
 
 def matrix(answer: Answer, room: Room | None = None) -> list[Row]:
@@ -89,35 +110,56 @@ def matrix(answer: Answer, room: Room | None = None) -> list[Row]:
         errors.SourceMalformedError: the answer is partial, of the wrong shape, or takes more memory
             than it may.
     """
-    found = _result(answer, "matrix").found
-    room = room or Room()
-    room.open(answer)
+    room, rows = room or Room(), list[Row]()
     try:
-        rows = [
-            Row(room.labels(one.metric), room.points(_points(one)))
-            for one in json_answers.decoded(found, _SERIES)
-        ]
+        found = _rows(answer, room, "matrix", _MATRIX, _SERIES)
+        for begin in range(0, len(found), BATCH_ROWS):
+            batch = found[begin : begin + BATCH_ROWS]
+            labels = room.labels([one.metric for one in batch])
+            rows += map(Row, labels, room.ranges([one.values for one in batch]))
     except ValueError as error:
         raise errors.SourceMalformedError("a matrix of the wrong shape") from error
     return [row for row in rows if row.points]
 
 
-def _points(series: _Series) -> list[tuple[float, str]]:
-    return json_answers.part(series.values, _POINTS, POINT_BYTES)
-
-
 def vector(answer: Answer, room: Room | None = None) -> list[Row]:
     """Return the elements of an instant result as rows of one point, as `matrix` does."""
-    found = _result(answer, "vector").found
-    room = room or Room()
-    room.open(answer)
+    room, rows = room or Room(), list[Row]()
     try:
-        return [
-            Row(room.labels(one.metric), room.points([one.value]))
-            for one in json_answers.decoded(found, _ELEMENTS)
-        ]
+        found = _rows(answer, room, "vector", _VECTOR, _ELEMENTS)
+        for begin in range(0, len(found), BATCH_ROWS):
+            batch = found[begin : begin + BATCH_ROWS]
+            labels = room.labels([one.metric for one in batch])
+            rows += map(Row, labels, [room.points([one.value]) for one in batch])
     except ValueError as error:
         raise errors.SourceMalformedError("a vector of the wrong shape") from error
+    return rows
+
+
+def _rows(
+    answer: Answer,
+    room: Room,
+    kind: str,
+    at_once: Decoder[_Whole[RowT]],
+    rows: Decoder[list[RowT]],
+) -> list[RowT]:
+    """Return the rows of an answer, read once if it is as usual.
+
+    Otherwise it is read part by part, and the error says which part is wrong.
+
+    Raises:
+        ValueError: its rows are of the wrong shape.
+        errors.SourceError: another part of it is not as it should be.
+    """
+    with contextlib.suppress(ValueError, errors.SourceMalformedError):
+        room.open(answer)
+        body = json_answers.decoded(answer.body, at_once)
+        is_whole = json_answers.words(body.status) == "success" and not _missing(body)
+        if answer.status == OK and is_whole and body.data.kind == kind:
+            return body.data.found
+    found = _result(answer, kind).found
+    room.open(answer)
+    return json_answers.decoded(found, rows)
 
 
 def clock(answer: Answer) -> Clock:

@@ -5,6 +5,7 @@
     snapshots  the state of each source and its data
     alerts     firing alerts, their senders and the replicas; the expiry of certificates
     losses     lines of the log that were dropped, observers that failed
+    lines      gauges of many triggers as text
     expiring   values that end when they were not updated for a while
 
 The core never counts: it states facts. Nothing here decides, logs or speaks HTTP.

@@ -1,0 +1,70 @@
+"""What follows from the committed figures: the tables and plots of docs/benchmarks.md, and quotes.
+
+`python -m benchmarks.page` writes all of it again. A test compares it with the files.
+"""
+
+import re
+from collections import Counter
+
+from benchmarks import plots, quotes, results, tables
+from benchmarks.results import ROOT, About, Results
+
+PAGE = "docs/benchmarks.md"
+IMAGES = "docs/images"
+_MISSING = "Not measured yet.\n"
+_BLOCK = re.compile(r"(<!-- (figures-[\w-]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+
+
+def regenerate() -> None:
+    """Write every file that follows from the committed figures."""
+    for path, text in files(results.committed()).items():
+        (ROOT / path).write_text(text, encoding="utf-8")
+
+
+def files(found: Results) -> dict[str, str]:
+    """Return the text of every file that follows from figures, by its path."""
+    quoting = dict.fromkeys([PAGE, *(quote.page for quote in quotes.QUOTES)])
+    texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in quoting}
+    written = quotes.pages(found, texts)
+    written[PAGE] = put_blocks(written[PAGE], blocks(found))
+    return written | {f"{IMAGES}/{name}": text for name, text in plots.texts(found)}
+
+
+def blocks(found: Results) -> dict[str, str]:
+    """Return what is generated in the page, by the names of its marks."""
+    rows = results.rows(found)
+    made = {
+        "goals": tables.markdown(tables.HEAD, tables.cells(r for r in rows if r.goal is not None)),
+        "others": tables.markdown(
+            tables.HEAD[:-2],
+            (line[:-2] for line in tables.cells(r for r in rows if r.goal is None)),
+        ),
+        "machine": tables.markdown(
+            ["benchmark", "version", "when", "machine", "load before it"],
+            ([name, *_about(one.about)] for name, one in found.items()),
+        ),
+    }
+    made |= {each.key: tables.of_detail(each) for one in found.values() for each in one.details}
+    return {f"figures-{name}": text for name, text in made.items()}
+
+
+def _about(about: About) -> list[str]:
+    machine = f"{about.cores} cores, {about.system} {about.architecture}, Python {about.python}"
+    return [about.version, about.measured, machine, f"{about.load:g}"]
+
+
+def put_blocks(page: str, made: dict[str, str]) -> str:
+    """Return the page with these texts between their marks, and a sentence where there is none.
+
+    Raises:
+        ValueError: the page has no marks for a text, or has them twice.
+    """
+    marked = Counter(found[2] for found in _BLOCK.finditer(page))
+    wrong = [name for name in {**marked, **made} if marked[name] != 1]
+    if wrong:
+        raise ValueError(f"{PAGE} has to have these marks once: {', '.join(wrong)}")
+    return _BLOCK.sub(lambda found: f"{found[1]}{made.get(found[2], _MISSING)}{found[3]}", page)
+
+
+if __name__ == "__main__":
+    regenerate()

@@ -1,0 +1,369 @@
+"""What it costs to be asked as often as KEDA and the HPA ask, next to KEDA's own trigger.
+
+Two situations, each with servers that are asked at the same time, on the same schedule:
+
+- everything can go to zero: the scaler about 1,000, 100 and 10 ScaledObjects, the echo server with
+  the calls about 1,000, and a Prometheus with the queries of KEDA's own triggers for 1,000;
+- nothing can, on KEDA 2.21: the scaler about 1,000, another one with a stream open for each of
+  them, and the echo server.
+
+At the same time and not in turns: whatever else the machine does is then the same for all. Both
+gave the same median and about the same interval, and turns take twice the time. A round is one step
+of the scaler, and begins in the middle between two instants, so that each has its queries once.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median_low
+from typing import NamedTuple
+
+import grpc
+import httpx
+
+from benchmarks import asking, processes, queries, schedule, streams, world
+from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
+from benchmarks.processes import Memory, Server, ServerError
+from benchmarks.schedule import Ask
+from tests.support.prometheus import PrometheusServer
+
+OBJECTS = 1000
+FEWER = (10, 100)
+"""Numbers of ScaledObjects whose cost is shown beside it."""
+AHEAD_SECONDS = 180.0
+"""For what comes before and after the rounds."""
+AT_ONCE = 20
+"""So many are polled at once for the first time."""
+SCALER, ECHO, OWN, PUSHED = "scaler", "echo", "own trigger", "scaler with streams"
+_MIB = 1024 * 1024
+
+
+class Used(NamedTuple):
+    """What has been used, or what was used in one round."""
+
+    server_seconds: float
+    """CPU time of the scaler or the echo server."""
+    prometheus_seconds: float
+    """CPU time of its Prometheus."""
+    queries: int
+    """That its Prometheus counted."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of both."""
+        return self.server_seconds + self.prometheus_seconds
+
+    def since(self, before: "Used") -> "Used":
+        """Return what was used since then."""
+        return Used(
+            self.server_seconds - before.server_seconds,
+            self.prometheus_seconds - before.prometheus_seconds,
+            self.queries - before.queries,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Who is asked, about how many, and how."""
+
+    triggers: int
+    ask: Callable[[Ask], Awaitable[None]]
+    server: Server | None = None
+    prometheus: PrometheusServer | None = None
+
+    async def used(self) -> Used:
+        """Return what it has used since it started."""
+        server = 0.0 if self.server is None else self.server.cpu_seconds()
+        if self.prometheus is None:
+            return Used(server, 0.0, 0)
+        counted = await queries.read(self.prometheus)
+        return Used(server, counted.cpu_seconds, counted.queries)
+
+
+Rounds = dict[str, list[Used]]
+
+
+async def measure(directory: Path, plan: Plan) -> Measured:
+    """Ask in both situations, one after the other."""
+    rounds, memories = await _to_zero(directory / "to-zero", plan.rounds)
+    kept = await _to_one(directory / "to-one", plan.rounds)
+    raw = {"to_zero": rounds, "to_one": kept, "memories": memories}
+    details = [queries_detail(rounds), sizes_detail(rounds, memories), bill_detail(rounds, kept)]
+    return Measured([*rows_to_zero(rounds), *rows_to_one(kept)], details, raw)
+
+
+async def _to_zero(directory: Path, rounds: int) -> tuple[Rounds, dict[str, Memory]]:
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        seconds = rounds * schedule.STEP_SECONDS
+        contenders = {
+            SCALER: await enter(_scaler(directory / SCALER, OBJECTS, seconds)),
+            ECHO: await enter(_echo()),
+            OWN: await enter(_own_trigger(directory / OWN, seconds)),
+        }
+        for count in FEWER:
+            home = directory / f"{count}"
+            contenders[f"{count}"] = await enter(_scaler(home, count, seconds))
+        found = await _play(contenders, rounds)
+        counts = {SCALER: SCALER, **{f"{count}": f"{count}" for count in FEWER}}
+        servers = {name: contenders[name].server for name in counts}
+        return found, {name: one.memory() for name, one in servers.items() if one is not None}
+
+
+async def _to_one(directory: Path, rounds: int) -> Rounds:
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        seconds = rounds * schedule.STEP_SECONDS
+        pushed = await enter(_scaler(directory / PUSHED, OBJECTS, seconds))
+        contenders = {
+            SCALER: await enter(_scaler(directory / SCALER, OBJECTS, seconds)),
+            PUSHED: pushed,
+            ECHO: await enter(_echo()),
+        }
+        asked = [streams.Watched(one.reference(), "") for one in world.triggers(OBJECTS)]
+        if pushed.server is None:
+            raise ValueError("there is no scaler to open streams to")
+        opened = await enter(streams.opened(pushed.server, asked))
+        found = await _play(contenders, rounds, polls_values=False)
+        streams.check_open(opened)
+        return found
+
+
+def _prometheus(directory: Path) -> PrometheusServer:
+    directory.mkdir(parents=True)
+    return PrometheusServer(directory)
+
+
+@contextlib.asynccontextmanager
+async def _scaler(directory: Path, triggers: int, seconds: float) -> AsyncIterator[Contender]:
+    """Run a scaler that knows every trigger, on a Prometheus of its own."""
+    about = world.triggers(triggers)
+    async with _prometheus(directory) as prometheus:
+        await world.fill(prometheus, triggers, seconds + AHEAD_SECONDS)
+        async with (
+            processes.scaler(prometheus.url) as server,
+            grpc.aio.insecure_channel(server.address) as channel,
+        ):
+            client = asking.Client(channel)
+            await client.first(about[0])
+            await _all(client.poll, about)
+
+            async def ask(each: Ask) -> None:
+                trigger = about[each.trigger]
+                await (client.poll if each.is_for_value else client.name)(trigger)
+
+            yield Contender(triggers, ask, server, prometheus)
+
+
+@contextlib.asynccontextmanager
+async def _echo() -> AsyncIterator[Contender]:
+    """Run the server that answers the same calls without looking."""
+    about = world.triggers(OBJECTS)
+    async with processes.echo() as server, grpc.aio.insecure_channel(server.address) as channel:
+        client = asking.Client(channel, is_checked=False)
+
+        async def ask(each: Ask) -> None:
+            trigger = about[each.trigger]
+            await (client.poll if each.is_for_value else client.name)(trigger)
+
+        yield Contender(OBJECTS, ask, server)
+
+
+@contextlib.asynccontextmanager
+async def _own_trigger(directory: Path, seconds: float) -> AsyncIterator[Contender]:
+    """Run a Prometheus that gets the queries of KEDA's own triggers."""
+    about = world.triggers(OBJECTS)
+    async with _prometheus(directory) as prometheus:
+        await world.fill(prometheus, OBJECTS, seconds + AHEAD_SECONDS)
+        async with httpx.AsyncClient(base_url=prometheus.url, trust_env=False) as client:
+            own = queries.OwnTrigger(client)
+            await _all(own.poll, about)
+
+            async def ask(each: Ask) -> None:
+                if each.is_for_value:
+                    await own.poll(about[each.trigger])
+
+            yield Contender(OBJECTS, ask, prometheus=prometheus)
+
+
+async def _all(
+    poll: Callable[[world.Trigger], Awaitable[None]], about: Sequence[world.Trigger]
+) -> None:
+    """Poll each for the first time, which is not measured."""
+    for begin in range(0, len(about), AT_ONCE):
+        await asyncio.gather(*(poll(one) for one in about[begin : begin + AT_ONCE]))
+
+
+async def _play(
+    contenders: dict[str, Contender], rounds: int, *, polls_values: bool = True
+) -> Rounds:
+    """Ask all of them at the same time; return what each used in each round."""
+    seconds = rounds * schedule.STEP_SECONDS
+    loop = asyncio.get_running_loop()
+    begin = loop.time() + schedule.seconds_until_between(time.time())
+    readings: dict[str, list[Used]] = {name: [] for name in contenders}
+    async with asyncio.TaskGroup() as group:
+        for number, one in enumerate(contenders.values()):
+            asks = schedule.asks(one.triggers, seconds, polls_values=polls_values)
+            # Each between the asks of the others, and not all at the same instant.
+            behind = number / len(contenders) * schedule.SYNC_SECONDS / one.triggers
+            group.create_task(_asked(asks, one.ask, begin + behind))
+        for number in range(rounds + 1):
+            await asyncio.sleep(begin + number * schedule.STEP_SECONDS - loop.time())
+            for name, one in contenders.items():
+                readings[name].append(await one.used())
+    return {name: between(found) for name, found in readings.items()}
+
+
+async def _asked(asks: list[Ask], ask: Callable[[Ask], Awaitable[None]], begin: float) -> None:
+    """Ask each at its time, without waiting for the ones before.
+
+    Raises:
+        ServerError: the machine was too busy to ask at this rate.
+    """
+    loop = asyncio.get_running_loop()
+
+    async def answered(each: Ask) -> None:
+        await ask(each)
+
+    async with asyncio.TaskGroup() as group:
+        for each in asks:
+            await asyncio.sleep(begin + each.at - loop.time())
+            group.create_task(answered(each))
+    late = loop.time() - begin - asks[-1].at
+    if late > schedule.STEP_SECONDS:
+        raise ServerError(f"everything was asked {late:.0f} s late: this is not KEDA's rate")
+
+
+def between(readings: Sequence[Used]) -> list[Used]:
+    """Return what was used from each reading to the next."""
+    return [after.since(before) for before, after in itertools.pairwise(readings)]
+
+
+def percents(used: Sequence[Used]) -> list[float]:
+    """Return the CPU time of the server and its Prometheus, in percent of one core."""
+    return [100 * one.cpu_seconds / schedule.STEP_SECONDS for one in used]
+
+
+def server_percents(used: Sequence[Used]) -> list[float]:
+    """Return the CPU time of the server alone."""
+    return [100 * one.server_seconds / schedule.STEP_SECONDS for one in used]
+
+
+def rows_to_zero(rounds: Rounds) -> list[Row]:
+    """Return what is compared where everything can go to zero."""
+    own = percents(rounds[OWN])
+    theirs = "Prometheus with KEDA's own triggers"
+    calls = OBJECTS * schedule.calls_per_minute(polls_values=True) / 60
+    return [
+        Row(
+            key="polling.at-kedas-rate",
+            name=f"scaler at KEDA's rate: {OBJECTS:,} ScaledObjects, {calls:.0f} calls a second",
+            unit="% of a core",
+            measured=server_percents(rounds[SCALER]),
+            reference_name="echo server at the same rate",
+            reference=server_percents(rounds[ECHO]),
+            goal=Goal.RATIO_AT_MOST,
+            limit=1.15,
+        ),
+        Row(
+            key="polling.bill",
+            name=f"scaler and Prometheus, {OBJECTS:,} ScaledObjects, minReplicaCount 0",
+            unit="% of a core",
+            measured=percents(rounds[SCALER]),
+            reference_name=theirs,
+            reference=own,
+            goal=Goal.RATIO_AT_MOST,
+            limit=1.05,
+        ),
+        Row(
+            key="polling.floor",
+            name="its floor: the echo server with the same calls, and nothing else",
+            unit="% of a core",
+            measured=server_percents(rounds[ECHO]),
+            reference_name=theirs,
+            reference=own,
+            is_ours=False,
+        ),
+    ]
+
+
+def rows_to_one(rounds: Rounds) -> list[Row]:
+    """Return what is compared where nothing can go to zero, on KEDA 2.21."""
+    calls = OBJECTS * schedule.calls_per_minute(polls_values=False) / 60
+    names = {
+        SCALER: ("bill-min-1", "`external`"),
+        PUSHED: ("bill-min-1-push", "`external-push`"),
+    }
+    return [
+        Row(
+            key=f"polling.{key}",
+            name=f"scaler and Prometheus, minReplicaCount 1 on KEDA 2.21, {kind}",
+            unit="% of a core",
+            measured=percents(rounds[name]),
+            reference_name=f"echo server with the same {calls:.0f} calls a second",
+            reference=server_percents(rounds[ECHO]),
+            goal=Goal.RATIO_AT_MOST,
+            limit=1.15,
+        )
+        for name, (key, kind) in names.items()
+    ]
+
+
+def queries_detail(rounds: Rounds) -> Detail:
+    """Return how often Prometheus was asked in a minute."""
+    cells = []
+    for name, count in ((f"{FEWER[0]}", FEWER[0]), (f"{FEWER[1]}", FEWER[1]), (SCALER, OBJECTS)):
+        counted = _per_minute(rounds[name])
+        own, of_hpa = (
+            60 * schedule.queries_per_second(count, polls_values=polls) for polls in (True, False)
+        )
+        ratios = f"{counted / own:.2g}", f"{counted / of_hpa:.2g}"
+        shown = f"{counted:.0f}", f"{own:,.0f}", ratios[0], f"{of_hpa:,.0f}", ratios[1]
+        cells.append([f"{count:,} triggers", *shown])
+    head = ["queries in a minute", "the scaler's", "KEDA's own trigger's", "ratio"]
+    more = ["the same, `minReplicaCount: 1` with KEDA 2.21", "ratio"]
+    return Detail("queries", "Queries that Prometheus counted", [*head, *more], cells)
+
+
+def _per_minute(used: Sequence[Used]) -> float:
+    # Of the usual round: a query that is sent again on a busy machine is not part of it.
+    return 60 / schedule.STEP_SECONDS * median_low(one.queries for one in used)
+
+
+def sizes_detail(rounds: Rounds, memories: dict[str, Memory]) -> Detail:
+    """Return the resources that one scaler uses."""
+    cells = []
+    for name, count in ((f"{FEWER[0]}", FEWER[0]), (f"{FEWER[1]}", FEWER[1]), (SCALER, OBJECTS)):
+        used, memory = _mean(server_percents(rounds[name])), memories[name]
+        sizes = (f"{size / _MIB:.0f}" for size in (memory.resident_bytes, memory.peak_bytes))
+        cells.append([f"{count:,} ScaledObjects", f"{used:.2g}", *sizes])
+    head = ["one scaler, polled as KEDA does", "percent of one core", "MiB resident", "MiB at most"]
+    return Detail("sizes", "What one scaler needs", head, cells)
+
+
+def bill_detail(to_zero: Rounds, to_one: Rounds) -> Detail:
+    """Return where the CPU time goes, server and Prometheus apart."""
+    named = {
+        "`minReplicaCount: 0`, the scaler": to_zero[SCALER],
+        "`minReplicaCount: 0`, the echo server": to_zero[ECHO],
+        "`minReplicaCount: 0`, KEDA's own triggers": to_zero[OWN],
+        "`minReplicaCount: 1`, the scaler": to_one[SCALER],
+        "`minReplicaCount: 1`, the scaler, `external-push`": to_one[PUSHED],
+        "`minReplicaCount: 1`, the echo server": to_one[ECHO],
+    }
+    cells = []
+    for name, used in named.items():
+        both, server = _mean(percents(used)), _mean(server_percents(used))
+        cells.append([name, f"{server:.1f}", f"{both - server:.1f}", f"{both:.1f}"])
+    head = [f"percent of one core, {OBJECTS:,} ScaledObjects", "server", "Prometheus", "together"]
+    return Detail("bill", "Where the CPU time goes", head, cells)
+
+
+def _mean(figures: Sequence[float]) -> float:
+    return sum(figures) / len(figures)

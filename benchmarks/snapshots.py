@@ -1,0 +1,372 @@
+"""What a snapshot of many pods costs: reading it, the calls beside it, and memory.
+
+No server takes part: a transport in the same process answers as Prometheus would. So reading is
+compared with msgspec alone on the same bytes, the lateness of a timer during a fetch with its
+lateness without one, and the memory of a process that has fetched with that before it did.
+"""
+
+import asyncio
+import gc
+import importlib
+import json
+import math
+import random
+import re
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import parse_qs
+
+import httpx
+import msgspec
+
+from benchmarks import processes
+from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
+from benchmarks.processes import ServerError
+from keda_gpu_scaler.cli import interpreter
+from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
+from keda_gpu_scaler.query.promql_texts import ALIVE_LABEL, ON_TIME_LABEL
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.settings import PrometheusSettings
+from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.sources import evaluation_times
+from keda_gpu_scaler.sources.prometheus import api
+from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.series import LARGEST_GPUS
+from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
+from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.transport.client import LIMIT_BYTES, Answer, Client
+
+PODS, POINTS = 10_000, 8
+_MIB = 2**20
+STATED_PODS = 50_000
+STEP_SECONDS = 15.0
+GPUS_PER_NODE = 8
+AT = 1_790_000_010.0
+_NAMESPACE = "ml"
+_QUERY = SnapshotQuery(
+    Signal.UTILIZATION,
+    "auto",
+    frozenset({_NAMESPACE}),
+    span_seconds=POINTS * STEP_SECONDS,
+    window_seconds=60.0,
+)
+_TICK_SECONDS = 0.001
+_FETCHES = 3
+"""The first one reads the last hour as well; the later ones are as each step has them."""
+_CALM_SECONDS = 1.0
+_LATEST = 0.99
+_SUBQUERY = re.compile(r"\[(\w+):(\w+)\]$")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """What snapshots cost; lists have one figure for each round."""
+
+    decoded_seconds: list[float]
+    """CPU time from the bytes of a snapshot to the rows that `read_series` takes."""
+    typed_seconds: list[float]
+    """CPU time of msgspec, which reads the same bytes into typed objects and leaves it at that."""
+    cpu_seconds: list[float]
+    """CPU time of a whole fetch, to the snapshot."""
+    late_seconds: list[float]
+    """p99 of how late a timer of the event loop is during a fetch."""
+    calm_seconds: list[float]
+    """The same without one."""
+    held_seconds: list[float]
+    """The most CPU time that the process used for something else while that timer was due."""
+    idle_bytes: int
+    """What a process has in memory before it fetches, the scaler's modules loaded."""
+    peak_bytes: Mapping[int, int]
+    """The most it has had in memory after fetches of so many pods, the last hour among them."""
+
+
+async def measure(_directory: Path, plan: Plan) -> Measured:
+    """Measure each in processes of their own, in which nothing else happens."""
+    sizes = (PODS, STATED_PODS) if plan.is_full else (PODS,)
+    found = await each(plan.rounds, sizes)
+    return Measured(rows(found), [detail(found)], asdict(found))
+
+
+def rows(found: Snapshots) -> list[Row]:
+    """Return what has a goal, and the peaks of more pods."""
+    return [
+        Row(
+            key="snapshots.decode",
+            name=f"decoding {PODS:,} series of {POINTS} points: CPU time",
+            unit="ms",
+            measured=[1000 * one for one in found.decoded_seconds],
+            reference_name="msgspec, typed, alone",
+            reference=[1000 * one for one in found.typed_seconds],
+            goal=Goal.RATIO_AT_MOST,
+            limit=1.5,
+        ),
+        Row(
+            key="snapshots.late",
+            name=f"p99 of how late the event loop is, during a fetch of {PODS:,} pods",
+            unit="ms",
+            measured=[1000 * one for one in found.late_seconds],
+            reference_name="without one",
+            reference=[1000 * one for one in found.calm_seconds],
+            goal=Goal.RATIO_AT_MOST,
+            limit=2.0,
+        ),
+        *(
+            Row(
+                key=f"snapshots.peak-{pods}",
+                name=f"most memory after fetches of {pods:,} pods",
+                unit="MiB",
+                measured=[peak / _MIB],
+                reference_name="the process before them",
+                reference=[found.idle_bytes / _MIB],
+                goal=Goal.RATIO_AT_MOST if pods == PODS else None,
+                limit=2.0 if pods == PODS else None,
+            )
+            for pods, peak in found.peak_bytes.items()
+        ),
+    ]
+
+
+def detail(found: Snapshots) -> Detail:
+    """Return what a whole fetch takes."""
+    cells = [f"{median(found.cpu_seconds):.2f} s", f"{1000 * median(found.held_seconds):.0f} ms"]
+    head = [f"a fetch of {PODS:,} pods", "CPU time", "the event loop is held at most"]
+    return Detail("snapshots", "What a fetch takes", head, [["medians of the rounds", *cells]])
+
+
+async def each(rounds: int, sizes: Iterable[int]) -> Snapshots:
+    """Return what all of it costs, and the memory of these numbers of pods."""
+    decoded, typed = await _in_a_process("decode", rounds)
+    cpu, late, calm, held = await _in_a_process("fetch", rounds)
+    memories = {pods: await _in_a_process("remember", pods) for pods in sizes}
+    idle = min(idle for idle, _ in memories.values())
+    peaks = {pods: peak for pods, (_, peak) in memories.items()}
+    return Snapshots(decoded, typed, cpu, late, calm, held, idle, peaks)
+
+
+async def _in_a_process(what: str, count: int) -> Any:  # noqa: ANN401 - what its function returns
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "benchmarks.snapshots", what, str(count)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said, _ = await process.communicate()
+    if process.returncode != 0:
+        raise ServerError(f"the process to {what} {count} ended with {process.returncode}")
+    return json.loads(said)
+
+
+class _Series(msgspec.Struct):
+    metric: dict[str, str]
+    values: list[tuple[float, str]]
+
+
+class _Data(msgspec.Struct):
+    result: list[_Series]
+
+
+class _Body(msgspec.Struct):
+    data: _Data
+
+
+async def decode(rounds: int) -> tuple[list[float], list[float]]:
+    """Return the CPU seconds of reading a snapshot, and of msgspec alone, in turns."""
+    body = b"".join(matrix(PODS, AT, POINTS, STEP_SECONDS))
+    decoder = msgspec.json.Decoder(_Body)
+    answer = Answer(200, "application/json", body)
+    decoded, typed = list[float](), list[float]()
+    interpreter.share()
+    for _ in range(rounds):
+        gc.collect()
+        began = time.process_time()
+        reference = decoder.decode(body).data.result
+        typed.append(time.process_time() - began)
+        expected = len(reference)
+        del reference
+        gc.collect()
+        began = time.process_time()
+        rows = api.matrix(answer)
+        decoded.append(time.process_time() - began)
+        if len(rows) != expected:
+            raise ServerError(f"{len(rows)} rows, expected {expected}")
+        del rows
+    return decoded, typed
+
+
+async def fetch(rounds: int) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Return for each round what a fetch costs and does to a timer, as `Snapshots` has it."""
+    cpu, late, calm, held = list[float](), list[float](), list[float](), list[float]()
+    interpreter.share()
+    prometheus = Prometheus(PODS)
+    async with fetcher(prometheus) as fetched:
+        interpreter.keep_modules()
+        await fetched(AT)  # reads the last hour as well
+        for number in range(1, rounds + 1):
+            at = AT + number * STEP_SECONDS
+            prometheus.prepare(at)
+            began = time.process_time()
+            during = await _lateness(asyncio.create_task(fetched(at)))
+            cpu.append(time.process_time() - began)
+            without = await _lateness(asyncio.create_task(asyncio.sleep(_CALM_SECONDS)))
+            late.append(_p99(late for late, _ in during))
+            held.append(max(used for _, used in during))
+            calm.append(_p99(late for late, _ in without))
+    return cpu, late, calm, held
+
+
+async def _lateness(until: "asyncio.Task[Any]") -> list[tuple[float, float]]:
+    """Return how late each tick of a timer was, until a task has ended, and the CPU time meanwhile.
+
+    The CPU time is the process's own: on a busy machine ticks are late for other reasons as well.
+    """
+    found = []
+    while not until.done():
+        began, used = time.perf_counter(), time.process_time()
+        await asyncio.sleep(_TICK_SECONDS)
+        late = time.perf_counter() - began - _TICK_SECONDS
+        found.append((late, max(0.0, time.process_time() - used - _TICK_SECONDS)))
+    await until
+    return found
+
+
+def _p99(found: Iterable[float]) -> float:
+    ordered = sorted(found)
+    return ordered[math.ceil(_LATEST * len(ordered)) - 1]
+
+
+async def remember(pods: int) -> tuple[int, int]:
+    """Return the bytes in memory before snapshots are fetched and kept, and at the most.
+
+    As many sources are asked as so many pods need.
+    """
+    importlib.import_module("keda_gpu_scaler.app")  # what a scaler has loaded
+    interpreter.share()
+    interpreter.keep_modules()
+    idle = _memory().resident_bytes
+    count = math.ceil(pods / LARGEST_GPUS)
+    kept = []
+    async with AsyncExitStack() as stack:
+        for _ in range(count):
+            fetched = await stack.enter_async_context(fetcher(Prometheus(pods // count)))
+            for number in range(_FETCHES):
+                snapshot = await fetched(AT + number * STEP_SECONDS)
+            kept.append(snapshot)
+        return idle, _memory().peak_bytes
+
+
+def _memory() -> processes.Memory:
+    return processes.memory(Path("/proc/self/status").read_text())
+
+
+@asynccontextmanager
+async def fetcher(
+    prometheus: "Prometheus",
+) -> AsyncIterator[Callable[[float], Coroutine[Any, Any, Snapshot]]]:
+    """Yield what fetches a snapshot at an instant."""
+    settings = PrometheusSettings(url="http://prometheus:9090", step_seconds=STEP_SECONDS)
+    client = Client(
+        httpx.AsyncClient(transport=prometheus),
+        timeout_seconds=60,
+        max_response_bytes=LIMIT_BYTES,
+    )
+    source = PrometheusSource("default", settings, endpoint=Endpoint(settings, client))
+    evidence_fetcher = EvidenceFetcher("default", source.ports())
+    snapshot_fetcher = SnapshotFetcher(source, evidence_fetcher, FORGET_SECONDS)
+
+    async def fetched(at: float) -> Snapshot:
+        snapshot = await snapshot_fetcher.fetch(_QUERY, at)
+        if snapshot.pod_count != prometheus.pods:
+            raise ServerError(f"{snapshot.pod_count} of {prometheus.pods} pods in a snapshot")
+        return snapshot
+
+    try:
+        yield fetched
+    finally:
+        await source.close()
+
+
+class Prometheus(httpx.AsyncBaseTransport):
+    """Answers a snapshot's queries about made-up pods."""
+
+    def __init__(self, pods: int) -> None:
+        """Answer about so many pods: the answer is made while it is sent, in little memory."""
+        self.pods = pods
+        self._prepared: dict[float, list[bytes]] = {}
+
+    def prepare(self, at: float) -> None:
+        """Make the answer about an instant now."""
+        points = round(2 * evaluation_times.HISTORY_STEP_SECONDS / STEP_SECONDS)
+        self._prepared = {at: list(matrix(self.pods, at, points, STEP_SECONDS))}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a query."""
+        form = parse_qs((await request.aread()).decode())
+        text, at = form["query"][0], float(form["time"][0])
+        if (asked := _SUBQUERY.search(text)) is not None:
+            span, step = map(durations.parse, asked.groups())
+            made = matrix(self.pods, at, round(span / step), step)
+            return httpx.Response(200, stream=_Parts(self._prepared.get(at, made)))
+        return httpx.Response(200, stream=_Parts([_vector(at, text)]))
+
+
+class _Parts(httpx.AsyncByteStream):
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        self._parts = parts
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in self._parts:
+            yield part
+
+
+def matrix(pods: int, at: float, points: int, step_seconds: float) -> Iterator[bytes]:
+    """Yield what Prometheus answers about a GPU of each pod and the targets, in parts."""
+    drawn = random.Random(1)  # noqa: S311 - made-up loads
+    times = [f"{at - step_seconds * back:.3f}".rstrip("0").rstrip(".") for back in range(points)]
+    times.reverse()
+    begin = b'{"status":"success","data":{"resultType":"matrix","result":['
+    for first in range(0, pods, GPUS_PER_NODE):
+        node = first // GPUS_PER_NODE
+        target = {"instance": f"10.0.{node // 250}.{node % 250 + 1}:9400", "job": "dcgm-exporter"}
+        scraped = [[time, f"{float(time) - node % 15 - 0.877:.3f}"] for time in times]
+        rows = [_row(target, scraped)]
+        for gpu in range(min(GPUS_PER_NODE, pods - first)):
+            number = first + gpu
+            labels = {
+                "UUID": f"GPU-{uuid.UUID(int=drawn.getrandbits(128))}",
+                "__name__": "DCGM_FI_DEV_GPU_UTIL",
+                "exported_namespace": _NAMESPACE,
+                "exported_pod": f"model-{number // 2}-7b6667bd9-{number % 2:05}",
+                "gpu": f"{gpu}",
+            }
+            rows.append(
+                _row(labels | target, [[time, f"{drawn.randint(0, 100)}"] for time in times])
+            )
+        yield begin + ",".join(rows).encode()
+        begin = b","
+    yield b"]}}"
+
+
+def _row(labels: Mapping[str, str], points: Iterable[Iterable[str]]) -> str:
+    said = ",".join(f'[{time},"{value}"]' for time, value in points)
+    return f'{{"metric":{json.dumps(labels, separators=(",", ":"))},"values":[{said}]}}'
+
+
+def _vector(at: float, text: str) -> bytes:
+    """Return the answer to another query: no pod is stale, and the source answers in time."""
+    marks = [label for label in (ALIVE_LABEL, ON_TIME_LABEL) if f'"{label}"' in text]
+    elements = [{"metric": {label: "1"}, "value": [at, "1"]} for label in marks]
+    data = {"resultType": "vector", "result": elements}
+    return json.dumps({"status": "success", "data": data}).encode()
+
+
+if __name__ == "__main__":
+    _, what, count = sys.argv
+    measuring = {"decode": decode, "fetch": fetch, "remember": remember}[what](int(count))
+    print(json.dumps(asyncio.run(measuring)))

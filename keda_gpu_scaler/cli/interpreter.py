@@ -1,0 +1,27 @@
+"""How one interpreter serves calls while a thread works on a snapshot of many pods.
+
+What a thread does not give up, the event loop waits for: the interpreter itself, for as long as a
+thread may keep it, and the whole of a collection of garbage.
+"""
+
+import gc
+import sys
+
+SWITCH_SECONDS = 0.0005
+"""A call needs the interpreter several times, and each time waits for a thread that computes. The
+default of 5 ms makes tens of milliseconds of a call."""
+COLLECTIONS = (5_000, 10, 50)
+"""With the defaults, each snapshot of thousands of pods makes Python look for garbage in everything
+that there is, twice, and for a tenth of a second. Young garbage is still looked for often."""
+
+
+def share() -> None:
+    """Let threads give up the interpreter soon, and let collections be few."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.set_threshold(*COLLECTIONS)
+
+
+def keep_modules() -> None:
+    """Leave what exists now, which are mostly modules, out of all later collections."""
+    gc.collect()
+    gc.freeze()
