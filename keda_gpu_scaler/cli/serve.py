@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import difflib
-import gc
 import os
 import signal
 import types
@@ -134,10 +133,6 @@ def _print(chosen: settings.Settings, output_format: Output) -> None:
 
 
 def _run(chosen: settings.Settings) -> None:
-    # What is loaded by now stays. Each full collection that looked at it again would hold all calls
-    # for 20 ms, and on a busy machine for 80 ms.
-    gc.collect()
-    gc.freeze()
     writer = logs.configure(chosen.log_level, chosen.log_format)
     interpreter.share()
     try:
