@@ -10,7 +10,7 @@ import httpx
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ScrapeSettings
-from keda_gpu_scaler.sources.scrape.exposition import Page, Sample
+from keda_gpu_scaler.sources.scrape.exposition import Page, Samples, Seen
 from keda_gpu_scaler.transport import proxies
 from keda_gpu_scaler.transport.client import OK, USER_AGENT, Client, printable
 
@@ -27,6 +27,7 @@ class Exporter:
             tls: the CAs to trust; shared, because reading them takes long.
         """
         self._url = url
+        self._seen = Seen()
         self._client = Client(
             httpx.AsyncClient(
                 timeout=settings.timeout_seconds,
@@ -38,16 +39,18 @@ class Exporter:
             max_response_bytes=settings.max_response_bytes,
         )
 
-    async def samples(self) -> list[Sample]:
+    async def samples(self) -> Samples:
         """Ask it once.
 
         Raises:
             errors.SourceError: it gave no whole page in time; no part of it is used.
         """
-        page = Page()
+        page = Page(self._seen)
         answer = await self._client.get(self._url, take=page.take)
         if answer.status == OK:
-            return page.samples()
+            samples = page.samples()
+            self._seen = page.seen
+            return samples
         if "?" in self._url:
             # Servers repeat the URL in their words, and its query can be a token.
             raise errors.SourceRefusedError(f"HTTP {answer.status}")

@@ -13,8 +13,9 @@ import pytest_asyncio
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.sources.scrape.exporter import Exporter
-from keda_gpu_scaler.sources.scrape.exposition import Sample
+from tests.support import gpu_samples
 from tests.support import http_replies as web
+from tests.support.gpu_samples import Sample
 from tests.support.http_replies import HttpServer
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -47,7 +48,7 @@ async def asked(url: str, **given: object) -> AsyncIterator[Exporter]:
 
 async def samples(url: str, **given: object) -> list[Sample]:
     async with asked(url, **given) as exporter:
-        return await exporter.samples()
+        return gpu_samples.shown(await exporter.samples())
 
 
 async def refusal(url: str, fault: type[errors.SourceError], **given: object) -> str:
@@ -71,7 +72,7 @@ async def test_each_page_is_read_by_itself(server: HttpServer) -> None:
         with pytest.raises(errors.SourceMalformedError, match="the text is cut"):
             await exporter.samples()
         server.reply = web.says(GOOD)
-        assert await exporter.samples() == await exporter.samples() == SAMPLES
+        assert [gpu_samples.shown(await exporter.samples()) for _ in range(2)] == [SAMPLES] * 2
 
 
 @pytest.mark.parametrize("status", [204, 302, 404, 500])
@@ -152,7 +153,7 @@ async def test_an_answer_that_never_ends_does_and_others_are_answered_meanwhile(
     async with HttpServer(web.says(GOOD)) as one, asked(one.url) as good:
         bad = asyncio.create_task(refusal(server.url, errors.SourceError, timeout="1s"))
         while not bad.done():
-            assert await good.samples() == SAMPLES
+            assert gpu_samples.shown(await good.samples()) == SAMPLES
         assert await bad
 
     assert one.requests
