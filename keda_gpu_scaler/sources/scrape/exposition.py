@@ -66,21 +66,22 @@ _LABEL = (
 )
 _LABELS = rb"\{ (?:%(label)b (?:,%(label)b)*+ ,?+)?+ [ \t]*+ \}" % {b"label": _LABEL}
 _NUMBER = rb"[+-]?+ (?:[0-9]++ (?:\.[0-9]*+)?+ (?:[eE][+-]?+[0-9]++)?+ | [Nn]a[Nn] | [Ii]nf)"
-_OTHER_LINE = re.compile(
-    rb"""
+_OTHER = rb"""
     [ \t]*+
-    (?: \#.*+
+    (?: \#[^\n]*+
       | (?! (?:%(names)b) (?![a-zA-Z0-9_:]) ) [a-zA-Z_:][a-zA-Z0-9_:]*+
         (?: [ \t]*+ %(labels)b )?+
         [ \t]++ %(number)b (?:[ \t]++ -?+[0-9]++)?+
     )?+
     [ \t\r]*+
-    """
-    % {b"names": _NAMES, b"labels": _LABELS, b"number": _NUMBER},
-    re.VERBOSE,
-)
+    """ % {b"names": _NAMES, b"labels": _LABELS, b"number": _NUMBER}
+_OTHER_LINE = re.compile(_OTHER, re.VERBOSE)
 """A line that is surely well formed and surely of no GPU metric: a comment, a blank line, or a
 sample of another name. Nothing in it can be matched in two ways, so that the time is linear."""
+_OTHER_LINES = re.compile(rb"(?: ^ %b \n )++" % _OTHER, re.VERBOSE | re.MULTILINE)
+SHORT_LINE_BYTES = 64
+"""Lines of GPU metrics are longer. Of so short ones there can be millions, and taking them out
+together is quicker than looking at each."""
 _NAME = re.compile(rb"[a-zA-Z_:][a-zA-Z0-9_:]*+")
 _BRACES = re.compile(_LABELS, re.VERBOSE)
 _PLAIN_NUMBER = re.compile(
@@ -127,8 +128,10 @@ class Page:
         end = self._rest.rfind(b"\n", begin) + 1
         self._is_whole = end == len(self._rest)
         if end:
-            lines = bytes(self._rest[: end - 1])
+            lines = bytes(self._rest[:end])
             del self._rest[:end]
+            if lines.count(b"\n") * SHORT_LINE_BYTES > len(lines):
+                lines = _OTHER_LINES.sub(b"", lines)
             self._read(lines.split(b"\n"))
         if len(self._rest) > LONGEST_LINE_BYTES:
             raise errors.SourceMalformedError(f"a line of more than {LONGEST_LINE_BYTES} bytes")
