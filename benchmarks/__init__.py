@@ -26,6 +26,9 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
     start       CPU time and memory of a start, next to the least that it can be
     bare        a server with the libraries that a scaler needs, which does nothing
     snapshots   reading, fetching and keeping a snapshot of many pods
+    direct      scraping exporters, next to reading the same bytes
+    pages       what those exporters show
+    reading     a process that reads the same bytes and splits lines
     scale       what thousands of triggers and of pods add to one call and to one scrape
     freshness   from a step in load to the first changed answer
     plan        what one replica with many ScaledObjects and pods needs

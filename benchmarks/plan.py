@@ -34,8 +34,8 @@ class Size(NamedTuple):
     pods: int
 
 
-SIZES = (Size(100, 200), Size(1_000, 2_000), Size(10_000, 10_000), Size(10_000, 30_000))
-"""More pods have no room in the snapshots of one process."""
+SIZES = (Size(100, 200), Size(1_000, 2_000), Size(10_000, 10_000), Size(10_000, 20_000))
+"""Of more pods a source takes no answer."""
 STEP_SECONDS = 15.0
 POLLS_A_STEP = 1.5
 """Six a minute."""
@@ -47,8 +47,8 @@ AT_ONCE = 20
 FIRST_SECONDS = 200.0
 AHEAD_SECONDS = 540.0
 """Bounds all of it; Prometheus takes no samples of more than ten minutes from now."""
-SETTINGS = {"PROMETHEUS_MAX_RESPONSE_BYTES": "256MiB", "PROMETHEUS_TIMEOUT": "60s"}
-"""The default of the size is enough for about 25,000 pods."""
+SETTINGS = {"PROMETHEUS_TIMEOUT": "60s"}
+"""So that a busy machine delays the answer and does not prevent it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from benchmarks import (
+    direct,
     evidence,
     freshness,
     looked,
@@ -41,6 +42,7 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
         "streams": Benchmark(streams.measure),
         "start": Benchmark(start.measure, ()),
         "snapshots": Benchmark(snapshots.measure, ()),
+        "direct": Benchmark(direct.measure, ()),
         "scale": Benchmark(scale.measure, ()),
         "freshness": Benchmark(freshness.measure),
         "evidence": Benchmark(evidence.measure, is_full_only=True),

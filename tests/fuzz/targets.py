@@ -105,21 +105,36 @@ def influxdb_json(data: bytes) -> None:
 
 
 def exposition_text(data: bytes) -> None:
-    """Read the page of an exporter, whole and in small parts."""
-    shown = [_shown(data[at : at + size] for at in range(0, len(data), size)) for size in _PARTS]
-    assert shown[0] == shown[1]
+    """Read the page of an exporter, whole and in small parts, and once more as its next page."""
+    for seen in (exposition.Seen(), _seen(data)):
+        shown = [_shown(seen, _parted(data, size)) for size in _PARTS]
+        assert shown[0] == shown[1]
 
 
-def _shown(parts: Iterable[bytes]) -> str:
+def _parted(data: bytes, size: int) -> Iterable[bytes]:
+    return (data[at : at + size] for at in range(0, len(data), size))
+
+
+def _seen(data: bytes) -> exposition.Seen:
     page = exposition.Page()
+    with contextlib.suppress(errors.SourceError):
+        page.take(data)
+        page.samples()
+    return page.seen
+
+
+def _shown(seen: exposition.Seen, parts: Iterable[bytes]) -> str:
+    page = exposition.Page(seen)
     try:
         for part in parts:
             page.take(part)
         samples = page.samples()
     except errors.SourceError as error:
         return type(error).__name__
-    assert all(labels["__name__"] and not math.isinf(value) for labels, value in samples)
-    return repr(samples)
+    assert all(
+        labels.name and not math.isinf(value) for labels, value in zip(*samples, strict=True)
+    )
+    return repr([(sorted(labels.pairs), value) for labels, value in zip(*samples, strict=True)])
 
 
 def webhook(data: bytes) -> None:

@@ -4,15 +4,19 @@ Exporters share nothing, so that none waits for another. Other tasks run between
 text. All of it, from the request to the last sample, has to be done within the timeout.
 """
 
+import asyncio
 import ssl
 
 import httpx
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ScrapeSettings
-from keda_gpu_scaler.sources.scrape.exposition import Page, Sample
+from keda_gpu_scaler.sources.scrape.exposition import Page, Samples, Seen
 from keda_gpu_scaler.transport import proxies
-from keda_gpu_scaler.transport.client import OK, USER_AGENT, Client, printable
+from keda_gpu_scaler.transport.client import OK, USER_AGENT, Answer, Client, printable
+
+KEPT_INTERVALS = 2.0
+"""How long an idle connection is kept, in intervals: until the next scrape, however late it is."""
 
 
 class Exporter:
@@ -26,33 +30,62 @@ class Exporter:
             settings: the limits of an answer.
             tls: the CAs to trust; shared, because reading them takes long.
         """
-        self._url = url
+        self._url, self._timeout_seconds = url, settings.timeout_seconds
+        self._seen = Seen()
+        self._is_connected = False
         self._client = Client(
             httpx.AsyncClient(
                 timeout=settings.timeout_seconds,
                 headers={"User-Agent": USER_AGENT},
                 verify=tls,
+                limits=httpx.Limits(keepalive_expiry=KEPT_INTERVALS * settings.interval_seconds),
                 trust_env=proxies.are_followed(url),
             ),
             timeout_seconds=settings.timeout_seconds,
             max_response_bytes=settings.max_response_bytes,
         )
 
-    async def samples(self) -> list[Sample]:
+    async def samples(self) -> Samples:
         """Ask it once.
 
         Raises:
             errors.SourceError: it gave no whole page in time; no part of it is used.
         """
-        page = Page()
-        answer = await self._client.get(self._url, take=page.take)
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                page, answer = await self._answer()
+        except TimeoutError as error:
+            message = f"no answer within {self._timeout_seconds:g} s"
+            raise errors.SourceTimeoutError(message) from error
         if answer.status == OK:
-            return page.samples()
+            samples = page.samples()
+            self._seen = page.seen
+            return samples
         if "?" in self._url:
             # Servers repeat the URL in their words, and its query can be a token.
             raise errors.SourceRefusedError(f"HTTP {answer.status}")
         words = printable(answer.body[:1024].decode("utf-8", errors="replace"))
         raise errors.SourceRefusedError(f"HTTP {answer.status}: {words}")
+
+    async def _answer(self) -> tuple[Page, Answer]:
+        """Return a whole answer, and what was read of it.
+
+        A server may close a connection that it finds idle in the moment in which it is used again,
+        so that one more request is sent over a new one. That is no failed scrape.
+        """
+        was_connected, self._is_connected = self._is_connected, False
+        try:
+            answered = await self._once()
+        except errors.SourceUnreachableError:
+            if not was_connected:
+                raise
+            answered = await self._once()
+        self._is_connected = True
+        return answered
+
+    async def _once(self) -> tuple[Page, Answer]:
+        page = Page(self._seen)
+        return page, await self._client.get(self._url, take=page.take)
 
     async def close(self) -> None:
         """Close its connection."""

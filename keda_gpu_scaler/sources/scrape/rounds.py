@@ -1,19 +1,21 @@
-"""The data of the scrape source: samples and its targets' good scrapes, for a bounded time.
+"""The data of the scrape source: its targets' good scrapes, for a bounded time.
 
-Pure: instants are arguments.
+Pure: instants are arguments. A round costs a step for each target, not for each series: scrapes are
+kept as they come, and those with the same series share them.
 """
 
 from array import array
-from bisect import bisect_left, bisect_right
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Target
-from keda_gpu_scaler.sources.scrape.exposition import Sample
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points, Row, Target
+from keda_gpu_scaler.sources.scrape.exposition import Labels, Samples
 from keda_gpu_scaler.sources.series import fill_gaps, read_series
 
 OVERLOOKED_SECONDS = 3600.0
@@ -22,29 +24,78 @@ MOST_LABEL_BYTES = 48 * 2**20
 """The labels of one target in memory: ten thousand series, which a thousand GPUs have. They become
 more only with labels that are new at each scrape."""
 MOST_POINTS = 4 * 2**20
-"""The points of all targets in memory, 64 MiB: three thousand series for two hours at the usual
-interval. For more series the time is shorter."""
+"""The points of all targets in memory: 32 MiB, and twice that if the series are other ones at each
+scrape. They are three thousand series for two hours at the usual interval; for more series the time
+is shorter."""
 
 
 class Scrape(NamedTuple):
     """One good scrape: when it began, and its samples."""
 
     began: float
-    samples: list[Sample]
+    samples: Samples
 
 
 Scrapes = Mapping[Target, Scrape | None]
 """The newest scrape of every target at one instant; None: it failed, or there is none yet."""
 
-_Labels = frozenset[tuple[str, str]]
-
 
 @dataclass(slots=True)
-class _Points:
-    """The points of one series, without the overhead of an object for each."""
+class _Kept:
+    """The good scrapes of one target."""
 
-    times: "array[float]" = field(default_factory=lambda: array("d"))
-    values: "array[float]" = field(default_factory=lambda: array("d"))
+    scrapes: deque[tuple[float, Scrape]] = field(default_factory=deque)
+    """With the instants of their rounds."""
+    label_bytes: int = 0
+    """About what their labels take in memory."""
+    _uses: Counter[Labels] = field(default_factory=Counter)
+    """How often a series is in the series of these scrapes, each run of the same ones once."""
+
+    def add(self, at: float, scrape: Scrape) -> None:
+        """Add the newest scrape."""
+        series = scrape.samples.series
+        if not self.scrapes or self.scrapes[-1][1].samples.series is not series:
+            self.label_bytes += sum(map(label_bytes, self._new(series)))
+            self._uses.update(series)
+        self.scrapes.append((at, scrape))
+
+    def forget_oldest(self) -> int:
+        """Forget the oldest scrape, and return how many points it had."""
+        _, oldest = self.scrapes.popleft()
+        series = oldest.samples.series
+        if not self.scrapes or self.scrapes[0][1].samples.series is not series:
+            self._uses.subtract(series)
+            for labels in {labels for labels in series if not self._uses[labels]}:
+                del self._uses[labels]
+                self.label_bytes -= label_bytes(labels)
+        return len(series)
+
+    def has_room(self, series: tuple[Labels, ...]) -> bool:
+        """Tell whether these series can be kept as well."""
+        if self.scrapes and self.scrapes[-1][1].samples.series is series:
+            return True
+        added = self._new(series)
+        return not added or self.label_bytes + sum(map(label_bytes, added)) <= MOST_LABEL_BYTES
+
+    def _new(self, series: Iterable[Labels]) -> set[Labels]:
+        return {labels for labels in series if labels not in self._uses}
+
+    def series(
+        self, names: Collection[str], namespaces: Collection[str], since: float, at: float
+    ) -> Iterator[tuple[Labels, Sequence[tuple[float, float]]]]:
+        """Yield the points, after `since` and up to `at`, of these metrics and these pods."""
+        found: dict[Labels, list[Points]] = defaultdict(list)
+        shown = [(at_, scrape.samples) for at_, scrape in self.scrapes if since < at_ <= at]
+        for _, run in groupby(shown, key=lambda each: id(each[1].series)):
+            instants, samples = zip(*run, strict=True)
+            columns = [each.values for each in samples]
+            for position, labels in enumerate(samples[0].series):
+                if labels.name in names and labels.pod and labels.pod[0] in namespaces:
+                    values = array("d", [column[position] for column in columns])
+                    found[labels].append(Points(instants, values))
+        for labels, runs in found.items():
+            # A series that is twice on one page has two points at one instant.
+            yield labels, runs[0] if len(runs) == 1 else sorted(chain(*runs), key=itemgetter(0))
 
 
 @dataclass(slots=True)
@@ -56,15 +107,13 @@ class History:
     instants: deque[float] = field(default_factory=deque)
     sampled_since: float = float("-inf")
     """The instant of the first round."""
-    good: dict[Target, deque[tuple[float, float]]] = field(default_factory=dict)
-    """The instants at which a target's newest scrape was good, and when that scrape began."""
     listed: dict[Target, float] = field(default_factory=dict)
     """The targets of the newest round, good or not, and since when they are listed."""
     silent: frozenset[Target] = frozenset()
     """The targets among them that were never scraped successfully."""
     points: int = 0
     """How many points are in memory, at most `most_points` beside those of the newest round."""
-    _series: dict[Target, dict[_Labels, _Points]] = field(default_factory=dict)
+    _kept: dict[Target, _Kept] = field(default_factory=dict)
 
     def add(self, at: float, scrapes: Scrapes) -> None:
         """Add the round of the instant `at`, and drop data that is too old or too much."""
@@ -78,22 +127,15 @@ class History:
         )
         for target, scrape in scrapes.items():
             if scrape is not None:
-                self.good.setdefault(target, deque()).append((at, scrape.began))
-                kept = self._series.setdefault(target, {})
-                for labels, value in scrape.samples:
-                    points = kept.setdefault(_key(labels), _Points())
-                    points.times.append(at)
-                    points.values.append(value)
-                self.points += len(scrape.samples)
+                self._kept.setdefault(target, _Kept()).add(at, scrape)
+                self.points += len(scrape.samples.series)
         self._forget(at - self.keep_seconds)
         while self.points > self.most_points and len(self.instants) > 1:
             self._forget(self.instants[1])
 
-    def has_room(self, target: Target, samples: Iterable[Sample]) -> bool:
+    def has_room(self, target: Target, samples: Samples) -> bool:
         """Tell whether the labels of a target's samples can be kept beside its earlier ones."""
-        kept = self._series.get(target, {}).keys()
-        keys = {_key(labels) for labels, _ in samples}
-        return keys <= kept or sum(map(_label_bytes, keys | kept)) <= MOST_LABEL_BYTES
+        return self._kept.get(target, _Kept()).has_room(samples.series)
 
     def observation(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the samples of the query up to `at`."""
@@ -102,8 +144,10 @@ class History:
             self._rows(snapshot_query, since, at), snapshot_query.profile, snapshot_query.signal
         )
         good_scrapes = {
-            target: {instant: began for instant, began in good if since < instant <= at}
-            for target, good in self.good.items()
+            target: {
+                instant: scrape.began for instant, scrape in kept.scrapes if since < instant <= at
+            }
+            for target, kept in self._kept.items()
         }
         return Observation(
             instants=tuple(instant for instant in self.instants if since < instant <= at),
@@ -115,18 +159,18 @@ class History:
             sampled_since=self.sampled_since,
         )
 
+    def copied(self) -> "History":
+        """Return a copy that later rounds leave as it is; only the scrapes are the same objects."""
+        kept = {target: _Kept(deque(kept.scrapes)) for target, kept in self._kept.items()}
+        return replace(self, instants=deque(self.instants), _kept=kept)
+
     def _rows(self, snapshot_query: SnapshotQuery, since: float, at: float) -> Iterator[Row]:
-        names = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
-        for target, kept in self._series.items():
-            for key, points in kept.items():
-                if points.times[-1] > since and not names.isdisjoint(key):
-                    labels = {**dict(key), **target._asdict()}
-                    if _is_asked(labels, snapshot_query):
-                        span = slice(
-                            bisect_right(points.times, since), bisect_right(points.times, at)
-                        )
-                        times, values = points.times[span], points.values[span]
-                        yield Row(labels, list(zip(times, values, strict=True)))
+        pairs = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
+        names = frozenset(name for _, name in pairs)
+        for target, kept in self._kept.items():
+            named = target._asdict()
+            for labels, points in kept.series(names, snapshot_query.namespaces, since, at):
+                yield Row({**dict(labels.pairs), **named}, points)
 
     def _overlooks(self, at: float) -> bool:
         """Tell whether a target was never good and has been listed for less than an hour."""
@@ -134,71 +178,54 @@ class History:
 
     def gpus(self, uuids: Iterable[str]) -> GpuReports:
         """Return which of these GPUs the newest round shows, and which are busy without a pod."""
-        wanted, newest = frozenset(uuids), self.instants[-1]
+        wanted = frozenset(uuids)
         reported: set[str] = set()
         mapped: set[tuple[str, str]] = set()
-        loads: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for key, points in self._all_series():
-            labels = dict(key)
-            uuid = next((labels[name] for name in profiles.BOARD_LABELS if labels.get(name)), "")
-            if uuid in wanted and points.times[-1] == newest:
-                reported.add(uuid)
-                part = uuid, labels.get("GPU_I_ID", "")
-                if profiles.pod_of(labels) is not None:
-                    mapped.add(part)
-                elif labels["__name__"] in profiles.UTILIZATION_METRICS:
-                    loads[part].append(points.values[-1])
+        loads: dict[tuple[str, str], dict[tuple[Target, Labels], float]] = defaultdict(dict)
+        for target, samples in self._newest():
+            for labels, value in zip(*samples, strict=True):
+                if labels.board in wanted:
+                    reported.add(labels.board)
+                    part = labels.board, dict(labels.pairs).get("GPU_I_ID", "")
+                    if labels.pod is not None:
+                        mapped.add(part)
+                    elif labels.name in profiles.UTILIZATION_METRICS:
+                        loads[part][target, labels] = value
         # One whose load is not known counts as busy: only a number can show that it is idle.
         busy = {
             part
             for part, values in loads.items()
-            if 0 not in values or any(value > 0 for value in values)
+            if 0 not in values.values() or any(value > 0 for value in values.values())
         }
         return GpuReports(frozenset(reported), frozenset(uuid for uuid, _ in busy - mapped))
 
+    def _newest(self) -> Iterator[tuple[Target, Samples]]:
+        """Yield the samples of the newest round."""
+        for target, kept in self._kept.items():
+            instant, scrape = kept.scrapes[-1]
+            if instant == self.instants[-1]:
+                yield target, scrape.samples
+
     def _watched(self, since: float) -> bool:
         """Tell whether rounds reach back to `since` and every target was good in all of them."""
-        rounds = [instant for instant in self.instants if instant >= since]
         if not self.listed or self.instants[0] > since:
             return False
+        rounds = {instant for instant in self.instants if instant >= since}
         return all(
-            set(rounds) <= {instant for instant, _ in self.good.get(target, ())}
+            rounds <= {instant for instant, _ in self._kept.get(target, _Kept()).scrapes}
             for target in self.listed
         )
-
-    def _all_series(self) -> Iterator[tuple[_Labels, _Points]]:
-        for kept in self._series.values():
-            yield from kept.items()
 
     def _forget(self, before: float) -> None:
         while self.instants and self.instants[0] < before:
             self.instants.popleft()
-        for target, good in list(self.good.items()):
-            while good and good[0][0] < before:
-                good.popleft()
-            if not good:
-                del self.good[target]
-        for target, kept in list(self._series.items()):
-            for key, points in list(kept.items()):
-                old = bisect_left(points.times, before)
-                del points.times[:old], points.values[:old]
-                self.points -= old
-                if not points.times:
-                    del kept[key]
-            if not kept:
-                del self._series[target]
+        for target, kept in list(self._kept.items()):
+            while kept.scrapes and kept.scrapes[0][0] < before:
+                self.points -= kept.forget_oldest()
+            if not kept.scrapes:
+                del self._kept[target]
 
 
-def _key(labels: Mapping[str, str]) -> _Labels:
-    # The target's own labels take the place of these, as they do in a Prometheus.
-    return frozenset((name, text) for name, text in labels.items() if name not in Target._fields)
-
-
-def _label_bytes(key: _Labels) -> int:
+def label_bytes(labels: Labels) -> int:
     """Return about what the labels of a series take in memory, the objects that hold them too."""
-    return 800 + sum(len(name) + len(text) + 250 for name, text in key)
-
-
-def _is_asked(labels: Mapping[str, str], snapshot_query: SnapshotQuery) -> bool:
-    pod = profiles.pod_of(labels)
-    return pod is not None and pod[0] in snapshot_query.namespaces
+    return 800 + sum(len(name) + len(text) + 250 for name, text in labels.pairs)

@@ -120,7 +120,10 @@ class ScrapeSource:
         self._history.keep_seconds = max(self._history.keep_seconds, snapshot_query.span_seconds)
         if self._trouble is not None:
             raise errors.SourceUnreachableError(self._trouble)
-        observation = self._history.observation(snapshot_query, at)
+        # The series of thousands of GPUs take longer to read than calls may wait.
+        observation = await asyncio.to_thread(
+            self._history.copied().observation, snapshot_query, at
+        )
         return replace(observation, collection_seconds=self._settings.collection_seconds)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:

@@ -13,8 +13,9 @@ import pytest_asyncio
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.sources.scrape.exporter import Exporter
-from keda_gpu_scaler.sources.scrape.exposition import Sample
+from tests.support import gpu_samples
 from tests.support import http_replies as web
+from tests.support.gpu_samples import Sample
 from tests.support.http_replies import HttpServer
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -47,7 +48,7 @@ async def asked(url: str, **given: object) -> AsyncIterator[Exporter]:
 
 async def samples(url: str, **given: object) -> list[Sample]:
     async with asked(url, **given) as exporter:
-        return await exporter.samples()
+        return gpu_samples.shown(await exporter.samples())
 
 
 async def refusal(url: str, fault: type[errors.SourceError], **given: object) -> str:
@@ -71,7 +72,71 @@ async def test_each_page_is_read_by_itself(server: HttpServer) -> None:
         with pytest.raises(errors.SourceMalformedError, match="the text is cut"):
             await exporter.samples()
         server.reply = web.says(GOOD)
-        assert await exporter.samples() == await exporter.samples() == SAMPLES
+        assert [gpu_samples.shown(await exporter.samples()) for _ in range(2)] == [SAMPLES] * 2
+
+
+class Connections:
+    """Answers well, and knows which connection each request came over."""
+
+    def __init__(self, answered: int) -> None:
+        self.ports: list[int] = []
+        self._answered = answered
+        """How many requests over one connection have an answer; the next one ends it."""
+
+    async def reply(self, request: web.Request, writer: asyncio.StreamWriter) -> None:
+        """Answer, or end a connection that has had its answers."""
+        self.ports.append(writer.get_extra_info("peername")[1])
+        is_last = self.ports.count(self.ports[-1]) > self._answered
+        await (web.closes if is_last else web.says(GOOD))(request, writer)
+
+
+async def test_an_exporter_is_asked_over_one_connection(server: HttpServer) -> None:
+    connections = Connections(answered=9)
+    server.reply = connections.reply
+    async with asked(server.url) as exporter:
+        for _ in range(3):
+            assert gpu_samples.shown(await exporter.samples()) == SAMPLES
+
+    assert len(connections.ports) == 3
+    assert len(set(connections.ports)) == 1
+
+
+async def test_a_connection_that_was_closed_while_idle_is_no_failed_scrape(
+    server: HttpServer,
+) -> None:
+    connections = Connections(answered=1)
+    server.reply = connections.reply
+    async with asked(server.url) as exporter:
+        for _ in range(3):
+            assert gpu_samples.shown(await exporter.samples()) == SAMPLES
+
+    first, again, second, last, third = connections.ports
+    assert (again, last) == (first, second)
+    assert len({first, second, third}) == 3
+
+
+async def test_an_exporter_that_closes_a_new_connection_is_asked_once(server: HttpServer) -> None:
+    server.reply = web.closes
+    words = await refusal(server.url, errors.SourceUnreachableError)
+
+    assert "disconnected" in words
+    assert len(server.requests) == 1
+
+
+async def test_a_second_request_has_no_time_of_its_own(server: HttpServer) -> None:
+    async with asked(server.url, timeout="300ms") as exporter:
+        await exporter.samples()
+        count = len(server.requests)
+
+        async def closes_then_hangs(request: web.Request, writer: asyncio.StreamWriter) -> None:
+            is_first = len(server.requests) == count + 1
+            await (web.closes if is_first else web.hangs)(request, writer)
+
+        server.reply = closes_then_hangs
+        with pytest.raises(errors.SourceTimeoutError, match=r"no answer within 0\.3 s"):
+            await exporter.samples()
+
+    assert len(server.requests) == count + 2
 
 
 @pytest.mark.parametrize("status", [204, 302, 404, 500])
@@ -152,7 +217,7 @@ async def test_an_answer_that_never_ends_does_and_others_are_answered_meanwhile(
     async with HttpServer(web.says(GOOD)) as one, asked(one.url) as good:
         bad = asyncio.create_task(refusal(server.url, errors.SourceError, timeout="1s"))
         while not bad.done():
-            assert await good.samples() == SAMPLES
+            assert gpu_samples.shown(await good.samples()) == SAMPLES
         assert await bad
 
     assert one.requests

@@ -1,5 +1,6 @@
 """The text of exporters: which lines are read, and what makes it unusable."""
 
+import contextlib
 import itertools
 import math
 import tracemalloc
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample as ParsedSample
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query import profiles
@@ -18,8 +20,11 @@ from keda_gpu_scaler.sources.scrape.exposition import (
     MOST_PARSED_BYTES,
     MOST_SAMPLES,
     Page,
-    Sample,
+    Samples,
+    Seen,
 )
+from tests.support import gpu_samples
+from tests.support.gpu_samples import Sample
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 PAGE = f"""\
@@ -35,11 +40,16 @@ DCGM_FI_DEV_SM_CLOCK{{gpu="0",UUID="GPU-a",namespace="ml",pod="bert-0"}} 1980
 
 def read(text: str | bytes, *ends: int) -> list[Sample]:
     """Read a text that arrives in parts, which end there."""
+    return gpu_samples.shown(read_after(Seen(), text, *ends)[0])
+
+
+def read_after(seen: Seen, text: str | bytes, *ends: int) -> tuple[Samples, Seen]:
+    """Read a text whose exporter has shown something before; return what it shows now as well."""
     whole = text if isinstance(text, bytes) else text.encode()
-    page, cuts = Page(), sorted({0, len(whole), *(end % (len(whole) + 1) for end in ends)})
+    page, cuts = Page(seen), sorted({0, len(whole), *(end % (len(whole) + 1) for end in ends)})
     for begin, end in itertools.pairwise(cuts):
         page.take(whole[begin:end])
-    return page.samples()
+    return page.samples(), page.seen
 
 
 def test_the_samples_of_known_metrics_are_read() -> None:
@@ -201,8 +211,13 @@ whole_pages = st.lists(
 
 def all_parsed(text: str) -> list[Sample]:
     """Return what prometheus-client's parser reads when it gets every line."""
+
+    def number(sample: ParsedSample) -> float:
+        is_one = math.isfinite(sample.value) and math.isfinite(float(sample.timestamp or 0))
+        return float(sample.value) if is_one else math.nan
+
     return [
-        ({**sample.labels, "__name__": family.name}, float(sample.value))
+        ({**sample.labels, "__name__": family.name}, number(sample))
         for family in text_string_to_metric_families(text)
         if family.name in profiles.KNOWN_METRICS
         for sample in family.samples
@@ -215,11 +230,14 @@ def test_skipping_lines_changes_nothing_of_what_is_read(text: str, ends: list[in
         expected = all_parsed(text)
     except (ValueError, KeyError, IndexError, OverflowError):
         assume(condition=False)
-    found = read(text, *ends)
+    same(read(text, *ends), expected)
 
+
+def same(found: list[Sample], expected: list[Sample]) -> None:
+    """Compare samples, of which some have no number."""
     assert [labels for labels, _ in found] == [labels for labels, _ in expected]
     for (_, one), (_, other) in zip(found, expected, strict=True):
-        assert one == other or math.isnan(one) > math.isfinite(other)
+        assert one == other or (math.isnan(one) and math.isnan(other))
 
 
 @given(
@@ -246,6 +264,126 @@ def test_a_line_of_another_metric_never_gets_to_the_parser() -> None:
         read(f"{UTIL}{{{twice}}} 1\n")
 
 
+# Pages after others
+
+BRACES = [
+    *(
+        "",
+        "{}",
+        '{pod="a"}',
+        '{pod="a",}',
+        '{ pod="a"}',
+        '{pod = "a" }',
+        '{pod="b",pod="b"}',
+        "{a}",
+    ),
+    *('{pod="a } 1"}', '{pod="a\\"} 1"}', '{pod="\\\\"}', '{pod="a\\nb"}', '{pod="# {x} "}'),
+    *('{pod="é"}', '{pod="a",UUID="GPU-a"}', '{UUID="GPU-a",pod="a"}', '{pod="a', '{pod="a"} 1'),
+]
+NUMBERS = [
+    *("1", "2.5", "007", "5.", ".5", "-3", "-0", "-0.0", "+1", "1e5", "1.5E+02", "1e400", "1e-9"),
+    *("9" * 21, "9" * 400, "NaN", "nan", "+Inf", "-inf", "infinity", "1_0", "0x10", "0x1p3", "-"),
+    *("5 1700000000000", "5 NaN", "5\t6", '5 # {t="x"} 1', "5 # {} 2", '5 # {t="a b"} 3 1.5', ""),
+]
+begins = st.builds(
+    "{}{}".format,
+    st.sampled_from([UTIL, UTIL, "DCGM_FI_DEV_FB_USED", "foo", f"my_{UTIL}", f"{UTIL}_old", "é"]),
+    st.sampled_from(BRACES),
+)
+ends_of_lines = st.builds(
+    "{}{}{}".format,
+    st.sampled_from([" ", " ", " ", " ", "  ", "\t", ""]),
+    st.sampled_from(NUMBERS) | numbers,
+    st.sampled_from(["", "", "", " ", "\r", "\x0c"]),
+)
+Line = tuple[str, str]
+"""Its begin, and its end from the space before the number on."""
+own_lines = st.tuples(begins, ends_of_lines)
+any_lines = own_lines | st.tuples(lines, st.just(""))
+
+
+@st.composite
+def pages_in_sequence(draw: st.DrawFn) -> list[str]:
+    """Return pages of one exporter, each of which differs from the one before in a few places."""
+    shown: list[Line] = draw(st.lists(any_lines, max_size=6))
+    pages = []
+    for _ in range(draw(st.integers(2, 4))):
+        pages.append("".join(f"{begin}{end}\n" for begin, end in shown) + "\n")
+        for _change in range(draw(st.integers(0, 2))):
+            place = draw(st.integers(0, len(shown)))
+            before, after = shown[:place], shown[place:]
+            kind = draw(st.sampled_from(["number", "number", "line", "more", "less", "twice"]))
+            if kind == "number" and after:
+                after = [(after[0][0], draw(ends_of_lines)), *after[1:]]
+            elif kind in {"line", "less"}:
+                after = after[1:]
+            elif kind == "twice":
+                after = [*after[:1], *after]
+            added = [draw(any_lines)] if kind in {"line", "more"} else []
+            shown = [*before, *added, *after]
+    return pages
+
+
+@given(pages_in_sequence(), st.lists(st.integers(0, 1000), max_size=3))
+def test_what_was_seen_before_changes_nothing_of_what_is_read(
+    pages: list[str], ends: list[int]
+) -> None:
+    seen = Seen()
+    for text in pages:
+        try:
+            expected = read(text)
+        except errors.SourceMalformedError as error:
+            with pytest.raises(errors.SourceMalformedError, match=str(error)):
+                read_after(seen, text, *ends)
+            continue
+        samples, seen = read_after(seen, text, *ends)
+        found = gpu_samples.shown(samples)
+
+        assert repr(sorted(found, key=repr)) == repr(sorted(expected, key=repr))
+        assert [labels for labels, _ in found] == [labels for labels, _ in expected]
+        assert samples.series == seen.series
+        with contextlib.suppress(ValueError, KeyError, IndexError, OverflowError):
+            same(found, all_parsed(text))
+
+
+def test_a_line_with_another_number_is_known_from_the_page_before() -> None:
+    first, seen = read_after(Seen(), PAGE)
+    second, _ = read_after(seen, PAGE.replace(" 87\n", " 88.5\n").replace(" 1980\n", " 1990\n"))
+
+    assert list(second.values) == [88.5, 0.0]
+    assert second.series is first.series
+
+
+def test_a_page_with_other_series_keeps_those_that_stay() -> None:
+    first, seen = read_after(Seen(), PAGE)
+    more, seen = read_after(seen, PAGE + f'{UTIL}{{pod="new"}} 3\n')
+    less, seen = read_after(seen, f'{UTIL}{{pod="new"}} 4\n')
+
+    assert [one is other for one, other in zip(first.series, more.series, strict=False)] == [
+        True
+    ] * 2
+    assert less.series[0] is more.series[2]
+    assert list(seen.labels) == [b'{pod="new"}']
+    assert list(less.values) == [4.0]
+
+
+@pytest.mark.parametrize("exemplar", ['# {t="x"} {}', '1700000000000 # {t="x"} {}', "{}"])
+def test_no_number_of_an_exemplar_or_a_time_is_taken_for_the_value(exemplar: str) -> None:
+    seen = Seen()
+    for number in ("1", "2", "3"):
+        end = exemplar.replace("{}", number)
+        samples, seen = read_after(seen, f'{UTIL}{{pod="a"}} 5 {end}\n')
+        assert gpu_samples.shown(samples) == [({"__name__": UTIL, "pod": "a"}, 5.0)]
+
+
+def test_a_broken_line_of_another_metric_is_refused_beside_known_braces_too() -> None:
+    _, seen = read_after(Seen(), PAGE)
+    braces = '{gpu="0",UUID="GPU-a",namespace="ml",pod="bert-0"}'
+    for line in (f"foo{braces} many", f"foo{braces} 1_0", f"{UTIL}{braces} 1 x"):
+        with pytest.raises(errors.SourceMalformedError, match="not Prometheus"):
+            read_after(seen, f"{PAGE}{line}\n")
+
+
 # Bounds
 
 
@@ -258,7 +396,7 @@ def test_of_a_large_text_about_other_things_nothing_is_kept() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert page.samples() == [({"__name__": UTIL}, 1.0)]
+    assert gpu_samples.shown(page.samples()) == [({"__name__": UTIL}, 1.0)]
     assert peak < 2**20
 
 

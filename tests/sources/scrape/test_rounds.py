@@ -9,16 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Target
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods, advance_reported_pods
-from keda_gpu_scaler.sources.scrape.exposition import Sample
+from keda_gpu_scaler.sources.scrape.exposition import Labels, Samples
 from keda_gpu_scaler.sources.scrape.rounds import (
     MOST_LABEL_BYTES,
     MOST_POINTS,
     History,
     Scrape,
+    label_bytes,
 )
+from keda_gpu_scaler.sources.series import fill_gaps, read_series
 from keda_gpu_scaler.spec.spec import Signal
+from tests.support import gpu_samples
+from tests.support.gpu_samples import Sample
 
 A, B = Target("gpus", "http://a/metrics"), Target("gpus", "http://b/metrics")
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -40,7 +44,7 @@ def add(
     history.add(
         at,
         {
-            target: None if samples is None else Scrape(at - late, samples)
+            target: None if samples is None else Scrape(at - late, gpu_samples.of(*samples))
             for target, samples in shown.items()
         },
     )
@@ -260,7 +264,7 @@ def test_a_page_that_is_empty_for_a_while_ends_no_pod() -> None:
     history, reported_pods = History(600), ReportedPods()
     rounds(history, 3, sample())
     for at in range(30, 500, 10):
-        history.add(at, {A: Scrape(at, [])})
+        history.add(at, {A: Scrape(at, gpu_samples.of())})
         reported_pods = advance_reported_pods(
             reported_pods,
             history.observation(snapshot_query(span=600), at),
@@ -287,9 +291,17 @@ def played(
     rounds_: list[Round], keep_seconds: float, most_points: int = MOST_POINTS
 ) -> tuple[History, float]:
     history, at = History(keep_seconds, most_points), 1000.0
+    shared: dict[tuple[Labels, ...], tuple[Labels, ...]] = {}
     for after, shown in rounds_:
         at += after
-        add(history, at, shown)
+        scrapes: dict[Target, Scrape | None] = dict.fromkeys(shown)
+        for target, samples in shown.items():
+            if samples is not None:
+                series, values = gpu_samples.of(*samples)
+                # As a page does it: the same series are the same object.
+                found = Samples(shared.setdefault(series, series), values)
+                scrapes[target] = Scrape(at, found)
+        history.add(at, scrapes)
     return history, at
 
 
@@ -297,13 +309,56 @@ def played(
 def test_nothing_older_than_its_bound_is_kept(rounds_: list[Round], keep_seconds: float) -> None:
     history, at = played(rounds_, keep_seconds)
     oldest = at - keep_seconds
-    kept = [points.times for series in history._series.values() for points in series.values()]  # noqa: SLF001 - what is in memory
-    times = [time for one in kept for time in one]
+    kept = [one.scrapes for one in history._kept.values()]  # noqa: SLF001 - what is in memory
 
-    assert all(time >= oldest for time in [*history.instants, *times])
-    assert all(good and good[0][0] >= oldest for good in history.good.values())
     assert all(kept)
-    assert history.points == len(times)
+    for one in history._kept.values():  # noqa: SLF001 - what is in memory
+        held = {labels for _, scrape in one.scrapes for labels in scrape.samples.series}
+        assert one.label_bytes == sum(map(label_bytes, held))
+    assert all(time >= oldest for time in history.instants)
+    assert all(time >= oldest for scrapes in kept for time, _ in scrapes)
+    assert history.points == sum(
+        len(scrape.samples.values) for scrapes in kept for _, scrape in scrapes
+    )
+
+
+@given(round_lists, st.floats(1, 400), st.floats(0, 100))
+def test_a_series_has_the_points_of_all_rounds_that_showed_it(
+    rounds_: list[Round], span: float, before: float
+) -> None:
+    history, last = played(rounds_, 1000)
+    at = last - before
+    rows: dict[tuple[Target, frozenset[tuple[str, str]]], list[tuple[float, float]]] = {}
+    instant = 1000.0
+    for after, shown in rounds_:
+        instant += after
+        for target, samples in shown.items():
+            for labels, value in samples or ():
+                if at - span < instant <= at and "pod" in labels:
+                    key = target, frozenset({**labels, **target._asdict()}.items())
+                    rows.setdefault(key, []).append((instant, value))
+    asked = snapshot_query(span=span)
+    found = history.observation(asked, at)
+    every = [Row(dict(labels), points) for (_, labels), points in rows.items()]
+    series, refused = read_series(every, asked.profile, asked.signal)
+
+    expected = fill_gaps(series, found.good_scrapes)
+    assert sorted(found.series, key=repr) == sorted(expected, key=repr)
+    assert found.refused_samples == refused
+
+
+@given(round_lists, round_lists)
+def test_a_copy_shows_the_same_whatever_comes_later(
+    rounds_: list[Round], later: list[Round]
+) -> None:
+    history, at = played([(1, {A: [sample()]}), *rounds_], 100, most_points=20)
+    expected = history.observation(snapshot_query(), at)
+    copied = history.copied()
+    for after, shown in later:
+        at += after
+        add(history, at, shown)
+
+    assert copied.observation(snapshot_query(), expected.at) == expected
 
 
 def test_a_pod_without_a_usable_number_is_there_without_a_value() -> None:
@@ -338,15 +393,16 @@ def test_labels_that_are_new_at_each_scrape_have_no_room_in_the_end() -> None:
     tracemalloc.start()
     for number in range(10_000):
         shown = [sample(f"bert-{number}-{more}", note="x" * 20_000) for more in range(50)]
-        if not history.has_room(A, shown):
+        if not history.has_room(A, gpu_samples.of(*shown)):
             break
         add(history, float(number), {A: shown})
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
 
     assert MOST_LABEL_BYTES / 2 < held[-1] < 1.5 * MOST_LABEL_BYTES
-    assert history.has_room(B, shown)
-    assert history.has_room(A, [sample(f"bert-0-{more}", note="x" * 20_000) for more in range(50)])
+    assert history.has_room(B, gpu_samples.of(*shown))
+    first = [sample(f"bert-0-{more}", note="x" * 20_000) for more in range(50)]
+    assert history.has_room(A, gpu_samples.of(*first))
 
 
 def invariants(observed: Observation, asked: SnapshotQuery, at: float) -> None:

@@ -1,0 +1,19 @@
+"""Samples of GPU metrics, as labels and numbers that a test can write and compare."""
+
+from array import array
+
+from keda_gpu_scaler.sources.scrape.exposition import Labels, Samples
+
+Sample = tuple[dict[str, str], float]
+"""Labels, with `__name__` among them, and value."""
+
+
+def of(*samples: Sample) -> Samples:
+    """Return them as those of one page."""
+    series = tuple(Labels.of(labels.items()) for labels, _ in samples)
+    return Samples(series, array("d", [value for _, value in samples]))
+
+
+def shown(samples: Samples) -> list[Sample]:
+    """Return the samples of a page."""
+    return [(dict(labels.pairs), value) for labels, value in zip(*samples, strict=True)]
