@@ -19,6 +19,7 @@ from keda_gpu_scaler.sources.scrape.exposition import (
     LONGEST_LINE_BYTES,
     MOST_PARSED_BYTES,
     MOST_SAMPLES,
+    SHORT_LINE_BYTES,
     Page,
     Samples,
     Seen,
@@ -306,9 +307,11 @@ any_lines = own_lines | st.tuples(lines, st.just(""))
 def pages_in_sequence(draw: st.DrawFn) -> list[str]:
     """Return pages of one exporter, each of which differs from the one before in a few places."""
     shown: list[Line] = draw(st.lists(any_lines, max_size=6))
+    # With a long line the short ones are looked at one by one.
+    long_line = draw(st.sampled_from(["", f"# {'x' * 64 * SHORT_LINE_BYTES}\n"]))
     pages = []
     for _ in range(draw(st.integers(2, 4))):
-        pages.append("".join(f"{begin}{end}\n" for begin, end in shown) + "\n")
+        pages.append(long_line + "".join(f"{begin}{end}\n" for begin, end in shown) + "\n")
         for _change in range(draw(st.integers(0, 2))):
             place = draw(st.integers(0, len(shown)))
             before, after = shown[:place], shown[place:]
@@ -376,12 +379,18 @@ def test_no_number_of_an_exemplar_or_a_time_is_taken_for_the_value(exemplar: str
         assert gpu_samples.shown(samples) == [({"__name__": UTIL, "pod": "a"}, 5.0)]
 
 
-def test_a_broken_line_of_another_metric_is_refused_beside_known_braces_too() -> None:
+def test_a_line_of_another_metric_with_known_braces_is_read_like_any_other() -> None:
     _, seen = read_after(Seen(), PAGE)
     braces = '{gpu="0",UUID="GPU-a",namespace="ml",pod="bert-0"}'
-    for line in (f"foo{braces} many", f"foo{braces} 1_0", f"{UTIL}{braces} 1 x"):
-        with pytest.raises(errors.SourceMalformedError, match="not Prometheus"):
-            read_after(seen, f"{PAGE}{line}\n")
+    long_line = f"# {'x' * 64 * SHORT_LINE_BYTES}\n"
+    for before in (PAGE, long_line + PAGE):
+        for line in (f"foo{braces} many", f"foo{braces} 1_0", f"{UTIL}{braces} 1 x"):
+            with pytest.raises(errors.SourceMalformedError, match="not Prometheus"):
+                read_after(seen, f"{before}{line}\n")
+        found, _ = read_after(seen, f"{before}foo{braces} 1\n")
+        assert list(found.values) == [87.0, 0.0]
+        found, _ = read_after(seen, f"{before}DCGM_FI_DEV_FB_USED{braces} 1\n")
+        assert list(found.values) == [87.0, 0.0, 1.0]
 
 
 # Bounds

@@ -198,6 +198,14 @@ def test_gpus_are_reported_by_the_newest_round_only() -> None:
     assert history.gpus(["GPU-old", "GPU-new"]) == GpuReports(frozenset({"GPU-new"}))
 
 
+def test_a_gpu_of_an_exporter_that_failed_last_is_not_reported() -> None:
+    history = History(600)
+    add(history, 0, {A: [sample(UUID="GPU-a")], B: [sample(UUID="GPU-b")]})
+    add(history, 10, {A: None, B: [sample(UUID="GPU-b")]})
+
+    assert history.gpus(["GPU-a", "GPU-b"]) == GpuReports(frozenset({"GPU-b"}))
+
+
 @pytest.mark.parametrize(
     ("shown", "busy"),
     [
