@@ -2,13 +2,13 @@
 
 KEDA sends the whole trigger with every call, about 0.3 times per second and ScaledObject. The same
 strings give the same spec or the same mistakes, so these are kept. Go sends the entries of a map in
-any order, so a trigger is found by the set of its strings.
+any order, so a trigger is found by the bytes of its reference with the entries sorted.
 """
 
 import hashlib
 import operator
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -32,19 +32,13 @@ log = structlog.get_logger()
 _REMEMBERED_BYTES = 48 * 2**20
 # What an entry takes beside its strings and its value.
 _ENTRY_BYTES = 512
-# Of more than that only a hash is kept: a million short strings take a hundred megabytes. A trigger
-# has 26 keys at most.
-_FEW = 64
-_SMALL_CHARACTERS = 16 * 1024
+# Of a reference with more only a hash is kept; a usual one has a few hundred bytes.
+_LARGE_BYTES = 16 * 1024
 _NOTED = 8192
 
 # KEDA 2.5 and 2.6 send the HPA's name of the metric, which begins with the trigger's index.
 _LEAKED_PREFIX = re.compile(r"s[0-9]+-")
 _SHOWN_CHARACTERS = 100
-
-_Strings = frozenset[tuple[str, str]]
-_Asked = tuple[str, str, _Strings | bytes]
-"""The namespace and the name of a ScaledObject, and what one of its triggers says, or its hash."""
 
 
 class _Known(NamedTuple):
@@ -67,7 +61,7 @@ class Triggers:
 
     def __init__(self, access: Access, observe: facts.Observer = facts.ignore) -> None:
         self._access, self._observe = access, observe
-        self._remembered: LRUCache[_Asked, _Known] = LRUCache(
+        self._remembered: LRUCache[bytes, _Known] = LRUCache(
             _REMEMBERED_BYTES, operator.attrgetter("kept_bytes")
         )
         self._noted: LRUCache[bytes, None] = LRUCache(_NOTED)
@@ -79,17 +73,13 @@ class Triggers:
             errors.RequestError: the reference does not name a ScaledObject.
             errors.SpecError: the trigger is wrong.
         """
-        strings = frozenset(
-            each for each in reference.scalerMetadata.items() if not is_of_keda(each[0])
-        )
-        characters = sum(len(key) + len(value) for key, value in strings)
-        is_small = len(strings) <= _FEW and characters <= _SMALL_CHARACTERS
-        said = strings if is_small else _digest(*sorted(strings))
-        asked = reference.namespace, reference.name, said
+        asked = reference.SerializeToString(deterministic=True)
+        if len(asked) > _LARGE_BYTES:
+            asked = hashlib.sha256(asked).digest()
         known = self._remembered.get(asked)
         if known is None:
-            found = self._parsed(_scaled_object(reference), strings)
-            known = _Known(found, _ENTRY_BYTES + deep_size(asked) + deep_size(found))
+            found = self._parsed(_scaled_object(reference), _metadata(reference))
+            known = _Known(found, _ENTRY_BYTES + len(asked) + deep_size(found))
             self._remembered[asked] = known
         if isinstance(known.found, str):
             scaled_object = ScaledObject(reference.namespace, reference.name)
@@ -97,11 +87,10 @@ class Triggers:
             raise errors.SpecError(known.found)
         return known.found
 
-    def _parsed(self, scaled_object: ScaledObject, strings: _Strings) -> "Trigger | str":
+    def _parsed(self, scaled_object: ScaledObject, metadata: Mapping[str, str]) -> "Trigger | str":
         """Return what a trigger asks for, or the mistakes in it."""
         try:
-            # Sorted, so that the mistakes of one trigger are always listed in the same order.
-            parsed = trigger.parse(scaled_object, dict(sorted(strings)), self._access)
+            parsed = trigger.parse(scaled_object, metadata, self._access)
         except errors.SpecError as error:
             self._note_once("trigger.refused", scaled_object, status_message(str(error)))
             return str(error)
@@ -118,6 +107,13 @@ class Triggers:
             self._noted[digest] = None
             namespace, name = scaled_object
             log.warning(event, namespace=namespace, scaled_object=name, reason=text)
+
+
+def _metadata(reference: pb.ScaledObjectRef) -> dict[str, str]:
+    """Return a trigger's strings, sorted: its mistakes are always listed in the same order."""
+    return {
+        key: text for key, text in sorted(reference.scalerMetadata.items()) if not is_of_keda(key)
+    }
 
 
 def _digest(*parts: object) -> bytes:

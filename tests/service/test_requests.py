@@ -70,7 +70,28 @@ def test_what_is_kedas_own_makes_no_other_trigger() -> None:
     known = triggers()
     huge = reference(scalerAddress="x" * 100_000)
 
-    assert known.read(huge).spec is known.read(reference(scalerAddress="y")).spec
+    assert known.read(huge).spec == known.read(reference(scalerAddress="y")).spec
+
+
+@given(st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=9), st.data())
+def test_a_trigger_is_found_again_in_whatever_order_its_strings_come(
+    more: dict[str, str], data: st.DataObject
+) -> None:
+    strings = [*more.items(), *TRIGGER.items()]
+    shuffled = data.draw(st.permutations(strings))
+    known = triggers()
+    read: list[Any] = []
+    for entries in (strings, shuffled):
+        # As another client may write them: one after the other, in this order.
+        fields = (pb.ScaledObjectRef(scalerMetadata={key: text}) for key, text in entries)
+        sent = b"".join(one.SerializeToString() for one in fields)
+        sent += pb.ScaledObjectRef(name="bert-scaler", namespace="ml").SerializeToString()
+        try:
+            read.append(known.read(pb.ScaledObjectRef.FromString(sent)))
+        except errors.SpecError as error:
+            read.append(str(error))
+    assert read[0] == read[1]
+    assert isinstance(read[0], str) or read[0] is read[1]
 
 
 def test_triggers_are_kept_in_bounded_memory() -> None:
