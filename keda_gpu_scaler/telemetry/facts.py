@@ -5,8 +5,9 @@ The core neither logs nor counts: it states a fact once, and each observer turns
 change of the core. A call costs nothing for facts that no observer hears.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
@@ -307,6 +308,25 @@ def is_heard(observe: Observer, kind: type[Fact]) -> bool:
     """
     hears: Collection[type[Fact]] | None = getattr(observe, "hears", None)
     return hears is None or kind in hears
+
+
+class Subscriber:
+    """An observer that has a function for each kind of fact that it hears."""
+
+    def __init__(self, functions: Mapping[type[Fact], Callable[[Any], None]]) -> None:
+        """Take the functions, by the kind that each is called with."""
+        self._functions = functions
+
+    @property
+    def hears(self) -> Collection[type[Fact]]:
+        """The facts that there is a function for."""
+        return self._functions.keys()
+
+    def __call__(self, fact: Fact) -> None:
+        """Call the function for this kind of fact, if there is one."""
+        function = self._functions.get(type(fact))
+        if function is not None:
+            function(fact)
 
 
 def ignore(fact: Fact) -> None:

@@ -2,10 +2,10 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import structlog
 from cachetools import TTLCache
@@ -152,7 +152,7 @@ class _Told(NamedTuple):
     unseen: tuple[str, ...]
 
 
-class LogObserver:
+class LogObserver(facts.Subscriber):
     """Writes a line at each change; at level debug, also for each evaluation and query."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -168,36 +168,27 @@ class LogObserver:
         self._told: TTLCache[_Key, _Told] = TTLCache(*kept, clock)
         self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
         alerts, certificates = AlertLog(clock), CertificateLog()
-        self._writing: dict[type[facts.Fact], Callable[[Any], None]] = {
-            facts.Evaluated: self._evaluated,
-            facts.SourceChanged: self._source_changed,
-            facts.LagChanged: self._source_changed,
-            facts.QueryChanged: self._source_changed,
-            facts.ExportersFound: self._exporters_found,
-            facts.EvidenceChanged: self._evidence_changed,
-            facts.WatchChanged: self._watch_changed,
-            facts.ObserveRead: self._observed,
-            facts.ObserveRefused: self._observed,
-            facts.ObserveFailed: self._observed,
-            facts.Queried: self._queried,
-            **dict.fromkeys(get_args(AlertFact), alerts),
-            **dict.fromkeys(get_args(CertificateFact), certificates),
-        }
+        super().__init__(
+            {
+                facts.Evaluated: self._evaluated,
+                facts.SourceChanged: self._source_changed,
+                facts.LagChanged: self._source_changed,
+                facts.QueryChanged: self._source_changed,
+                facts.ExportersFound: self._exporters_found,
+                facts.EvidenceChanged: self._evidence_changed,
+                facts.WatchChanged: self._watch_changed,
+                facts.ObserveRead: self._observed,
+                facts.ObserveRefused: self._observed,
+                facts.ObserveFailed: self._observed,
+                facts.Queried: self._queried,
+                **dict.fromkeys(get_args(AlertFact), alerts),
+                **dict.fromkeys(get_args(CertificateFact), certificates),
+            }
+        )
         self._found: dict[str, frozenset[str]] = {}
         self._late: set[str] = set()
         self._bases: dict[str, EvidenceSource] = {}
         self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(*kept, clock)
-
-    def __call__(self, fact: facts.Fact) -> None:
-        """Write a line if the fact needs one."""
-        write = self._writing.get(type(fact))
-        if write is not None:
-            write(fact)
-
-    @property
-    def hears(self) -> Collection[type[facts.Fact]]:
-        """The facts that may need a line."""
-        return self._writing.keys()
 
     def _exporters_found(self, fact: facts.ExportersFound) -> None:
         self._found[fact.source] = self._found_in(fact.source).union(fact.profiles)

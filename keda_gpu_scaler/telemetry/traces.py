@@ -49,7 +49,7 @@ _call: ContextVar[Span | None] = ContextVar("keda_gpu_scaler_call", default=None
 _propagator = TraceContextTextMapPropagator()
 
 
-class SpanObserver:
+class SpanObserver(facts.Subscriber):
     """Makes spans from facts."""
 
     def __init__(self, tracer: trace.Tracer, clock: Callable[[], int] = time.time_ns) -> None:
@@ -60,22 +60,15 @@ class SpanObserver:
             clock: nanoseconds since 1970; facts contain durations, but no times.
         """
         self._tracer, self._clock = tracer, clock
-
-    def __call__(self, fact: facts.Fact) -> None:
-        """Start, describe or end a span."""
-        match fact:
-            case facts.CallBegan():
-                self._began(fact)
-            case facts.CallDecided():
-                _decided(fact)
-            case facts.DemandKnown():
-                _demanded(fact)
-            case facts.Called():
-                self._called(fact)
-            case facts.Queried():
-                self._queried(fact)
-            case _:
-                pass
+        super().__init__(
+            {
+                facts.CallBegan: self._began,
+                facts.CallDecided: _decided,
+                facts.DemandKnown: _demanded,
+                facts.Called: self._called,
+                facts.Queried: self._queried,
+            }
+        )
 
     def _began(self, fact: facts.CallBegan) -> None:
         namespace, name = fact.scaled_object

@@ -12,8 +12,8 @@ The core never counts: it states facts. Nothing here decides, logs or speaks HTT
 """
 
 import time
-from collections.abc import Callable, Collection
-from typing import Any, get_args
+from collections.abc import Callable
+from typing import get_args
 
 import prometheus_client
 from prometheus_client import Counter, Gauge, Histogram
@@ -34,7 +34,7 @@ _RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.
 _QUERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Telemetry:
+class Telemetry(facts.Subscriber):
     """Counts facts in its own registry."""
 
     def __init__(
@@ -62,18 +62,20 @@ class Telemetry:
         self._query_seconds = _histogram(table.QUERY_SECONDS, _QUERY_BUCKETS, self.registry)
         self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
         self._alerts = Alerts()
-        self._counting: dict[type[facts.Fact], Callable[[Any], None]] = {
-            facts.Evaluated: self._evaluated,
-            facts.DemandKnown: self._triggers.demand_known,
-            facts.SnapshotTaken: self._snapshots.taken,
-            facts.SourceChanged: self._snapshots.source_changed,
-            facts.LagChanged: self._snapshots.source_changed,
-            facts.EvidenceChanged: self._snapshots.evidence_changed,
-            facts.WatchChanged: self._snapshots.watch_changed,
-            facts.Queried: self._queried,
-            facts.Called: self._called,
-            **dict.fromkeys(get_args(AlertFact), self._alerts),
-        }
+        super().__init__(
+            {
+                facts.Evaluated: self._evaluated,
+                facts.DemandKnown: self._triggers.demand_known,
+                facts.SnapshotTaken: self._snapshots.taken,
+                facts.SourceChanged: self._snapshots.source_changed,
+                facts.LagChanged: self._snapshots.source_changed,
+                facts.EvidenceChanged: self._snapshots.evidence_changed,
+                facts.WatchChanged: self._snapshots.watch_changed,
+                facts.Queried: self._queried,
+                facts.Called: self._called,
+                **dict.fromkeys(get_args(AlertFact), self._alerts),
+            }
+        )
         self.certificates = Certificates()
         """Read at each request for /metrics."""
         self.losses = Losses(lines_dropped)
@@ -82,17 +84,6 @@ class Telemetry:
         self.registry.register(self._alerts)
         self.registry.register(self.certificates)
         self.registry.register(self.losses)
-
-    def __call__(self, fact: facts.Fact) -> None:
-        """Count the fact."""
-        count = self._counting.get(type(fact))
-        if count is not None:
-            count(fact)
-
-    @property
-    def hears(self) -> Collection[type[facts.Fact]]:
-        """The facts that are counted."""
-        return self._counting.keys()
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
         self._triggers.evaluated(fact)
