@@ -236,9 +236,8 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
         now: the time of the answer, for the age of samples.
     """
     found = [pod_state(spec, pod, at, now) for pod in pods]
-    if PodState.UNSEEN in found and not are_shown_for_long(
-        pods, at
-    ):  # where samples have just begun, they may still come
+    # Where samples have just begun, they may still come.
+    if PodState.UNSEEN in found and not are_shown_for_long(pods, at):
         found = [PodState.MISSING if one is PodState.UNSEEN else one for one in found]
     if not _is_full(spec, pods, found):
         return found

@@ -5,6 +5,7 @@ evaluated together. At one instant a GPU series is there or not, and a target's 
 good or not. Only the two together give absence a meaning.
 """
 
+import operator
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,11 @@ class Target(NamedTuple):
 
     job: str
     instance: str
+
+
+def is_ascending(times: tuple[float, ...]) -> bool:
+    """Tell whether each time is later than the one before."""
+    return all(map(operator.lt, times, times[1:]))
 
 
 class Points(Sequence[tuple[float, float]]):

@@ -5,14 +5,20 @@ scrape of its own target lacked it. If it was in its target's last good scrape i
 its state is unknown. Absence right after a target (or the whole source) came back proves nothing.
 """
 
-import operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from keda_gpu_scaler.snapshot.evidence import PodKey
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target, uuid_of
+from keda_gpu_scaler.snapshot.observation import (
+    GpuReports,
+    Observation,
+    Series,
+    Target,
+    is_ascending,
+    uuid_of,
+)
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
 from keda_gpu_scaler.snapshot.targets import (
     LEAST_GRACE_SECONDS,
@@ -199,7 +205,8 @@ def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ..
 def _samples(gpu: str, shown: list[Series], began: float) -> GpuSamples | None:
     """Return the samples since a pod began; None: the GPU was not there since then."""
     one = shown[0]
-    if len(shown) == 1 and one.times == one.present and _is_ascending(began, one.times):
+    is_alone = len(shown) == 1 and one.times == one.present
+    if is_alone and began <= one.times[0] and is_ascending(one.times):
         return GpuSamples(gpu, one.times, one.values)
     values: dict[float, float] = {}
     for one in shown:
@@ -211,11 +218,6 @@ def _samples(gpu: str, shown: list[Series], began: float) -> GpuSamples | None:
     if not present:
         return None
     return GpuSamples(gpu, times, tuple(values[time] for time in times), refused)
-
-
-def _is_ascending(began: float, times: tuple[float, ...]) -> bool:
-    """Tell whether the times since `began` are all of them, in order."""
-    return began <= times[0] and all(map(operator.lt, times, times[1:]))
 
 
 def update_absent(scene: Scene, pod: Pod, gpus: GpuReports, forget_seconds: float) -> Pod:

@@ -9,7 +9,6 @@ begin another; the gaps are filled here.
 """
 
 import math
-import operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,14 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.observation import Observation, Points, Row, Series, Target
+from keda_gpu_scaler.snapshot.observation import (
+    Observation,
+    Points,
+    Row,
+    Series,
+    Target,
+    is_ascending,
+)
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
 
@@ -140,13 +146,9 @@ def _gpu(labels: Labels, measure: Measure, row: Mapping[str, str], target: Targe
 def _series(key: _Key, readings: list[_Reading]) -> tuple[Series, int]:
     """Return the series of a GPU and pod, and how many of its samples were refused."""
     first, *others = readings
-    if others or first.shown.is_ratio or not _is_ascending(first.points.times):
+    if others or first.shown.is_ratio or not is_ascending(first.points.times):
         return _combined(key, readings), sum(map(_refused, readings))
     return _alone(first)
-
-
-def _is_ascending(times: tuple[float, ...]) -> bool:
-    return all(map(operator.lt, times, times[1:]))
 
 
 def _alone(reading: _Reading) -> tuple[Series, int]:

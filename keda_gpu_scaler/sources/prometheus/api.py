@@ -7,6 +7,7 @@ warnings and `isPartial` are errors; remarks about a query's style are not.
 import contextlib
 import math
 import re
+from collections.abc import Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -112,9 +113,7 @@ def matrix(answer: Answer, room: Room | None = None) -> list[Row]:
     """
     room, rows = room or Room(), list[Row]()
     try:
-        found = _rows(answer, room, "matrix", _MATRIX, _SERIES)
-        for begin in range(0, len(found), BATCH_ROWS):
-            batch = found[begin : begin + BATCH_ROWS]
+        for batch in _batches(_rows(answer, room, "matrix", _MATRIX, _SERIES)):
             labels = room.labels([one.metric for one in batch])
             rows += map(Row, labels, room.ranges([one.values for one in batch]))
     except ValueError as error:
@@ -126,14 +125,16 @@ def vector(answer: Answer, room: Room | None = None) -> list[Row]:
     """Return the elements of an instant result as rows of one point, as `matrix` does."""
     room, rows = room or Room(), list[Row]()
     try:
-        found = _rows(answer, room, "vector", _VECTOR, _ELEMENTS)
-        for begin in range(0, len(found), BATCH_ROWS):
-            batch = found[begin : begin + BATCH_ROWS]
+        for batch in _batches(_rows(answer, room, "vector", _VECTOR, _ELEMENTS)):
             labels = room.labels([one.metric for one in batch])
             rows += map(Row, labels, [room.points([one.value]) for one in batch])
     except ValueError as error:
         raise errors.SourceMalformedError("a vector of the wrong shape") from error
     return rows
+
+
+def _batches(rows: list[RowT]) -> Iterator[list[RowT]]:
+    return (rows[begin : begin + BATCH_ROWS] for begin in range(0, len(rows), BATCH_ROWS))
 
 
 def _rows(
