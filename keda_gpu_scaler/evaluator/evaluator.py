@@ -10,7 +10,6 @@ import math
 import operator
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, recommendation
@@ -101,7 +100,7 @@ class Evaluator:
         self._demands = DemandCache(
             sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
         )
-        self._triggers = TrackedTriggers(clock)
+        self._triggers = TrackedTriggers(self._snapshot_cache)
         self._looks = asyncio.Semaphore(LOOKS)
 
     def observing(self) -> "Evaluator":
@@ -158,19 +157,23 @@ class Evaluator:
             timeout_seconds: what is left of the caller's deadline; None: the caller set none.
             wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
         """
-        allowed_seconds = _allowed_seconds(timeout_seconds)
-        deadline = self._clock() + allowed_seconds
-        try:
-            spec = await self._aimed(scaled_object, spec, allowed_seconds)
-        except errors.SourceError as error:
-            tracked = self._triggers.track(scaled_object, spec)
-            gpu = await self._gpu_decisions.unaimed(scaled_object, spec, str(error), deadline)
-            return await self._concluded(tracked, gpu, deadline)
-        tracked = self._triggers.track(scaled_object, spec)
+        now, allowed_seconds = self._clock(), _allowed_seconds(timeout_seconds)
+        deadline, pods = now + allowed_seconds, None
+        if isinstance(spec.pods, ScaleTarget) and self._targets is not None:
+            try:
+                pods = await self._targets.target(scaled_object, allowed_seconds)
+            except errors.SourceError as error:
+                tracked = self._triggers.track(scaled_object, spec, now)
+                gpu = await self._gpu_decisions.unaimed(tracked, str(error), deadline)
+                return await self._concluded(tracked, gpu, deadline)
+            now = self._clock()
+        tracked = self._triggers.track(scaled_object, spec, now, pods)
         is_hpa = timeout_seconds is not None and not wait_for_fresh  # only a stream waits
-        self._gpu_decisions.note_call(tracked, is_hpa=is_hpa)
-        if tracked.answer is not None and self._is_of_this_poll(scaled_object, tracked.answer):
-            return tracked.answer.decision
+        tracked.hpa_calls.note(now, is_hpa=is_hpa)
+        before = tracked.answer
+        if before is not None and now - before.at < SAME_POLL_SECONDS:
+            if before.alert == self._alerts.firing(scaled_object):
+                return before.decision
         gpu = await self._gpu_decisions.decide(
             tracked, deadline, is_hpa=is_hpa, wait_for_fresh=wait_for_fresh
         )
@@ -189,9 +192,13 @@ class Evaluator:
         """
         asked, deadline = peer_decisions.read_request(payload), self._clock() + TELL_SECONDS
         told: list[Told] = []
-        for tracked in filter(None, map(self._triggers.find, asked)):
-            if self._clock() >= deadline:
+        for one in asked:
+            now = self._clock()
+            if now >= deadline:
                 break
+            tracked = self._triggers.find(one, now)
+            if tracked is None:
+                continue
             gpu = await self._gpu_decisions.own(tracked, deadline)
             if gpu is not None:
                 decided = await self._concluded(tracked, gpu, deadline)
@@ -230,7 +237,7 @@ class Evaluator:
 
         One without `workload` is tracked again as soon as it is known what the ScaledObject scales.
         """
-        tracked = self._triggers.all()
+        tracked = self._triggers.all(self._clock())
         aimed = {
             (one.scaled_object, one.spec.given)
             for one in tracked
@@ -245,7 +252,7 @@ class Evaluator:
 
     def asked_about(self) -> frozenset[ScaledObject]:
         """Return the ScaledObjects of which a trigger was asked about within ten minutes."""
-        return frozenset(one.scaled_object for one in self._triggers.all())
+        return frozenset(one.scaled_object for one in self._triggers.all(self._clock()))
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
@@ -266,21 +273,21 @@ class Evaluator:
             scaled_object: the ScaledObject of the trigger.
             spec: the trigger.
         """
-        why = ""
-        try:
-            allowed_seconds = min(ANSWER_SECONDS, self._slow_seconds)
-            spec = await self._aimed(scaled_object, spec, allowed_seconds)
-        except errors.SourceError as error:
-            why = str(error)
-        return await self._record(self._triggers.track(scaled_object, spec), why)
+        why, pods = "", None
+        if isinstance(spec.pods, ScaleTarget) and self._targets is not None:
+            try:
+                allowed_seconds = min(ANSWER_SECONDS, self._slow_seconds)
+                pods = await self._targets.target(scaled_object, allowed_seconds)
+            except errors.SourceError as error:
+                why = str(error)
+        tracked = self._triggers.track(scaled_object, spec, self._clock(), pods)
+        return await self._record(tracked, why)
 
     async def _record(self, tracked: TrackedTrigger, why: str = "") -> Record:
         deadline = self._clock() + self._slow_seconds
         if isinstance(tracked.spec.pods, ScaleTarget):
             why = why or "the pods of its scale target are not known"
-            gpu = await self._gpu_decisions.unaimed(
-                tracked.scaled_object, tracked.spec, why, deadline
-            )
+            gpu = await self._gpu_decisions.unaimed(tracked, why, deadline)
         else:
             gpu = await self._gpu_decisions.decide(tracked, deadline)
         made_of = self._gpu_decisions.made_of(tracked, gpu)
@@ -328,20 +335,6 @@ class Evaluator:
         deadline = self._clock() + _allowed_seconds(timeout_seconds)
         return await self._demands.ask(scaled_object, spec, spec.demand, deadline)
 
-    async def _aimed(
-        self, scaled_object: ScaledObject, spec: TriggerSpec, allowed_seconds: float
-    ) -> TriggerSpec:
-        """Return the trigger with the pods of the scale target, if it names none itself."""
-        if self._targets is None or not isinstance(spec.pods, ScaleTarget):
-            return spec
-        pods = await self._targets.target(scaled_object, allowed_seconds)
-        return replace(spec, pods=pods, workload=str(pods))
-
-    def _is_of_this_poll(self, scaled_object: ScaledObject, answer: Answer) -> bool:
-        if answer.alert != self._alerts.firing(scaled_object):
-            return False
-        return self._clock() - answer.at < SAME_POLL_SECONDS
-
     async def _concluded(
         self, tracked: TrackedTrigger, gpu: GpuDecision, deadline: float, *, is_poll: bool = False
     ) -> Decision:
@@ -350,9 +343,10 @@ class Evaluator:
         A poll that would fail without the demand waits for it, as it does for samples.
         """
         scaled_object, spec = tracked.scaled_object, tracked.spec
-        alert = self._alerts.firing(scaled_object)
-        decided = activation.before_demand(gpu.decision, str(spec.neighbour), gpu.neighbour, alert)
-        demand = None
+        alert, demand, decided = self._alerts.firing(scaled_object), None, gpu.decision
+        if gpu.neighbour is not None or alert is not None:
+            name = str(spec.neighbour)
+            decided = activation.before_demand(decided, name, gpu.neighbour, alert)
         if not decided.activated and spec.demand is not None and not gpu.is_of_peer:
             is_urgent = is_poll and activation.needs_demand(decided, spec.demand)
             demand = await self._demands.ask(

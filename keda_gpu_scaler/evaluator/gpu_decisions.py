@@ -20,11 +20,10 @@ from keda_gpu_scaler.decision.decision import (
 )
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.peer_decisions import PeerDecision, PeerDecisions
-from keda_gpu_scaler.evaluator.snapshot_cache import SharedSnapshot, SnapshotCache
+from keda_gpu_scaler.evaluator.snapshot_cache import Reading, SharedSnapshot, SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import GpuDecision, MadeDecision, TrackedTrigger
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, snapshot_query_of
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
-from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector
 
 
@@ -82,26 +81,28 @@ class GpuDecisions:
             wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
         """
         try:
-            shared, snapshot_query = self._shared(tracked.scaled_object, tracked.spec)
+            shared = self._shared(tracked)
         except errors.SourceRefusedError as error:
             why = f"source {tracked.spec.source}: {error}"
             return GpuDecision(unknown(tracked.spec, why, None))
+        spec, snapshot_query = tracked.spec, tracked.snapshot_query
         await shared.refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
-        is_urgent = not is_hpa and _would_fail(tracked)
-        if is_urgent and _is_cut_off(tracked.spec, shared, snapshot_query):
+        read, theirs = shared.read(snapshot_query), None
+        if read.is_cut_off(spec) and not is_hpa and _would_fail(tracked):
             await shared.retried(deadline)
-        theirs = None
-        if self._peers is not None and _is_cut_off(tracked.spec, shared, snapshot_query):
-            step_seconds = self._snapshot_cache.step_seconds(tracked.spec.source)
+            read = shared.read(snapshot_query)
+        if self._peers is not None and read.is_cut_off(spec):
+            step_seconds = self._snapshot_cache.step_seconds(spec.source)
             theirs = await self._peers.of(tracked.asked, step_seconds, deadline)
+            read = shared.read(snapshot_query)
         # No `await` from here on, so that memories are updated in order.
-        theirs = _believed(theirs, tracked, _present(shared))
-        gpu = self._made(tracked, shared, snapshot_query)
-        if theirs is None or not _is_cut_off(tracked.spec, shared, snapshot_query):
+        theirs = _believed(theirs, tracked, read.clock_seconds)
+        gpu = self._made(tracked, read)
+        if theirs is None or not read.is_cut_off(spec):
             return gpu
-        decided = theirs.instead_of(gpu.decision, shared.trouble)
+        decided = theirs.instead_of(gpu.decision, read.trouble)
         # As active, so that it is not remembered as idle with pods: load may return unseen.
-        heard, at = replace(decided, active=True), shared.now() - theirs.age_seconds
+        heard, at = replace(decided, active=True), read.now - theirs.age_seconds
         tracked.memory = memory.remember(tracked.memory, heard, at)
         return replace(gpu, decision=decided, neighbour=None, is_of_peer=True)
 
@@ -113,31 +114,28 @@ class GpuDecisions:
             deadline: on the snapshots' clock.
         """
         try:
-            shared, snapshot_query = self._shared(tracked.scaled_object, tracked.spec)
+            shared = self._shared(tracked)
         except errors.SourceRefusedError:
             return None
-        await shared.refresh(snapshot_query, deadline, wait_for_fresh=True)
-        is_new = shared.is_new(snapshot_query)
-        return self._made(tracked, shared, snapshot_query) if is_new else None
+        await shared.refresh(tracked.snapshot_query, deadline, wait_for_fresh=True)
+        is_new = shared.is_new(tracked.snapshot_query)
+        return self._made(tracked, shared.read(tracked.snapshot_query)) if is_new else None
 
-    async def unaimed(
-        self, scaled_object: ScaledObject, spec: TriggerSpec, why: str, deadline: float
-    ) -> GpuDecision:
+    async def unaimed(self, tracked: TrackedTrigger, why: str, deadline: float) -> GpuDecision:
         """Return the decision while the scale target is unknown: only the other workload counts.
 
         Args:
-            scaled_object: the ScaledObject of the trigger.
-            spec: the trigger.
+            tracked: the trigger.
             why: why the target is unknown, as a clause.
             deadline: on the snapshots' clock.
         """
-        decided = unknown(spec, why, None)
-        if spec.neighbour is None:
+        decided = unknown(tracked.spec, why, None)
+        if tracked.spec.neighbour is None:
             return GpuDecision(decided)
-        shared, snapshot_query = self._shared(scaled_object, spec)
-        await shared.refresh(snapshot_query, deadline)
-        theirs = self._neighbour(spec, decided, shared, snapshot_query)
-        return GpuDecision(decided, theirs, source=shared.source_name)
+        shared = self._shared(tracked)
+        await shared.refresh(tracked.snapshot_query, deadline)
+        theirs = self._neighbour(tracked.spec, decided, shared.read(tracked.snapshot_query))
+        return GpuDecision(decided, theirs, source=tracked.key.source)
 
     def made_of(self, tracked: TrackedTrigger, gpu: GpuDecision) -> MadeOf:
         """Return what a decision is made of, right after it was made.
@@ -148,88 +146,76 @@ class GpuDecisions:
         """
         spec, give_up_seconds = tracked.spec, self._give_up_seconds
         try:
-            shared, snapshot_query = self._shared(tracked.scaled_object, spec)
+            read = self._shared(tracked).read(tracked.snapshot_query)
         except errors.SourceRefusedError as error:
             return MadeOf(0.0, None, give_up_seconds, str(error), 0.0)
-        taken = shared.snapshot if shared.covers(snapshot_query) else None
-        view = None if taken is None or gpu.is_of_peer else taken.of(spec.pods.namespace)
-        return MadeOf(_now(spec, shared), view, give_up_seconds, shared.trouble, shared.lag_seconds)
-
-    def note_call(self, tracked: TrackedTrigger, *, is_hpa: bool) -> None:
-        """Remember that a trigger is asked about: by the HPA, or by a poll."""
-        with contextlib.suppress(errors.SourceRefusedError):
-            shared, _ = self._shared(tracked.scaled_object, tracked.spec)
-            tracked.hpa_calls.note(_present(shared), is_hpa=is_hpa)
+        taken = None if gpu.is_of_peer else read.covered
+        view = None if taken is None else taken.of(spec.pods.namespace)
+        return MadeOf(read.now_for(spec), view, give_up_seconds, read.trouble, read.lag_seconds)
 
     def keep_in_use(self, tracked: TrackedTrigger) -> None:
         """Remember that another signal said just now that the workload is active."""
         with contextlib.suppress(errors.SourceRefusedError):
-            shared, _ = self._shared(tracked.scaled_object, tracked.spec)
-            tracked.memory = memory.in_use(_present(shared))
+            read = self._shared(tracked).read(tracked.snapshot_query)
+            tracked.memory = memory.in_use(read.present)
 
-    def _shared(
-        self, scaled_object: ScaledObject, spec: TriggerSpec
-    ) -> tuple[SharedSnapshot, SnapshotQuery]:
-        snapshot_query = snapshot_query_of(spec, self._snapshot_cache.step_seconds(spec.source))
-        shared = self._snapshot_cache.of(
-            spec, snapshot_query, scaled_object.namespace, is_observed=self._is_observing
+    def _shared(self, tracked: TrackedTrigger) -> SharedSnapshot:
+        return self._snapshot_cache.of(
+            tracked.key,
+            tracked.spec,
+            tracked.scaled_object.namespace,
+            is_observed=self._is_observing,
         )
-        return shared, snapshot_query
 
-    def _made(
-        self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
-    ) -> GpuDecision:
+    def _made(self, tracked: TrackedTrigger, read: Reading) -> GpuDecision:
         made = tracked.made
-        if made is None or not self._still_holds(made, tracked.spec, shared):
-            made = tracked.made = self._anew(tracked, shared, snapshot_query)
+        if made is None or not self._still_holds(made, tracked.spec, read):
+            made = tracked.made = self._anew(tracked, read)
         return made.gpu
 
-    def _still_holds(self, made: MadeDecision, spec: TriggerSpec, shared: SharedSnapshot) -> bool:
+    def _still_holds(self, made: MadeDecision, spec: TriggerSpec, read: Reading) -> bool:
         """Tell whether a new decision would be the same: all its inputs are the same.
 
         That is so if less than a step has passed and there is no trouble. The decision for an
         unknown load also depends on memories, which can change at any time.
         """
-        taken, now = shared.snapshot, _now(spec, shared)
-        is_known = made.gpu.decision.state is not State.UNKNOWN and shared.trouble is None
+        taken, now = read.snapshot, read.now_for(spec)
+        is_known = made.gpu.decision.state is not State.UNKNOWN and read.trouble is None
         if taken is None or not is_known or now - taken.at > spec.max_age_seconds:
             return False
         is_recent = 0 <= now - made.at < self._snapshot_cache.step_seconds(spec.source)
         return is_recent and made.snapshot is not None and made.snapshot() is taken
 
-    def _anew(
-        self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
-    ) -> MadeDecision:
-        spec, taken = tracked.spec, shared.snapshot
-        decided, tracked.memory = self._decided(tracked, shared, snapshot_query)
+    def _anew(self, tracked: TrackedTrigger, read: Reading) -> MadeDecision:
+        spec, taken = tracked.spec, read.snapshot
+        decided, tracked.memory = self._decided(tracked, read)
         gpu = GpuDecision(
             decided,
-            neighbour=self._neighbour(spec, decided, shared, snapshot_query),
-            snapshot_age_seconds=None if taken is None else shared.now() - taken.at,
-            source=shared.source_name,
+            neighbour=self._neighbour(spec, decided, read),
+            snapshot_age_seconds=None if taken is None else read.now - taken.at,
+            source=tracked.key.source,
         )
-        return MadeDecision(gpu, None if taken is None else weakref.ref(taken), _now(spec, shared))
+        seen = None if taken is None else weakref.ref(taken)
+        return MadeDecision(gpu, seen, read.now_for(spec))
 
-    def _decided(
-        self, tracked: TrackedTrigger, shared: SharedSnapshot, snapshot_query: SnapshotQuery
-    ) -> tuple[Decision, Memory | None]:
+    def _decided(self, tracked: TrackedTrigger, read: Reading) -> tuple[Decision, Memory | None]:
         """Decide now; if the load is unknown, use what was known before."""
         spec, before, calls = tracked.spec, tracked.memory, tracked.hpa_calls
-        now, taken = _now(spec, shared), shared.snapshot
-        has_stopped = calls.has_stopped(_present(shared))
-        asking = calls.asking(_present(shared))
-        if taken is None or not shared.covers(snapshot_query):
-            why = shared.trouble or f"source {spec.source}: no answer yet"
+        has_stopped = calls.has_stopped(read.clock_seconds)
+        asking = calls.asking(read.clock_seconds, read.present - read.clock_seconds)
+        taken = read.covered
+        if taken is None:
+            why = read.trouble or f"source {spec.source}: no answer yet"
             kept = before if asking is None else memory.asked(before, asking.at)
-            recalled = self._recalled(spec, kept, shared.now(), has_stopped=has_stopped)
+            recalled = self._recalled(spec, kept, read.now, has_stopped=has_stopped)
             has_pods = None if asking is None else reasons.ASKED
             decided = unknown(spec, why, recalled, hpa_has_stopped=has_stopped, has_pods=has_pods)
-            return decided, memory.remember(kept, decided, shared.now())
+            return decided, memory.remember(kept, decided, read.now)
         view = taken.of(spec.pods.namespace)
         context = Context(
-            now,
+            read.now_for(spec),
             self._give_up_seconds,
-            trouble=shared.trouble,
+            trouble=read.trouble,
             asking=asking,
             hpa_has_stopped=has_stopped,
         )
@@ -237,14 +223,13 @@ class GpuDecisions:
         if decided.state is not State.UNKNOWN:
             return decided, memory.remember(before, decided, taken.at)
         if before is not None and before.at > taken.at:  # another replica said it, or a signal
-            kept = memory.remember(before, decided, shared.now())
+            kept = memory.remember(before, decided, read.now)
         else:
             last = decide(spec, view, replace(context, now=taken.at))
             kept = memory.remember(before, last, taken.at)
         if asking is not None:
             kept = memory.asked(kept, asking.at)
-        lost_at = shared.failure.since if shared.failure is not None else shared.now()
-        recalled = self._recalled(spec, kept, lost_at, has_stopped=has_stopped)
+        recalled = self._recalled(spec, kept, read.lost_at, has_stopped=has_stopped)
         return decide(spec, view, replace(context, remembered=recalled)), kept
 
     def _recalled(
@@ -253,21 +238,16 @@ class GpuDecisions:
         step_seconds = self._snapshot_cache.step_seconds(spec.source)
         return memory.recall(kept, lost_at, step_seconds, hpa_has_stopped=has_stopped)
 
-    def _neighbour(
-        self,
-        spec: TriggerSpec,
-        decided: Decision,
-        shared: SharedSnapshot,
-        snapshot_query: SnapshotQuery,
-    ) -> Decision | None:
+    def _neighbour(self, spec: TriggerSpec, decided: Decision, read: Reading) -> Decision | None:
         """Decide about the other workload, unless this workload's own GPUs already say active."""
         if spec.neighbour is None or decided.activated:
             return None
         theirs = _of_neighbour(spec, spec.neighbour)
-        if shared.snapshot is None or not shared.covers(snapshot_query):
+        taken = read.covered
+        if taken is None:
             return unknown(theirs, decided.reason, None)
-        context = Context(_now(spec, shared), self._give_up_seconds, trouble=shared.trouble)
-        return decide(theirs, shared.snapshot.of(theirs.pods.namespace), context)
+        context = Context(read.now_for(spec), self._give_up_seconds, trouble=read.trouble)
+        return decide(theirs, taken.of(theirs.pods.namespace), context)
 
 
 def _would_fail(tracked: TrackedTrigger) -> bool:
@@ -275,15 +255,6 @@ def _would_fail(tracked: TrackedTrigger) -> bool:
     policy = tracked.spec.on_unknown
     is_forgotten = policy is OnUnknown.HOLD and tracked.memory is None
     return is_forgotten or policy is OnUnknown.ERROR
-
-
-def _is_cut_off(spec: TriggerSpec, shared: SharedSnapshot, snapshot_query: SnapshotQuery) -> bool:
-    """Tell whether the source does not answer, and its last samples are too old to be used."""
-    if shared.trouble is None:
-        return False
-    if shared.snapshot is None or not shared.covers(snapshot_query):
-        return True
-    return _now(spec, shared) - shared.snapshot.at > spec.max_age_seconds
 
 
 def _believed(
@@ -303,17 +274,6 @@ def _believed(
         return theirs
     tracked.memory = None
     return None
-
-
-def _present(shared: SharedSnapshot) -> float:
-    """Return the time that calls are made at, also where the samples are of an earlier one."""
-    return shared.now() + shared.lag_seconds
-
-
-def _now(spec: TriggerSpec, shared: SharedSnapshot) -> float:
-    """Return the time up to which ages count: a lag beyond `maxAge` is an age like any other."""
-    is_usable = shared.lag_seconds <= spec.max_age_seconds
-    return shared.now() if is_usable else _present(shared)
 
 
 def _of_neighbour(spec: TriggerSpec, pods: PodSelector) -> TriggerSpec:

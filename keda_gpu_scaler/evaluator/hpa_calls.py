@@ -39,13 +39,20 @@ class HpaCalls:
             self._polled_since = now
         self._called_at = now
 
-    def asking(self, now: float) -> Asking | None:
-        """Return the calls of an HPA that asks again and again; None: it does not."""
+    def asking(self, now: float, ahead_seconds: float = 0.0) -> Asking | None:
+        """Return the calls of an HPA that asks again and again; None: it does not.
+
+        Args:
+            now: the time on the clock of these calls.
+            ahead_seconds: how far the clock is ahead on which they are returned.
+        """
         if self._asked_at is None or now - self._asked_at > SILENT_SECONDS:
             return None
         is_repeated = self._asked_at - self._asking_since >= REPEATED_SECONDS
         is_new = self._noted_since is not None and now - self._noted_since < REPEATED_SECONDS
-        return Asking(self._asking_since, self._asked_at) if is_repeated or is_new else None
+        if not is_repeated and not is_new:
+            return None
+        return Asking(self._asking_since + ahead_seconds, self._asked_at + ahead_seconds)
 
     def has_stopped(self, now: float) -> bool:
         """Tell whether the HPA asked before and has been silent since, while polls went on."""

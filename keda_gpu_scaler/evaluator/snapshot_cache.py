@@ -22,7 +22,7 @@ from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Samples, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.evaluator.source_state import SourceState
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -111,6 +111,45 @@ class Failure:
     """The first instant that could not be fetched, on the source's clock."""
 
 
+class Reading(NamedTuple):
+    """What is known of a shared snapshot at one moment, for one trigger."""
+
+    snapshot: Snapshot | None
+    is_covered: bool
+    """The snapshot holds everything that the trigger asks for."""
+    now: float
+    """The time on the source's clock."""
+    lag_seconds: float
+    """How far that clock is behind, because all samples of the source arrive so late."""
+    trouble: str | None
+    """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
+    lost_at: float
+    """Since when fetches fail, on the source's clock; `now` if they do not."""
+    clock_seconds: float
+    """The time on this process's clock."""
+
+    @property
+    def covered(self) -> Snapshot | None:
+        """The snapshot, if it holds everything that the trigger asks for."""
+        return self.snapshot if self.is_covered else None
+
+    def now_for(self, spec: TriggerSpec) -> float:
+        """Return the time up to which ages count: a lag beyond `maxAge` is an age like any other."""
+        return self.now + (0 if self.lag_seconds <= spec.max_age_seconds else self.lag_seconds)
+
+    @property
+    def present(self) -> float:
+        """The time that calls are made at, also where the samples are of an earlier one."""
+        return self.now + self.lag_seconds
+
+    def is_cut_off(self, spec: TriggerSpec) -> bool:
+        """Tell whether the source does not answer, and its last samples are too old to be used."""
+        if self.trouble is None:
+            return False
+        taken = self.covered
+        return taken is None or self.now_for(spec) - taken.at > spec.max_age_seconds
+
+
 class SharedSnapshot:
     """The snapshots of one (source, signal, profile)."""
 
@@ -157,10 +196,12 @@ class SharedSnapshot:
         self._wanted.note(snapshot_query)
         while True:
             self._flight.land()
-            if self._flight.is_free and self._is_due(snapshot_query):
+            instant = self._samples.instant()
+            is_current = self._is_within(USABLE_STEPS, snapshot_query, instant)
+            if self._flight.is_free and self._is_due(instant, is_current=is_current):
                 self._launch()
             is_awaited = wait_for_fresh and not self._flight.is_free
-            if self._is_down() or (self._is_current(snapshot_query) and not is_awaited):
+            if self.trouble is not None or (is_current and not is_awaited):
                 return
             if not await self._waited(deadline):
                 return
@@ -175,12 +216,26 @@ class SharedSnapshot:
         await self._flight.wait(max(0.0, until - self._clock()))
         self._flight.land()
 
+    def read(self, snapshot_query: SnapshotQuery) -> Reading:
+        """Return what is known now, for the decision of a trigger that asks for this."""
+        now, failure = self._samples.now(), self.failure
+        return Reading(
+            snapshot=self.snapshot,
+            is_covered=self.covers(snapshot_query),
+            now=now,
+            lag_seconds=self._samples.lag_seconds,
+            trouble=self.trouble,
+            lost_at=now if failure is None else failure.since,
+            clock_seconds=self._clock(),
+        )
+
     @property
     def trouble(self) -> str | None:
         """Why there is no newer snapshot, in the source's words; None: there is no trouble."""
         if self.failure is not None:
             return self.failure.reason
-        if self._is_slow():
+        is_slow = self._clock() - self._launched_at >= self._slow_seconds
+        if is_slow and self._flight.is_under_way:
             return f"source {self._key.source}: no answer within {self._slow_seconds:g} s"
         return None
 
@@ -194,15 +249,6 @@ class SharedSnapshot:
         """The source, as facts name it."""
         return self._key.source
 
-    def now(self) -> float:
-        """The time on the source's clock."""
-        return self._samples.now()
-
-    @property
-    def lag_seconds(self) -> float:
-        """How far that clock is behind, because all samples of the source arrive so late."""
-        return self._samples.lag_seconds
-
     def covers(self, snapshot_query: SnapshotQuery) -> bool:
         """Tell whether the snapshot holds everything that `snapshot_query` is about."""
         if self.snapshot is None or snapshot_query.span_seconds > self._span_seconds:
@@ -211,43 +257,29 @@ class SharedSnapshot:
 
     def is_new(self, snapshot_query: SnapshotQuery) -> bool:
         """Tell whether the source answers, and the snapshot is of its last step and covers this."""
-        return self.trouble is None and self._is_within(1, snapshot_query)
+        instant = self._samples.instant()
+        return self.trouble is None and self._is_within(1, snapshot_query, instant)
 
     async def close(self) -> None:
         """Cancel the running fetch, if there is one."""
         await self._flight.close()
 
-    def _is_current(self, snapshot_query: SnapshotQuery) -> bool:
-        return self._is_within(USABLE_STEPS, snapshot_query)
-
-    def _is_within(self, steps: int, snapshot_query: SnapshotQuery) -> bool:
-        """Tell whether the snapshot covers this, at most so many steps from the source's clock."""
+    def _is_within(self, steps: int, snapshot_query: SnapshotQuery, instant: float) -> bool:
+        """Tell whether the snapshot covers this, at most so many steps from the newest instant."""
         if self.snapshot is None or not self.covers(snapshot_query):
             return False
-        behind = self._samples.instant() - self.snapshot.at
-        return abs(behind) <= steps * self._samples.step_seconds
+        return abs(instant - self.snapshot.at) <= steps * self._samples.step_seconds
 
-    def _is_down(self) -> bool:
-        return self.failure is not None or self._is_slow()
-
-    def _is_slow(self) -> bool:
-        return self._flight.is_under_way and self._clock() - self._launched_at >= self._slow_seconds
-
-    def _is_due(self, snapshot_query: SnapshotQuery) -> bool:
-        if self._samples.instant() > self._tried or self._is_set_back():
+    def _is_due(self, instant: float, *, is_current: bool) -> bool:
+        if instant > self._tried or self._is_set_back(instant):
             return True
-        return (
-            self.failure is None
-            and not self._is_current(snapshot_query)
-            and self._until_wider() <= 0
-        )
+        return self.failure is None and not is_current and self._until_wider() <= 0
 
-    def _is_set_back(self) -> bool:
+    def _is_set_back(self, instant: float) -> bool:
         """Tell whether the clock is farther behind the snapshot than it is worth waiting for."""
         if self.snapshot is None:
             return False
-        ahead = self.snapshot.at - self._samples.instant()
-        return ahead > USABLE_STEPS * self._samples.step_seconds
+        return self.snapshot.at - instant > USABLE_STEPS * self._samples.step_seconds
 
     def _until_wider(self) -> float:
         return self._launched_at + WIDEN_SECONDS - self._clock()
@@ -271,7 +303,7 @@ class SharedSnapshot:
         try:
             await self._samples.synchronize()
             self._tried = self._samples.instant()
-            if self._is_set_back():
+            if self._is_set_back(self._tried):
                 self._snapshot_fetcher.forget_after(self._tried)
             elif self.snapshot is not None and self._tried < self.snapshot.at:
                 return  # until the clock has caught up with the snapshot
@@ -356,38 +388,40 @@ class SnapshotCache:
         """Return how often a source can have new samples."""
         return self._sources[source].samples.step_seconds
 
+    def needs(self, spec: TriggerSpec) -> tuple[SnapshotQuery, Key]:
+        """Return what a trigger asks of its source, and the snapshot that it shares."""
+        source = self._sources[spec.source]
+        snapshot_query = snapshot_query_of(spec, source.samples.step_seconds)
+        is_long_range = snapshot_query.span_seconds > WIDE_SECONDS
+        source_key = source.key(spec.source, spec.pods.namespace)
+        key = Key(source_key, spec.shared_signal, spec.profile, is_long_range, spec.query)
+        return snapshot_query, key
+
     def of(
-        self,
-        spec: TriggerSpec,
-        snapshot_query: SnapshotQuery,
-        namespace: str,
-        *,
-        is_observed: bool = False,
+        self, key: Key, spec: TriggerSpec, namespace: str, *, is_observed: bool = False
     ) -> SharedSnapshot:
         """Return the shared snapshot for a trigger.
 
         Args:
+            key: the snapshot that it needs.
             spec: the trigger.
-            snapshot_query: what it asks for.
             namespace: its ScaledObject's.
             is_observed: KEDA does not ask about it.
 
         Raises:
             errors.SourceRefusedError: it has a query of its own, and there are too many of them.
         """
-        is_long_range = snapshot_query.span_seconds > WIDE_SECONDS
-        source_key = self._sources[spec.source].key(spec.source, spec.pods.namespace)
-        key = Key(source_key, spec.shared_signal, spec.profile, is_long_range, spec.query)
-        if key not in self._shared_snapshots:
+        shared = self._shared_snapshots.get(key)
+        if shared is None:
             self._let_go()
             if is_observed:
                 self._admit_observed(key)
             elif key.query is not None:
                 self._admit(key, spec.source, namespace)
-            self._shared_snapshots[key] = self._made(key, spec, namespace)
+            shared = self._shared_snapshots[key] = self._made(key, spec, namespace)
         elif not is_observed:
             self._observed.discard(key)
-        return self._shared_snapshots[key]
+        return shared
 
     def _admit_observed(self, key: Key) -> None:
         """Count one more snapshot for observed triggers; raise if there are too many already."""

@@ -3,21 +3,21 @@
 import math
 import operator
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
-
-from cachetools import TTLCache
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.hpa_calls import HpaCalls
 from keda_gpu_scaler.evaluator.peer_decisions import AskedTrigger, asked_trigger
-from keda_gpu_scaler.snapshot.snapshot import Snapshot
+from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.sizes import deep_size
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.workload import PodSelector
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,19 @@ class TrackedTrigger:
     """A trigger that is evaluated."""
 
     scaled_object: ScaledObject
+    given: TriggerSpec
+    """As it was asked for."""
     spec: TriggerSpec
+    """The same, with the pods of the scale target if it names none itself."""
     asked: AskedTrigger
     """What the replicas of the scaler call it."""
+    snapshot_query: SnapshotQuery
+    """What it asks of its source."""
+    key: Key
+    """The snapshot that it shares."""
+    kept_bytes: int
+    asked_at: float
+    """When it was asked about last."""
     made: MadeDecision | None = None
     memory: Memory | None = None
     """Used when its load becomes unknown."""
@@ -86,55 +96,111 @@ class TrackedTrigger:
     hpa_calls: HpaCalls = field(default_factory=HpaCalls)
     gone_since: float | None = None
     """Since when another replica of the scaler says that it has no pods; None: it does not."""
-    kept_bytes: int = 0
-    renewed_at: float = -math.inf
-    """When it was asked about last, to a second."""
 
 
 TRACKED_BYTES = 48 * 2**20
 """Room for fifteen thousand usual triggers."""
 _DECISION_BYTES = 2048
 """What is remembered of one trigger beside its spec."""
-RENEW_SECONDS = 1.0
-"""A trigger that is asked about again within this time is not renewed: its ten minutes last."""
+_LEFT_BYTES = TRACKED_BYTES // 8 * 7
+"""What stays of too many: to find those that were asked about longest ago takes a look at all."""
+_LOOK_SECONDS = 60.0
+"""How often those are looked for that are forgotten."""
+
+
+_TrackedKey = tuple[ScaledObject, TriggerSpec, PodSelector | None]
 
 
 class TrackedTriggers:
     """The triggers that were evaluated within the last ten minutes, bounded in bytes."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """Start with no triggers.
-
-        Args:
-            clock: seconds that never go back.
-        """
-        self._clock = clock
-        self._tracked: TTLCache[tuple[ScaledObject, TriggerSpec], TrackedTrigger] = TTLCache(
-            TRACKED_BYTES, FORGET_SECONDS, clock, operator.attrgetter("kept_bytes")
-        )
+    def __init__(self, snapshot_cache: SnapshotCache) -> None:
+        """Start with no triggers; all of them share these snapshots."""
+        self._snapshot_cache = snapshot_cache
+        self._tracked: dict[_TrackedKey, TrackedTrigger] = {}
         self._named: weakref.WeakValueDictionary[AskedTrigger, TrackedTrigger] = (
             weakref.WeakValueDictionary()
         )
+        self._kept_bytes, self._looked_at = 0, -math.inf
 
-    def track(self, scaled_object: ScaledObject, spec: TriggerSpec) -> TrackedTrigger:
-        """Return the tracked trigger, new if needed, and renew it."""
-        key = scaled_object, spec
-        tracked = self._tracked.get(key)
-        if tracked is None:
-            size = _DECISION_BYTES + deep_size(spec)
-            asked = asked_trigger(scaled_object, spec)
-            tracked = TrackedTrigger(scaled_object, spec, asked, kept_bytes=size)
-            self._named[asked] = tracked
-        tracked.spec, now = spec, self._clock()
-        if now - tracked.renewed_at >= RENEW_SECONDS:
-            tracked.renewed_at = now
-            self._tracked[key] = tracked
+    def track(
+        self,
+        scaled_object: ScaledObject,
+        given: TriggerSpec,
+        now: float,
+        pods: PodSelector | None = None,
+    ) -> TrackedTrigger:
+        """Return the tracked trigger, a new one if it is not known; it is asked about now.
+
+        Args:
+            scaled_object: the ScaledObject of the trigger.
+            given: the trigger.
+            now: in seconds that never go back.
+            pods: those of the scale target, if the trigger names none itself and they are known.
+        """
+        tracked = self._tracked.get((scaled_object, given, pods))
+        if tracked is None or now - tracked.asked_at >= FORGET_SECONDS:
+            tracked = self._new(scaled_object, given, now, pods)
+        elif tracked.given is not given:  # the same trigger in other words
+            tracked.given, tracked.spec = given, _aimed(given, pods)
+        tracked.asked_at = now
         return tracked
 
-    def all(self) -> list[TrackedTrigger]:
+    def all(self, now: float) -> list[TrackedTrigger]:
         """Return every trigger that is tracked, by the names of their ScaledObjects."""
+        self._forget(now)
         return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
 
-    def find(self, asked: AskedTrigger) -> TrackedTrigger | None:
+    def find(self, asked: AskedTrigger, now: float) -> TrackedTrigger | None:
         """Return the trigger that another replica of the scaler asks about, if it is tracked."""
-        return self._named.get(asked)
+        tracked = self._named.get(asked)
+        is_known = tracked is not None and now - tracked.asked_at < FORGET_SECONDS
+        return tracked if is_known else None
+
+    def _new(
+        self, scaled_object: ScaledObject, given: TriggerSpec, now: float, pods: PodSelector | None
+    ) -> TrackedTrigger:
+        spec = _aimed(given, pods)
+        snapshot_query, key = self._snapshot_cache.needs(spec)
+        tracked = TrackedTrigger(
+            scaled_object,
+            given,
+            spec,
+            asked_trigger(scaled_object, spec),
+            snapshot_query,
+            key,
+            kept_bytes=_DECISION_BYTES + deep_size(spec),
+            asked_at=now,
+        )
+        self._drop((scaled_object, given, pods))
+        if now >= self._looked_at + _LOOK_SECONDS:
+            self._forget(now)
+        if self._kept_bytes + tracked.kept_bytes > TRACKED_BYTES:
+            self._make_room()
+        self._tracked[scaled_object, given, pods] = self._named[tracked.asked] = tracked
+        self._kept_bytes += tracked.kept_bytes
+        return tracked
+
+    def _forget(self, now: float) -> None:
+        """Drop the triggers that were not asked about for long."""
+        self._looked_at = now
+        for key, tracked in list(self._tracked.items()):
+            if now - tracked.asked_at >= FORGET_SECONDS:
+                self._drop(key)
+
+    def _make_room(self) -> None:
+        """Drop an eighth of the triggers: those that were asked about longest ago."""
+        oldest = sorted(self._tracked, key=lambda key: self._tracked[key].asked_at)
+        for key in oldest:
+            if self._kept_bytes <= _LEFT_BYTES:
+                return
+            self._drop(key)
+
+    def _drop(self, key: _TrackedKey) -> None:
+        tracked = self._tracked.pop(key, None)
+        if tracked is not None:
+            self._kept_bytes -= tracked.kept_bytes
+
+
+def _aimed(given: TriggerSpec, pods: PodSelector | None) -> TriggerSpec:
+    return given if pods is None else replace(given, pods=pods, workload=str(pods))

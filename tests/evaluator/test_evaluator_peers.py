@@ -188,7 +188,7 @@ async def test_to_be_asked_by_a_replica_is_no_call_of_the_hpa(pair: Pair) -> Non
     """Nor a poll: a workload at zero stays there, whoever asks."""
     await pair.other.ask(timeout_seconds=HPA_SECONDS)
     pair.other.source.world = World(())
-    for _ in range(40):
+    for _ in range(30):
         pair.clock.seconds += STEP
         await pair.told()
     assert (await pair.told())[0].active is False

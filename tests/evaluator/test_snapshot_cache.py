@@ -14,7 +14,6 @@ from keda_gpu_scaler.evaluator.snapshot_cache import (
     SharedSnapshot,
     SnapshotCache,
 )
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.spec.kinds import Kind
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal, TriggerSpec
@@ -27,10 +26,6 @@ from tests.support.worlds import World, WorldPod
 def spec(namespace: str = "ml", signal: Signal = Signal.UTILIZATION) -> TriggerSpec:
     pods = Workload(Kind.DEPLOYMENT, namespace, "bert")
     return replace(triggers.spec(), pods=pods, signal=signal)
-
-
-def snapshot_query(one: TriggerSpec, span: float = 300.0) -> SnapshotQuery:
-    return SnapshotQuery(one.signal, one.profile, frozenset({one.pods.namespace}), span, 120.0)
 
 
 @dataclass(slots=True)
@@ -51,11 +46,18 @@ class Bench:
         ports = self.source.ports(is_per_namespace=True)
         self.snapshot_cache = SnapshotCache({"default": ports}, clock=self.clock)
 
+    def of(
+        self, one: TriggerSpec, namespace: str = "ml", *, is_observed: bool = False
+    ) -> SharedSnapshot:
+        """Return the snapshot of a trigger."""
+        _, key = self.snapshot_cache.needs(one)
+        return self.snapshot_cache.of(key, one, namespace, is_observed=is_observed)
+
     async def ask(self, one: TriggerSpec) -> None:
         """Bring the snapshot of a trigger up to date."""
-        await self.snapshot_cache.of(one, snapshot_query(one), "ml").refresh(
-            snapshot_query(one), self.clock() + 10, wait_for_fresh=True
-        )
+        snapshot_query, _ = self.snapshot_cache.needs(one)
+        until = self.clock() + 10
+        await self.of(one).refresh(snapshot_query, until, wait_for_fresh=True)
 
 
 @pytest_asyncio.fixture
@@ -66,18 +68,15 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 async def test_namespaces_share_a_snapshot(bench: Bench) -> None:
-    first = bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")), "ml")
-    assert bench.snapshot_cache.of(spec("b"), snapshot_query(spec("b")), "ml") is first
-    assert first.source_name == "default"
+    assert bench.of(spec("b")) is bench.of(spec("a"))
+    _, key = bench.snapshot_cache.needs(spec("a"))
+    assert key.source == "default"
 
 
 async def test_signals_and_far_looks_back_have_snapshots_of_their_own(bench: Bench) -> None:
     power = spec(signal=Signal.POWER)
-    found = [
-        bench.snapshot_cache.of(spec(), snapshot_query(spec()), "ml"),
-        bench.snapshot_cache.of(power, snapshot_query(power), "ml"),
-        bench.snapshot_cache.of(spec(), snapshot_query(spec(), 3600.0), "ml"),
-    ]
+    far = replace(spec(), activation_window_seconds=3600.0)
+    found = [bench.of(spec()), bench.of(power), bench.of(far)]
     assert len({id(shared) for shared in found}) == 3
 
 
@@ -94,22 +93,23 @@ async def test_of_a_source_that_is_asked_by_namespace_each_has_its_own(bench: Be
     for name, tenant in tenants.items():
         assert {asked.namespaces for asked in tenant.fetched} == {frozenset({name})}
         assert {names for names, _ in tenant.questioned} == {frozenset({name})}
-    assert bench.snapshot_cache.of(power, snapshot_query(power), "ml").source_name == "default/a"
+    _, key = bench.snapshot_cache.needs(power)
+    assert key.source == "default/a"
 
 
 async def test_a_namespace_nobody_asks_about_is_let_go_of(bench: Bench) -> None:
     bench.ask_by_namespace()
     await bench.ask(spec("a"))
-    kept = bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")), "ml")
+    kept = bench.of(spec("a"))
     before = bench.source.within_namespaces["a"]
 
     bench.clock.seconds += FORGET_SECONDS / 2
     await bench.ask(spec("b"))
-    assert bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")), "ml") is kept
+    assert bench.of(spec("a")) is kept
 
     bench.clock.seconds += FORGET_SECONDS / 2 + 1
     await bench.ask(spec("c"))
-    assert bench.snapshot_cache.of(spec("a"), snapshot_query(spec("a")), "ml") is not kept
+    assert bench.of(spec("a")) is not kept
     assert bench.source.within_namespaces["a"] is not before
 
 
@@ -125,8 +125,9 @@ async def test_own_queries_are_bounded_in_number_for_each_namespace_and_for_all(
 ) -> None:
     async def ask(number: int, tenant: str) -> SharedSnapshot:
         one = replace(spec(), query=OwnQuery(f"x{number}", (), is_complete=True))
-        shared = bench.snapshot_cache.of(one, snapshot_query(one), tenant)
-        await shared.refresh(snapshot_query(one), bench.clock() + 10)
+        snapshot_query, _ = bench.snapshot_cache.needs(one)
+        shared = bench.of(one, tenant)
+        await shared.refresh(snapshot_query, bench.clock() + 10)
         return shared
 
     first = await ask(0, "a")
@@ -144,9 +145,9 @@ async def test_own_queries_are_bounded_in_number_for_each_namespace_and_for_all(
 async def test_own_queries_of_observed_triggers_take_no_place_of_the_others(bench: Bench) -> None:
     async def ask(number: int, *, is_observed: bool = False) -> SharedSnapshot:
         one = replace(spec(), query=OwnQuery(f"x{number}", (), is_complete=True))
-        wanted, tenant = snapshot_query(one), f"tenant-{number % 2}"
-        shared = bench.snapshot_cache.of(one, wanted, tenant, is_observed=is_observed)
-        await shared.refresh(wanted, bench.clock() + 10)
+        snapshot_query, _ = bench.snapshot_cache.needs(one)
+        shared = bench.of(one, f"tenant-{number % 2}", is_observed=is_observed)
+        await shared.refresh(snapshot_query, bench.clock() + 10)
         return shared
 
     observed = [await ask(number, is_observed=True) for number in range(OBSERVED_SNAPSHOTS)]
@@ -162,7 +163,7 @@ async def test_own_queries_of_observed_triggers_take_no_place_of_the_others(benc
 
 async def test_a_clock_that_was_set_back_far_begins_anew(bench: Bench) -> None:
     """All samples are known to arrive late from now on: what was known before is of later times."""
-    shared = bench.snapshot_cache.of(spec(), snapshot_query(spec()), "ml")
+    shared = bench.of(spec())
     await bench.ask(spec())
     before = shared.snapshot
     assert before is not None
@@ -171,7 +172,7 @@ async def test_a_clock_that_was_set_back_far_begins_anew(bench: Bench) -> None:
     await bench.ask(spec())
     assert shared.snapshot is not None
     assert shared.snapshot.at == before.at - 150
-    assert shared.lag_seconds == 165
+    assert bench.source.lag_seconds == 165
     assert [at for _, at in bench.source.questioned] == [before.at, before.at - 150]
     assert len(bench.source.remembered) == 2
 
@@ -187,7 +188,7 @@ async def test_a_clock_that_was_set_back_a_little_is_waited_for(bench: Bench) ->
 
 
 async def test_a_lag_that_is_learnt_in_a_fetch_is_waited_for_if_it_is_short(bench: Bench) -> None:
-    shared = bench.snapshot_cache.of(spec(), snapshot_query(spec()), "ml")
+    shared = bench.of(spec())
     await bench.ask(spec())
     before = shared.snapshot
     bench.clock.seconds += 15
