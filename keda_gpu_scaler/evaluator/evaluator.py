@@ -171,9 +171,12 @@ class Evaluator:
         is_hpa = timeout_seconds is not None and not wait_for_fresh  # only a stream waits
         tracked.hpa_calls.note(now, is_hpa=is_hpa)
         before = tracked.answer
-        if before is not None and now - before.at < SAME_POLL_SECONDS:
-            if before.alert == self._alerts.firing(scaled_object):
-                return before.decision
+        if (
+            before is not None
+            and now - before.at < SAME_POLL_SECONDS
+            and before.alert == self._alerts.firing(scaled_object)
+        ):
+            return before.decision
         gpu = await self._gpu_decisions.decide(
             tracked, deadline, is_hpa=is_hpa, wait_for_fresh=wait_for_fresh
         )

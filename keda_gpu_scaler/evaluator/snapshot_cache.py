@@ -134,8 +134,8 @@ class Reading(NamedTuple):
         return self.snapshot if self.is_covered else None
 
     def now_for(self, spec: TriggerSpec) -> float:
-        """Return the time up to which ages count: a lag beyond `maxAge` is an age like any other."""
-        return self.now + (0 if self.lag_seconds <= spec.max_age_seconds else self.lag_seconds)
+        """Return the time up to which ages count; a lag beyond `maxAge` counts as age."""
+        return self.now if self.lag_seconds <= spec.max_age_seconds else self.present
 
     @property
     def present(self) -> float:

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import grpc
 import structlog
@@ -165,12 +165,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
 
         # One coroutine for all of it: each further one is a frame more in every call.
         async def call(data: bytes, context: Context) -> object:
-            started, outcome, request = time.monotonic(), _OK, None
+            started, outcome, asked = time.monotonic(), _OK, None
             self._open_bytes += len(data)
             try:
-                request = self._admitted(handler.request_deserializer, data)
+                request, asked = self._admitted(handler.request_deserializer, data)
                 if self._is_traced:
-                    self._observe(_began(method, request, context))
+                    self._observe(_began(method, asked, context))
                 return await behaviour(request, context)
             except _BusyError:
                 outcome = BUSY
@@ -184,45 +184,44 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
             except BaseException as error:  # noqa: BLE001 - a panic too: grpc would leave the call open
                 outcome = _failed(method, error)
             finally:
-                if request is not None:
-                    self._places.give_back(_reference(request).namespace)
+                if asked is not None:
+                    self._places.give_back(asked.namespace)
                 self._open_bytes -= len(data)
-                seconds = time.monotonic() - started
-                self._observe(facts.Called(method, outcome.code.name, seconds))
+                code = "OK" if outcome is _OK else outcome.code.name
+                self._observe(facts.Called(method, code, time.monotonic() - started))
             return await context.abort(*outcome)
 
         return make(call, None, handler.response_serializer)
 
-    def _admitted(self, deserializer: Callable[[bytes], object], data: bytes) -> object:
-        """Return the request of a call that has taken its place; raise if there is none for it."""
+    def _admitted(
+        self, deserializer: Callable[[bytes], Any], data: bytes
+    ) -> tuple[object, pb.ScaledObjectRef]:
+        """Return the request of a call that has taken its place, and what it is about.
+
+        Raises:
+            _BusyError: there is no place for it.
+            errors.RequestError: it is no request.
+        """
         if self._open_bytes > MAX_OPEN_REQUEST_BYTES:
             raise _BusyError
-        request = _decoded(deserializer, data)
-        if not self._places.take(_reference(request).namespace):
+        try:
+            request = deserializer(data)
+        except DecodeError as error:
+            raise errors.RequestError(
+                "the request is not a message of externalscaler.proto: a field is cut off, "
+                "of another type, or not UTF-8"
+            ) from error
+        is_nested = isinstance(request, pb.GetMetricsRequest)
+        asked = request.scaledObjectRef if is_nested else request
+        if not self._places.take(asked.namespace):
             raise _BusyError
-        return request
+        return request, asked
 
 
-def _decoded(deserializer: Callable[[bytes], object], data: bytes) -> object:
-    try:
-        return deserializer(data)
-    except DecodeError as error:
-        raise errors.RequestError(
-            "the request is not a message of externalscaler.proto: a field is cut off, "
-            "of another type, or not UTF-8"
-        ) from error
-
-
-def _reference(request: object) -> pb.ScaledObjectRef:
-    if isinstance(request, pb.GetMetricsRequest):
-        return request.scaledObjectRef
-    return cast("pb.ScaledObjectRef", request)
-
-
-def _began(method: str, request: object, context: Context) -> facts.CallBegan:
-    whose, sent = _reference(request), context.invocation_metadata() or ()
+def _began(method: str, asked: pb.ScaledObjectRef, context: Context) -> facts.CallBegan:
+    sent = context.invocation_metadata() or ()
     parent = next((str(value) for key, value in sent if key == "traceparent"), "")
-    return facts.CallBegan(method, ScaledObject(whose.namespace, whose.name), parent)
+    return facts.CallBegan(method, ScaledObject(asked.namespace, asked.name), parent)
 
 
 def _is_abandoned(error: BaseException) -> bool:

@@ -54,6 +54,9 @@ class Trigger(NamedTuple):
 
     scaled_object: ScaledObject
     spec: TriggerSpec
+    metric_names: tuple[str, ...]
+    metric_spec: pb.GetMetricSpecResponse
+    """What KEDA is told of its metrics."""
 
 
 class Triggers:
@@ -76,8 +79,9 @@ class Triggers:
         asked = reference.SerializeToString(deterministic=True)
         if len(asked) > _LARGE_BYTES:
             asked = hashlib.sha256(asked).digest()
-        known = self._remembered.get(asked)
-        if known is None:
+        try:
+            known = self._remembered[asked]
+        except KeyError:
             found = self._parsed(_scaled_object(reference), _metadata(reference))
             known = _Known(found, _ENTRY_BYTES + len(asked) + deep_size(found))
             self._remembered[asked] = known
@@ -95,11 +99,12 @@ class Triggers:
             self._note_once("trigger.refused", scaled_object, status_message(str(error)))
             return str(error)
         self._observe(facts.TriggerChanged(scaled_object))
-        for name, target in responses.targets(parsed).items():
+        targets = responses.targets(parsed)
+        for name, target in targets.items():
             rounding = responses.rounding_warning(name, target)
             if rounding is not None:
                 self._note_once("trigger.target_rounded", scaled_object, rounding)
-        return Trigger(scaled_object, parsed)
+        return Trigger(scaled_object, parsed, tuple(targets), responses.metric_spec(parsed))
 
     def _note_once(self, event: str, scaled_object: ScaledObject, text: str) -> None:
         digest = _digest(event, *scaled_object, text)
@@ -137,9 +142,11 @@ def metric_name(requested: str, names: Collection[str]) -> str:
     Raises:
         errors.RequestError: the trigger has no such metric.
     """
-    for name in (requested, _LEAKED_PREFIX.sub("", requested, count=1)):
-        if name in names:
-            return name
+    if requested in names:
+        return requested
+    name = _LEAKED_PREFIX.sub("", requested, count=1)
+    if name in names:
+        return name
     shown, expected = requested[:_SHOWN_CHARACTERS], " or ".join(map(repr, names))
     raise errors.RequestError(f"metricName {shown!r} is unknown, expected {expected}")
 

@@ -13,8 +13,7 @@ without replicas would be scaled up by that answer.
 import math
 import time
 from collections.abc import Callable
-
-from cachetools import TTLCache
+from functools import lru_cache
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.decision import Decision
@@ -29,8 +28,7 @@ _UNNOTICED_ROUNDING = 0.05
 
 def metric_spec(trigger_spec: TriggerSpec) -> pb.GetMetricSpecResponse:
     """Return the names and the targets of the trigger's metrics."""
-    specs = [_metric_spec(name, target) for name, target in targets(trigger_spec).items()]
-    return pb.GetMetricSpecResponse(metricSpecs=specs)
+    return _metric_specs(*targets(trigger_spec).items())
 
 
 def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
@@ -42,6 +40,13 @@ def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
     if trigger_spec.demand is not None and trigger_spec.demand.threshold is not None:
         found[METRIC_NAME] = trigger_spec.demand.threshold
     return found
+
+
+@lru_cache(maxsize=256)
+def _metric_specs(*metrics: tuple[str, float]) -> pb.GetMetricSpecResponse:
+    """Return an answer, the same for all triggers that have these: thousands may keep it."""
+    specs = [_metric_spec(name, target) for name, target in metrics]
+    return pb.GetMetricSpecResponse(metricSpecs=specs)
 
 
 def _metric_spec(name: str, target: float) -> pb.MetricSpec:
@@ -154,15 +159,22 @@ class HpaCallers:
         Args:
             clock: seconds that never go back.
         """
-        self._asked: TTLCache[ScaledObject, bool] = TTLCache(TRIGGERS, ASKED_SECONDS, timer=clock)
+        self._clock = clock
+        self._asked: dict[ScaledObject, float] = {}
 
-    def has_replicas(self, scaled_object: ScaledObject, seconds_left: float | None) -> bool:
-        """Tell whether a workload is known to have replicas, from this call and earlier ones.
+    def note(self, scaled_object: ScaledObject, seconds_left: float | None) -> None:
+        """Remember a call about a ScaledObject if it is the HPA's.
 
         Args:
             scaled_object: the ScaledObject of the call.
             seconds_left: the deadline: KEDA passes on that of the HPA, and sets none when it polls.
         """
         if seconds_left is not None:
-            self._asked[scaled_object] = True
-        return scaled_object in self._asked
+            self._asked.pop(scaled_object, None)
+            self._asked[scaled_object] = self._clock()
+            if len(self._asked) > TRIGGERS:
+                del self._asked[next(iter(self._asked))]
+
+    def has_replicas(self, scaled_object: ScaledObject) -> bool:
+        """Tell whether a workload is known to have replicas, because the HPA asked about it."""
+        return self._clock() - self._asked.get(scaled_object, -math.inf) < ASKED_SECONDS

@@ -97,24 +97,28 @@ class Servicer:
         self, request: pb.ScaledObjectRef, _context: Context
     ) -> pb.GetMetricSpecResponse:
         """Name the metric and its target."""
-        return responses.metric_spec(self._triggers.read(request).spec)
+        return self._triggers.read(request).metric_spec
 
     async def GetMetrics(
         self, request: pb.GetMetricsRequest, context: Context
     ) -> pb.GetMetricsResponse:
         """Answer with the workload's load or demand, or with no value to hold the replicas."""
         asked = self._triggers.read(requests.reference_of(request))
-        name = requests.metric_name(request.metricName, responses.targets(asked.spec))
+        name = requests.metric_name(request.metricName, asked.metric_names)
         if name == asked.spec.metric_name:
             return responses.metric_value(request.metricName, await self._evaluate(asked, context))
-        demand = await self._evaluations.demand(*asked, context.time_remaining())
+        demand = await self._evaluations.demand(
+            asked.scaled_object, asked.spec, context.time_remaining()
+        )
         return responses.demand_value(request.metricName, demand, asked.spec.on_unknown)
 
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
         """Answer whether the workload is active."""
         asked = self._triggers.read(request)
-        has_replicas = self._awake.has_replicas(asked.scaled_object, context.time_remaining())
-        return responses.activity(await self._evaluate(asked, context), has_replicas=has_replicas)
+        self._awake.note(asked.scaled_object, context.time_remaining())
+        decided = await self._evaluate(asked, context)
+        has_replicas = decided.active is None and self._awake.has_replicas(asked.scaled_object)
+        return responses.activity(decided, has_replicas=has_replicas)
 
     async def StreamIsActive(self, request: pb.ScaledObjectRef, context: Context) -> None:
         """Push `true` when the workload becomes active, until the stream's time is over."""
@@ -128,7 +132,7 @@ class Servicer:
                 decided = await self._attempt(asked, context)
                 if decided is not None and pushes.is_due(decided, time.monotonic()):
                     await context.write(pb.IsActiveResponse(result=True))
-                seconds = self._evaluations.until_news_seconds(*asked)
+                seconds = self._evaluations.until_news_seconds(asked.scaled_object, asked.spec)
                 over = await life.is_over_within(min(seconds, streams.REPEAT_SECONDS), news)
 
     async def StreamMetricSpec(self, request: pb.ScaledObjectRef, context: Context) -> None:
@@ -137,14 +141,17 @@ class Servicer:
         It need not move to new replicas: it outlives the age of its connection.
         """
         asked = self._triggers.read(request)
-        await context.write(responses.metric_spec(asked.spec))
+        await context.write(asked.metric_spec)
         await streams.Life(self._draining, streams.spec_seconds()).is_over()
 
     async def _evaluate(
         self, asked: requests.Trigger, context: Context, *, wait_for_fresh: bool = False
     ) -> Decision:
         decided = await self._evaluations.evaluate(
-            *asked, context.time_remaining(), wait_for_fresh=wait_for_fresh
+            asked.scaled_object,
+            asked.spec,
+            context.time_remaining(),
+            wait_for_fresh=wait_for_fresh,
         )
         if self._is_traced:
             self._observe(facts.CallDecided(decided))
