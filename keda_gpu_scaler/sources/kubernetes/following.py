@@ -21,7 +21,7 @@ from keda_gpu_scaler.sources.kubernetes.objects import Pod, Scale
 from keda_gpu_scaler.sources.kubernetes.reflector import Reflector
 from keda_gpu_scaler.sources.kubernetes.selections import Selections
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.spec.workload import Owner, PodSelector
+from keda_gpu_scaler.spec.workload import Owner, PodSelector, Workload
 from keda_gpu_scaler.telemetry import facts
 
 PODS = Resource("", "v1", "pods")
@@ -121,6 +121,9 @@ class Following:
         Raises:
             errors.SourceError: the scale target is unknown, or its pods cannot be determined.
         """
+        known = self._targets.listing.get(scaled_object)
+        if isinstance(known, Workload):  # as a rule
+            return known
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_seconds):
                 await self._learn(scaled_object)
