@@ -87,14 +87,16 @@ class GpuDecisions:
             return GpuDecision(unknown(tracked.spec, why, None))
         spec, snapshot_query = tracked.spec, tracked.snapshot_query
         await shared.refresh(snapshot_query, deadline, wait_for_fresh=wait_for_fresh)
-        read, theirs = shared.read(snapshot_query), None
+        read = shared.read(snapshot_query)
         if read.is_cut_off(spec) and not is_hpa and _would_fail(tracked):
             await shared.retried(deadline)
             read = shared.read(snapshot_query)
-        if self._peers is not None and read.is_cut_off(spec):
-            step_seconds = self._snapshot_cache.step_seconds(spec.source)
-            theirs = await self._peers.of(tracked.asked, step_seconds, deadline)
-            read = shared.read(snapshot_query)
+        if self._peers is None or not read.is_cut_off(spec):
+            tracked.gone_since = None
+            return self._made(tracked, read)
+        step_seconds = self._snapshot_cache.step_seconds(spec.source)
+        theirs = await self._peers.of(tracked.asked, step_seconds, deadline)
+        read = shared.read(snapshot_query)
         # No `await` from here on, so that memories are updated in order.
         theirs = _believed(theirs, tracked, read.clock_seconds)
         gpu = self._made(tracked, read)
@@ -179,12 +181,14 @@ class GpuDecisions:
         That is so if less than a step has passed and there is no trouble. The decision for an
         unknown load also depends on memories, which can change at any time.
         """
-        taken, now = read.snapshot, read.now_for(spec)
-        is_known = made.gpu.decision.state is not State.UNKNOWN and read.trouble is None
-        if taken is None or not is_known or now - taken.at > spec.max_age_seconds:
+        taken = read.snapshot
+        if taken is None or made.snapshot is None or made.snapshot() is not taken:
             return False
+        if made.gpu.decision.state is State.UNKNOWN or read.trouble is not None:
+            return False
+        now = read.now_for(spec)
         is_recent = 0 <= now - made.at < self._snapshot_cache.step_seconds(spec.source)
-        return is_recent and made.snapshot is not None and made.snapshot() is taken
+        return is_recent and now - taken.at <= spec.max_age_seconds
 
     def _anew(self, tracked: TrackedTrigger, read: Reading) -> MadeDecision:
         spec, taken = tracked.spec, read.snapshot

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, OwnQuery, Signal, TriggerSpec
 
@@ -39,7 +40,7 @@ def merged(snapshot_queries: Collection[SnapshotQuery]) -> SnapshotQuery:
 def snapshot_query_of(spec: TriggerSpec, step_seconds: float) -> SnapshotQuery:
     """Return what one trigger asks of its source, which has new samples once per step."""
     window = spec.window_seconds if spec.window_seconds is not None else WINDOW_SECONDS
-    return SnapshotQuery(
+    return _one_for_all(
         spec.shared_signal,
         spec.profile,
         frozenset({spec.pods.namespace}),
@@ -47,3 +48,7 @@ def snapshot_query_of(spec: TriggerSpec, step_seconds: float) -> SnapshotQuery:
         window_seconds=max(window, spec.activation_window_seconds),
         query=spec.query,
     )
+
+
+_one_for_all = lru_cache(maxsize=1024)(SnapshotQuery)
+"""Triggers that ask the same share one object: each call finds it in a dictionary."""
