@@ -315,16 +315,12 @@ class Subscriber:
 
     def __init__(self, functions: Mapping[type[Fact], Callable[[Any], None]]) -> None:
         """Take the functions, by the kind that each is called with."""
-        self._functions = functions
-
-    @property
-    def hears(self) -> Collection[type[Fact]]:
-        """The facts that there is a function for."""
-        return self._functions.keys()
+        self.hears = functions
+        """By the kinds that are heard: the function of each."""
 
     def __call__(self, fact: Fact) -> None:
         """Call the function for this kind of fact, if there is one."""
-        function = self._functions.get(type(fact))
+        function = self.hears.get(type(fact))
         if function is not None:
             function(fact)
 

@@ -6,11 +6,9 @@ first.
 """
 
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from cachetools import LRUCache
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.load import TOLERANCE
@@ -75,6 +73,8 @@ class _Changes:
     kept: deque[Change] = field(default_factory=lambda: deque(maxlen=CHANGES))
     last: dict[tuple[str, str], Change] = field(default_factory=dict)
     """By the trigger's metric and workload, the one that changed longest ago first."""
+    kept_bytes: int = 0
+    """What it takes at most; a change that is kept and the last one counts twice."""
 
     def add(self, change: Change) -> None:
         """Add a change, in place of those that are too many or too old."""
@@ -85,23 +85,17 @@ class _Changes:
         self.last[change.trigger] = change
         if len(self.last) > METRICS:
             del self.last[next(iter(self.last))]
-
-    @property
-    def kept_bytes(self) -> int:
-        """What it takes at most; a change that is kept and the last one counts twice."""
         changes = (*self.kept, *self.last.values())
         texts = sum(
             sys.getsizeof(text)
             for one in changes
             for text in (one.reason, one.metric_name, one.workload)
         )
-        return _OBJECT_BYTES + _CHANGE_BYTES * len(changes) + texts
+        self.kept_bytes = _OBJECT_BYTES + _CHANGE_BYTES * len(changes) + texts
 
 
-class History:
+class History(facts.Subscriber):
     """Notes the changes among the decisions that it observes."""
-
-    hears = frozenset({facts.Evaluated})
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Start with no changes.
@@ -109,23 +103,24 @@ class History:
         Args:
             clock: returns Unix seconds.
         """
+        super().__init__({facts.Evaluated: self._evaluated})
         self._clock = clock
         self.since = clock()
         """When it began."""
-        self._changes: LRUCache[ScaledObject, _Changes] = LRUCache(
-            TOTAL_BYTES, lambda changes: changes.kept_bytes
-        )
+        self._changes: OrderedDict[ScaledObject, _Changes] = OrderedDict()
+        """The ScaledObject that was decided longest ago first."""
+        self._kept_bytes = 0
 
-    def __call__(self, fact: facts.Fact) -> None:
+    def _evaluated(self, fact: facts.Evaluated) -> None:
         """Note a decision if it differs from the last one of its trigger."""
-        if not isinstance(fact, facts.Evaluated):
-            return
-        changes = self._changes.get(fact.scaled_object) or _Changes()
+        changes = self._changes.get(fact.scaled_object)
+        if changes is None:
+            changes = self._changes[fact.scaled_object] = _Changes()
+        self._changes.move_to_end(fact.scaled_object)
         name, workload, decided = fact.spec.metric_name, fact.spec.workload, fact.decision
         last = changes.last.get((name, workload))
         if last is not None and not last.differs(decided) and last.is_observed is fact.is_observed:
             return
-        self._changes.pop(fact.scaled_object, None)  # its size is taken when it is put back
         change = Change(
             at=self._clock(),
             metric_name=name,
@@ -139,8 +134,12 @@ class History:
             reason=decided.reason[:REASON_CHARACTERS],
             is_observed=fact.is_observed,
         )
+        self._kept_bytes -= changes.kept_bytes
         changes.add(change)
-        self._changes[fact.scaled_object] = changes
+        self._kept_bytes += changes.kept_bytes
+        while self._kept_bytes > TOTAL_BYTES:
+            _, oldest = self._changes.popitem(last=False)
+            self._kept_bytes -= oldest.kept_bytes
 
     def of(self, scaled_object: ScaledObject) -> list[Change]:
         """Return the changes of a ScaledObject's triggers within a day, the oldest first."""

@@ -37,16 +37,21 @@ class Observers:
         self._count_failure, self._clock = count_failure, clock
         self._told: dict[str, float] = {}
         self._hearing: dict[type[facts.Fact], list[tuple[str, facts.Observer]]] = {
-            kind: [one for one in observers.items() if facts.is_heard(one[1], kind)]
+            kind: [
+                # Without the call of a Subscriber in between: each fact would pay for it.
+                (name, one.hears[kind] if isinstance(one, facts.Subscriber) else one)
+                for name, one in observers.items()
+                if facts.is_heard(one, kind)
+            ]
             for kind in get_args(facts.Fact)
         }
         self.hears = frozenset(kind for kind, hearing in self._hearing.items() if hearing)
 
     def __call__(self, fact: facts.Fact) -> None:
         """Pass the fact on; never raise what an observer raises."""
-        for name, observer in self._hearing[type(fact)]:
+        for name, hear in self._hearing[type(fact)]:
             try:
-                observer(fact)
+                hear(fact)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is not the caller's
                 self._failed(name, fact, error)
 

@@ -15,10 +15,8 @@ _ENTRY_BYTES = 500
 """What one takes beside its reason."""
 
 
-class Refusals:
-    """Notes refused triggers among the facts that it observes, until they change."""
-
-    hears = frozenset({facts.TriggerRefused, facts.TriggerChanged})
+class Refusals(facts.Subscriber):
+    """Notes refused triggers, until they change."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Start with none.
@@ -26,17 +24,18 @@ class Refusals:
         Args:
             clock: seconds that never go back.
         """
+        super().__init__({facts.TriggerRefused: self._refused, facts.TriggerChanged: self._changed})
         self._clock = clock
         self._kept: TTLCache[ScaledObject, tuple[float, str]] = TTLCache(
             TOTAL_BYTES, KEPT_SECONDS, clock, lambda kept: _ENTRY_BYTES + 4 * len(kept[1])
         )
 
-    def __call__(self, fact: facts.Fact) -> None:
-        """Note a refusal, or forget it once the ScaledObject has a trigger that is right."""
-        if isinstance(fact, facts.TriggerRefused):
-            self._kept[fact.scaled_object] = (self._clock(), fact.reason)
-        elif isinstance(fact, facts.TriggerChanged):
-            self._kept.pop(fact.scaled_object, None)
+    def _refused(self, fact: facts.TriggerRefused) -> None:
+        self._kept[fact.scaled_object] = (self._clock(), fact.reason)
+
+    def _changed(self, fact: facts.TriggerChanged) -> None:
+        """Forget a refusal once the ScaledObject has a trigger that is right."""
+        self._kept.pop(fact.scaled_object, None)
 
     def of(self, scaled_object: ScaledObject) -> str | None:
         """Return when and why a trigger of a ScaledObject was refused, in one sentence."""

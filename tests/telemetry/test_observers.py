@@ -7,7 +7,6 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
 from keda_gpu_scaler.telemetry.log_lines import LogObserver
@@ -15,6 +14,7 @@ from keda_gpu_scaler.telemetry.metrics import Telemetry
 from keda_gpu_scaler.telemetry.observers import Observers
 from keda_gpu_scaler.telemetry.refusals import Refusals
 from tests.support.clocks import Clock
+from tests.support.triggers import BERT
 
 FACT = facts.Called("GetMetrics", "OK", 0.001)
 
@@ -75,6 +75,18 @@ def test_an_observer_gets_the_facts_that_it_hears_and_no_others() -> None:
     assert not facts.is_heard(observe, facts.Called)
 
 
+def test_a_subscriber_that_fails_at_one_kind_of_fact_hears_the_others() -> None:
+    heard: list[facts.Fact] = []
+    failures: list[str] = []
+    subscriber = facts.Subscriber({facts.Called: failing, facts.PeersAsked: heard.append})
+    observe = Observers({"subscriber": subscriber}, failures.append)
+    for fact in (FACT, facts.PeersAsked(1, 0), facts.CallBegan("IsActive", BERT, "")):
+        observe(fact)
+    assert heard == [facts.PeersAsked(1, 0)]
+    assert failures == ["subscriber"]
+    assert observe.hears == {facts.Called, facts.PeersAsked}
+
+
 def test_one_that_does_not_say_hears_everything() -> None:
     observe = Observers({"selective": Selective(), "all": failing}, failing_count)
     assert observe.hears == frozenset(get_args(facts.Fact))
@@ -89,7 +101,7 @@ def test_one_that_does_not_say_hears_everything() -> None:
 def test_only_traces_hear_how_a_call_goes_on(observer: facts.Observer) -> None:
     unheard = (facts.CallBegan, facts.CallDecided)
     assert not any(facts.is_heard(observer, kind) for kind in unheard)
-    observer(facts.CallBegan("GetMetrics", ScaledObject("ml", "bert"), ""))  # and does no harm
+    observer(facts.CallBegan("GetMetrics", BERT, ""))  # and does no harm
 
 
 def test_a_failure_is_told_once_a_minute_for_each_observer(lines: LogCapture) -> None:
