@@ -378,6 +378,7 @@ class Evaluator:
                 source,
                 recommended,
                 self._is_observing,
+                None if before is None else before.decision,
             )
         )
         return decided

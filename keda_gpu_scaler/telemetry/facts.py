@@ -30,6 +30,8 @@ class Evaluated:
     """The replicas that it asks for at those that there are; None: not known, or held."""
     is_observed: bool = False
     """KEDA does not ask about it: it is advice."""
+    before: Decision | None = None
+    """What was decided before; None: it is new, or was not asked about for ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)

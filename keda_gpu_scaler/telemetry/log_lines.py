@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import structlog
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 from structlog.typing import FilteringBoundLogger
 
-from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.query.explain import explained_promql
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS, TRIGGERS
@@ -139,17 +138,6 @@ LATE = (
     "be longer than this and a start-up"
 )
 _STRENGTH = tuple(EvidenceSource)
-_Key = tuple[ScaledObject, int]
-"""A trigger by the hash of its spec, so that its texts do not stay for the sake of a log line."""
-
-
-class _Told(NamedTuple):
-    """What the log has told of a trigger."""
-
-    state: State
-    active: bool | None
-    ignored: tuple[str, ...]
-    unseen: tuple[str, ...]
 
 
 class LogObserver(facts.Subscriber):
@@ -164,9 +152,7 @@ class LogObserver(facts.Subscriber):
         # Bound, because structlog builds an unbound logger again for each line.
         self._logger: FilteringBoundLogger = structlog.get_logger().bind()
         self._tells_all = self._logger.is_enabled_for(logging.DEBUG)
-        kept = TRIGGERS, FORGET_SECONDS
-        self._told: TTLCache[_Key, _Told] = TTLCache(*kept, clock)
-        self._judged: TTLCache[ScaledObject, bool] = TTLCache(*kept, clock)
+        self._judged: LRUCache[ScaledObject, bool] = LRUCache(TRIGGERS)
         alerts, certificates = AlertLog(clock), CertificateLog()
         super().__init__(
             {
@@ -188,22 +174,22 @@ class LogObserver(facts.Subscriber):
         self._found: dict[str, frozenset[str]] = {}
         self._late: set[str] = set()
         self._bases: dict[str, EvidenceSource] = {}
-        self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(*kept, clock)
+        self._failing: TTLCache[tuple[str, str, str], bool] = TTLCache(
+            TRIGGERS, FORGET_SECONDS, clock
+        )
 
     def _exporters_found(self, fact: facts.ExportersFound) -> None:
         self._found[fact.source] = self._found_in(fact.source).union(fact.profiles)
         self._logger.info("source.exporters", source=fact.source, found=fact.profiles)
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
-        decided, key = fact.decision, (fact.scaled_object, hash(fact.spec))
-        now = _Told(decided.state, decided.active, decided.ignored, decided.unseen)
-        before = self._told.get(key)
-        self._told[key] = now
+        now, before = fact.decision, fact.before
         if before is None:
             self._warn(fact)
             if self._tells_all:
                 self._explain(fact)
-        self._notice(fact)
+        if before is None or before.evidence is None:
+            self._notice(fact)
         # A changed set of pods that never showed a GPU.
         if now.ignored and (before is None or now.ignored != before.ignored):
             pods = list(now.ignored)
@@ -211,7 +197,7 @@ class LogObserver(facts.Subscriber):
         if now.unseen and (before is None or now.unseen != before.unseen):
             pods = list(now.unseen)
             self._logger.warning("trigger.pods_unseen", **trigger_fields(fact), pods=pods)
-        if before is None or before[:2] != now[:2]:
+        if before is None or (now.state, now.active) != (before.state, before.active):
             self._logger.info("decision.changed", **decision_fields(fact))
         if self._tells_all:
             self._logger.debug("decision.made", **decision_fields(fact))

@@ -58,6 +58,22 @@ async def test_what_was_decided_is_stated_once(bench: Bench) -> None:
     assert [fact.pods for fact in bench.of(facts.SnapshotTaken)] == [5]
 
 
+async def test_a_decision_is_stated_with_the_one_before_until_the_trigger_is_forgotten(
+    bench: Bench,
+) -> None:
+    first = await bench.ask()
+    await bench.ask(scaled_object=ScaledObject("ml", "other"))
+    bench.clock.seconds += 3 * STEP
+    second = await bench.ask()
+    assert [fact.before for fact in bench.of(facts.Evaluated)] == [None, None, first]
+    bench.clock.seconds += 599
+    third = await bench.ask()
+    bench.clock.seconds += 601
+    await bench.ask()
+    assert [fact.before for fact in bench.of(facts.Evaluated)][3:] == [second, None]
+    assert third == bench.of(facts.Evaluated)[3].decision
+
+
 async def test_both_questions_of_a_poll_get_one_decision(bench: Bench) -> None:
     assert await bench.ask() is await bench.ask()
     assert len(bench.of(facts.Evaluated)) == 1
