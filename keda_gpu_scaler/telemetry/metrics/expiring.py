@@ -1,9 +1,9 @@
 """Values that end when they were not updated for a while, and their metric families."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from cachetools import TTLCache
 from prometheus_client.core import GaugeMetricFamily
 
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
@@ -39,8 +39,10 @@ class Expiring(Generic[K, V]):
             clock: seconds that never go back.
         """
         self._limit, self._clock = limit, clock
-        self._seen: dict[K, tuple[float, V]] = {}
-        self._left_out: TTLCache[K, bool] = TTLCache(limit, FORGET_SECONDS, timer=clock)
+        # Both in the order of their times, oldest first. The first key of a dict is slow to find
+        # where many before it were removed.
+        self._seen: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._left_out: OrderedDict[K, float] = OrderedDict()
 
     def get(self, key: K) -> V | None:
         """Return the value of a key, if it is held."""
@@ -49,21 +51,23 @@ class Expiring(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Hold a value, unless the limit is reached; drop those that are too old."""
-        now = self._clock()
-        self._seen.pop(key, None)
-        while self._seen and self._oldest() < now - FORGET_SECONDS:
-            del self._seen[next(iter(self._seen))]
-        if len(self._seen) < self._limit:
-            self._seen[key] = (now, value)
-            if self._left_out.currsize:
-                self._left_out.pop(key, None)
-        else:
-            self._left_out[key] = True
+        now, seen = self._clock(), self._seen
+        seen[key] = now, value
+        seen.move_to_end(key)
+        while next(iter(seen.values()))[0] < now - FORGET_SECONDS:
+            seen.popitem(last=False)
+        self._left_out.pop(key, None)
+        if len(seen) > self._limit:
+            seen.popitem()
+            self._left_out[key] = now
+            if len(self._left_out) > self._limit:
+                self._left_out.popitem(last=False)
 
     def mention(self, key: K) -> None:
         """Put the value of a key again, if it has one, so that it is held for longer."""
-        if key in self._seen:
-            self.put(key, self._seen[key][1])
+        seen = self._seen.get(key)
+        if seen is not None:
+            self.put(key, seen[1])
 
     def items(self) -> list[tuple[K, V]]:
         """Return the keys put or mentioned recently, with their values."""
@@ -73,9 +77,5 @@ class Expiring(Generic[K, V]):
 
     def left_out(self) -> int:
         """Return how many keys were left out recently; as many as the limit are counted."""
-        return len(self._left_out)
-
-    def _oldest(self) -> float:
-        """Return when the first key was put; `put` moves a key to the end."""
-        at, _ = next(iter(self._seen.values()))
-        return at
+        since = self._clock() - FORGET_SECONDS
+        return sum(at > since for at in self._left_out.values())

@@ -3,6 +3,7 @@
 The age keeps growing while a source is down and KEDA keeps asking: alert on that.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,11 @@ from keda_gpu_scaler.telemetry.metrics.expiring import Expiring, gauge
 LIMIT = 1_000
 """Combinations of source, signal and profile: a handful, unless a source is per namespace."""
 
+RENEW_SECONDS = 1.0
+"""All decisions from one snapshot say the same of it: it is taken from one of them in this time."""
+SAME_SECONDS = 0.5
+"""Decisions from one snapshot differ by less in its time, by clocks that differ in their rate."""
+
 _Key = tuple[str, str, str]
 
 
@@ -26,6 +32,16 @@ class _Shown:
     refused_samples: float | None = None
     born: float | None = None
     """The snapshot's evaluation time, on this process's clock."""
+    renewed_at: float = -math.inf
+    """When that was last taken from a decision, on the same clock."""
+
+    def is_renewed(self, now: float, born: float | None) -> bool:
+        """Tell whether a decision was about the same snapshot just now."""
+        if now - self.renewed_at >= RENEW_SECONDS:
+            return False
+        if born is None or self.born is None:
+            return born is self.born
+        return abs(born - self.born) < SAME_SECONDS
 
 
 class Snapshots(Collector):
@@ -51,10 +67,12 @@ class Snapshots(Collector):
         """Take the snapshot's age from the fact: only the source knows its own clock."""
         source = fact.source or fact.spec.source
         key = (source, str(fact.spec.shared_signal), fact.spec.profile)
-        shown = self._shown.get(key) or _Shown()
+        shown, now = self._shown.get(key) or _Shown(), self._clock()
         age = fact.snapshot_age_seconds
-        born = None if age is None else self._clock() - age
-        self._shown.put(key, replace(shown, born=born))
+        born = None if age is None else now - age
+        if shown.is_renewed(now, born):
+            return
+        self._shown.put(key, replace(shown, born=born, renewed_at=now))
         for known in (self._up, self._evidence, self._lags):
             known.mention(source)
 
