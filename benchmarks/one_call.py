@@ -150,22 +150,19 @@ class _Served:
     """A server in this thread."""
 
     address: str
-    heard: list[facts.Fact]
-    """Every fact so far; the one about a call comes when it has ended."""
+    ended: list[facts.Called]
+    """Every call that has ended so far."""
 
     async def ask(self, trigger: world.Trigger) -> None:
         """Ask once, and wait until the server has nothing more to do for it."""
-        before = self._ended()
+        before = len(self.ended)
         await asyncio.to_thread(_ask, self.address, trigger)
 
         async def has_ended() -> bool:
-            return self._ended() > before
+            return len(self.ended) > before
 
         await until(has_ended, WAIT_SECONDS, "the call has ended")
         await _idle()
-
-    def _ended(self) -> int:
-        return sum(isinstance(fact, facts.Called) for fact in self.heard)
 
 
 @asynccontextmanager
@@ -179,9 +176,9 @@ async def _served(source: ScriptedSource, clock: Clock) -> AsyncIterator[_Served
         stack.callback(structlog.reset_defaults)
         counted = Telemetry(clock)
         observers: dict[str, facts.Observer] = {"metrics": counted, "log": LogObserver()}
-        heard: list[facts.Fact] = []
+        ended: list[facts.Called] = []
         observers |= {
-            "benchmark": heard.append,
+            "benchmark": facts.Subscriber({facts.Called: ended.append}),
             "history": history.History(time.time),
             "refusals": refusals.Refusals(),
         }
@@ -199,7 +196,7 @@ async def _served(source: ScriptedSource, clock: Clock) -> AsyncIterator[_Served
         )
         port = await server.start()
         stack.push_async_callback(server.stop, 0)
-        yield _Served(f"127.0.0.1:{port}", heard)
+        yield _Served(f"127.0.0.1:{port}", ended)
 
 
 def _ask(address: str, trigger: world.Trigger) -> None:

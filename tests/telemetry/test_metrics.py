@@ -13,6 +13,7 @@ from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts, metrics
 from keda_gpu_scaler.telemetry.metrics import Telemetry
+from keda_gpu_scaler.telemetry.metrics.calls import NOTED
 from keda_gpu_scaler.telemetry.metrics.triggers import LIMIT, PART
 from tests.support import triggers
 from tests.support.clocks import Clock
@@ -66,6 +67,20 @@ def test_calls_are_counted_and_timed(counted: Telemetry) -> None:
     assert value(counted, "rpc_duration_seconds_bucket", method="GetMetrics", le="0.0025") == 1
 
 
+def test_calls_are_counted_whenever_they_are_read_and_however_many_they_are(
+    counted: Telemetry,
+) -> None:
+    for calls in (NOTED - 1, NOTED, 2 * NOTED + 1):
+        for number in range(calls):
+            counted(facts.Called("IsActive", "OK", 0.1 * number))
+        expected = sum(0.1 * number for number in range(calls))
+        for _ in range(2):
+            assert value(counted, "rpcs_total", method="IsActive", code="OK") == calls
+            assert value(counted, "rpc_duration_seconds_count", method="IsActive") == calls
+            assert value(counted, "rpc_duration_seconds_sum", method="IsActive") == expected
+        counted = Telemetry()
+
+
 def test_queries_are_counted_by_outcome_and_timed(counted: Telemetry) -> None:
     counted(facts.Queried("default", "snapshot", 0.5, None))
     counted(facts.Queried("default", "snapshot", 0.25, "connection refused"))
@@ -93,6 +108,22 @@ def test_a_source_that_gave_a_snapshot_is_up_also_after_it_was_forgotten(
     assert value(counted, "source_up", source="default") is None
     counted(taken())
     assert value(counted, "source_up", source="default") == 1
+
+
+def test_what_decisions_say_of_one_snapshot_is_taken_once_a_second(
+    counted: Telemetry, clock: Clock
+) -> None:
+    counted(evaluated(age=2.0))
+    for age, shown in ((2.9, 2.5), (0.5, 0.5), (2.5, 2.5)):
+        clock.now += 0.5
+        counted(evaluated(age=age))
+        assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == shown
+    counted(evaluated(UNKNOWN, age=None))
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) is None
+    counted(evaluated(age=2.5))
+    clock.now += 1
+    counted(evaluated(age=3.75))
+    assert value(counted, "snapshot_age_seconds", **SNAPSHOT) == 3.75
 
 
 def test_a_snapshot_shows_its_pods_and_what_it_left_out(counted: Telemetry) -> None:

@@ -3,6 +3,7 @@
     table      every metric with its type, labels and meaning
     triggers   the decisions of each trigger that KEDA asked about recently
     snapshots  the state of each source and its data
+    calls      KEDA's calls, and how long they took
     alerts     firing alerts, their senders and the replicas; the expiry of certificates
     losses     lines of the log that were dropped, observers that failed
     lines      gauges of many triggers as text
@@ -22,6 +23,7 @@ from keda_gpu_scaler import __version__
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import table
 from keda_gpu_scaler.telemetry.metrics.alerts import AlertFact, Alerts, Certificates
+from keda_gpu_scaler.telemetry.metrics.calls import Calls
 from keda_gpu_scaler.telemetry.metrics.losses import Losses
 from keda_gpu_scaler.telemetry.metrics.snapshots import Snapshots
 from keda_gpu_scaler.telemetry.metrics.table import METRICS, Metric
@@ -29,8 +31,6 @@ from keda_gpu_scaler.telemetry.metrics.triggers import Triggers
 
 __all__ = ["METRICS", "Metric", "Telemetry"]
 
-_RPC_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""From an answer out of memory, about a millisecond, to beyond the 2.5 s that an RPC waits."""
 _QUERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -55,11 +55,19 @@ class Telemetry(facts.Subscriber):
         prometheus_client.ProcessCollector(registry=self.registry)
         _state_version(self.registry)
         Gauge(table.TASKS.name, table.TASKS.meaning, registry=self.registry).set_function(tasks)
-        self._rpcs = _counter(table.RPCS, self.registry)
-        self._rpc_seconds = _histogram(table.RPC_SECONDS, _RPC_BUCKETS, self.registry)
-        self._rpc_series: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
-        self._queries = _counter(table.QUERIES, self.registry)
-        self._query_seconds = _histogram(table.QUERY_SECONDS, _QUERY_BUCKETS, self.registry)
+        calls = Calls()
+        self.registry.register(calls)
+        queries, seconds = table.QUERIES, table.QUERY_SECONDS
+        self._queries = Counter(
+            queries.name, queries.meaning, queries.labels, registry=self.registry
+        )
+        self._query_seconds = Histogram(
+            seconds.name,
+            seconds.meaning,
+            seconds.labels,
+            buckets=_QUERY_BUCKETS,
+            registry=self.registry,
+        )
         self._triggers, self._snapshots = Triggers(clock), Snapshots(clock)
         self._alerts = Alerts()
         super().__init__(
@@ -72,7 +80,7 @@ class Telemetry(facts.Subscriber):
                 facts.EvidenceChanged: self._snapshots.evidence_changed,
                 facts.WatchChanged: self._snapshots.watch_changed,
                 facts.Queried: self._queried,
-                facts.Called: self._called,
+                facts.Called: calls.called,
                 **dict.fromkeys(get_args(AlertFact), self._alerts),
             }
         )
@@ -94,30 +102,8 @@ class Telemetry(facts.Subscriber):
         self._queries.labels(fact.source, fact.query, outcome).inc()
         self._query_seconds.labels(fact.source, fact.query).observe(fact.seconds)
 
-    def _called(self, fact: facts.Called) -> None:
-        series = self._rpc_series.get((fact.method, fact.code))
-        if series is None:
-            calls = self._rpcs.labels(fact.method, fact.code)
-            series = self._rpc_series[fact.method, fact.code] = (
-                calls,
-                self._rpc_seconds.labels(fact.method),
-            )
-        calls, seconds = series
-        calls.inc()
-        seconds.observe(fact.seconds)
-
 
 def _state_version(registry: prometheus_client.CollectorRegistry) -> None:
     metric = table.BUILD_INFO
     gauge = Gauge(metric.name, metric.meaning, metric.labels, registry=registry)
     gauge.labels(__version__).set(1)
-
-
-def _counter(metric: Metric, registry: prometheus_client.CollectorRegistry) -> Counter:
-    return Counter(metric.name, metric.meaning, metric.labels, registry=registry)
-
-
-def _histogram(
-    metric: Metric, buckets: tuple[float, ...], registry: prometheus_client.CollectorRegistry
-) -> Histogram:
-    return Histogram(metric.name, metric.meaning, metric.labels, buckets=buckets, registry=registry)
