@@ -33,6 +33,19 @@ def test_beyond_the_limit_a_new_key_is_left_out_until_another_one_ends() -> None
     assert lately.left_out() == 1
 
 
+def test_as_many_as_the_limit_are_counted_as_left_out_and_each_for_ten_minutes() -> None:
+    clock = Clock()
+    lately: Expiring[str, int] = Expiring(2, clock)
+    for key in "abcdefd":
+        lately.put(key, 0)
+        clock.now += 1
+    assert lately.left_out() == 2
+    clock.now += FORGET_SECONDS - 2
+    assert lately.left_out() == 1
+    clock.now += 1
+    assert lately.left_out() == 0
+
+
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 400)), max_size=50))
 def test_it_holds_exactly_what_was_mentioned_lately(steps: list[tuple[int, int]]) -> None:
     clock = Clock()
