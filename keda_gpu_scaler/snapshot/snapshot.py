@@ -6,7 +6,7 @@ nothing else. All times are seconds on the source's own clock (Unix time).
 
 import sys
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -113,13 +113,15 @@ class NamespaceSnapshot:
     unmatched_elements: int = 0
     """Elements of a user's own query that name no pod of the queried namespaces."""
 
-    def starting_with(self, prefix: str) -> Iterator[Pod]:
-        """Yield the pods with names that start with `prefix`, in the order of their names."""
+    def starting_with(self, prefix: str) -> list[Pod]:
+        """Return the pods with names that start with `prefix`, in the order of their names."""
+        found = []
         for position in range(bisect_left(self.names, prefix), len(self.names)):
             name = self.names[position]
             if not name.startswith(prefix):
-                return
-            yield self.pods[name]
+                break
+            found.append(self.pods[name])
+        return found
 
     @property
     def evidence_source(self) -> EvidenceSource:

@@ -5,9 +5,12 @@ duration has one reading.
 """
 
 import re
+from functools import lru_cache
 
 _SECONDS_PER_UNIT = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 DURATION = re.compile("".join(rf"(?:([0-9]+(?:\.[0-9]+)?){unit})?" for unit in _SECONDS_PER_UNIT))
+_TEXTS_KEPT = 1024
+"""More than the triggers of one cluster have; each of their decisions says the same ones again."""
 _MILLISECONDS_PER_UNIT = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 
 
@@ -24,6 +27,7 @@ def parse(text: str) -> float:
     return sum(float(amount) * seconds for amount, seconds in amounts if amount is not None)
 
 
+@lru_cache(_TEXTS_KEPT)
 def text(seconds: float) -> str:
     """Return the shortest form of a duration, to the millisecond: `15s`, `2m`, `1h30m`."""
     if seconds < 0:

@@ -40,10 +40,10 @@ class PodNames:
 
     def match(self, pod: str) -> bool:
         """Tell whether `pod` is one of the names."""
-        return any(
-            pod.startswith(prefix) and rest.fullmatch(pod, len(prefix)) is not None
-            for prefix, rest in self._forms
-        )
+        for prefix, rest in self._forms:
+            if pod.startswith(prefix) and rest.fullmatch(pod, len(prefix)) is not None:
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)

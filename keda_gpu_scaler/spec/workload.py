@@ -91,6 +91,9 @@ class ScaleTarget:
         return False
 
 
+_WORKLOADS_KEPT = 12_000
+"""The pod names of so many take 32 MiB at most, and 6 MiB of usual ones; to make those of one again
+takes a hundredth of a millisecond."""
 NO_OWNER = Owner("", "")
 """The owner of an object that is known to have none."""
 _KINDS = {
@@ -108,6 +111,7 @@ BETWEEN = {Kind.DEPLOYMENT: "ReplicaSet", Kind.ROLLOUT: "ReplicaSet", Kind.CRON_
 """The kind of object between such a workload and its pods."""
 
 
+@lru_cache(_WORKLOADS_KEPT)
 def owner(kind: Kind, name: str) -> Owner | None:
     """Return the owner that has the workload's replicas; None where it is not known by name.
 
@@ -186,8 +190,6 @@ _PATTERN_MEMORY_BYTES = 128 * 1024
 """Bounds the memory of a user's pattern, compiled and while it matches; 4,500 characters fit."""
 _PATTERNS_KEPT = 256
 """Together 32 MiB at most; to compile a usual one again takes a tenth of a millisecond."""
-_WORKLOADS_KEPT = 12_000
-"""Together 32 MiB at most, and 6 MiB of usual ones, which take a hundredth of a millisecond."""
 
 _RULES: dict[Kind, Callable[[str], Iterator[pod_names.Form]]] = {
     Kind.DEPLOYMENT: pod_names.of_deployment,
