@@ -7,7 +7,7 @@ are in seconds, thresholds in the signal's unit.
 import hashlib
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from keda_gpu_scaler.spec.demand import DemandSpec
 from keda_gpu_scaler.spec.workload import PodSelector
@@ -56,36 +56,33 @@ class ScaledObject(NamedTuple):
 class Signal(StrEnum):
     """What is measured of a GPU."""
 
+    unit: str
+    """The unit of every value, threshold and load of this signal."""
+
     UTILIZATION = "utilization"
     MEMORY = "memory"
-    MEMORY_USED = "memory-used"
-    POWER = "power"
-    TEMPERATURE = "temperature"
+    MEMORY_USED = "memory-used", "MiB"
+    POWER = "power", "W"
+    TEMPERATURE = "temperature", "°C"
     SM_ACTIVITY = "sm-activity"
     TENSOR_ACTIVITY = "tensor-activity"
     DRAM_ACTIVITY = "dram-activity"
     ENCODER = "encoder"
     DECODER = "decoder"
-    NUMBER = "number"
+    NUMBER = "number", ""
     """The number that a user's own query gives."""
 
-    @property
-    def unit(self) -> str:
-        """The unit of every value, threshold and load of this signal."""
-        return _UNITS.get(self, "%")
+    def __new__(cls, value: str, unit: str = "%") -> Self:
+        """Return the signal of this name."""
+        signal = str.__new__(cls, value)
+        signal._value_ = value
+        signal.unit = unit
+        return signal
 
     @property
     def is_percentage(self) -> bool:
         """Whether a single GPU's value runs from 0 to 100."""
         return self.unit == "%"
-
-
-_UNITS = {
-    Signal.MEMORY_USED: "MiB",
-    Signal.POWER: "W",
-    Signal.TEMPERATURE: "°C",
-    Signal.NUMBER: "",
-}
 
 
 class Aggregation(StrEnum):

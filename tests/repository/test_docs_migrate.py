@@ -1,7 +1,7 @@
 """The guides translate other scalers' keys into keys and values of this scaler."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ GUIDES = sorted(GUIDES_FOLDER.glob("*.md"))
 every_guide = pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 OF_KEDA = frozenset({"minReplicaCount", "metricType", "value", "type"})
 """Fields of a ScaledObject and of its HPA that the guides name as well."""
-CHECKS = {
+CHECKS: dict[str, Callable[[str], object]] = {
     "signal": Signal,
     "profile": {"auto", *PROFILES}.__contains__,
     "window": durations.parse,
