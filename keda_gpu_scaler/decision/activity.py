@@ -3,10 +3,9 @@
 Pure. A workload is idle only with samples over the whole window, or over the pod's whole life.
 """
 
-import itertools
 import operator
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keda_gpu_scaler.snapshot.snapshot import Pod
@@ -38,13 +37,20 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
     """
     usable = [pod for pod in pods if not pod.ended and now - pod.sampled_at <= spec.max_age_seconds]
     since = at - spec.activation_window_seconds
-    values = [value for pod in usable for value in _values(pod, since)]
-    busiest = max(values, default=None)
+    peaks, covered, averaged = list[float](), bool(usable), bool(usable)
+    for pod in usable:
+        for gpu in pod.gpus:
+            values = gpu.values[bisect_right(gpu.times, since) :]
+            if values:
+                peaks.append(max(values))
+        covered = covered and _covered(pod, since, at)
+        averaged = averaged and pod.averaged
+    busiest = max(peaks, default=None)
     return Activity(
         busiest=busiest,
         active=busiest is not None and busiest > spec.activation_threshold,
-        covered=bool(usable) and all(_covered(pod, since, at) for pod in usable),
-        averaged=bool(usable) and all(pod.averaged for pod in usable),
+        covered=covered,
+        averaged=averaged,
     )
 
 
@@ -58,14 +64,12 @@ def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
     """
     since = at - spec.activation_window_seconds
     was_seen_busy = pod.busy_unnamed_at is not None and pod.busy_unnamed_at > since
-    was_busy = any(value > spec.activation_threshold for value in _values(pod, since))
+    was_busy = any(
+        value > spec.activation_threshold
+        for gpu in pod.gpus
+        for value in gpu.values[bisect_right(gpu.times, since) :]
+    )
     return pod.is_unnamed and (was_seen_busy or was_busy)
-
-
-def _values(pod: Pod, since: float) -> Sequence[float]:
-    """Return all values of its GPUs after `since`."""
-    shown = [gpu.values[bisect_right(gpu.times, since) :] for gpu in pod.gpus]
-    return shown[0] if len(shown) == 1 else tuple(itertools.chain.from_iterable(shown))
 
 
 def _covered(pod: Pod, since: float, at: float) -> bool:
@@ -73,16 +77,14 @@ def _covered(pod: Pod, since: float, at: float) -> bool:
     start = since if pod.first_seen is None else max(since, pod.first_seen)
     start = start if ready_since is None else max(start, ready_since)
     grace = grace_seconds(pod.scrape_interval_seconds)
-    current = [gpu for gpu in pod.gpus if gpu.last > pod.last_seen - LEAST_GRACE_SECONDS]
-    # A window shorter than the patience fits into a gap: it would count as covered without samples.
-    return bool(current) and all(
-        gpu.times
-        and gpu.times[-1] > since
-        and _longest_gap([start, *gpu.times[bisect_right(gpu.times, start) :], at]) <= grace
-        for gpu in current
-    )
-
-
-def _longest_gap(times: Sequence[float]) -> float:
-    gaps: Iterable[float] = map(operator.sub, times[1:], times)
-    return max(gaps)
+    is_current = False
+    for gpu in pod.gpus:
+        if gpu.last > pod.last_seen - LEAST_GRACE_SECONDS:
+            is_current = True
+            # A window shorter than the patience fits into a gap: it would count without samples.
+            if not gpu.times or gpu.times[-1] <= since:
+                return False
+            times = [start, *gpu.times[bisect_right(gpu.times, start) :], at]
+            if max(map(operator.sub, times[1:], times)) > grace:
+                return False
+    return is_current
