@@ -13,7 +13,7 @@ from typing import NamedTuple, TypedDict
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState
+from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN
 from keda_gpu_scaler.decision.value import value, with_limits
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
@@ -55,9 +55,11 @@ def state_of(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, now: f
         return _without_replicas(spec, view, found)
     if not found.reporting_pods:
         return State.UNKNOWN
-    if found.of(*NOT_SEEN) or not view.is_complete:
+    if not view.is_complete:
         return State.PARTIAL
-    return State.STARTING if found.of(PodState.WARMING) else State.MEASURED
+    if len(found.measured) == len(found.replicas):
+        return State.MEASURED
+    return State.PARTIAL if found.of(*NOT_SEEN) else State.STARTING
 
 
 def is_told(spec: TriggerSpec, view: NamespaceSnapshot) -> bool:
@@ -186,20 +188,19 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     found = with_limits(spec, found, view.evidence)
     busy = activity.activity(spec, pods, view.at, context.now)
     state = state_of(spec, view, found, context.now)
-    unseen_since = _unseen_since(pods, context)
-    said, owner = view.evidence, spec.pods.owner
-    told_at = NEVER if said is None else said.scraped_at
-    if state.is_gone and unseen_since is not None and unseen_since > told_at:
-        is_young = context.now - unseen_since < spec.start_timeout_seconds
-        state = State.STARTING if is_young else State.UNKNOWN
-        found = replace(found, is_unseen=True)
+    if state.is_gone:
+        unseen_since = _unseen_since(view, pods, context)
+        if unseen_since is not None:
+            is_young = context.now - unseen_since < spec.start_timeout_seconds
+            state = State.STARTING if is_young else State.UNKNOWN
+            found = replace(found, is_unseen=True)
     shown = _Shown(
         expected=len(found.replicas),
-        wanted=None if said is None or owner is None else said.wanted.get(owner),
+        wanted=found.wanted,
         reporting_pods=found.reporting_pods,
         evidence=view.evidence_source,
         ignored=found.ignored,
-        unseen=tuple(one.name for one in found.of(PodState.UNSEEN)),
+        unseen=found.unseen,
     )
     if state is State.UNKNOWN:
         return replace(_unknown(spec, view, found, busy, context), **shown)
@@ -217,15 +218,17 @@ class _Shown(TypedDict):
     unseen: tuple[str, ...]
 
 
-def _unseen_since(pods: Sequence[Pod], context: Context) -> float | None:
+def _unseen_since(view: NamespaceSnapshot, pods: Sequence[Pod], context: Context) -> float | None:
     """Return since when the HPA asks about replicas that no exporter shows; None: it does not.
 
-    It may ask once more about pods that have just gone.
+    It may ask once more about pods that have just gone, and what the cluster has said since holds.
     """
     gone_at = max((pod.last_seen for pod in pods), default=NEVER) + GONE_SECONDS
     if context.asking is None or context.asking.at < gone_at:
         return None
-    return max(context.asking.since, gone_at)
+    since = max(context.asking.since, gone_at)
+    told_at = NEVER if view.evidence is None else view.evidence.scraped_at
+    return since if since > told_at else None
 
 
 def unknown(  # noqa: PLR0913 - all that there is to know

@@ -21,15 +21,17 @@ from keda_gpu_scaler.decision.pod_state import (
     NOT_SEEN,
     REPORTING,
     PodState,
+    Reported,
     are_shown_for_long,
+    covers,
     lacks_past,
     loads,
     mean,
-    mean_load,
     pod_states,
     ready_since,
     since_when,
     window_seconds,
+    with_load,
     within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
@@ -54,8 +56,17 @@ class Replica:
     reporting: PodState
     load: float
     """0 while it is not known."""
-    pods: tuple[Pod, ...] = ()
-    """Its pods, if it is measured."""
+    pods: Sequence[Reported]
+
+    @property
+    def is_never_named(self) -> bool:
+        """Whether it has a pod that does not report, and that no exporter has ever named."""
+        return any(one.reporting in NOT_SEEN and not one.pod.was_seen for one in self.pods)
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether it has a pod that does not report, with GPUs that are shown without a pod now."""
+        return any(one.reporting in NOT_SEEN and one.pod.is_unnamed for one in self.pods)
 
 
 @dataclass(frozen=True)
@@ -65,37 +76,33 @@ class Workload:
     Without slots: what is asked of it several times in one decision is computed once.
     """
 
-    replicas: tuple[Replica, ...]
+    pods: Sequence[Pod]
+    """All pods that it was made of, ended ones included."""
+    reported: Sequence[Reported]
+    """Those that should report."""
     reporting_pods: int
-    ended_pods: int
+    """How many pods report right now."""
+    replicas: Sequence[Replica]
+    measured: Sequence[float]
+    """The known loads."""
+    mean: float
+    """The mean over the measured replicas; 0 without one."""
+    unseen: tuple[str, ...]
+    """Ready replicas that ask for a GPU, of which no exporter ever showed one."""
+    starting: tuple[str, ...]
+    """Replicas that were never Ready, and are young enough to become so."""
+    stalled: tuple[str, ...]
+    """Replicas that were never Ready within startTimeout."""
+    ignored: tuple[str, ...]
+    """Ready pods that ask for no GPU, and show none while others of the workload do."""
     before: float = 0.0
     """The sum as it was while replicas were there that have ended since, if that was recently."""
     is_untold: bool = False
     """One has ended recently, and it is not known until when it worked."""
-    starting: tuple[str, ...] = ()
-    """Replicas that were never Ready, and are young enough to become so."""
-    stalled: tuple[str, ...] = ()
-    """Replicas that were never Ready within startTimeout."""
-    ignored: tuple[str, ...] = ()
-    """Ready pods that ask for no GPU, and show none while others of the workload do."""
-    never_named: frozenset[str] = frozenset()
-    """Replicas that do not report, with a pod that no exporter has ever named."""
-    unnamed: frozenset[str] = frozenset()
-    """Replicas that do not report, with GPUs that are shown without a pod now."""
-    blank: tuple[str, ...] = ()
-    """GPUs of pods that report, which show no number that can be believed."""
-    lacks_past: bool = False
-    """The source has no samples of a part of the window in which one of its pods may have run."""
-    ready_known: bool = False
-    """For some of its pods it is known whether they are Ready."""
     wanted: int | None = None
     """The replicas that the owner asks for; None: not known."""
     pending: int = 0
     """Replicas that the owner asks for, and that do not count yet."""
-    last_listed: float = NEVER
-    """When the cluster listed one of its pods for the last time, ended or not."""
-    last_alive: float = NEVER
-    """The same for pods that have not ended and may have a GPU."""
     is_unseen: bool = False
     """The HPA says that it has replicas, and no exporter shows one."""
 
@@ -103,22 +110,50 @@ class Workload:
         """Return the replicas in one of these conditions."""
         return [replica for replica in self.replicas if replica.reporting in reporting]
 
-    @cached_property
-    def measured(self) -> list[Replica]:
-        """The replicas with a known load."""
-        return self.of(PodState.MEASURED)
+    @property
+    def ended_pods(self) -> int:
+        """How many of its pods have ended."""
+        return sum(pod.ended for pod in self.pods)
+
+    @property
+    def blank(self) -> tuple[str, ...]:
+        """GPUs of pods that report, which show no number that can be believed."""
+        return tuple(
+            f"{gpu.gpu} of {one.pod.name}"
+            for one in self.reported
+            if one.reporting in NOT_SEEN
+            for gpu in one.pod.gpus
+            if gpu.refused[-1:] == (one.pod.last_seen,)
+        )
+
+    @property
+    def ready_known(self) -> bool:
+        """Whether it is known for some of its pods whether they are Ready."""
+        should = _should_report(_alive(self.pods))
+        return any(pod.readiness is not Readiness.UNKNOWN for pod in should)
+
+    @property
+    def lacks_past(self) -> bool:
+        """Whether its source lacks samples of a part of the window in which a pod may have run."""
+        return any(
+            one.reporting is PodState.WARMING and lacks_past(one.pod, one.since, one.window_seconds)
+            for one in self.reported
+        )
+
+    @property
+    def last_listed(self) -> float:
+        """When the cluster listed one of its pods for the last time, ended or not."""
+        return _last_listed(self.pods)
+
+    @property
+    def last_alive(self) -> float:
+        """The same for pods that have not ended and may have a GPU."""
+        return _last_listed(_listed_with_gpu(_alive(self.pods)))
 
     @cached_property
     def total(self) -> float:
         """The sum over the replicas that were there, measured ones and those that just left."""
-        measured = sum(replica.load for replica in self.measured)
-        return round(max(measured, self.before), DECIMALS)
-
-    @cached_property
-    def mean(self) -> float:
-        """The mean over the measured replicas; 0 without one."""
-        loads = [replica.load for replica in self.measured]
-        return round(mean(loads), DECIMALS) if loads else 0.0
+        return round(max(sum(self.measured), self.before), DECIMALS)
 
     @property
     def counted(self) -> int:
@@ -172,17 +207,15 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
     its pods that have not been shown since have ended. The Kubernetes API says so for each pod
     (`PodStatuses.proves_gone`).
     """
-    candidates = view.starting_with(spec.pods.prefix)
-    ours = [pod for pod in candidates if _is_ours(spec, pod)]
-    said = view.evidence
-    if said is None:
-        return [
-            replace(pod, ended=False)
-            if pod.ended and activity.in_use_unnamed(spec, pod, view.at)
-            else pod
-            for pod in ours
-        ]
-    if spec.pods.owner not in said.without_pods:
+    selector, said, ours = spec.pods, view.evidence, list[Pod]()
+    for pod in view.starting_with(selector.prefix):
+        if spec.only_shown and not pod.was_seen:
+            continue
+        owned = None if pod.status is None else selector.owns(pod.status.owners)
+        if selector.matches(pod.name) if owned is None else owned:
+            is_back = said is None and pod.ended and activity.in_use_unnamed(spec, pod, view.at)
+            ours.append(replace(pod, ended=False) if is_back else pod)
+    if said is None or selector.owner not in said.without_pods:
         return ours
     return [pod if _shown_at(pod) >= said.scraped_at else replace(pod, ended=True) for pod in ours]
 
@@ -201,42 +234,45 @@ def workload(
             others report, unless the cluster says that it exists; it does not come back when the
             others end.
     """
-    alive = [pod for pod in pods if not pod.ended]
     reported, ignored = reported_pods(spec, pods, at, now, give_up_seconds)
     groups = _groups(spec, reported)
-    replicas = [_replica(name, group) for name, group in sorted(groups.items())]
-    measured = [[one.pod for one in group] for group in groups.values() if _is_measured(group)]
-    ended = _ended(spec, pods, groups)
-    not_seen = [
-        (name, one.pod)
-        for name, group in groups.items()
-        for one in group
-        if one.reporting in NOT_SEEN
-    ]
-    return Workload(
-        replicas=tuple(one for one in replicas if one.reporting not in NOT_READY),
-        reporting_pods=sum(one.reporting in REPORTING for one in reported),
-        ended_pods=sum(pod.ended for pod in pods),
-        before=departed.sum_before(spec, measured, ended),
-        is_untold=departed.is_untold(spec, measured, ended),
-        starting=_named(replicas, PodState.STARTING),
-        stalled=_named(replicas, PodState.STALLED),
+    replicas, measured = list[Replica](), list[float]()
+    unseen, starting, stalled = list[str](), list[str](), list[str]()
+    for name, group in sorted(groups.items()):
+        if len(group) == 1:
+            one = Replica(name, group[0].reporting, group[0].load, group)
+        else:
+            one = _together(name, group)
+        if one.reporting is PodState.STARTING:
+            starting.append(name)
+        elif one.reporting is PodState.STALLED:
+            stalled.append(name)
+        else:
+            replicas.append(one)
+        if one.reporting is PodState.MEASURED:
+            measured.append(one.load)
+        elif one.reporting is PodState.UNSEEN:
+            unseen.append(name)
+    found = Workload(
+        pods=pods,
+        reported=reported,
+        reporting_pods=len([one for one in reported if one.reporting in REPORTING]),
+        replicas=replicas,
+        measured=measured,
+        mean=round(mean(measured), DECIMALS) if measured else 0.0,
+        unseen=tuple(unseen),
+        starting=tuple(starting),
+        stalled=tuple(stalled),
         ignored=ignored,
-        never_named=frozenset(name for name, pod in not_seen if not pod.was_seen),
-        unnamed=frozenset(name for name, pod in not_seen if pod.is_unnamed),
-        blank=tuple(
-            f"{gpu.gpu} of {one.pod.name}"
-            for one in reported
-            if one.reporting in NOT_SEEN
-            for gpu in one.pod.gpus
-            if gpu.refused[-1:] == (one.pod.last_seen,)
-        ),
-        lacks_past=any(
-            one.reporting is PodState.WARMING and lacks_past(spec, one.pod) for one in reported
-        ),
-        ready_known=any(pod.readiness is not Readiness.UNKNOWN for pod in _should_report(alive)),
-        last_listed=_last_listed(pods),
-        last_alive=_last_listed(_listed_with_gpu(alive)),
+    )
+    ended = _ended(spec, pods, groups)
+    if not ended or not measured:
+        return found
+    stay = [[one.pod for one in group] for group in groups.values() if _is_measured(group)]
+    return replace(
+        found,
+        before=departed.sum_before(spec, stay, ended),
+        is_untold=departed.is_untold(spec, stay, ended),
     )
 
 
@@ -245,7 +281,8 @@ def peak(spec: TriggerSpec, found: Workload) -> float:
 
     It takes as long as all the rest of a decision, and matters only where replicas are waited for.
     """
-    replicas = [_mean_halves(spec, one.pods) for one in found.measured]
+    measured = found.of(PodState.MEASURED)
+    replicas = [_mean_halves(spec, [pod.pod for pod in one.pods]) for one in measured]
     means = map(_mean_known, zip_longest(*replicas))
     return round(max((one for one in means if one is not None), default=0.0), DECIMALS)
 
@@ -272,20 +309,6 @@ def _halves(spec: TriggerSpec, pod: Pod) -> Iterator[float | None]:
         yield mean(found.values()) if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """One pod with its state and load."""
-
-    pod: Pod
-    reporting: PodState
-    load: float = 0.0
-
-    def is_given_up(self, before: float) -> bool:
-        """Tell whether nothing has shown it since `before`, and nothing says that it exists."""
-        shown_at = _shown_at(self.pod) + self.pod.unsure_seconds
-        return self.reporting is PodState.MISSING and shown_at < before
-
-
 def reported_pods(
     spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float, give_up_seconds: float
 ) -> tuple[list[Reported], tuple[str, ...]]:
@@ -298,14 +321,30 @@ def reported_pods(
         now: the time of the answer.
         give_up_seconds: as for `workload`.
     """
-    should = _should_report([pod for pod in pods if not pod.ended])
-    ignored = {pod.name for pod in should if _has_no_gpu(pod, should, at)}
-    counting = [pod for pod in should if pod.name not in ignored]
-    how = pod_states(spec, counting, at, now)
-    reported = _with_loads(spec, list(map(Reported, counting, how)))
-    newest = max((pod.last_seen for pod in pods), default=NEVER)
-    kept = [one for one in reported if not one.is_given_up(newest - give_up_seconds)]
+    alive, newest, are_shown = list[Pod](), NEVER, True
+    for pod in pods:
+        newest = max(newest, pod.last_seen)
+        if not pod.ended:
+            alive.append(pod)
+            are_shown = are_shown and pod.was_seen
+    should, ignored = alive, frozenset[str]()
+    if not are_shown:
+        should = _should_report(alive)
+        ignored = frozenset(pod.name for pod in should if _has_no_gpu(pod, should, at))
+        should = [pod for pod in should if pod.name not in ignored]
+    reported = _with_loads(spec, pod_states(spec, should, at, now))
+    # Nothing has shown the others for so long, and nothing says that they exist.
+    kept = [
+        one
+        for one in reported
+        if one.reporting is not PodState.MISSING
+        or _shown_at(one.pod) + one.pod.unsure_seconds >= newest - give_up_seconds
+    ]
     return kept, tuple(sorted(ignored))
+
+
+def _alive(pods: Sequence[Pod]) -> list[Pod]:
+    return [pod for pod in pods if not pod.ended]
 
 
 def _should_report(alive: Sequence[Pod]) -> list[Pod]:
@@ -313,13 +352,6 @@ def _should_report(alive: Sequence[Pod]) -> list[Pod]:
     listed = _listed_with_gpu(alive)
     known = {pod.name for pod in listed if pod.readiness is not Readiness.UNKNOWN}
     return [pod for pod in alive if pod.was_seen or pod.name in known]
-
-
-def _is_ours(spec: TriggerSpec, pod: Pod) -> bool:
-    if spec.only_shown and not pod.was_seen:
-        return False
-    owned = None if pod.status is None else spec.pods.owns(pod.status.owners)
-    return spec.pods.matches(pod.name) if owned is None else owned
 
 
 def _shown_at(pod: Pod) -> float:
@@ -353,13 +385,18 @@ def _with_loads(spec: TriggerSpec, reported: list[Reported]) -> list[Reported]:
     two share. Until the common time is half a window, both have to ask for the same replicas, or
     both for more than there are; otherwise the load of the youngest pods is not known yet.
     """
-    measured = [one.pod for one in reported if one.reporting is PodState.MEASURED]
-    ready = max((ready_since(pod) for pod in measured), default=NEVER)
-    common = max((since_when(spec, pod) for pod in measured), default=NEVER)
+    common, began = NEVER, math.inf
+    for one in reported:
+        if one.reporting is PodState.MEASURED:
+            common = max(common, one.since)
+            began = min(began, one.pod.last_seen - one.window_seconds)
+    if common <= began:
+        return reported  # as each one's own time is the same: all were Ready before any window
+    measured = [one for one in reported if one.reporting is PodState.MEASURED]
     shared = _over(spec, reported, common)
-    if all(_covers(spec, pod, common) for pod in measured):
+    if all(covers(one.pod, common, one.window_seconds) for one in measured):
         return shared
-    own = _over(spec, reported, ready)
+    own = _over(spec, reported, max(ready_since(one.pod) for one in measured))
     replicas = len(_groups(spec, own))
     asked, asked_shared = _asked(spec, own), _asked(spec, shared)
     wanted, wanted_shared = math.ceil(asked), math.ceil(asked_shared)
@@ -370,9 +407,8 @@ def _with_loads(spec: TriggerSpec, reported: list[Reported]) -> list[Reported]:
     if wanted > wanted_shared > replicas:
         return shared
     return [
-        Reported(one.pod, PodState.WARMING)
-        if one.reporting is PodState.MEASURED
-        and not _covers(spec, one.pod, since_when(spec, one.pod))
+        replace(one, reporting=PodState.WARMING, load=0.0)
+        if one.reporting is PodState.MEASURED and not covers(one.pod, one.since, one.window_seconds)
         else one
         for one in own
     ]
@@ -380,13 +416,9 @@ def _with_loads(spec: TriggerSpec, reported: list[Reported]) -> list[Reported]:
 
 def _over(spec: TriggerSpec, reported: list[Reported], since: float) -> list[Reported]:
     return [
-        _measured(spec, one.pod, since) if one.reporting is PodState.MEASURED else one
+        with_load(spec, one, since) if one.reporting is PodState.MEASURED else one
         for one in reported
     ]
-
-
-def _covers(spec: TriggerSpec, pod: Pod, since: float) -> bool:
-    return pod.last_seen - since >= COVERED * window_seconds(spec, pod)
 
 
 def _asked(spec: TriggerSpec, reported: list[Reported]) -> float:
@@ -394,13 +426,6 @@ def _asked(spec: TriggerSpec, reported: list[Reported]) -> float:
     groups = _groups(spec, reported).values()
     total = sum(_load(group) for group in groups if _is_measured(group))
     return round(total, DECIMALS) / spec.threshold
-
-
-def _measured(spec: TriggerSpec, pod: Pod, common: float) -> Reported:
-    found = mean_load(spec, pod, max(common, since_when(spec, pod)))
-    if found is None:
-        return Reported(pod, PodState.WARMING)
-    return Reported(pod, PodState.MEASURED, found)
 
 
 def _groups(spec: TriggerSpec, reported: Sequence[Reported]) -> dict[str, list[Reported]]:
@@ -435,12 +460,7 @@ def _ended(
 _WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
 
 
-def _replica(name: str, group: Sequence[Reported]) -> Replica:
-    worst = min((one.reporting for one in group), key=_WORST_FIRST.index)
-    if worst is not PodState.MEASURED:
-        return Replica(name, worst, 0.0)
-    return Replica(name, worst, _load(group), tuple(one.pod for one in group))
-
-
-def _named(replicas: Sequence[Replica], reporting: PodState) -> tuple[str, ...]:
-    return tuple(one.name for one in replicas if one.reporting is reporting)
+def _together(name: str, group: Sequence[Reported]) -> Replica:
+    """Return the replica of a group, which is as well known as its least known pod."""
+    worst = min([one.reporting for one in group], key=_WORST_FIRST.index)
+    return Replica(name, worst, _load(group) if worst is PodState.MEASURED else 0.0, group)

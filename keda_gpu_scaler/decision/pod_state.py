@@ -13,6 +13,7 @@ then takes only the start-up time and the exporter's delay for each step.
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
@@ -61,8 +62,21 @@ NOT_SEEN = (PodState.MISSING, PodState.UNSEEN, PodState.SILENT)
 REPORTING = (PodState.MEASURED, PodState.WARMING)
 
 
-def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
-    """Return the state of a pod that has not ended.
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """One pod with its state and load."""
+
+    pod: Pod
+    since: float
+    """From here on its samples count."""
+    window_seconds: float
+    reporting: PodState
+    load: float = 0.0
+    """0 while it is not known."""
+
+
+def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float) -> Reported:
+    """Return a pod that has not ended with its state, as if it were alone.
 
     Args:
         spec: the trigger.
@@ -70,34 +84,39 @@ def pod_state(spec: TriggerSpec, pod: Pod, at: float, now: float) -> PodState:
         at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
         now: the time of the answer, for the age of samples.
     """
-    if pod.readiness is Readiness.NEVER:
+    since, window, readiness = since_when(spec, pod), window_seconds(spec, pod), pod.readiness
+    if readiness is Readiness.NEVER:
         is_young = at - _created_at(pod, at) < spec.start_timeout_seconds
-        return PodState.STARTING if is_young else PodState.STALLED
-    if pod.is_unnamed:
-        return _not_seen(pod, at)  # its last load may be with the others by now
-    grace, since = grace_seconds(pod.scrape_interval_seconds), since_when(spec, pod)
+        state = PodState.STARTING if is_young else PodState.STALLED
+        return Reported(pod, since, window, state)
+    if pod.is_unnamed:  # its last load may be with the others by now
+        return Reported(pod, since, window, _not_seen(pod, at))
+    grace = grace_seconds(pod.scrape_interval_seconds)
+    too_short = readiness is Readiness.EVER and not covers(pod, since, window)
     # Not `>`: a comparison with NaN is false, and what cannot be compared is not fresh.
-    fresh = at - pod.last_seen <= grace and now - pod.sampled_at <= spec.max_age_seconds
-    silent = not fresh
-    if pod.readiness is Readiness.EVER:
-        is_young = at - since <= grace
-        covers = pod.last_seen - since >= COVERED * window_seconds(spec, pod)
-        if not covers and (is_young or not silent):
-            return PodState.WARMING
-    if not silent and (pod.last_seen < since or lacks_past(spec, pod)):
-        return PodState.WARMING
-    if not silent and mean_load(spec, pod, since) is not None:
-        return PodState.MEASURED
-    return _not_seen(pod, at)
+    if at - pod.last_seen <= grace and now - pod.sampled_at <= spec.max_age_seconds:
+        if too_short or pod.last_seen < since or lacks_past(pod, since, window):
+            return Reported(pod, since, window, PodState.WARMING)
+        load = mean_load(spec, pod, since, window)
+        if load is not None:
+            return Reported(pod, since, window, PodState.MEASURED, load)
+    elif too_short and at - since <= grace:
+        return Reported(pod, since, window, PodState.WARMING)
+    return Reported(pod, since, window, _not_seen(pod, at))
 
 
-def lacks_past(spec: TriggerSpec, pod: Pod) -> bool:
+def covers(pod: Pod, since: float, window: float) -> bool:
+    """Tell whether a pod's samples from `since` on cover enough of its window."""
+    return pod.last_seen - since >= COVERED * window
+
+
+def lacks_past(pod: Pod, since: float, window: float) -> bool:
     """Tell whether a pod may have run in a part of its window of which its source has no samples.
 
     A source that is scraped directly has none from before this process. The first samples of a
     load in bursts are not its mean.
     """
-    return since_when(spec, pod) < pod.sampled_since > pod.last_seen - window_seconds(spec, pod)
+    return since < pod.sampled_since > pod.last_seen - window
 
 
 def _not_seen(pod: Pod, at: float) -> PodState:
@@ -120,7 +139,7 @@ def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
 
 def since_when(spec: TriggerSpec, pod: Pod) -> float:
     """Return the instant from which a pod's samples count."""
-    if pod.readiness is Readiness.UNKNOWN:
+    if pod.status is None or pod.status.readiness is Readiness.UNKNOWN:
         return NEVER if pod.first_seen is None else pod.first_seen + spec.warmup_seconds
     return ready_since(pod)
 
@@ -143,11 +162,6 @@ def delay_seconds(pod: Pod) -> float:
     return interval + collections * pod.collection_seconds
 
 
-def counted(spec: TriggerSpec, pod: Pod, since: float) -> Mapping[float, list[float]]:
-    """Return the samples of a pod's GPUs at each instant of its window from `since` on."""
-    return within(pod, since, pod.last_seen - window_seconds(spec, pod), pod.last_seen)
-
-
 def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float, list[float]]:
     """Return the samples of a pod's GPUs at each instant from `since` on, of a span of time.
 
@@ -159,9 +173,9 @@ def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float,
         after: where the span begins; this instant is not in it.
         until: where it ends.
     """
-    if _is_plain(pod):
-        gpu = pod.gpus[0]
-        counts = _span(gpu, since, after, until)
+    plain = _only_gpu(pod, since, after, until)
+    if plain is not None:
+        gpu, counts = plain
         return {
             time: [value] for time, value in zip(gpu.times[counts], gpu.values[counts], strict=True)
         }
@@ -174,15 +188,18 @@ def within(pod: Pod, since: float, after: float, until: float) -> Mapping[float,
     return found
 
 
-def _is_plain(pod: Pod) -> bool:
-    """Tell whether a pod's samples are those of one GPU, as for most pods."""
-    return len(pod.gpus) == 1 and not pod.gpus[0].refused
+def _only_gpu(
+    pod: Pod, since: float, after: float, until: float
+) -> tuple[GpuSamples, slice] | None:
+    """Return a pod's one GPU, as most pods have, and where its samples are, as for `within`.
 
-
-def _span(gpu: GpuSamples, since: float, after: float, until: float) -> slice:
-    """Return where the samples of a span of time are, as for `within`."""
+    None: it has several, or some of its samples were refused.
+    """
+    if len(pod.gpus) != 1 or pod.gpus[0].refused:
+        return None
+    gpu = pod.gpus[0]
     begin = max(bisect_right(gpu.times, after), bisect_left(gpu.times, since))
-    return slice(begin, bisect_right(gpu.times, until))
+    return gpu, slice(begin, bisect_right(gpu.times, until))
 
 
 def mean(values: Collection[float]) -> float:
@@ -203,17 +220,27 @@ def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> dict[float
     return {time: aggregate(values) for time, values in samples.items()}
 
 
-def mean_load(spec: TriggerSpec, pod: Pod, since: float) -> float | None:
+def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float | None:
     """Return a pod's load: the mean over its samples in its window that count from `since` on.
 
     None: no sample counts. A single GPU's load at an instant is its sample, however aggregated.
     """
-    if _is_plain(pod):
-        gpu, until = pod.gpus[0], pod.last_seen
-        values = gpu.values[_span(gpu, since, until - window_seconds(spec, pod), until)]
-        return mean(values) if values else None
-    found = loads(spec, counted(spec, pod, since))
-    return mean(found.values()) if found else None
+    after, until = pod.last_seen - window, pod.last_seen
+    plain = _only_gpu(pod, since, after, until)
+    if plain is None:
+        values: Collection[float] = loads(spec, within(pod, since, after, until)).values()
+    else:
+        gpu, counts = plain
+        values = gpu.values[counts]
+    return sum(values) / len(values) if values else None
+
+
+def with_load(spec: TriggerSpec, one: Reported, since: float) -> Reported:
+    """Return a pod with its load over its samples from `since` on; warming if none counts."""
+    load = mean_load(spec, one.pod, max(since, one.since), one.window_seconds)
+    if load is None:
+        return replace(one, reporting=PodState.WARMING, load=0.0)
+    return replace(one, reporting=PodState.MEASURED, load=load)
 
 
 def _created_at(pod: Pod, at: float) -> float:
@@ -226,8 +253,8 @@ FULL = 95.0
 """What a saturated GPU shows; gaps between batches leave it a little below 100."""
 
 
-def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) -> list[PodState]:
-    """Return the state of each of a workload's pods that have not ended.
+def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) -> list[Reported]:
+    """Return a workload's pods that have not ended, each with its state, and its own load.
 
     Args:
         spec: the trigger.
@@ -235,13 +262,24 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
         at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
         now: the time of the answer, for the age of samples.
     """
-    found = [pod_state(spec, pod, at, now) for pod in pods]
+    found, states = list[Reported](), list[PodState]()
+    for pod in pods:
+        one = _reported(spec, pod, at, now)
+        found.append(one)
+        states.append(one.reporting)
     # Where samples have just begun, they may still come.
-    if PodState.UNSEEN in found and not are_shown_for_long(pods, at):
-        found = [PodState.MISSING if one is PodState.UNSEEN else one for one in found]
-    if not _is_full(spec, pods, found):
+    if PodState.UNSEEN in states and not are_shown_for_long(pods, at):
+        found = [
+            replace(one, reporting=PodState.MISSING) if one.reporting is PodState.UNSEEN else one
+            for one in found
+        ]
+    is_mixed = PodState.WARMING in states and PodState.MEASURED in states
+    if not is_mixed or not has_limit(spec.signal) or not _are_full(found):
         return found
-    return [PodState.MEASURED if one is PodState.WARMING else one for one in found]
+    return [
+        with_load(spec, one, one.since) if one.reporting is PodState.WARMING else one
+        for one in found
+    ]
 
 
 def are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
@@ -250,13 +288,13 @@ def are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
     return any(pod.was_seen and (pod.first_seen or NEVER) <= since for pod in pods)
 
 
-def _is_full(spec: TriggerSpec, pods: Sequence[Pod], found: Sequence[PodState]) -> bool:
-    """Tell whether all pods show only full GPUs, and one of them has for half a window."""
-    is_mixed = PodState.WARMING in found and PodState.MEASURED in found
-    if not is_mixed or not has_limit(spec.signal):
-        return False
-    ready = [pod for pod, one in zip(pods, found, strict=True) if one not in NOT_READY]
-    samples = [counted(spec, pod, since_when(spec, pod)) for pod in ready]
+def _are_full(found: Sequence[Reported]) -> bool:
+    """Tell whether all pods show only full GPUs."""
+    samples = [
+        within(one.pod, one.since, one.pod.last_seen - one.window_seconds, one.pod.last_seen)
+        for one in found
+        if one.reporting not in NOT_READY
+    ]
     return all(one and min(map(min, one.values())) >= FULL for one in samples)
 
 

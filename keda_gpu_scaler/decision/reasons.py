@@ -29,9 +29,14 @@ OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was n
 
 def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
     """Say what was measured, what it asks for, and how busy the workload is."""
+    total = found.total_by(spec.aggregation)
+    mean, over = _number(spec, found.mean), _count(len(found.replicas), "replica")
+    left = " and those that left just now" if found.total == found.before > 0 else ""
+    asks = _asks(spec, found, total, alone=total)
     held = "" if value is not None else _pending(found) if found.pending else UNTOLD
     waiting = f"; {_names(found.starting)} not Ready yet" if found.starting else ""
-    return f"{_measurement(spec, found)}{held}; {_activity(spec, busy)}{waiting}"
+    said = f"mean {spec.signal} {mean} over {over}{left}, {asks}{held}"
+    return f"{said}; {_activity(spec, busy)}{waiting}"
 
 
 def starting(spec: TriggerSpec, found: Workload, busy: Activity, value: float | None) -> str:
@@ -57,11 +62,10 @@ def partial(spec: TriggerSpec, found: Workload, busy: Activity, value: float | N
 
 def _not_seen(found: Workload) -> Iterator[str]:
     """Say which replicas do not report, by what is the matter with them, and what to look at."""
-    unseen = [replica.name for replica in found.of(PodState.UNSEEN)]
-    silent = [replica.name for replica in found.of(PodState.MISSING, PodState.SILENT)]
-    never = [name for name in silent if name in found.never_named]
-    unnamed = [name for name in silent if name in found.unnamed]
-    stopped = [name for name in silent if name not in {*never, *unnamed}]
+    silent = found.of(PodState.MISSING, PodState.SILENT)
+    never = [replica.name for replica in silent if replica.is_never_named]
+    unnamed = [replica.name for replica in silent if replica.is_unnamed]
+    stopped = [replica.name for replica in silent if replica.name not in {*never, *unnamed}]
     if found.blank:
         yield f"no number of {_names(found.blank)} can be believed"
     elif stopped:
@@ -70,10 +74,10 @@ def _not_seen(found: Workload) -> Iterator[str]:
         yield f"GPUs of {_names(unnamed)} are shown without a pod"
     if never:
         yield f"no exporter has named {_names(never)} yet"
-    if unseen:
-        ask = "asks for a GPU that" if len(unseen) == 1 else "ask for GPUs that"
-        yield f"{_names(unseen)} {ask} no exporter shows"
-    if unnamed or never or unseen:
+    if found.unseen:
+        ask = "asks for a GPU that" if len(found.unseen) == 1 else "ask for GPUs that"
+        yield f"{_names(found.unseen)} {ask} no exporter shows"
+    if unnamed or never or found.unseen:
         yield NAME_PODS
 
 
@@ -107,9 +111,8 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
         limit = durations.text(spec.max_age_seconds)
         return f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}{because}"
     if found.replicas:
-        names = [replica.name for replica in found.replicas]
-        who = _names(names)
-        if found.never_named.issuperset(names):
+        who = _names([replica.name for replica in found.replicas])
+        if all(replica.is_never_named for replica in found.replicas):
             return f"no exporter has named {who} yet: {NAME_PODS}{because}"
         return f"{who} did not end, and no fresh sample of them is left{because}"
     if found.is_unseen:
@@ -163,20 +166,13 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     )
 
 
-def _measurement(spec: TriggerSpec, found: Workload) -> str:
-    average, replicas = _number(spec, found.mean), _count(len(found.replicas), "replica")
-    asks = _asks(spec, found, found.total_by(spec.aggregation))
-    left = " and those that left just now" if found.total == found.before > 0 else ""
-    return f"mean {spec.signal} {average} over {replicas}{left}, {asks}"
-
-
-def _asks(spec: TriggerSpec, found: Workload, total: float) -> str:
+def _asks(spec: TriggerSpec, found: Workload, total: float, *, alone: float) -> str:
+    """Say what the HPA is asked for; `alone` is what the measured replicas ask for."""
     threshold = _number(spec, spec.threshold)
     if not spec.aggregation.is_for_all:
         average = _number(spec, total / len(found.replicas))
         return f"average {average} against threshold {threshold}"
     wanted, shown = _wanted(spec, len(found.replicas), total), _number(spec, total)
-    alone = found.total_by(spec.aggregation)
     if alone > found.total:
         each = f"{spec.aggregation} {_number(spec, found.outstanding(spec.aggregation))}"
         those = _count(found.counted, "replica")
@@ -213,13 +209,13 @@ def _young(spec: TriggerSpec, found: Workload) -> str:
 
 
 def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
-    known = len(found.of(PodState.MEASURED))
-    part = f"{known} of {_count(len(found.replicas), 'replica')} measured"
+    part = f"{len(found.measured)} of {_count(len(found.replicas), 'replica')} measured"
     if value is None:
         return f"{part}, hold"
     total = value if spec.aggregation.is_for_all else value * len(found.replicas)
-    asked = _asks(spec, found, total)
-    if math.isclose(total, found.total_by(spec.aggregation)):
+    alone = found.total_by(spec.aggregation)
+    asked = _asks(spec, found, total, alone=alone)
+    if math.isclose(total, alone):
         return f"{part}, and those alone ask for more than there are: {asked}"
     if found.of(PodState.MISSING, PodState.SILENT):
         return f"{part}, all of them full, and the others that are Ready count as full: {asked}"
@@ -227,10 +223,10 @@ def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
 
 
 def _activity(spec: TriggerSpec, busy: Activity) -> str:
-    threshold = _number(spec, spec.activation_threshold)
-    window = durations.text(spec.activation_window_seconds)
     if busy.busiest is None:
         return "no GPU sample to judge activity by"
+    threshold = _number(spec, spec.activation_threshold)
+    window = durations.text(spec.activation_window_seconds)
     busiest = f"busiest GPU {_number(spec, busy.busiest)}"
     if busy.active:
         return f"{busiest} is above activationThreshold {threshold}"

@@ -47,36 +47,32 @@ def _pending(spec: TriggerSpec, found: Workload, wanted: int) -> int:
 
 def value(spec: TriggerSpec, found: Workload) -> float | None:
     """Return the number, or None to hold."""
-    expected = len(found.replicas)
-    if not found.measured:
+    expected, measured, unseen = len(found.replicas), len(found.measured), len(found.unseen)
+    if not measured:
         return None
     awaited = found.pending
     if awaited and load.peak(spec, found) <= spec.threshold:
         awaited = 0
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
-    unseen = _unseen(spec, found)
-    total = found.total + unseen
-    if (awaited or found.is_untold or not _is_known(found)) and total <= enough:
+    # All are measured except some that never reported, and these are no majority.
+    is_known = unseen <= measured == expected - unseen
+    added = 0.0 if measured == expected else _unseen(spec, found, is_known=is_known)
+    total = found.total + added
+    if (awaited or found.is_untold or not is_known) and total <= enough:
         return None
     if not spec.aggregation.is_for_all:
         return total / expected
-    return found.total_by(spec.aggregation) + unseen
+    return found.total_by(spec.aggregation) + added
 
 
-def _unseen(spec: TriggerSpec, found: Workload) -> float:
+def _unseen(spec: TriggerSpec, found: Workload, *, is_known: bool) -> float:
     """Return the load of the replicas that are known to work unseen, as far as it can be told.
 
     One that reported before does what the others do, if these are full. One that never did is on
     its target, and above it if the others are: it can raise, and is no reason to lower.
     """
-    if _is_known(found):
-        return len(found.of(PodState.UNSEEN)) * max(found.mean, spec.threshold)
-    is_full = all(one.load >= FULL for one in found.measured)
+    if is_known:
+        return len(found.unseen) * max(found.mean, spec.threshold)
+    is_full = min(found.measured) >= FULL
     silent = len(found.of(PodState.SILENT))
     return silent * found.mean if is_full and has_limit(spec.signal) else 0.0
-
-
-def _is_known(found: Workload) -> bool:
-    """Tell whether all are measured except some that never reported, if these are no majority."""
-    measured, unseen = len(found.measured), len(found.of(PodState.UNSEEN))
-    return unseen <= measured == len(found.replicas) - unseen

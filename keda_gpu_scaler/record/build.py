@@ -12,8 +12,7 @@ from typing import NamedTuple
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision import activity, load, recommendation
 from keda_gpu_scaler.decision.decision import Decision, is_told
-from keda_gpu_scaler.decision.load import Reported
-from keda_gpu_scaler.decision.pod_state import NEVER, PodState, since_when
+from keda_gpu_scaler.decision.pod_state import NEVER, PodState, Reported, since_when
 from keda_gpu_scaler.query.explain import explained_busiest, explained_promql
 from keda_gpu_scaler.record import settings
 from keda_gpu_scaler.record.record import (

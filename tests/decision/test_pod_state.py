@@ -14,7 +14,7 @@ FULL = bert("b", 100, status=OLD)
 
 
 def _conditions(*pods: Pod, **metadata: str) -> list[PodState]:
-    return pod_states(spec(**metadata), pods, NOW, NOW)
+    return [one.reporting for one in pod_states(spec(**metadata), pods, NOW, NOW)]
 
 
 def test_where_all_are_full_a_new_pod_counts_with_its_first_sample() -> None:
