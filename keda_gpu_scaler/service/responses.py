@@ -12,6 +12,7 @@ without replicas would be scaled up by that answer.
 
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -160,7 +161,7 @@ class HpaCallers:
             clock: seconds that never go back.
         """
         self._clock = clock
-        self._asked: dict[ScaledObject, float] = {}
+        self._asked: OrderedDict[ScaledObject, float] = OrderedDict()
 
     def note(self, scaled_object: ScaledObject, seconds_left: float | None) -> None:
         """Remember a call about a ScaledObject if it is the HPA's.
@@ -170,10 +171,10 @@ class HpaCallers:
             seconds_left: the deadline: KEDA passes on that of the HPA, and sets none when it polls.
         """
         if seconds_left is not None:
-            self._asked.pop(scaled_object, None)
             self._asked[scaled_object] = self._clock()
+            self._asked.move_to_end(scaled_object)
             if len(self._asked) > TRIGGERS:
-                del self._asked[next(iter(self._asked))]
+                self._asked.popitem(last=False)
 
     def has_replicas(self, scaled_object: ScaledObject) -> bool:
         """Tell whether a workload is known to have replicas, because the HPA asked about it."""
