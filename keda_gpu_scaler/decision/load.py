@@ -65,8 +65,8 @@ class Replica:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether it has a pod that does not report, with GPUs that are shown without a pod now."""
-        return any(one.reporting in NOT_SEEN and one.pod.is_unnamed for one in self.pods)
+        """Whether GPUs of one of its pods are shown without a pod now."""
+        return any(one.pod.is_unnamed for one in self.pods)
 
 
 @dataclass(frozen=True)
@@ -390,8 +390,8 @@ def _with_loads(spec: TriggerSpec, reported: list[Reported]) -> list[Reported]:
         if one.reporting is PodState.MEASURED:
             common = max(common, one.since)
             began = min(began, one.pod.last_seen - one.window_seconds)
-    if common <= began:
-        return reported  # as each one's own time is the same: all were Ready before any window
+    if common <= began:  # all were Ready before any window began
+        return reported
     measured = [one for one in reported if one.reporting is PodState.MEASURED]
     shared = _over(spec, reported, common)
     if all(covers(one.pod, common, one.window_seconds) for one in measured):

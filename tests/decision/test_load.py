@@ -228,6 +228,41 @@ def test_loads_are_added_up_over_the_time_all_of_them_were_ready() -> None:
     assert _workload(spec(), old, new).total == 130
 
 
+@given(
+    st.lists(st.floats(0, 100), min_size=20, max_size=20),
+    st.lists(st.floats(0, 100), min_size=20, max_size=20),
+    st.sampled_from([0.0, 15.0, 45.0, 60.0]),
+    st.integers(0, 60),
+)
+def test_only_samples_of_the_shared_time_count(
+    old: list[float], new: list[float], silence: float, more: int
+) -> None:
+    """Once it is half a window: of a pod that fell silent as well, with its own window."""
+    ready = READY_NOW - silence - more
+    last = NOW - silence
+    found = _workload(
+        spec(),
+        bert("b", old, last_seen=last, status=said()),
+        bert("c", new, status=said(ready=ready)),
+    )
+
+    def mean(values: list[float], end: float) -> float:
+        ages = [STEP * back for back in reversed(range(len(values)))]
+        counted = [
+            value
+            for value, age in zip(values, ages, strict=True)
+            if age < 120 and end - age >= ready + 45
+        ]
+        return sum(counted) / len(counted)
+
+    assert found.total == pytest.approx(mean(old, last) + mean(new, NOW), abs=1e-5)
+
+
+def test_where_the_shared_time_is_short_samples_of_the_warm_up_still_do_not_count() -> None:
+    young = bert("c", [0] * 8 + [84] * 4, first_seen=NOW - 165)
+    assert _workload(spec(), bert("b", 84), young).total == 168
+
+
 def test_what_was_carried_before_is_no_reason_to_raise_where_the_shared_time_asks_for_no_more() -> (
     None
 ):

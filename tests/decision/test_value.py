@@ -203,6 +203,16 @@ def test_what_exporters_have_to_be_set_to_is_said_where_they_name_no_pod() -> No
     assert "did not end, and no fresh sample of them is left" in both.reason
 
 
+def test_a_group_whose_named_pod_fell_silent_has_stopped_reporting() -> None:
+    """Its worker is Ready for so short a time that its first samples are still to come."""
+    sets = frozenset({Owner("StatefulSet", "bert")})
+    leader = replace(bert("b", 50, last_seen=NOW - 300, status=said(owners=sets)), name="bert-0")
+    worker = replace(unseen("c", said(owners=sets, ready=NOW - 10)), name="bert-0-1")
+    other = replace(bert("d", 50, status=said(owners=sets)), name="bert-1")
+    decided = _decide(leader, worker, other, wanted=None, trigger=spec(workload="lws/bert"))
+    assert decided.reason.startswith("bert-0 stopped reporting without having ended: 1 of 2")
+
+
 def test_an_unseen_majority_holds_unless_the_measured_ones_ask_for_more() -> None:
     assert _decide(*_ready(1, 100), *_unseen(2), wanted=None).value is None
     low = spec(threshold="30")
