@@ -5,6 +5,7 @@ scrape of its own target lacked it. If it was in its target's last good scrape i
 its state is unknown. Absence right after a target (or the whole source) came back proves nothing.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,10 @@ class Scene:
 
 def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
     """Return the pod after an observation with series of it."""
+    if known is not None and len(group) == 1:
+        pod = _gone_on(scene, key, known, group[0])
+        if pod is not None:
+            return pod
     last_seen, targets = _last_seen(scene, group)
     if last_seen is None or (known is not None and last_seen < known.last_seen):
         return known or _unscraped(key, group)
@@ -85,6 +90,39 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
         released_since=known.released_since,
         is_unnamed=known.is_unnamed,
         busy_unnamed_at=known.busy_unnamed_at,
+    )
+
+
+def _gone_on(scene: Scene, key: PodKey, known: Pod, one: Series) -> Pod | None:
+    """Return what `update_reporting` does of a pod that goes on, with one GPU at the same target.
+
+    None: it needs a closer look. Most pods need none.
+    """
+    scrapes, last_seen = scene.observation.good_scrapes.get(one.target, {}), one.present[-1]
+    is_usual = (
+        last_seen in scrapes
+        and last_seen > known.last_seen
+        and known.ended_at is None
+        and known.targets == {one.target}
+        and key not in scene.observation.sample_ages
+    )
+    if not is_usual:
+        return None
+    state = scene.targets.get(one.target)
+    gpu = _samples(one.gpu, [one], -math.inf if known.first_seen is None else known.first_seen)
+    return Pod(
+        name=key[1],
+        gpus=() if gpu is None else (gpu,),
+        first_seen=known.first_seen,
+        last_seen=last_seen,
+        sampled_at=min(last_seen, scrapes[last_seen]),
+        scrape_interval_seconds=0.0 if state is None else state.interval_seconds,
+        collection_seconds=scene.observation.collection_seconds,
+        sampled_since=scene.observation.sampled_since,
+        averaged=one.averaged or not one.values,
+        targets=known.targets,
+        shows_free_gpus=one.shows_free_gpus,
+        shown_by=tuple(dict.fromkeys(one.shown_by)),
     )
 
 
@@ -296,8 +334,10 @@ def advance_reported_pods(
     pods = dict(reported_pods.pods)
     for key, group in _by_pod(observation.series).items():
         pods[key] = update_reporting(scene, key, pods.get(key), group)
-    for key in [key for key, pod in pods.items() if _is_looked_for(pod, at)]:
-        pods[key] = update_absent(scene, pods[key], gpus, forget_seconds)
+    for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
+        # Its exporter may not know its pods.
+        if not pod.ended or pod.is_unnamed:
+            pods[key] = update_absent(scene, pod, gpus, forget_seconds)
     kept = _kept(pods, at, forget_seconds)
     return ReportedPods(at, kept, _watched(targets, kept, at - forget_seconds))
 
@@ -370,15 +410,6 @@ def _by_pod(series: Iterable[Series]) -> dict[PodKey, list[Series]]:
     return grouped
 
 
-def _is_absent(pod: Pod, at: float) -> bool:
-    return pod.last_seen < at and not pod.ended
-
-
-def _is_looked_for(pod: Pod, at: float) -> bool:
-    """Tell whether a pod is absent and may not have ended: its exporter may not know its pods."""
-    return pod.last_seen < at and (not pod.ended or pod.is_unnamed)
-
-
 def _watched(
     targets: Mapping[Target, TargetHealth], pods: Mapping[PodKey, Pod], since: float
 ) -> dict[Target, TargetHealth]:
@@ -401,7 +432,7 @@ def _kept(pods: Mapping[PodKey, Pod], at: float, forget_seconds: float) -> dict[
         for key, pod in pods.items()
         if not (pod.ended and at - pod.last_seen > forget_seconds)
     }
-    missing = [key for key, pod in kept.items() if _is_absent(pod, at)]
+    missing = [key for key, pod in kept.items() if pod.last_seen < at and not pod.ended]
     missing.sort(key=lambda key: kept[key].last_seen)
     for key in missing[: max(0, len(missing) - MISSING_PODS_KEPT)]:
         del kept[key]

@@ -48,15 +48,18 @@ def between(first: float, last: float, rows: Iterable[Row]) -> list[Row]:
     Prometheus 2 and VictoriaMetrics show one more instant, at the very beginning of a span. No
     server shows one that was not asked for, such as a later one, which would be fresh for ever.
     """
-    cut = (_cut(first, last, row) for row in rows)
-    return [row for row in cut if row.points]
-
-
-def _cut(first: float, last: float, row: Row) -> Row:
-    times = Points.of(row.points).times
-    if all(map(operator.le, (first, *times), (*times, last))):
-        return row
-    return Row(row.labels, sorted(point for point in row.points if first <= point[0] <= last))
+    found, inside = list[Row](), None
+    for row in rows:
+        times = Points.of(row.points).times
+        if times is not inside:  # as other rows have them
+            if not all(map(operator.le, (first, *times), (*times, last))):
+                points = sorted(point for point in row.points if first <= point[0] <= last)
+                found += [Row(row.labels, points)] if points else []
+                continue
+            inside = times
+        if times:
+            found.append(row)
+    return found
 
 
 def milliseconds(seconds: float) -> int:

@@ -71,8 +71,8 @@ def read_series(
         errors.SourceMalformedError: there are more GPUs than any cluster has.
     """
     candidates = _candidates(profiles.metric_sources(profile, signal))
-    targets: dict[Target, Target] = {}
-    read = [_recognised(row, candidates, targets) for row in rows if row.points]
+    targets: dict[tuple[str, str], Target] = {}
+    read = [_recognised(row, candidates, targets) for row in rows]
     grouped: dict[_Key, list[_Reading]] = defaultdict(list)
     for reading in _of_one_exporter([one for one in read if one is not None]):
         grouped[reading.key].append(reading)
@@ -98,17 +98,23 @@ def _candidates(metric_sources: Iterable[MetricSource]) -> Mapping[str, list[_Sh
 
 
 def _recognised(
-    row: Row, candidates: Mapping[str, list[_Shown]], targets: dict[Target, Target]
+    row: Row, candidates: Mapping[str, list[_Shown]], targets: dict[tuple[str, str], Target]
 ) -> _Reading | None:
-    """Return what a row shows; None: nothing. Its target is one of `targets`, or becomes one."""
-    for shown in candidates.get(row.labels.get("__name__", ""), ()):
+    """Return what a row shows; None: nothing. Its target is one of `targets`, or becomes one.
+
+    Every pod of a target has the same object.
+    """
+    found, points = row.labels, Points.of(row.points)
+    if not points.times:
+        return None
+    for shown in candidates.get(found.get("__name__", ""), ()):
         labels, measure, _ = shown.way
-        if labels.fit(row.labels) and _is_meant(shown.metric, labels, row.labels):
-            found = Target(row.labels.get("job", ""), row.labels.get("instance", ""))
-            target = targets.setdefault(found, found)
-            gpu = _gpu(labels, measure, row.labels, target)
-            key = _Key(row.labels[labels.namespace], row.labels[labels.pod], gpu, target)
-            return _Reading(key, shown, Points.of(row.points))
+        if labels.fit(found) and _is_meant(shown.metric, labels, found):
+            named = found.get("job", ""), found.get("instance", "")
+            target = targets.get(named) or targets.setdefault(named, Target(*named))
+            gpu = _gpu(labels, measure, found, target)
+            key = _Key(found[labels.namespace], found[labels.pod], gpu, target)
+            return _Reading(key, shown, points)
     return None
 
 
@@ -153,9 +159,9 @@ def _series(key: _Key, readings: list[_Reading]) -> tuple[Series, int]:
 
 def _alone(reading: _Reading) -> tuple[Series, int]:
     """Return what `_combined` does of one reading, which most GPUs have."""
-    metric, (times, values) = reading.shown.metric, (reading.points.times, reading.points.values)
-    refused = _refused(reading)
-    present, believed = times, values.tolist()
+    metric, times = reading.shown.metric, reading.points.times
+    present, believed = times, reading.points.values.tolist()
+    refused = len(believed) - len([value for value in believed if 0 <= value <= metric.limit])
     if refused or (metric.zero_is_unknown and 0 in believed):
         known = [one for one in reading.points if _believable(one[1], metric)]
         times, believed = tuple(time for time, _ in known), [value for _, value in known]
