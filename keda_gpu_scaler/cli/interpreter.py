@@ -10,9 +10,11 @@ import sys
 SWITCH_SECONDS = 0.0005
 """A call needs the interpreter several times, and each time waits for a thread that computes. The
 default of 5 ms makes tens of milliseconds of a call."""
-COLLECTIONS = (5_000, 10, 50)
+COLLECTIONS = (1_000, 2_000, 1)
 """With the defaults, each snapshot of thousands of pods makes Python look for garbage in everything
-that there is, twice, and for a tenth of a second. Young garbage is still looked for often."""
+that there is, twice, and for a tenth of a second. Young garbage is still looked for often, and in
+little at a time. All of it is looked at after a few million objects, and nothing in between: that
+would be a large part of a snapshot, several times in each."""
 
 
 def share() -> None:
