@@ -39,6 +39,7 @@ _FEWEST_BYTES = {b"{": 128, b"[": 32}
 """An answer of the largest size has at most one of these in so many bytes. A row has two objects
 and 130 bytes or more; until it is read, it takes 200 bytes. A point is a list, and counted again
 below; lists in lists take time, 8 s for those of 32 MiB."""
+_COUNTED_BYTES = 512 * 1024
 _MEMORY_FACTOR = 2
 """Rows may take twice the limit of an answer's bytes: usually 64 MiB. What kube-state-metrics says
 of 15,000 pods takes 45 MiB; 10,000 GPUs with the usual window take 12 MiB."""
@@ -130,10 +131,25 @@ class Room:
         """
         for sign, fewest_bytes in _FEWEST_BYTES.items():
             limit = answer.limit_bytes // fewest_bytes
-            if answer.body.count(sign) > limit:
+            # In parts, because a count holds the interpreter.
+            parts = range(0, len(answer.body), _COUNTED_BYTES)
+            found = sum(answer.body.count(sign, at, at + _COUNTED_BYTES) for at in parts)
+            if found > limit:
                 raise _too_much(f"more than {limit:,} times {sign.decode()}")
         if not self._limit:
             self._limit = self._left = _MEMORY_FACTOR * answer.limit_bytes
+
+    def mark(self) -> tuple[int, int, int, int]:
+        """Return what `take_back` needs."""
+        return self._limit, self._left, len(self._texts), len(self._times)
+
+    def take_back(self, mark: tuple[int, int, int, int]) -> None:
+        """Forget all rows since that mark."""
+        self._limit, self._left, texts, times = mark
+        while len(self._texts) > texts:
+            self._texts.popitem()
+        while len(self._times) > times:
+            self._times.popitem()
 
     def labels(self, texts: Sequence[Text]) -> list[dict[str, str]]:
         """Return the labels of rows.

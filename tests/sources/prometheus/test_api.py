@@ -131,6 +131,90 @@ def test_two_numbers_are_none_also_where_they_are_the_same() -> None:
         api.number(vector(element, element))
 
 
+# Large answers, which are read in parts
+
+
+def _large(*labels: dict[str, str], count: int = 2000) -> list[Any]:
+    """Return series of several parts, each with all of these labels."""
+    return [
+        {"metric": {"n": f"{number}", **chosen}, "values": [[number, "1"], [number + 1, "NaN"]]}
+        for number, chosen in zip(range(count), itertools.cycle([LABELS, *labels]), strict=False)
+    ]
+
+
+def _compact(content: object) -> Answer:
+    """Return an answer as servers write it, without spaces."""
+    text = json.dumps(content, separators=(",", ":")).encode()
+    assert len(text) > api.PART_BYTES or len(text) < 1024
+    return Answer(200, "application/json", text)
+
+
+def _same(one: list[Row], other: list[Row]) -> bool:
+    return repr([(row.labels, list(row.points)) for row in one]) == repr(
+        [(row.labels, list(row.points)) for row in other]
+    )
+
+
+HOSTILE_TEXTS = ["}]}", ',{"metric":', '"result":[', "]}}", '\\"result":[', "é\n"]
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(HOSTILE_TEXTS), st.sampled_from(HOSTILE_TEXTS))),
+    st.sampled_from([{}, {"infos": ["PromQL info: }]}"]}, {"stats": {"seriesFetched": "1"}}]),
+)
+def test_a_large_matrix_is_the_same_in_parts_and_as_a_whole(
+    labels: list[dict[str, str]], more: dict[str, Any]
+) -> None:
+    content = web.success("matrix", _large(*labels), **more)
+
+    in_parts, spaced = _compact(content), answer(content)
+    assert _same(api.matrix(in_parts), api.matrix(spaced))
+
+
+def test_a_large_vector_is_the_same_in_parts_and_as_a_whole() -> None:
+    elements: list[Any] = [
+        {"metric": {"n": f"{number}", **LABELS}, "value": [number, "2"]} for number in range(3000)
+    ]
+    content = web.success("vector", elements)
+
+    assert len(api.vector(_compact(content))) == 3000
+    assert _same(api.vector(_compact(content)), api.vector(answer(content)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"metric": {}}, {"metric": {"a": 1}, "values": []}, {"metric": {}, "values": 1}, [], "}]}"],
+)
+@pytest.mark.parametrize("place", [0, 1000, 2000])
+def test_one_wrong_series_in_a_large_matrix_makes_it_malformed(wrong: object, place: int) -> None:
+    series = _large()
+    series.insert(place, wrong)
+
+    with pytest.raises(errors.SourceMalformedError, match="a matrix of the wrong shape"):
+        api.matrix(_compact(web.success("matrix", series)))
+
+
+def test_a_large_answer_that_is_partial_is_no_answer() -> None:
+    content = web.success("matrix", _large(), isPartial=True)
+    with pytest.raises(errors.SourceMalformedError, match="incomplete"):
+        api.matrix(_compact(content))
+
+
+def test_a_large_answer_that_ends_early_is_malformed() -> None:
+    text = bytes(_compact(web.success("matrix", _large())).body)
+    for end in (-1, -3, -100, len(text) // 2):
+        with pytest.raises(errors.SourceMalformedError):
+            api.matrix(Answer(200, "application/json", text[:end]))
+
+
+def test_rows_are_counted_once_where_parts_have_to_be_read_again() -> None:
+    """The rows of another list look like the rows' end, after some of them were read."""
+    content = web.success("matrix", _large(), other=[{"metric": {}, "values": []}, {"a": [{}]}])
+    text = bytes(_compact(content).body)
+    found = api.matrix(Answer(200, "application/json", text, limit_bytes=1_100_000))
+    assert len(found) == 2000
+
+
 def test_infos_are_no_trouble() -> None:
     infos = ['PromQL info: metric might not be a counter, name does not end in _total: "x" (1:6)']
 
