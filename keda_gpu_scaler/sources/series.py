@@ -26,6 +26,7 @@ from keda_gpu_scaler.snapshot.observation import (
     Series,
     Target,
     is_ascending,
+    let_go,
 )
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
@@ -72,17 +73,23 @@ def read_series(
     """
     candidates = _candidates(profiles.metric_sources(profile, signal))
     targets: dict[tuple[str, str], Target] = {}
-    read = [_recognised(row, candidates, targets) for row in rows]
+    recognised = (_recognised(row, candidates, targets) for row in rows)
+    read = [one for one in recognised if one is not None]
     grouped: dict[_Key, list[_Reading]] = defaultdict(list)
-    for reading in _of_one_exporter([one for one in read if one is not None]):
+    for reading in _of_one_exporter(read):
         grouped[reading.key].append(reading)
     if len(grouped) > LARGEST_GPUS:
         raise errors.SourceMalformedError(
             f"an answer with {len(grouped):,} GPUs of pods; expected at most {LARGEST_GPUS:,}: "
             "spread the triggers over several sources"
         )
-    found = [_series(key, readings) for key, readings in grouped.items()]
-    return tuple(series for series, _ in found), sum(refused for _, refused in found)
+    found, refused = list[Series](), 0
+    for key, readings in grouped.items():
+        series, more = _series(key, readings)
+        found.append(series)
+        refused += more
+    let_go(read, grouped)
+    return tuple(found), refused
 
 
 def _candidates(metric_sources: Iterable[MetricSource]) -> Mapping[str, list[_Shown]]:
@@ -332,19 +339,20 @@ def read_observation(
     """Return the observation in the rows of a snapshot.
 
     Args:
-        rows: GPUs with their pods, and the good scrapes of their targets.
+        rows: GPUs with their pods, and the good scrapes of their targets; none is left.
         snapshot_query: the query that was sent.
         at: the newest instant.
         step: the seconds between two instants.
     """
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
-    rows = evaluation_times.between(times[0], times[-1], rows)
-    targets = [row for row in rows if profiles.pod_of(row.labels) is None]
-    series, refused = read_series(rows, snapshot_query.profile, snapshot_query.signal)
+    inside = evaluation_times.between(times[0], times[-1], rows)
+    targets = [row for row in inside if profiles.pod_of(row.labels) is None]
+    series, refused = read_series(inside, snapshot_query.profile, snapshot_query.signal)
     good_scrapes = {
         Target(row.labels.get("job", ""), row.labels.get("instance", "")): scrape_times(row.points)
         for row in targets
     }
+    let_go(inside, rows)
     return Observation(
         instants=times,
         series=fill_gaps(series, good_scrapes),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
@@ -453,21 +453,44 @@ def _shown(draw: st.DrawFn) -> Series:
     )
 
 
-@given(
-    st.lists(_shown(), max_size=4),
-    st.dictionaries(
-        st.sampled_from([NODE, OTHER_NODE]), st.sets(st.sampled_from(INSTANTS)).map(sorted)
-    ),
+GOOD_SCRAPES = st.just({NODE: [*INSTANTS], OTHER_NODE: [*INSTANTS]}) | st.dictionaries(
+    st.sampled_from([NODE, OTHER_NODE]), st.sets(st.sampled_from(INSTANTS)).map(sorted)
 )
-def test_a_series_alone_says_what_it_says_twice(
-    series: list[Series], good: dict[Target, list[float]]
-) -> None:
-    scrapes = {target: dict(zip(times, times, strict=True)) for target, times in good.items()}
+SHOWN = st.lists(_shown(), min_size=1, max_size=3)
 
+
+@settings(max_examples=500)
+@given(SHOWN, GOOD_SCRAPES, SHOWN, GOOD_SCRAPES)
+def test_a_series_alone_says_what_it_says_twice(
+    series: list[Series],
+    good: dict[Target, list[float]],
+    later: list[Series],
+    good_later: dict[Target, list[float]],
+) -> None:
     once, twice = (
-        advance_reported_pods(
-            ReportedPods(), Observation(INSTANTS, shown, scrapes), NOWHERE, FORGET
+        _after(
+            _after(ReportedPods(), series * times, good, 0.0), later * times, good_later, 3 * STEP
         )
-        for shown in (tuple(series), (*series, *series))
+        for times in (1, 2)
     )
     assert once == twice
+
+
+def _after(
+    known: ReportedPods, series: list[Series], good: dict[Target, list[float]], begin: float
+) -> ReportedPods:
+    """Return what is known after the series, of which all times are so much later."""
+    shown = tuple(
+        replace(
+            one,
+            present=tuple(begin + time for time in one.present),
+            times=tuple(begin + time for time in one.times),
+        )
+        for one in series
+    )
+    scrapes = {
+        target: {begin + time: begin + time - 1.0 for time in times}
+        for target, times in good.items()
+    }
+    instants = tuple(begin + time for time in INSTANTS)
+    return advance_reported_pods(known, Observation(instants, shown, scrapes), NOWHERE, FORGET)

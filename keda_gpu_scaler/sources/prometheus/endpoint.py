@@ -119,10 +119,8 @@ class RowQueryClient(QueryClient):
         at: float,
         parse: Callable[[Answer, Room], list[Row]],
     ) -> list[Row]:
-        room = Room()
+        room, rows = Room(), list[Row]()
         texts = (promql,) if isinstance(promql, str) else promql.texts(self.longest_bytes)
-        return [
-            row
-            for text in texts
-            for row in await self.asked(kind, text, at, lambda answer: parse(answer, room))
-        ]
+        for text in texts:
+            rows += await self.asked(kind, text, at, lambda answer: parse(answer, room))
+        return rows

@@ -226,7 +226,7 @@ class PrometheusSource:
         if self._discovery.widened(snapshot_query) != wide:
             wide = self._discovery.widened(snapshot_query)
             rows = await self._rows(kind, wide, at, step)
-        jobs = {row.labels["job"] for row in rows if row.labels.get("job")}
+        jobs = await asyncio.to_thread(_jobs, rows)
         if not jobs <= self._jobs:
             self._jobs |= jobs
             rows = await self._rows(kind, self._discovery.widened(snapshot_query), at, step)
@@ -257,3 +257,7 @@ class PrometheusSource:
     ) -> list[Row]:
         promql = snapshot_promql(snapshot_query, self._jobs, step)
         return await self._queries.matrix(kind, promql, at)
+
+
+def _jobs(rows: Iterable[Row]) -> set[str]:
+    return {row.labels["job"] for row in rows if row.labels.get("job")}
