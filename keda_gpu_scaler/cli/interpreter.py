@@ -7,7 +7,7 @@ thread may keep it, and the whole of a collection of garbage.
 import gc
 import sys
 
-SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.0001
 """A call needs the interpreter several times, and each time waits for a thread that computes. The
 default of 5 ms makes tens of milliseconds of a call."""
 COLLECTIONS = (1_000, 2_000, 1)
