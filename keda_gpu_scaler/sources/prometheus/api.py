@@ -121,10 +121,11 @@ def matrix(answer: Answer, room: Room | None = None) -> list[Row]:
     try:
         for batch in _batches(answer, room, rows, "matrix", _MATRIX, _SERIES):
             labels = room.labels([one.metric for one in batch])
-            rows += map(Row, labels, room.ranges([one.values for one in batch]))
+            ranges = room.ranges([one.values for one in batch])
+            rows += [Row(*one) for one in zip(labels, ranges, strict=True) if one[1].times]
     except ValueError as error:
         raise errors.SourceMalformedError("a matrix of the wrong shape") from error
-    return [row for row in rows if row.points]
+    return rows
 
 
 def vector(answer: Answer, room: Room | None = None) -> list[Row]:
@@ -201,7 +202,10 @@ def _parts(
     while begin < end:
         cut = answer.body.find(_BETWEEN, begin + PART_BYTES, end)
         last = end if cut < 0 else cut
-        yield json_answers.decoded(b"".join((b"[", body[begin:last], b"]")), rows)
+        found = json_answers.decoded(b"".join((b"[", body[begin:last], b"]")), rows)
+        if not found:
+            raise ValueError("nothing between two commas")
+        yield found
         begin = last + 1
 
 

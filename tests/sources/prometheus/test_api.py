@@ -194,6 +194,13 @@ def test_one_wrong_series_in_a_large_matrix_makes_it_malformed(wrong: object, pl
         api.matrix(_compact(web.success("matrix", series)))
 
 
+def test_space_instead_of_a_series_makes_a_large_matrix_malformed() -> None:
+    text = bytes(_compact(web.success("matrix", _large())).body)
+    spaced = text.replace(b'"result":[', b'"result":[' + b" " * 2 * api.PART_BYTES + b",")
+    with pytest.raises(errors.SourceMalformedError):
+        api.matrix(Answer(200, "application/json", spaced))
+
+
 def test_a_large_answer_that_is_partial_is_no_answer() -> None:
     content = web.success("matrix", _large(), isPartial=True)
     with pytest.raises(errors.SourceMalformedError, match="incomplete"):
