@@ -38,6 +38,8 @@ def test_rounds_are_compared_with_rounds_and_peaks_with_the_idle_process() -> No
         cpu_seconds=[0.3],
         late_seconds=[0.002],
         calm_seconds=[0.001],
+        called_seconds=[0.006],
+        undisturbed_seconds=[0.004],
         held_seconds=[0.01],
         idle_bytes=100,
         peak_bytes={10_000: 180, 50_000: 300},
@@ -45,7 +47,7 @@ def test_rounds_are_compared_with_rounds_and_peaks_with_the_idle_process() -> No
     medians = {one.key: one.judged.median for one in snapshots.rows(found)}
     assert medians == {
         "snapshots.decode": pytest.approx(1.75),
-        "snapshots.late": 2,
+        "snapshots.calls": pytest.approx(1.5),
         "snapshots.peak-10000": 1.8,
         "snapshots.peak-50000": 3,
     }
