@@ -60,7 +60,11 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
         return known or _unscraped(key, group)
     sampled_at = _sampled_at(scene, key, last_seen, targets)
     group = _of_one_node(group, targets, last_seen)
-    if known is None or _has_moved(known, group, targets):
+    if known is None:
+        first_seen = _began(scene, group, known)
+    elif _has_moved(known, group, targets):
+        if last_seen == known.last_seen:
+            return known  # a later instant tells at which of the two places it is
         first_seen = _began(scene, group, known)
     else:
         first_seen = known.first_seen

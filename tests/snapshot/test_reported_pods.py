@@ -453,6 +453,26 @@ def _shown(draw: st.DrawFn) -> Series:
     )
 
 
+def test_a_pod_that_is_shown_elsewhere_at_the_same_instant_is_where_it_was_until_a_later_one() -> (
+    None
+):
+    good = {NODE: dict.fromkeys(INSTANTS, 0.0), OTHER_NODE: dict.fromkeys(INSTANTS, 0.0)}
+    here = Series("ml", "a", "GPU-1", NODE, INSTANTS, INSTANTS, (1.0,) * 6, averaged=False)
+    there = replace(here, gpu="GPU-2", target=OTHER_NODE)
+    known = ReportedPods()
+    for shown in (here, there):
+        observation = Observation(INSTANTS, (shown,), good)
+        known = advance_reported_pods(known, observation, NOWHERE, FORGET)
+    assert _pod(known).targets == {NODE}
+
+    later = tuple(STEP + instant for instant in INSTANTS)
+    moved = replace(there, present=later, times=later)
+    observation = Observation(later, (moved,), {OTHER_NODE: dict.fromkeys(later, 0.0)})
+    pod = _pod(advance_reported_pods(known, observation, NOWHERE, FORGET))
+    assert pod.targets == {OTHER_NODE}
+    assert pod.first_seen == later[-1]
+
+
 GOOD_SCRAPES = st.just({NODE: [*INSTANTS], OTHER_NODE: [*INSTANTS]}) | st.dictionaries(
     st.sampled_from([NODE, OTHER_NODE]), st.sets(st.sampled_from(INSTANTS)).map(sorted)
 )
