@@ -10,11 +10,11 @@ import sys
 SWITCH_SECONDS = 0.0001
 """A call needs the interpreter several times, and each time waits for a thread that computes. The
 default of 5 ms makes tens of milliseconds of a call."""
-COLLECTIONS = (1_000, 2_000, 1)
+COLLECTIONS = (1_000, 2_000, 20)
 """With the defaults, each snapshot of thousands of pods makes Python look for garbage in everything
 that there is, twice, and for a tenth of a second. Young garbage is still looked for often, and in
-little at a time. All of it is looked at after a few million objects, and nothing in between: that
-would be a large part of a snapshot, several times in each."""
+little at a time. What is older is looked at after a few million objects, and all that there is
+after tens of millions: pods and samples are no garbage of this kind, whatever becomes of them."""
 
 
 def share() -> None:

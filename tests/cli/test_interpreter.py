@@ -16,4 +16,4 @@ print(gc.get_freeze_count() > len(sys.modules))
 
 def test_threads_take_short_turns_and_collections_are_few_and_leave_out_the_modules() -> None:
     said = subprocess.run([sys.executable, "-c", SAID], check=True, capture_output=True, text=True)
-    assert said.stdout.split() == ["0.0001", "1000", "2000", "1", "True"]
+    assert said.stdout.split() == ["0.0001", "1000", "2000", "20", "True"]
