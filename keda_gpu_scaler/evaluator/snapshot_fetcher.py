@@ -9,6 +9,7 @@ exporters' evidence is used. Each change of the evidence source is reported.
 """
 
 import asyncio
+import contextlib
 import math
 import threading
 import weakref
@@ -164,7 +165,8 @@ class _Past(NamedTuple):
 def _let_go_aside(pods: list[Pod]) -> None:
     """Free the pods of a snapshot that nothing uses any more, while calls go on."""
     if len(pods) >= MANY_PODS:
-        threading.Thread(target=let_go, args=(pods,), name="let go", daemon=True).start()
+        with contextlib.suppress(RuntimeError):  # no thread can be started; they are freed at once
+            threading.Thread(target=let_go, args=(pods,), name="let go", daemon=True).start()
 
 
 def _step_seconds(history: Observation) -> float:

@@ -1,7 +1,7 @@
 """What several triggers ask of a source: a signal and a profile, for some namespaces. Pure."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, OwnQuery, Signal, TriggerSpec
@@ -40,14 +40,14 @@ def merged(snapshot_queries: Collection[SnapshotQuery]) -> SnapshotQuery:
 def snapshot_query_of(spec: TriggerSpec, step_seconds: float) -> SnapshotQuery:
     """Return what one trigger asks of its source, which has new samples once per step."""
     window = spec.window_seconds if spec.window_seconds is not None else WINDOW_SECONDS
-    return _one_for_all(
+    shared = _one_for_all(
         spec.shared_signal,
         spec.profile,
         frozenset({spec.pods.namespace}),
         span_seconds=spec.reach_seconds + step_seconds,
         window_seconds=max(window, spec.activation_window_seconds),
-        query=spec.query,
     )
+    return shared if spec.query is None else replace(shared, query=spec.query)
 
 
 _one_for_all = lru_cache(maxsize=1024)(SnapshotQuery)

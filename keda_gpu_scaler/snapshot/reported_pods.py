@@ -63,9 +63,8 @@ def update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[S
     if known is None:
         first_seen = _began(scene, group, known)
     elif _has_moved(known, group, targets):
-        if last_seen == known.last_seen:
-            return known  # a later instant tells at which of the two places it is
-        first_seen = _began(scene, group, known)
+        is_later = any(one.present[-1] > known.last_seen for one in group)
+        first_seen = _began(scene, group, known) if is_later else last_seen
     else:
         first_seen = known.first_seen
     if known is not None and known.ended_at is not None and last_seen > known.last_seen:

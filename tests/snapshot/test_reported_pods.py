@@ -453,9 +453,7 @@ def _shown(draw: st.DrawFn) -> Series:
     )
 
 
-def test_a_pod_that_is_shown_elsewhere_at_the_same_instant_is_where_it_was_until_a_later_one() -> (
-    None
-):
+def test_a_pod_that_is_shown_elsewhere_at_the_same_instant_is_there_from_then_on() -> None:
     good = {NODE: dict.fromkeys(INSTANTS, 0.0), OTHER_NODE: dict.fromkeys(INSTANTS, 0.0)}
     here = Series("ml", "a", "GPU-1", NODE, INSTANTS, INSTANTS, (1.0,) * 6, averaged=False)
     there = replace(here, gpu="GPU-2", target=OTHER_NODE)
@@ -463,14 +461,27 @@ def test_a_pod_that_is_shown_elsewhere_at_the_same_instant_is_where_it_was_until
     for shown in (here, there):
         observation = Observation(INSTANTS, (shown,), good)
         known = advance_reported_pods(known, observation, NOWHERE, FORGET)
-    assert _pod(known).targets == {NODE}
-
-    later = tuple(STEP + instant for instant in INSTANTS)
-    moved = replace(there, present=later, times=later)
-    observation = Observation(later, (moved,), {OTHER_NODE: dict.fromkeys(later, 0.0)})
-    pod = _pod(advance_reported_pods(known, observation, NOWHERE, FORGET))
+    pod = _pod(known)
     assert pod.targets == {OTHER_NODE}
-    assert pod.first_seen == later[-1]
+    assert (pod.first_seen, pod.ended) == (INSTANTS[-1], False)
+
+
+def test_a_pod_whose_new_node_is_not_scraped_any_more_is_missing_and_has_not_ended() -> None:
+    """Its former node is healthy, shows another pod, and never shows this one."""
+    here = Series("ml", "a", "GPU-1", NODE, INSTANTS, INSTANTS, (1.0,) * 6, averaged=False)
+    good = dict.fromkeys(INSTANTS, 0.0)
+    observation = Observation(INSTANTS, (here,), {NODE: good, OTHER_NODE: good})
+    known = advance_reported_pods(ReportedPods(), observation, NOWHERE, FORGET)
+    for steps in range(1, 9):
+        later = tuple(steps * STEP + instant for instant in INSTANTS)
+        shown = later[-2:]
+        there = Series("ml", "a", "GPU-2", OTHER_NODE, shown, shown, (1.0, 1.0), averaged=False)
+        other = Series("ml", "b", "GPU-3", NODE, later, later, (1.0,) * 6, averaged=False)
+        scrapes = {NODE: dict.fromkeys(later, 0.0)}
+        scrapes[OTHER_NODE] = {at: 0.0 for at in later if at <= INSTANTS[-1]}
+        observation = Observation(later, (there, other), scrapes)
+        known = advance_reported_pods(known, observation, NOWHERE, FORGET)
+        assert not known.pods["ml", "a"].ended
 
 
 GOOD_SCRAPES = st.just({NODE: [*INSTANTS], OTHER_NODE: [*INSTANTS]}) | st.dictionaries(

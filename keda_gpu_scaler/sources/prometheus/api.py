@@ -183,22 +183,25 @@ def _parts(
 ) -> Iterator[list[RowT]]:
     """Yield the rows of a usual answer, part by part.
 
-    What comes before the rows and what comes after them is JSON with an empty list of rows. Each
-    part in between is a list of rows in JSON. So all of it is JSON with all these rows.
+    What comes before the rows and what comes after them is small, and is JSON with an empty list of
+    rows. Each part in between is a list of rows in JSON. So all of it is JSON with all these rows.
 
     Raises:
         ValueError: it is no usual answer.
         errors.SourceMalformedError: there are more objects or lists than in any usual answer.
     """
+    room.open(answer)
     body = memoryview(answer.body)
     begin = answer.body.find(_BEGIN, 0, PART_BYTES) + len(_BEGIN)
-    end = answer.body.rfind(_END, begin) + 1
-    rest = bytes(body[end:])
-    frame = json_answers.decoded(bytes(body[:begin]) + rest, at_once)
-    is_framed = not frame.data.found and not any(name in rest for name in _ONCE)
-    if not is_framed or not _is_usual(answer, frame, kind):
+    end = answer.body.rfind(_END, max(begin, len(body) - PART_BYTES)) + 1
+    before, rest = bytes(body[:begin]), bytes(body[end:])
+    if not before.endswith(_BEGIN) or not end or b"\\" in before + rest:
+        raise ValueError("its rows are not where they usually are")
+    if any(name in rest for name in _ONCE):
+        raise ValueError("it may have rows twice")
+    frame = json_answers.decoded(before + rest, at_once)
+    if frame.data.found or not _is_usual(answer, frame, kind):
         raise ValueError("it is no usual answer")
-    room.open(answer)
     while begin < end:
         cut = answer.body.find(_BETWEEN, begin + PART_BYTES, end)
         last = end if cut < 0 else cut

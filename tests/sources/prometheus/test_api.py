@@ -201,6 +201,13 @@ def test_space_instead_of_a_series_makes_a_large_matrix_malformed() -> None:
         api.matrix(Answer(200, "application/json", spaced))
 
 
+def test_a_large_list_under_a_key_that_only_ends_alike_is_no_rows() -> None:
+    content = web.success("matrix", [])
+    content["data"]['x"result'] = _large()
+    text = bytes(_compact(content).body).replace(b'"result":[]', b'"result": []')
+    assert api.matrix(Answer(200, "application/json", text)) == []
+
+
 def test_a_large_answer_that_is_partial_is_no_answer() -> None:
     content = web.success("matrix", _large(), isPartial=True)
     with pytest.raises(errors.SourceMalformedError, match="incomplete"):
