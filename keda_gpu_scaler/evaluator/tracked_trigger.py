@@ -190,11 +190,9 @@ class TrackedTriggers:
 
     def _make_room(self) -> None:
         """Drop an eighth of the triggers: those that were asked about longest ago."""
-        oldest = sorted(self._tracked, key=lambda key: self._tracked[key].asked_at)
-        for key in oldest:
-            if self._kept_bytes <= _LEFT_BYTES:
-                return
-            self._drop(key)
+        for key in sorted(self._tracked, key=lambda key: self._tracked[key].asked_at):
+            if self._kept_bytes > _LEFT_BYTES:
+                self._drop(key)
 
     def _drop(self, key: _TrackedKey) -> None:
         tracked = self._tracked.pop(key, None)

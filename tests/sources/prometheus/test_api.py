@@ -208,6 +208,12 @@ def test_a_large_list_under_a_key_that_only_ends_alike_is_no_rows() -> None:
     assert api.matrix(Answer(200, "application/json", text)) == []
 
 
+def test_of_large_data_that_is_there_twice_the_last_counts() -> None:
+    text = bytes(_compact(web.success("matrix", _large())).body)
+    twice = text[:-1] + b',"data":{"resultType":"matrix","result":[]}}'
+    assert api.matrix(Answer(200, "application/json", twice)) == []
+
+
 def test_a_large_answer_that_is_partial_is_no_answer() -> None:
     content = web.success("matrix", _large(), isPartial=True)
     with pytest.raises(errors.SourceMalformedError, match="incomplete"):
