@@ -52,12 +52,10 @@ def sum_before(
 
     Args:
         spec: the trigger.
-        measured: the pods of each replica that is measured.
-        ended: the pods of each replica that has ended.
+        measured: the pods of each replica that is measured, of which there are some.
+        ended: the pods of each replica that has ended, of which there are some.
     """
     pods = [pod for group in measured for pod in group]
-    if not pods or not ended:
-        return 0.0
     window = max(window_seconds(spec, pod) for pod in pods)
     newest = max(pod.last_seen for pod in pods)
     departed = [_gone(spec, group) for group in ended]
@@ -91,7 +89,7 @@ def is_untold(
         ended: the pods of each replica that has ended.
     """
     pods = [pod for group in measured for pod in group if pod.status is not None]
-    if not pods or not ended:
+    if not pods:
         return False
     since = max(pod.last_seen - window_seconds(spec, pod) for pod in pods)
     return any(

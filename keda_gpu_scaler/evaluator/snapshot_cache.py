@@ -244,11 +244,6 @@ class SharedSnapshot:
         """Whether no trigger has asked for long, so that it can be dropped with all its data."""
         return not self._flight.is_under_way and self._wanted.are_forgotten
 
-    @property
-    def source_name(self) -> str:
-        """The source, as facts name it."""
-        return self._key.source
-
     def covers(self, snapshot_query: SnapshotQuery) -> bool:
         """Tell whether the snapshot holds everything that `snapshot_query` is about."""
         if self.snapshot is None or snapshot_query.span_seconds > self._span_seconds:
