@@ -13,6 +13,7 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
 
     world       the made-up workloads, their GPUs in a Prometheus, and the right answers
     processes   servers as processes of their own, started and stopped by their handles
+    within      the whole scaler in a benchmark's own process, to look inside
     echo        a server that answers KEDA's messages and does nothing else
     demand      made-up demand, which appears at a known moment
     ghz         the outside client that measures, and what it says
@@ -26,6 +27,7 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
     start       CPU time and memory of a start, next to the least that it can be
     bare        a server with the libraries that a scaler needs, which does nothing
     snapshots   reading, fetching and keeping a snapshot of many pods
+    beside      calls while many pods are fetched, next to calls at other times
     direct      scraping exporters, next to reading the same bytes
     pages       what those exporters show
     reading     a process that reads the same bytes and splits lines

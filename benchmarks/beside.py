@@ -13,7 +13,6 @@ Started by `snapshots`, as `python -m benchmarks.beside serve ROUNDS`.
 import asyncio
 import itertools
 import json
-import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -21,19 +20,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 import grpc
-import structlog
 
-from benchmarks import snapshots, world
+from benchmarks import snapshots, within, world
 from benchmarks.processes import ServerError
-from keda_gpu_scaler import service
 from keda_gpu_scaler.cli import interpreter
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
+from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.telemetry import facts, history, refusals
-from keda_gpu_scaler.telemetry.log_lines import LogObserver
-from keda_gpu_scaler.telemetry.metrics import Telemetry
-from keda_gpu_scaler.telemetry.observers import Observers
-from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
+from keda_gpu_scaler.telemetry import facts
 from tests.support.processes import until
 
 OBJECTS = 1000
@@ -47,8 +40,6 @@ WAIT_SECONDS = 60.0
 """Bounds a benchmark whose snapshot never comes."""
 _SETTLING_SECONDS = 0.5
 _CALL_SECONDS = 30.0
-_CONCURRENT = 1000
-_CONNECTION_SECONDS = 3600.0
 _SETTLED_SECONDS = 2.0
 """An instant is asked about so long after it."""
 
@@ -139,37 +130,14 @@ async def _served(
     prometheus: snapshots.Prometheus, clock: Clock, fetches: Fetches
 ) -> AsyncIterator[int]:
     """Serve as `app` does; yield the port."""
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.ReturnLoggerFactory(),
-    )
     async with AsyncExitStack() as stack:
-        stack.callback(structlog.reset_defaults)
-        telemetry = Telemetry(clock)
-        observers: dict[str, facts.Observer] = {
-            "metrics": telemetry,
-            "log": LogObserver(),
-            "benchmark": fetches,
-            "history": history.History(time.time),
-            "refusals": refusals.Refusals(),
-        }
-        observe = Observers(observers, telemetry.losses.observer_failed)
-        source = snapshots.source(prometheus, clock, observe)
-        stack.push_async_callback(source.close)
-        evaluations = Evaluator({"default": source.ports()}, observe, clock=clock)
-        stack.push_async_callback(evaluations.close)
-        server = service.create_server(
-            evaluations,
-            access=Access({"default": EVERY_NAMESPACE}),
-            address="127.0.0.1:0",
-            observe=observe,
-            draining=asyncio.Event(),
-            max_concurrent_rpcs=_CONCURRENT,
-            connection_max_age_seconds=_CONNECTION_SECONDS,
-        )
-        port = await server.start()
-        stack.push_async_callback(server.stop, 0)
-        yield port
+
+        def source(observe: facts.Observer) -> Source:
+            asked = snapshots.source(prometheus, clock, observe)
+            stack.push_async_callback(asked.close)
+            return asked.ports()
+
+        yield await stack.enter_async_context(within.served(source, clock, fetches))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,33 +8,24 @@ already: what one fetch costs belongs to all triggers together.
 """
 
 import asyncio
-import logging
 import sys
-import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from types import FrameType
 
 import grpc
-import structlog
 
 import keda_gpu_scaler
-from benchmarks import world
+from benchmarks import within, world
 from benchmarks.comparison import Goal, Measured, Plan, Row
 from benchmarks.processes import ServerError
-from keda_gpu_scaler import service
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.spec.spec import TriggerSpec
-from keda_gpu_scaler.telemetry import facts, history, refusals
-from keda_gpu_scaler.telemetry.log_lines import LogObserver
-from keda_gpu_scaler.telemetry.metrics import Telemetry
-from keda_gpu_scaler.telemetry.observers import Observers
-from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
+from keda_gpu_scaler.telemetry import facts
 from tests.support.processes import until
 from tests.support.scripted import Clock, ScriptedSource
 from tests.support.worlds import STEP, World, WorldPod
@@ -47,8 +38,6 @@ BEFORE_CALLS, BEFORE_HASHES = 856.0, 13.0
 """What it took in November 2026, before the work on speed, counted in the same way."""
 WAIT_SECONDS = 10.0
 """Bounds a benchmark whose snapshot or answer never comes."""
-CONCURRENT = 100
-CONNECTION_SECONDS = 3600.0
 _OURS = str(Path(keda_gpu_scaler.__file__).parent)
 _GENERATED = str(Path(pb.__file__).parent)
 
@@ -168,34 +157,9 @@ class _Served:
 @asynccontextmanager
 async def _served(source: ScriptedSource, clock: Clock) -> AsyncIterator[_Served]:
     """Serve as `app` does, on a source and a clock of our own."""
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.ReturnLoggerFactory(),
-    )
-    async with AsyncExitStack() as stack:
-        stack.callback(structlog.reset_defaults)
-        counted = Telemetry(clock)
-        observers: dict[str, facts.Observer] = {"metrics": counted, "log": LogObserver()}
-        ended: list[facts.Called] = []
-        observers |= {
-            "benchmark": facts.Subscriber({facts.Called: ended.append}),
-            "history": history.History(time.time),
-            "refusals": refusals.Refusals(),
-        }
-        observe = Observers(observers, counted.losses.observer_failed)
-        evaluations = Evaluator({"default": source.ports()}, observe, clock=clock)
-        stack.push_async_callback(evaluations.close)
-        server = service.create_server(
-            evaluations,
-            access=Access({"default": EVERY_NAMESPACE}),
-            address="127.0.0.1:0",
-            observe=observe,
-            draining=asyncio.Event(),
-            max_concurrent_rpcs=CONCURRENT,
-            connection_max_age_seconds=CONNECTION_SECONDS,
-        )
-        port = await server.start()
-        stack.push_async_callback(server.stop, 0)
+    ended: list[facts.Called] = []
+    heard = facts.Subscriber({facts.Called: ended.append})
+    async with within.served(lambda _observe: source.ports(), clock, heard) as port:
         yield _Served(f"127.0.0.1:{port}", ended)
 
 
