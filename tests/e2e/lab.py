@@ -36,6 +36,9 @@ busy one. Where a time is the claim, a scenario proves it by an order of events:
 happened before, or by what cannot happen until long after this limit."""
 POLLING_SECONDS = 1
 COOLDOWN_SECONDS = 6
+INITIAL_COOLDOWN_SECONDS = 10
+"""The first poll of a ScaledObject fails where the source has not shown a pod yet, and KEDA 2.21
+can take that for idleness. Pods that run before KEDA comes are not ended by it for so long."""
 STABILIZATION_SECONDS = 4
 SHORT_TIMES = {"window": "4s", "activationWindow": "4s", "warmup": "4s"}
 """In every trigger unless the scenario says otherwise, in the proportions of the defaults."""
@@ -101,6 +104,7 @@ class Lab:
         times = {
             "polling_seconds": POLLING_SECONDS,
             "cooldown_seconds": COOLDOWN_SECONDS,
+            "initialCooldownPeriod": INITIAL_COOLDOWN_SECONDS,
             "stabilization_seconds": STABILIZATION_SECONDS,
         }
         await self.apply(

@@ -88,7 +88,9 @@ async def test_a_fresh_scaler_that_cannot_know_anything_yet_takes_nothing_away(l
     await lab.door.turn(Door.SHUT)
     for name in names:
         await lab.deploy(name, replicas=2, load=110)
-        await lab.autoscale(name, lab.gpu(name), min_replicas=0, polling_seconds=5)
+        await lab.autoscale(
+            name, lab.gpu(name), min_replicas=0, polling_seconds=5, initialCooldownPeriod=0
+        )
     for name in names:
         await lab.becomes(name, "unknown")
     await lab.stays(names[0], 2, for_seconds=16)
