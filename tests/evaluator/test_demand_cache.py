@@ -94,7 +94,8 @@ async def test_a_number_is_the_demand(bench: Bench) -> None:
 
 async def test_a_thousand_triggers_ask_one_question(bench: Bench) -> None:
     objects = [ScaledObject("ml", f"object-{number}") for number in range(1000)]
-    found = await asyncio.gather(*(bench.ask(whose=one) for one in objects))
+    asked = demanding(WAITING)
+    found = await asyncio.gather(*(bench.ask(asked, whose=one) for one in objects))
     assert set(found) == {Demand(7.0)}
     assert bench.source.numbers_asked == [WAITING]
 
