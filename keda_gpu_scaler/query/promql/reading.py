@@ -167,7 +167,7 @@ class _Patterns:
 
 def _compiled(pattern: str) -> Any:  # noqa: ANN401
     options = re2.Options()
-    options.max_mem, options.log_errors = _PATTERN_BYTES, False
+    options.max_mem, options.log_errors, options.never_capture = _PATTERN_BYTES, False, True
     try:
         return re2.compile(f"^(?s:{pattern})$", options)
     except re2.error as error:
