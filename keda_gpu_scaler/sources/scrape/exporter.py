@@ -6,6 +6,7 @@ text. All of it, from the request to the last sample, has to be done within the 
 
 import asyncio
 import ssl
+import time
 
 import httpx
 
@@ -84,7 +85,7 @@ class Exporter:
         return answered
 
     async def _once(self) -> tuple[Page, Answer]:
-        page = Page(self._seen)
+        page = Page(self._seen, time.time())
         return page, await self._client.get(self._url, take=page.take)
 
     async def close(self) -> None:

@@ -58,6 +58,8 @@ MOST_PARSED_BYTES = 4 * 2**20
 """The lines of as many samples, which take the parser a second."""
 LONGEST_LINE_BYTES = 64 * 2**10
 """Real lines have a few hundred bytes; the parser's time grows faster than a line's length."""
+CURRENT_SECONDS = 60.0
+"""How far a sample's own timestamp may be from the present: a silent pod is missing after as long."""
 
 _KNOWN_METRICS = frozenset(name.encode() for name in profiles.KNOWN_METRICS)
 _NAMES = b"|".join(sorted(_KNOWN_METRICS))
@@ -105,6 +107,8 @@ class Page:
 
     seen: Seen = field(default_factory=Seen)
     """What the page before showed; once this one has ended, what it shows."""
+    now: float = math.nan
+    """Unix seconds of the scrape. Without it, no sample with a timestamp of its own is current."""
     _parsed: list[tuple[bytes, bytes, Labels]] = field(default_factory=list)
     """Name, braces and labels of the lines that were not known."""
     _series: list[Labels] = field(default_factory=list)
@@ -189,7 +193,7 @@ class Page:
         try:
             families = list(text_string_to_metric_families(line.decode("utf-8")))
             found = [(family.name, sample) for family in families for sample in family.samples]
-            values = [_finite(sample) for _, sample in found]
+            values = [_current(sample, self.now) for _, sample in found]
         except (ValueError, KeyError, IndexError, OverflowError) as error:
             raise errors.SourceMalformedError("not Prometheus' exposition text") from error
         for (name, sample), value in zip(found, values, strict=True):
@@ -208,7 +212,8 @@ class Page:
                     self._parsed.append((start, braces, labels))
 
 
-def _finite(sample: ParsedSample) -> float:
-    """Return a sample's value; NaN if it has none, or was taken at no time."""
-    is_finite = math.isfinite(sample.value) and math.isfinite(float(sample.timestamp or 0))
-    return float(sample.value) if is_finite else math.nan
+def _current(sample: ParsedSample, now: float) -> float:
+    """Return a sample's value; NaN if it has none, or has one of another time."""
+    at = sample.timestamp
+    is_current = at is None or abs(float(at) - now) <= CURRENT_SECONDS
+    return float(sample.value) if is_current and math.isfinite(sample.value) else math.nan

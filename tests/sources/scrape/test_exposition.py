@@ -16,6 +16,7 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.simulator import changes, cluster
 from keda_gpu_scaler.simulator import exposition as simulated
 from keda_gpu_scaler.sources.scrape.exposition import (
+    CURRENT_SECONDS,
     LONGEST_LINE_BYTES,
     MOST_PARSED_BYTES,
     MOST_SAMPLES,
@@ -28,6 +29,7 @@ from tests.support import gpu_samples
 from tests.support.gpu_samples import Sample
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
+NOW = 1_700_000_000.0
 PAGE = f"""\
 # HELP {UTIL} GPU utilization (in %).
 # TYPE {UTIL} gauge
@@ -47,7 +49,7 @@ def read(text: str | bytes, *ends: int) -> list[Sample]:
 def read_after(seen: Seen, text: str | bytes, *ends: int) -> tuple[Samples, Seen]:
     """Read a text whose exporter has shown something before; return what it shows now as well."""
     whole = text if isinstance(text, bytes) else text.encode()
-    page, cuts = Page(seen), sorted({0, len(whole), *(end % (len(whole) + 1) for end in ends)})
+    page, cuts = Page(seen, NOW), sorted({0, len(whole), *(end % (len(whole) + 1) for end in ends)})
     for begin, end in itertools.pairwise(cuts):
         page.take(whole[begin:end])
     return page.samples(), page.seen
@@ -84,7 +86,8 @@ def test_what_tells_a_busy_gpu_is_known() -> None:
         ("1.5e+01", 15.0),
         ("-0", 0.0),
         ("5 1700000000000", 5.0),
-        ("5 -1", 5.0),
+        ("5 1699999940000", 5.0),
+        ("5 1700000060000", 5.0),
     ],
 )
 def test_every_number_of_the_format_is_read_as_a_float(spelled: str, value: float) -> None:
@@ -94,8 +97,14 @@ def test_every_number_of_the_format_is_read_as_a_float(spelled: str, value: floa
     assert found == value
 
 
-@pytest.mark.parametrize("spelled", ["NaN", "+Inf", "-Inf", "1e400", "5 NaN", "5 +Inf", "5 1e400"])
-def test_a_sample_without_a_finite_value_and_time_is_shown_without_a_number(spelled: str) -> None:
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        *("NaN", "+Inf", "-Inf", "1e400", "5 NaN", "5 +Inf", "5 1e400"),
+        *("5 1699999939999", "5 1700000060001", "5 0", "5 -1"),
+    ],
+)
+def test_a_sample_without_a_finite_value_of_now_is_shown_without_a_number(spelled: str) -> None:
     ((labels, found),) = read(f"{UTIL} {spelled}\n")
 
     assert labels == {"__name__": UTIL}
@@ -115,7 +124,7 @@ def test_a_page_without_gpus_is_a_good_page() -> None:
 def test_a_page_ends_as_open_metrics_does_with_exemplars_before() -> None:
     text = f'{UTIL}{{pod="a"}} 5 # {{trace_id="x"}} 0.5\nfoo_total 1 # {{id="y"}} 1\n# EOF\n'
 
-    assert read(text) == [({"__name__": UTIL, "pod": "a"}, 5.0)]
+    same(read(text), [({"__name__": UTIL, "pod": "a"}, math.nan)])
 
 
 @given(st.integers(min_value=1, max_value=len(PAGE) - 1))
@@ -214,7 +223,8 @@ def all_parsed(text: str) -> list[Sample]:
     """Return what prometheus-client's parser reads when it gets every line."""
 
     def number(sample: ParsedSample) -> float:
-        is_one = math.isfinite(sample.value) and math.isfinite(float(sample.timestamp or 0))
+        at = NOW if sample.timestamp is None else float(sample.timestamp)
+        is_one = math.isfinite(sample.value) and abs(at - NOW) <= CURRENT_SECONDS
         return float(sample.value) if is_one else math.nan
 
     return [
@@ -376,7 +386,7 @@ def test_no_number_of_an_exemplar_or_a_time_is_taken_for_the_value(exemplar: str
     for number in ("1", "2", "3"):
         end = exemplar.replace("{}", number)
         samples, seen = read_after(seen, f'{UTIL}{{pod="a"}} 5 {end}\n')
-        assert gpu_samples.shown(samples) == [({"__name__": UTIL, "pod": "a"}, 5.0)]
+        same(gpu_samples.shown(samples), [({"__name__": UTIL, "pod": "a"}, math.nan)])
 
 
 def test_a_line_of_another_metric_with_known_braces_is_read_like_any_other() -> None:
