@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.alerts.store import AlertUpdate, Key
+from keda_gpu_scaler.alerts.store import LIMIT, AlertUpdate, Key
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import ScaledObject
 
@@ -29,6 +29,9 @@ OBJECT_LABELS = ("scaled_object", "scaledObject", "scaledobject")
 """The label as in this scaler's own metrics, as in KEDA's, and as Kubernetes would write it."""
 NAME_CHARACTERS = 100
 """The limit of an alert's name in reasons and logs."""
+SMALLER = "group_by in Alertmanager's route makes messages smaller"
+SENTENCES = 10
+"""How many refused alerts are shown; a rule makes the same mistake in all of them."""
 
 _CALLED: Mapping[type, str] = {list: "a list", dict: "an object"}
 
@@ -51,7 +54,9 @@ class Notification:
     passed_over: int = 0
     """Alerts with a state that the sender itself does not know."""
     refused: tuple[str, ...] = ()
-    """A sentence for each refused alert: why it is refused, and how to fix it."""
+    """A sentence for each of the first refused alerts: why it is refused, and how to fix it."""
+    more_refused: int = 0
+    """The refused alerts without a sentence."""
     truncated: int = 0
     """Alerts that the sender left out."""
 
@@ -139,13 +144,22 @@ _FINGERPRINT = re.compile(r"[0-9A-Za-z]{1,64}")
 
 
 def read_alertmanager(payload: Json, scaled_object: ScaledObject | None) -> Notification:
-    """Return what a message with a list of alerts says."""
+    """Return what a message with a list of alerts says.
+
+    Raises:
+        errors.RequestError: it has more of them than a store keeps.
+    """
+    alerts = payload["alerts"]
+    if len(alerts) > LIMIT:
+        message = f"expected at most {LIMIT} alerts, found {len(alerts)}; {SMALLER}"
+        raise errors.RequestError(message)
     said, refused = list[AlertUpdate](), list[str]()
-    for number, alert in enumerate(payload["alerts"]):
+    for number, alert in enumerate(alerts):
         try:
             said.append(_update(alert, scaled_object))
         except errors.RequestError as error:
-            refused.append(f"alerts[{number}]{_called(alert)}: {error}")
+            if len(refused) < SENTENCES:
+                refused.append(f"alerts[{number}]{_called(alert)}: {error}")
     updates = tuple(update for update in said if update.name not in UNKNOWN_ALERTS)
     truncated = payload.get("truncatedAlerts")
     return Notification(
@@ -154,6 +168,7 @@ def read_alertmanager(payload: Json, scaled_object: ScaledObject | None) -> Noti
         updates=updates,
         passed_over=len(said) - len(updates),
         refused=tuple(refused),
+        more_refused=len(alerts) - len(said) - len(refused),
         truncated=truncated if isinstance(truncated, int) else 0,
     )
 

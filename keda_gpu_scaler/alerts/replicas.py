@@ -7,75 +7,82 @@ arrive. A replica may have another version: unknown fields are ignored.
 """
 
 import asyncio
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated
 
-import orjson
+import msgspec
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.alerts.store import NEVER, AlertRecord, Alerts, Key
+from keda_gpu_scaler.alerts.store import LIMIT, NEVER, AlertRecord, Alerts, Key
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.replicas import Replicas
 
 LONGEST_BYTES = 16 * 2**20
-"""Several times the size of a full store."""
-LONGEST_TEXT = 256
-"""The limit of an alert's mark and name, in characters; senders' texts are cut to less."""
+"""Of an answer: several times the size of a full store."""
+BROADCAST_BYTES = 4 * 2**20
+"""Of what is sent at once: a full store of usual names. A replica that refuses more asks for it."""
 FARTHEST_SECONDS = 253_402_300_800.0
 """The end of the year 9999, the latest time that a sender can write."""
-_TIMES = ("began_at", "heard_at", "ended_at", "told_at")
+
+_Text = Annotated[str, msgspec.Meta(max_length=256)]
+"""An alert's mark or name; senders' texts are cut to less."""
+_Time = Annotated[float, msgspec.Meta(ge=-FARTHEST_SECONDS, le=FARTHEST_SECONDS)] | None
 
 
-def written_records(records: Iterable[AlertRecord]) -> dict[str, list[dict[str, object]]]:
-    """Return records as a replica sends them."""
-    return {"alerts": [_written(record) for record in records]}
+class _Record(msgspec.Struct, gc=False):
+    """A record as a replica sends it; a time that is not known is null."""
+
+    namespace: str
+    scaled_object: str
+    alert: _Text
+    name: _Text
+    began_at: _Time = None
+    heard_at: _Time = None
+    ended_at: _Time = None
+    told_at: _Time = None
 
 
-def _written(record: AlertRecord) -> dict[str, object]:
-    (namespace, name), alert = record.key
-    whose = {"namespace": namespace, "scaled_object": name, "alert": alert, "name": record.name}
-    times = {field: getattr(record, field) for field in _TIMES}
-    return whose | {field: None if at == NEVER else at for field, at in times.items()}
+class _Records(msgspec.Struct):
+    alerts: Annotated[list[_Record], msgspec.Meta(max_length=LIMIT)]
 
 
-def read_records(payload: object) -> list[AlertRecord]:
+_DECODER = msgspec.json.Decoder(_Records)
+
+
+def written_records(records: Iterable[AlertRecord]) -> bytes:
+    """Return records as a replica sends them: JSON, in which `NEVER` is null."""
+    times = operator.attrgetter("began_at", "heard_at", "ended_at", "told_at")
+    written = [
+        _Record(*record.key.scaled_object, record.key.alert, record.name, *times(record))
+        for record in records
+    ]
+    return msgspec.json.encode(_Records(written))
+
+
+def read_records(body: bytes | bytearray) -> list[AlertRecord]:
     """Return the records that another replica sent.
 
     Raises:
         errors.RequestError: they are not what a replica sends.
     """
-    alerts = payload.get("alerts") if isinstance(payload, dict) else None
-    if not isinstance(alerts, list):
-        raise errors.RequestError("expected the alerts that another replica knows of")
-    return [_read(alert) for alert in alerts]
+    try:
+        return [_read(record) for record in _DECODER.decode(body).alerts]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message = f"expected the alerts that another replica knows of: {error}"
+        raise errors.RequestError(message) from error
 
 
-def _read(alert: object) -> AlertRecord:
-    if not isinstance(alert, dict):
-        raise errors.RequestError("expected each alert to be an object")
-    texts = [alert.get(field) for field in ("namespace", "scaled_object", "alert", "name")]
-    if not all(isinstance(text, str) for text in texts):
-        raise errors.RequestError("expected texts: namespace, scaled_object, alert, name")
-    namespace, name, mark, shown = (str(text) for text in texts)
-    if max(len(mark), len(shown)) > LONGEST_TEXT:
-        raise errors.RequestError(f"expected alert and name of at most {LONGEST_TEXT} characters")
-    if not (workload.is_namespace(namespace) and workload.is_name(name)):
+def _read(record: _Record) -> AlertRecord:
+    if not (workload.is_namespace(record.namespace) and workload.is_name(record.scaled_object)):
         raise errors.RequestError("expected the names of a namespace and of a ScaledObject")
-    times = {field: _time(alert, field) for field in _TIMES}
-    if times["heard_at"] == times["told_at"] == NEVER:
+    if record.heard_at is None and record.told_at is None:
         raise errors.RequestError("expected heard_at or told_at")
-    return AlertRecord(Key(ScaledObject(namespace, name), mark), shown, **times)
-
-
-def _time(alert: Mapping[str, Any], field: str) -> float:
-    at = alert.get(field)
-    if at is None:
-        return NEVER
-    if not isinstance(at, int | float) or not abs(at) <= FARTHEST_SECONDS:
-        raise errors.RequestError(f"expected {field} to be a number of seconds")
-    return float(at)
+    key = Key(ScaledObject(record.namespace, record.scaled_object), record.alert)
+    times = record.began_at, record.heard_at, record.ended_at, record.told_at
+    return AlertRecord(key, record.name, *(NEVER if at is None else at for at in times))
 
 
 PATH = "/alerts"
@@ -137,7 +144,7 @@ class Peers:
         async with self._telling:
             told, self._untold = self._untold, []
             if told and self._replicas.targets:
-                body = orjson.dumps(written_records(told))
+                body = written_records(told)
                 self._note((await self._replicas.ask(PATH, LONGEST_BYTES, body)).troubles)
 
     async def _keep(self) -> None:
@@ -157,8 +164,8 @@ class Peers:
         """Take what replicas know; yield those whose answer is of another kind."""
         for peer, body in bodies.items():
             try:
-                self._alerts.merge(read_records(orjson.loads(body)))
-            except (orjson.JSONDecodeError, errors.RequestError) as error:
+                self._alerts.merge(read_records(body))
+            except errors.RequestError as error:
                 yield peer, f"an answer of another kind: {error}"
 
     def _note(self, troubles: Mapping[str, str | None]) -> None:

@@ -116,6 +116,8 @@ LIMIT = 10_000
 AHEAD_SECONDS = 60.0
 """How far a replica's clock may be ahead. A record from later than that would stay in the store for
 ever and override all that is heard here."""
+SENDER_AHEAD_SECONDS = 600.0
+"""How far a sender's clock may be ahead. A beginning later than that would outlast every end."""
 
 
 class Alerts:
@@ -196,6 +198,8 @@ class Alerts:
     def _learn(self, record: AlertRecord, now: float, speaker: str) -> bool:
         """Merge a record with what is known; tell whether it is in the store now."""
         known = self._records.get(record.key)
+        if record.began_at > now + SENDER_AHEAD_SECONDS:
+            record = replace(record, began_at=record.heard_at)
         if record.newest_at <= now - self.lifetime_seconds or not (known or self._has_room()):
             return False
         self._put(record if known is None else merged(known, record), speaker)

@@ -187,8 +187,8 @@ _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _IS_LABEL = re.compile(_LABEL)
 _IS_NAME = re.compile(rf"{_LABEL}(?:[.]{_LABEL})*")
 _PATTERN_MEMORY_BYTES = 128 * 1024
-"""Bounds the memory of a user's pattern, compiled and while it matches: 4,500 characters fit, and the
-worst pattern found takes 8 ms for a name of 253 characters."""
+"""Bounds the memory of a user's pattern, compiled and while it matches: 4,500 characters fit, and
+the worst pattern found takes 8 ms for a name of 253 characters."""
 _PATTERNS_KEPT = 256
 """Together 32 MiB at most; to compile a usual one again takes a tenth of a millisecond."""
 

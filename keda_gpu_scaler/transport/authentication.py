@@ -7,8 +7,9 @@ body raises an HTTPException with a sentence for the client.
 import asyncio
 import base64
 import binascii
+import contextlib
 import hmac
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import NamedTuple
 
 import orjson
@@ -21,6 +22,8 @@ from keda_gpu_scaler import errors
 
 BODY_BYTES = 2**20
 """Room for a thousand alerts with long annotations."""
+OPEN_BYTES = 16 * BODY_BYTES
+"""Of all bodies that are not answered yet, together: what they say takes several times as much."""
 BODY_SECONDS = 10.0
 """Enough for senders in the same cluster or nearby."""
 _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="keda-gpu-scaler", charset="UTF-8"'}
@@ -62,41 +65,64 @@ def offered_by(request: Request) -> bytes:
     return password
 
 
-async def payload(request: Request, seconds: float, limit_bytes: int = BODY_BYTES) -> object:
-    """Return the decoded body of a request.
+class Bodies:
+    """Reads the bodies of requests; together they are bounded until their requests are answered."""
 
-    Args:
-        request: a request that was admitted.
-        seconds: the longest time for its body.
-        limit_bytes: the largest size of its body.
+    def __init__(self, seconds: float = BODY_SECONDS) -> None:
+        """Take the longest time for one body."""
+        self._seconds, self._open_bytes = seconds, 0
+
+    @contextlib.asynccontextmanager
+    async def read(
+        self, request: Request, limit_bytes: int = BODY_BYTES
+    ) -> AsyncIterator[bytearray]:
+        """Yield the body of a request; it counts as open while the context lasts.
+
+        Args:
+            request: a request that was admitted.
+            limit_bytes: the largest size of its body.
+
+        Raises:
+            HTTPException: it is too large (413), too slow (408), compressed (415) or cut off (400),
+                or too much of others is open (503).
+        """
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise HTTPException(415, "expected a body that is not compressed")
+        body = bytearray()
+        try:
+            await self._fill(body, request, limit_bytes)
+            yield body
+        finally:
+            self._open_bytes -= len(body)
+
+    async def _fill(self, body: bytearray, request: Request, limit_bytes: int) -> None:
+        try:
+            async with asyncio.timeout(self._seconds):
+                async for chunk in request.stream():
+                    body += chunk
+                    self._open_bytes += len(chunk)
+                    if len(body) > limit_bytes:
+                        hint = "group_by in Alertmanager's route makes messages smaller"
+                        raise HTTPException(413, f"expected at most {limit_bytes} bytes; {hint}")
+                    if self._open_bytes > OPEN_BYTES:
+                        raise HTTPException(503, "too many requests at once: send it again later")
+        except TimeoutError as error:
+            message = f"expected the body within {self._seconds:g} s"
+            raise HTTPException(408, message, headers={"connection": "close"}) from error
+        except ClientDisconnect as error:
+            raise HTTPException(400, "the body was cut off") from error
+
+
+def decoded(body: bytearray) -> object:
+    """Return what a body of JSON says.
 
     Raises:
-        HTTPException: it is too large (413), too slow (408), compressed (415), or no JSON (400).
+        HTTPException: it is no JSON (400).
     """
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise HTTPException(415, "expected a body that is not compressed")
-    try:
-        async with asyncio.timeout(seconds):
-            body = await _body(request, limit_bytes)
-    except TimeoutError as error:
-        message = f"expected the body within {seconds:g} s"
-        raise HTTPException(408, message, headers={"connection": "close"}) from error
-    except ClientDisconnect as error:
-        raise HTTPException(400, "the body was cut off") from error
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise HTTPException(400, f"expected a body of JSON: {error}") from error
-
-
-async def _body(request: Request, limit_bytes: int) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit_bytes:
-            hint = "group_by in Alertmanager's route makes messages smaller"
-            raise HTTPException(413, f"expected at most {limit_bytes} bytes; {hint}")
-    return bytes(body)
 
 
 class Guard:

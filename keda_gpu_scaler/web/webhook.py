@@ -7,9 +7,8 @@ names the others. Alerts from another replica are not passed on.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import orjson
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -18,15 +17,13 @@ from starlette.routing import Route
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.alerts.notifications import Notification, read_notification, scaled_object
-from keda_gpu_scaler.alerts.replicas import LONGEST_BYTES, read_records, written_records
+from keda_gpu_scaler.alerts.replicas import BROADCAST_BYTES, read_records, written_records
 from keda_gpu_scaler.evaluator import peer_decisions
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import authentication
 
 _METHODS = ["POST", "PUT"]
 """Grafana can be configured to use either."""
-_SHOWN = 10
-"""How many refused alerts are shown; a rule makes the same mistake in all of them."""
 TOKEN = "the webhook's token"  # noqa: S105 - what it is called
 OFF = (
     "there is no webhook: set KEDA_GPU_SCALER_WEBHOOK_TOKEN or KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE "
@@ -46,8 +43,8 @@ class Webhook:
     decide: Callable[[object], Awaitable[bytes]]
     """Answers another replica's question for decisions, or raises RequestError."""
     observe: facts.Observer
-    body_seconds: float = authentication.BODY_SECONDS
-    """The longest time for the body of a request."""
+    bodies: authentication.Bodies = field(default_factory=authentication.Bodies)
+    """Reads the bodies of all requests."""
 
 
 def routes(hook: Webhook | None) -> list[Route]:
@@ -66,8 +63,9 @@ async def _received(hook: Webhook, request: Request) -> Response:
     """Answer a message, and report the result as a fact in every case."""
     try:
         authentication.admit(request, hook.token, TOKEN)
-        said = _read(await authentication.payload(request, hook.body_seconds), request)
-        status, text = await _taken(hook, said)
+        async with hook.bodies.read(request) as body:
+            said = _read(authentication.decoded(body), request)
+            status, text = await _taken(hook, said)
     except HTTPException as error:
         hook.observe(facts.Notified("unknown", error.status_code, error.detail))
         raise
@@ -105,10 +103,10 @@ def _words(said: Notification, taken: int) -> list[str]:
     if said.truncated:
         words.append(f"left out by the sender (max_alerts), and so not known: {said.truncated}")
     if said.refused:
-        words.append(f"not taken: {len(said.refused)}")
-        words += [f"- {sentence}" for sentence in said.refused[:_SHOWN]]
-    if len(said.refused) > _SHOWN:
-        words.append(f"- and {len(said.refused) - _SHOWN} more")
+        words.append(f"not taken: {len(said.refused) + said.more_refused}")
+        words += [f"- {sentence}" for sentence in said.refused]
+    if said.more_refused:
+        words.append(f"- and {said.more_refused} more")
     return words
 
 
@@ -117,25 +115,24 @@ def replica_routes(hook: Webhook | None) -> list[Route]:
 
     async def tell(request: Request) -> Response:
         found = _admitted(hook, request).alerts.records()
-        return Response(orjson.dumps(written_records(found)), media_type="application/json")
+        return Response(written_records(found), media_type="application/json")
 
     async def learn(request: Request) -> Response:
         admitted = _admitted(hook, request)
-        payload = await authentication.payload(request, admitted.body_seconds, LONGEST_BYTES)
-        try:
-            admitted.alerts.merge(read_records(payload))
-        except errors.RequestError as error:
-            raise HTTPException(400, str(error)) from error
+        async with admitted.bodies.read(request, BROADCAST_BYTES) as body:
+            try:
+                admitted.alerts.merge(read_records(body))
+            except errors.RequestError as error:
+                raise HTTPException(400, str(error)) from error
         return Response(status_code=204)
 
     async def decide(request: Request) -> Response:
         admitted = _admitted(hook, request)
-        limit_bytes = peer_decisions.LONGEST_BYTES
-        payload = await authentication.payload(request, admitted.body_seconds, limit_bytes)
-        try:
-            answer = await admitted.decide(payload)
-        except errors.RequestError as error:
-            raise HTTPException(400, str(error)) from error
+        async with admitted.bodies.read(request, peer_decisions.LONGEST_BYTES) as body:
+            try:
+                answer = await admitted.decide(authentication.decoded(body))
+            except errors.RequestError as error:
+                raise HTTPException(400, str(error)) from error
         return Response(answer, media_type="application/json")
 
     return [

@@ -3,7 +3,13 @@
 import pytest
 
 from keda_gpu_scaler.alerts import AlertRecord, Alerts, AlertUpdate
-from keda_gpu_scaler.alerts.store import AHEAD_SECONDS, LATE_SECONDS, NEVER, Key
+from keda_gpu_scaler.alerts.store import (
+    AHEAD_SECONDS,
+    LATE_SECONDS,
+    NEVER,
+    SENDER_AHEAD_SECONDS,
+    Key,
+)
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from tests.support.clocks import Clock
@@ -284,6 +290,22 @@ def test_the_other_replica_learns_all_of_it(bench: Bench) -> None:
     assert other.alerts.records() == bench.alerts.records()
     assert other.firing == "Alert a"
     assert other.told == [("Alert a", True)]
+
+
+@pytest.mark.parametrize("is_peer", [False, True], ids=["a sender", "a replica"])
+def test_a_beginning_from_the_future_ends_like_any_other(is_peer: bool) -> None:  # noqa: FBT001
+    bench = Bench()
+    far = bench.clock.now + SENDER_AHEAD_SECONDS + 1
+    if is_peer:
+        bench.alerts.merge(
+            [AlertRecord(Key(BERT, "a"), "Alert a", began_at=far, heard_at=bench.clock.now)]
+        )
+    else:
+        bench.fires(starts_at=far)
+    assert bench.firing == "Alert a"
+    bench.clock.now += 1
+    bench.ends()
+    assert bench.firing is None
 
 
 @pytest.mark.parametrize(

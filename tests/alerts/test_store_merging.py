@@ -185,6 +185,7 @@ def test_with_the_sender_s_times_every_order_of_messages_tells_the_truth(
         began_at = now if number % 2 == 0 else began_at
         said.append(_update(number, began_at, now, timed=True))
     replica = Alerts(LIFETIME, clock)
+    clock.now += sum(pauses)
     late = [*said, *said]
     random.shuffle(late)
     for update in late:

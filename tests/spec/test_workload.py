@@ -20,7 +20,7 @@ FOLLOWING = re.compile(
 """Text that can be between an owner's name and the random end of its pods' names."""
 LONG_NAMES = ("web-" + "a-b" * 83, "a" * 253)
 WORST_SECONDS = 0.1
-"""Ten times what the worst pattern takes for such a name; with groups that capture, it was 1.3 s."""
+"""Ten times what the worst pattern takes for such a name; groups that capture took 1.3 s."""
 
 
 def test_a_bare_name_is_a_deployment() -> None:

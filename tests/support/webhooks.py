@@ -12,6 +12,7 @@ from keda_gpu_scaler import errors, web
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.transport import authentication
 from tests.support.clocks import Clock
 
 TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
@@ -62,7 +63,7 @@ async def serving(hook: Hook | None) -> AsyncIterator[httpx.AsyncClient]:
             hook.broadcast,
             Evaluator({}).tell,
             hook.seen.append,
-            hook.body_seconds,
+            authentication.Bodies(hook.body_seconds),
         )
     app = web.create_app(CollectorRegistry(), lambda: True, stands_on)
     server = web.HttpServer(app, "127.0.0.1", 0)

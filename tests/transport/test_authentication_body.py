@@ -3,13 +3,14 @@
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 import httpx
 import pytest
 
+from keda_gpu_scaler.alerts import AlertRecord
 from tests.support.alert_messages import BERT, alert, group
 from tests.support.webhooks import TOKEN, Hook, serving
 
@@ -103,6 +104,31 @@ async def test_a_body_may_have_a_mebibyte() -> None:
         larger = await client.post("/webhook", json=long)
     assert (answer.status_code, larger.status_code) == (200, 413)
     assert larger.text.startswith(f"expected at most {MIB} bytes")
+
+
+async def test_bodies_that_are_not_answered_yet_are_bounded_together() -> None:
+    class Waiting(Hook):
+        """Its other replicas answer once they are let go."""
+
+        go = asyncio.Event()
+
+        async def broadcast(self, records: Sequence[AlertRecord]) -> None:
+            await self.go.wait()
+            await super().broadcast(records)
+
+    hook = Waiting()
+    large = group(alert(annotations={"summary": "x" * (MIB - 2000)}))
+    async with serving(hook) as client:
+        open_requests = [
+            asyncio.create_task(client.post("/webhook", json=large)) for _ in range(17)
+        ]
+        (refused,), waiting = await asyncio.wait(open_requests, return_when="FIRST_COMPLETED")
+        hook.go.set()
+        answers = await asyncio.gather(*waiting)
+        later = await client.post("/webhook", json=large)
+    assert (await refused).status_code == 503
+    assert (await refused).text == "too many requests at once: send it again later"
+    assert [answer.status_code for answer in [*answers, later]] == [200] * 17
 
 
 @asynccontextmanager

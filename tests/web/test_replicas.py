@@ -13,10 +13,10 @@ async def test_one_tells_what_it_knows_and_another_learns_it() -> None:
     one, other = Hook(), Hook()
     async with serving(one) as client:
         await client.post("/webhook", json=group(alert()))
-        known = (await client.get("/alerts")).json()
+        known = (await client.get("/alerts")).content
     assert read_records(known) == one.alerts.records()
     async with serving(other) as client:
-        answer = await client.post("/alerts", json=known)
+        answer = await client.post("/alerts", content=known)
     assert (answer.status_code, answer.content) == (204, b"")
     assert other.alerts.firing(BERT) == "Busy"
 
@@ -49,6 +49,6 @@ async def test_as_many_alerts_are_told_at_once_as_a_book_holds() -> None:
     keys = (Key(BERT, f"{number:016x}") for number in range(LIMIT))
     one.alerts.receive(AlertUpdate(key, "B" * 100, fires=True, starts_at=1.25) for key in keys)
     async with serving(other) as client:
-        answer = await client.post("/alerts", json=written_records(one.alerts.records()))
+        answer = await client.post("/alerts", content=written_records(one.alerts.records()))
     assert answer.status_code == 204
     assert other.alerts.records() == one.alerts.records()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from keda_gpu_scaler.alerts import LIMIT
 from tests.support.alert_messages import BERT, alert, group, of_dashboard, of_grafana
 from tests.support.webhooks import Hook, serving
 
@@ -78,6 +79,18 @@ async def test_of_many_that_are_not_taken_a_few_are_named() -> None:
         "not taken: 12",
         "- and 2 more",
     )
+
+
+@pytest.mark.parametrize(("number", "status"), [(LIMIT, 422), (LIMIT + 1, 400)])
+async def test_a_message_has_at_most_as_many_alerts_as_the_store(number: int, status: int) -> None:
+    async with serving(Hook()) as client:
+        answer = await client.post("/webhook", json={"alerts": [{}] * number})
+    assert answer.status_code == status
+    if number > LIMIT:
+        assert answer.text == (
+            f"expected at most {LIMIT} alerts, found {number}; "
+            "group_by in Alertmanager's route makes messages smaller"
+        )
 
 
 async def test_what_the_sender_left_out_is_said() -> None:

@@ -59,7 +59,7 @@ MOST_PARSED_BYTES = 4 * 2**20
 LONGEST_LINE_BYTES = 64 * 2**10
 """Real lines have a few hundred bytes; the parser's time grows faster than a line's length."""
 CURRENT_SECONDS = 60.0
-"""How far a sample's own timestamp may be from the present: a silent pod is missing after as long."""
+"""How far a sample's own timestamp may be from now: a silent pod is missing after as long."""
 
 _KNOWN_METRICS = frozenset(name.encode() for name in profiles.KNOWN_METRICS)
 _NAMES = b"|".join(sorted(_KNOWN_METRICS))

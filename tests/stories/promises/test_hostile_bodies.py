@@ -1,0 +1,118 @@
+"""Bodies and answers that expand in memory: a process with the chart's limit of memory survives."""
+
+import concurrent.futures
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+
+from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
+from tests.cli.test_serve import COMMAND, environment, said, started
+
+LIMIT_BYTES = 512 * 2**20
+"""The chart's limit of memory, here of all that the process writes to."""
+DEADLINE_SECONDS = 5.0
+"""Of each of KEDA's calls; a process that is kept busy answers none of them in time."""
+PATIENCE_SECONDS = 60.0
+MIB = 2**20
+TOKEN = "s3cr3t-t0ken"  # noqa: S105 - no secret
+
+
+def objects(size: int) -> bytes:
+    """Return JSON of that size: a list of alerts in which each three bytes are an object."""
+    begin, end = b'{"alerts":[', b"{}]}"
+    return begin + b"{}," * ((size - len(begin) - len(end)) // 3) + end
+
+
+class Lying(BaseHTTPRequestHandler):
+    """Answers as another replica that sends as much as it may."""
+
+    def do_GET(self) -> None:
+        """Send objects without any of the fields."""
+        body = objects(16 * MIB)
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        self.server.asked.set()  # type: ignore[attr-defined] - set below
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+@contextmanager
+def lying() -> Iterator[tuple[str, threading.Event]]:
+    """Serve such answers; yield the address, and what tells that one was sent."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Lying) as server:
+        server.asked = threading.Event()  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_address[1]}", server.asked  # type: ignore[attr-defined]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def limited(**settings: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Run a scaler with a webhook and little memory, and yield it with its ports."""
+    environ = environment(
+        WEBHOOK_TOKEN=TOKEN, SCRAPE_TARGETS="", PROMETHEUS_URL="http://127.0.0.1:1", **settings
+    )
+    with started(environ, ["prlimit", f"--data={LIMIT_BYTES}", "--", *COMMAND]) as process:
+        yield process, said(process, "serve.listening")
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "number"),
+    [("/alerts", 16 * MIB, 1), ("/alerts", 15 * MIB, 40), ("/webhook", MIB, 100)],
+    ids=["one large body", "many large bodies", "many bodies"],
+)
+def test_no_bodies_take_the_memory_of_the_process(path: str, size: int, number: int) -> None:
+    body = objects(size)
+    with (
+        limited() as (process, ports),
+        httpx.Client(
+            base_url=f"http://127.0.0.1:{ports['http_port']}",
+            headers={"authorization": f"Bearer {TOKEN}"},
+            limits=httpx.Limits(max_connections=number),
+            timeout=PATIENCE_SECONDS,
+            trust_env=False,
+        ) as client,
+        concurrent.futures.ThreadPoolExecutor(number) as senders,
+        grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
+    ):
+        stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+
+        def send() -> int:
+            try:
+                return client.post(path, content=body).status_code
+            except httpx.TransportError:  # refused before all of it was read
+                return 413
+
+        sent = [senders.submit(send) for _ in range(number)]
+        metadata = {"workload": "bert", "threshold": "70"}
+        asked = pb.ScaledObjectRef(name="bert", namespace="ml", scalerMetadata=metadata)
+        calls = 0
+        while calls < 3 or not all(one.done() for one in sent):
+            stub.GetMetricSpec(asked, timeout=DEADLINE_SECONDS)
+            calls += 1
+        assert {one.result() for one in sent} <= {400, 413, 503}
+        assert client.get("/healthz").status_code == 200
+        assert process.poll() is None
+
+
+def test_no_answer_of_a_replica_takes_the_memory_of_the_process() -> None:
+    with lying() as (peer, was_asked), limited(WEBHOOK_PEERS=f"http://{peer}") as (process, ports):
+        assert was_asked.wait(PATIENCE_SECONDS)
+        answer = httpx.get(f"http://127.0.0.1:{ports['http_port']}/healthz", trust_env=False)
+        assert answer.status_code == 200
+        assert process.poll() is None
