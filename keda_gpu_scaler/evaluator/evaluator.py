@@ -9,7 +9,7 @@ import contextlib
 import math
 import operator
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, recommendation
@@ -222,7 +222,7 @@ class Evaluator:
         Args:
             namespace: only of the ScaledObjects in this one; None: of all.
         """
-        for one in self._lately():
+        for one in _aimed(self._triggers.all(self._clock())):
             if one.answer is None or namespace not in {None, one.scaled_object.namespace}:
                 continue
             yield build.summary(
@@ -235,24 +235,6 @@ class Evaluator:
                 is_observed=self._is_observing,
             )
 
-    def _lately(self) -> list[TrackedTrigger]:
-        """Return the triggers that are tracked, each once.
-
-        One without `workload` is tracked again as soon as it is known what the ScaledObject scales.
-        """
-        tracked = self._triggers.all(self._clock())
-        aimed = {
-            (one.scaled_object, one.spec.given)
-            for one in tracked
-            if not isinstance(one.spec.pods, ScaleTarget)
-        }
-        return [
-            one
-            for one in tracked
-            if not isinstance(one.spec.pods, ScaleTarget)
-            or (one.scaled_object, one.spec.given) not in aimed
-        ]
-
     def asked_about(self) -> frozenset[ScaledObject]:
         """Return the ScaledObjects of which a trigger was asked about within ten minutes."""
         return frozenset(one.scaled_object for one in self._triggers.all(self._clock()))
@@ -264,7 +246,7 @@ class Evaluator:
         about them: what KEDA and the HPA ask is for them alone to say. Of several at once each
         waits for its turn.
         """
-        tracked = [one for one in self._lately() if one.scaled_object == scaled_object]
+        tracked = _aimed(self._triggers.of(scaled_object, self._clock()))
         tracked.sort(key=lambda one: one.answer.at if one.answer else -math.inf, reverse=True)
         async with self._looks:
             return [await self._record(one) for one in tracked[:LOOKED_AT]]
@@ -382,6 +364,24 @@ class Evaluator:
             )
         )
         return decided
+
+
+def _aimed(tracked: Sequence[TrackedTrigger]) -> list[TrackedTrigger]:
+    """Return each trigger once.
+
+    One without `workload` is tracked again as soon as it is known what the ScaledObject scales.
+    """
+    aimed = {
+        (one.scaled_object, one.spec.given)
+        for one in tracked
+        if not isinstance(one.spec.pods, ScaleTarget)
+    }
+    return [
+        one
+        for one in tracked
+        if not isinstance(one.spec.pods, ScaleTarget)
+        or (one.scaled_object, one.spec.given) not in aimed
+    ]
 
 
 def _asks_alike(one: Decision, other: Decision) -> bool:

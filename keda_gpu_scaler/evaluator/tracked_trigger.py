@@ -118,6 +118,7 @@ class TrackedTriggers:
         """Start with no triggers; all of them share these snapshots."""
         self._snapshot_cache = snapshot_cache
         self._tracked: dict[_TrackedKey, TrackedTrigger] = {}
+        self._keys: dict[ScaledObject, list[_TrackedKey]] = {}
         self._named: weakref.WeakValueDictionary[AskedTrigger, TrackedTrigger] = (
             weakref.WeakValueDictionary()
         )
@@ -151,6 +152,11 @@ class TrackedTriggers:
         self._forget(now)
         return sorted(self._tracked.values(), key=operator.attrgetter("scaled_object"))
 
+    def of(self, scaled_object: ScaledObject, now: float) -> list[TrackedTrigger]:
+        """Return the tracked triggers of one ScaledObject, without a look at all others."""
+        tracked = [self._tracked[key] for key in self._keys.get(scaled_object, ())]
+        return [one for one in tracked if now - one.asked_at < FORGET_SECONDS]
+
     def find(self, asked: AskedTrigger, now: float) -> TrackedTrigger | None:
         """Return the trigger that another replica of the scaler asks about, if it is tracked."""
         tracked = self._named.get(asked)
@@ -172,12 +178,14 @@ class TrackedTriggers:
             kept_bytes=_DECISION_BYTES + deep_size(spec),
             asked_at=now,
         )
-        self._drop((scaled_object, given, pods))
+        tracked_key = scaled_object, given, pods
+        self._drop(tracked_key)
         if now >= self._looked_at + _LOOK_SECONDS:
             self._forget(now)
         if self._kept_bytes + tracked.kept_bytes > TRACKED_BYTES:
             self._make_room()
-        self._tracked[scaled_object, given, pods] = self._named[tracked.asked] = tracked
+        self._tracked[tracked_key] = self._named[tracked.asked] = tracked
+        self._keys.setdefault(scaled_object, []).append(tracked_key)
         self._kept_bytes += tracked.kept_bytes
         return tracked
 
@@ -198,6 +206,9 @@ class TrackedTriggers:
         tracked = self._tracked.pop(key, None)
         if tracked is not None:
             self._kept_bytes -= tracked.kept_bytes
+            self._keys[tracked.scaled_object].remove(key)
+            if not self._keys[tracked.scaled_object]:
+                del self._keys[tracked.scaled_object]
 
 
 def _aimed(given: TriggerSpec, pods: PodSelector | None) -> TriggerSpec:

@@ -106,7 +106,7 @@ class Observing:
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return the records of a ScaledObject that is observed; none of any other."""
-        if all(one.scaled_object != scaled_object for one in self._due()):
+        if all(one.scaled_object != scaled_object for one in self._triggers):
             return []
         return await self._evaluations.records(scaled_object)
 

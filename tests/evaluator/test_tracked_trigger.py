@@ -55,6 +55,19 @@ def test_a_trigger_that_names_no_pods_is_tracked_with_those_of_its_target(
     assert (one.spec.pods, one.spec.given) == (pods, given.given)
 
 
+def test_those_of_one_object_are_found_until_they_are_forgotten(tracked: TrackedTriggers) -> None:
+    gpt = ScaledObject("ml", "gpt")
+    ours = [tracked.track(BERT, SPEC, 0.0), tracked.track(BERT, replace(SPEC, threshold=80.0), 9.0)]
+    theirs = tracked.track(gpt, SPEC, 9.0)
+    assert (tracked.of(BERT, 9.0), tracked.of(gpt, 9.0)) == (ours, [theirs])
+    assert tracked.of(ScaledObject("ml", "other"), 9.0) == []
+    assert tracked.of(BERT, FORGET_SECONDS) == ours[1:]
+    again = tracked.track(BERT, SPEC, FORGET_SECONDS)
+    assert tracked.of(BERT, FORGET_SECONDS) == [ours[1], again]
+    assert tracked.all(2 * FORGET_SECONDS) == []
+    assert tracked.of(gpt, 2 * FORGET_SECONDS) == []
+
+
 def test_it_is_forgotten_ten_minutes_after_it_was_asked_about(tracked: TrackedTriggers) -> None:
     one = tracked.track(BERT, SPEC, 0.0)
     assert tracked.track(BERT, SPEC, FORGET_SECONDS - 1) is one
