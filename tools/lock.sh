@@ -27,15 +27,17 @@ check() { # the lock, what it follows from, then further options of uv
     resolve .cache/resolved "$@"
     diff .cache/locked .cache/resolved || { echo "$lock does not fit $from: run make lock" >&2; exit 1; }
 }
+# pip 23.0, which Debian 12 has, takes a package that another one needs with extras only from a line with them.
+runtime="--constraints requirements.lock --no-strip-extras"
 mkdir -p .cache
 if [ "${1:-}" = --check ]; then
     check requirements.lock pyproject.toml --group dev
-    check requirements-runtime.lock requirements.lock --constraints requirements.lock
+    check requirements-runtime.lock requirements.lock $runtime
 else
     # A week of age: most poisoned releases are found and withdrawn sooner.
     write requirements.lock "Every dependency and development tool, pinned with its hashes." \
         --group dev --exclude-newer '7 days' "$@"
     write requirements-runtime.lock \
         "What runs the scaler and its extras, out of requirements.lock: what an image installs." \
-        --constraints requirements.lock
+        $runtime
 fi

@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from keda_gpu_scaler import __version__
 from keda_gpu_scaler.cli import COMMANDS
@@ -38,6 +39,11 @@ def locked(name: str) -> dict[str, frozenset[str]]:
     return {pinned.strip(): frozenset(map(str.strip, hashes)) for pinned, *hashes in parts}
 
 
+def requirements(name: str) -> list[tuple[Requirement, frozenset[str]]]:
+    """Return the same, parsed."""
+    return [(Requirement(pinned), hashes) for pinned, hashes in locked(name).items()]
+
+
 @pytest.fixture(scope="module")
 def app() -> Iterator[Path]:
     """A read-only folder, readable for all users, with the wheel and its dependencies."""
@@ -48,7 +54,7 @@ def app() -> Iterator[Path]:
         app = home / "app"
         _run(UV, "venv", "--quiet", "--python", sys.executable, str(app))
         (packages,) = app.glob("lib/python3.*/site-packages")
-        for requirement in map(Requirement, locked("requirements-runtime.lock")):
+        for requirement, _ in requirements("requirements-runtime.lock"):
             if requirement.marker is None or requirement.marker.evaluate():
                 _copy(requirement, packages)
         install = ("pip", "install", "--quiet", "--offline", "--no-deps", "--python", str(app))
@@ -124,10 +130,32 @@ for command in sys.argv[1:]:
 
 def test_what_an_image_installs_is_what_tests_run_on_to_the_hash() -> None:
     ours, every = (
-        {pinned.partition(";")[0].strip(): hashes for pinned, hashes in locked(name).items()}
+        {(one.name, str(one.specifier)): hashes for one, hashes in requirements(name)}
         for name in ("requirements-runtime.lock", "requirements.lock")
     )
     assert ours.items() <= every.items()
+
+
+def test_what_a_package_needs_with_extras_is_pinned_with_them() -> None:
+    """Otherwise pip 23.0, which Debian 12 has, finds it without a version and refuses the lock."""
+    pinned = {
+        canonicalize_name(one.name): one
+        for one, _ in requirements("requirements-runtime.lock")
+        if one.marker is None or one.marker.evaluate()
+    }
+    needed = [
+        each
+        for one in pinned.values()
+        for each in map(Requirement, metadata.requires(one.name) or ())
+        if each.marker is None or any(each.marker.evaluate({"extra": x}) for x in {"", *one.extras})
+    ]
+    with_extras = [each for each in needed if each.extras]
+    assert with_extras
+    assert not [
+        each
+        for each in with_extras
+        if not each.extras <= pinned[canonicalize_name(each.name)].extras
+    ]
 
 
 def test_every_command_starts(app: Path) -> None:
