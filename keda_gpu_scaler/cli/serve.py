@@ -19,7 +19,7 @@ with lean.without("h2", "pygments", "rich", "trio"):
 
     from keda_gpu_scaler import app, errors, settings
     from keda_gpu_scaler.cli import interpreter
-    from keda_gpu_scaler.settings.names import PREFIX
+    from keda_gpu_scaler.settings.names import MEANT, PREFIX
     from keda_gpu_scaler.telemetry import logs, output
 
 _WRONG_SETTINGS = 2
@@ -30,23 +30,6 @@ which calls usually have 20 s and the last spans 2 s."""
 
 
 _OPTIONS = ("check_config", "print_config", "output", "help")
-_MEANT = {
-    **dict.fromkeys(
-        ("address", "bind", "grpc_port", "host", "listen", "p", "port"), "grpc_address"
-    ),
-    **dict.fromkeys(("http_port", "metrics_address", "metrics_port", "web_port"), "http_address"),
-    **dict.fromkeys(("c", "config_file", "f", "file", "settings"), "config"),
-    **dict.fromkeys(("d", "debug", "log", "q", "quiet", "v", "verbose"), "log_level"),
-    **dict.fromkeys(("prometheus", "prometheus_address", "server", "url"), "prometheus_url"),
-    **dict.fromkeys(("cert", "cert_file", "tls_cert", "tls_cert_file"), "grpc_cert_file"),
-    **dict.fromkeys(("key", "key_file", "tls_key", "tls_key_file"), "grpc_key_file"),
-    **dict.fromkeys(("ca_file", "client_ca", "client_ca_file"), "grpc_client_ca_file"),
-    **dict.fromkeys(("interval", "scrape_interval"), "scrape_interval"),
-    "kubeconfig": "kubernetes",
-    "targets": "scrape_targets",
-    "token": "http_token",
-}
-"""The setting by the name of the option that people try for it."""
 
 
 class Output(StrEnum):
@@ -64,9 +47,9 @@ def unknown_option(option: str) -> str | None:
     """
     name = option.lstrip("-").replace("-", "_").lower()
     keys = {row.key: row.variable for row in settings.describe()}
-    near = difflib.get_close_matches(name, [*keys, *_MEANT, *_OPTIONS], n=1)
-    found = _MEANT.get(name) or (name if name in keys else next(iter(near), ""))
-    key = _MEANT.get(found, found)
+    near = difflib.get_close_matches(name, [*keys, *MEANT, *_OPTIONS], n=1)
+    found = MEANT.get(name) or (name if name in keys else next(iter(near), ""))
+    key = MEANT.get(found, found)
     if key in _OPTIONS:
         return None
     if key not in keys:

@@ -117,7 +117,8 @@ def _shown(path: Path, value: object) -> str:
 # keda-gpu-scaler or keda-gpu-scaler-something have the same prefix as the settings.
 _SERVICE_LINK = re.compile(
     rf"{names.PREFIX}(\w+_)?"
-    r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+    r"(SERVICE_HOST=.*|SERVICE_PORT(_\w+)?=\d+|PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)=.*"
+    r"|PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://.*)"
 )
 
 
@@ -136,7 +137,9 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     variables = {
         name: value.strip()
         for name, value in sorted(given.items())
-        if name.startswith(names.PREFIX) and value.strip() and not _SERVICE_LINK.fullmatch(name)
+        if name.startswith(names.PREFIX)
+        and value.strip()
+        and not _SERVICE_LINK.fullmatch(f"{name}={value.strip()}")
     }
     of_proxies = proxies.mistakes(given)
     try:

@@ -23,6 +23,23 @@ from keda_gpu_scaler.trigger import access
 PREFIX = "KEDA_GPU_SCALER_"
 GROUPS: Mapping[str, type[BaseModel]] = {**sources.KINDS, "webhook": ports.WebhookSettings}
 """Groups of settings: their names begin with the same word, which is a field of the model."""
+MEANT = {
+    **dict.fromkeys(
+        ("address", "bind", "grpc_port", "host", "listen", "p", "port"), "grpc_address"
+    ),
+    **dict.fromkeys(("http_port", "metrics_address", "metrics_port", "web_port"), "http_address"),
+    **dict.fromkeys(("c", "config_file", "f", "file", "settings"), "config"),
+    **dict.fromkeys(("d", "debug", "log", "q", "quiet", "v", "verbose"), "log_level"),
+    **dict.fromkeys(("prometheus", "prometheus_address", "server", "url"), "prometheus_url"),
+    **dict.fromkeys(("cert", "cert_file", "tls_cert", "tls_cert_file"), "grpc_cert_file"),
+    **dict.fromkeys(("key", "key_file", "tls_key", "tls_key_file"), "grpc_key_file"),
+    **dict.fromkeys(("ca_file", "client_ca", "client_ca_file"), "grpc_client_ca_file"),
+    **dict.fromkeys(("interval", "scrape_interval"), "scrape_interval"),
+    "kubeconfig": "kubernetes",
+    "targets": "scrape_targets",
+    "token": "http_token",
+}
+"""The setting by the name that people try for it."""
 
 
 class Row(NamedTuple):
@@ -74,7 +91,8 @@ def divide(
 
 def _hint(name: str, known: Collection[str]) -> str:
     short = {each.removeprefix(PREFIX).lower(): each for each in known}
-    near = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), short, n=1)
+    tried = name.removeprefix(PREFIX).lower()
+    near = difflib.get_close_matches(MEANT.get(tried, tried), short, n=1)
     return f"did you mean {short[near[0]]}?" if near else "expected a setting that exists"
 
 

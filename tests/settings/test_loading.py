@@ -210,21 +210,41 @@ def test_the_names_of_fields_in_the_code_are_no_settings(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "value"),
     [
-        "SERVICE_HOST",
-        "SERVICE_PORT",
-        "SERVICE_PORT_GRPC",
-        "PORT",
-        "PORT_6000_TCP",
-        "PORT_6000_TCP_ADDR",
-        "METRICS_SERVICE_HOST",
-        "PROMETHEUS_SERVICE_PORT_HTTP",
-        "METRICS_PORT_8080_TCP_PROTO",
+        ("SERVICE_HOST", "10.0.0.1"),
+        ("SERVICE_PORT", "6000"),
+        ("SERVICE_PORT_GRPC", "6000"),
+        ("PORT", "tcp://10.0.0.1:6000"),
+        ("PORT_6000_TCP", "tcp://10.0.0.1:6000"),
+        ("PORT_6000_TCP_ADDR", "10.0.0.1"),
+        ("METRICS_SERVICE_HOST", "fd00::1"),
+        ("METRICS_PORT", "tcp://[fd00::1]:8080"),
+        ("PROMETHEUS_SERVICE_PORT_HTTP", "8080"),
+        ("METRICS_PORT_8080_TCP_PROTO", "tcp"),
+        ("METRICS_PORT_8080_TCP_PORT", "8080"),
     ],
 )
-def test_what_kubernetes_says_of_services_is_no_setting(name: str) -> None:
-    assert load(PROMETHEUS_URL=URL, **{name: "tcp://10.0.0.1:6000"}) == load(PROMETHEUS_URL=URL)
+def test_what_kubernetes_says_of_services_is_no_setting(name: str, value: str) -> None:
+    assert load(PROMETHEUS_URL=URL, **{name: value}) == load(PROMETHEUS_URL=URL)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("PORT", "6001", "did you mean KEDA_GPU_SCALER_GRPC_ADDRESS?"),
+        ("GRPC_PORT", "6001", "did you mean KEDA_GPU_SCALER_GRPC_ADDRESS?"),
+        ("METRICS_PORT", "http://scaler:8080", "did you mean KEDA_GPU_SCALER_HTTP_ADDRESS?"),
+        ("METRICS_PORT_8080_TCP", "8080", "expected a setting that exists"),
+        ("METRICS_SERVICE_PORT", ":8080", "expected a setting that exists"),
+    ],
+)
+def test_a_port_that_is_no_link_of_a_service_is_an_unknown_setting(
+    name: str, value: str, hint: str
+) -> None:
+    assert refusal(PROMETHEUS_URL=URL, **{name: value}) == [
+        f"- KEDA_GPU_SCALER_{name}: unknown setting; {hint}"
+    ]
 
 
 def test_settings_without_the_one_they_belong_to_are_refused() -> None:
