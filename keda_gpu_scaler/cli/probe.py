@@ -114,7 +114,7 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
 
     wrong = Mistakes()
     with wrong.of("HOST[:PORT]"):
-        target = probing.address(target)
+        target = probing.address(target, tls=ca_file is not None)
     triggers: list[Trigger] = []
     if file is not None:
         if metadata:

@@ -23,17 +23,20 @@ from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 PORT = 6000
 """Where a scaler listens unless its settings say otherwise."""
 _LAST_PORT = 65535
-_SCHEME = re.compile(r"(?:https?|grpcs?)://", re.IGNORECASE)
+_SCHEME = re.compile(r"(?:http|grpc)(?P<tls>s?)://", re.IGNORECASE)
 _WITH_PORT = re.compile(r"(?P<host>.+):(?P<port>[0-9]{1,5})")
 _HOST = re.compile(r"[^\s:/?#@\[\]]+|\[[0-9A-Fa-f:.%]+\]")
 
 
-def address(text: str) -> str:
+def address(text: str, *, tls: bool) -> str:
     """Return where to connect to, as gRPC wants it: with a port, and without a URL's scheme.
 
     Raises:
-        ValueError: the text is no address.
+        ValueError: the text is no address, or its scheme does not fit `tls`.
     """
+    if (scheme := _SCHEME.match(text)) and bool(scheme["tls"]) is not tls:
+        fix = "plaintext: leave --ca-file out" if tls else "TLS: give --ca-file, the server's CA"
+        raise ValueError(f"{text!r} means {fix}, or write no scheme")
     bare = _SCHEME.sub("", text, count=1).removesuffix("/")
     if _is_ipv6(bare):
         return f"[{bare}]:{PORT}"

@@ -239,25 +239,31 @@ HOSTS = st.from_regex(r"[a-z0-9](?:[a-z0-9.-]{0,30}[a-z0-9])?", fullmatch=True)
 PORTS = st.integers(0, 65535)
 
 
-@given(host=HOSTS, port=PORTS, scheme=st.sampled_from(["", "http://", "HTTPS://", "grpc://"]))
+@given(
+    host=HOSTS,
+    port=PORTS,
+    scheme=st.sampled_from([("", False), ("http://", False), ("grpc://", False)])
+    | st.sampled_from([("", True), ("HTTPS://", True), ("grpcs://", True)]),
+)
 def test_an_address_is_read_with_and_without_scheme_and_port(
-    host: str, port: int, scheme: str
+    host: str, port: int, scheme: tuple[str, bool]
 ) -> None:
-    assert asking.address(f"{scheme}{host}:{port}") == f"{host}:{port}"
-    assert asking.address(f"{scheme}{host}/") == f"{host}:6000"
+    written, tls = scheme
+    assert asking.address(f"{written}{host}:{port}", tls=tls) == f"{host}:{port}"
+    assert asking.address(f"{written}{host}/", tls=tls) == f"{host}:6000"
 
 
 @given(found=st.ip_addresses(v=6))
 def test_an_ipv6_address_gets_its_brackets_and_the_port(found: object) -> None:
-    assert asking.address(str(found)) == f"[{found}]:6000"
-    assert asking.address(f"[{found}]") == f"[{found}]:6000"
-    assert asking.address(f"[{found}]:7000") == f"[{found}]:7000"
+    assert asking.address(str(found), tls=False) == f"[{found}]:6000"
+    assert asking.address(f"[{found}]", tls=False) == f"[{found}]:6000"
+    assert asking.address(f"[{found}]:7000", tls=False) == f"[{found}]:7000"
 
 
 def address(text: str) -> str | None:
     """Return how a text is read; None: it is refused, in words that show it."""
     try:
-        return asking.address(text)
+        return asking.address(text, tls=False)
     except ValueError as error:
         return None if repr(text) in str(error) else "refused without being shown"
 
@@ -369,6 +375,13 @@ def test_the_http_port_is_named(web_port: int) -> None:
         ("", (), "'' is not HOST or HOST:PORT"),
         ("scaler:port", (), "'scaler:port' is not HOST or HOST:PORT"),
         ("http://scaler/metrics", (), "'http://scaler/metrics' is not HOST or HOST:PORT"),
+        ("https://scaler", (), "'https://scaler' means TLS: give --ca-file"),
+        ("GRPCS://scaler", (), "'GRPCS://scaler' means TLS: give --ca-file"),
+        (
+            "http://scaler",
+            ("--ca-file", "{ca}"),
+            "'http://scaler' means plaintext: leave --ca-file out",
+        ),
         ("scaler:65536", (), "'HOST[:PORT]': 'scaler:65536' has a port that is not below 65536"),
         ("scaler:99999", (), "'scaler:99999' has a port that is not below 65536"),
         ("scaler", ("--scaled-object", "bert"), "'--scaled-object': 'bert' is not NAMESPACE/NAME"),

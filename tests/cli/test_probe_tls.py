@@ -24,7 +24,7 @@ def pki(tmp_path: Path) -> Pki:
 
 def test_tls_and_the_certificate_of_a_client(pki: Pki) -> None:
     with scalers.serving(Scaler(), credentials(pki.ca.issue_cert("127.0.0.1"), pki.other)) as port:
-        result = probing(port, *trusting(pki), *showing(pki, pki.other))
+        result = probing(f"https://127.0.0.1:{port}", *trusting(pki), *showing(pki, pki.other))
     assert (result.exit_code, result.output) == (0, ANSWERED)
 
 
