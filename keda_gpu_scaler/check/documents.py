@@ -29,8 +29,8 @@ ALIASES_LIMIT = 100
 """Of one document; what Helm renders has none."""
 _KEYS_SHOWN = 100
 
-_DEFINITION = re.compile(r"^kind:[ ]+CustomResourceDefinition\b", re.MULTILINE)
-"""Charts bring them by the ten thousand lines, and they scale nothing."""
+_DEFINITION = (0, "kind", "CustomResourceDefinition")
+"""The depth, the key and the value by which a document is one."""
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _NOTHING = re.compile(r"(?:[ \t]*(?:[#%][^\n]*)?(?:\n|\Z))*+")
 """Blank lines, comments and directives before the first marker."""
@@ -75,8 +75,6 @@ def read(text: str, values_limit: int = VALUES_LIMIT) -> Reading:
             what = f"the document is larger than {DOCUMENT_LIMIT >> 20} MiB"
             problems.append(Problem("too-large", place, what))
             continue
-        if _DEFINITION.search(piece):
-            continue
         builder = _Builder(piece, line, budget)
         try:
             document = builder.document()
@@ -93,6 +91,10 @@ class _ProblemError(Exception):
     def __init__(self, rule: str, position: Position, what: str) -> None:
         super().__init__(what)
         self.problem = Problem(rule, position, what)
+
+
+class _DefinitionError(Exception):
+    """The rest need not be read: charts bring ten thousand lines of it, which scale nothing."""
 
 
 @dataclass
@@ -130,7 +132,7 @@ class _Builder:
         self._anchors: dict[str, tuple[Node, int]] = {}
 
     def document(self) -> Node | None:
-        """Return the root of the document.
+        """Return the root of the document; None: it is empty, or a CustomResourceDefinition.
 
         Raises:
             _ProblemError: it is no YAML, or beyond a limit.
@@ -145,6 +147,8 @@ class _Builder:
                         what = "a document begins within a line, as far as editors show it"
                         raise _ProblemError("yaml-syntax", self._place(event.start_mark), what)
                     root = self._node(event, 0)
+        except _DefinitionError:
+            return None
         except yaml.MarkedYAMLError as error:
             # What is not ended is at fault where it begins, and not behind the end of the text.
             read = self._text.rstrip()
@@ -225,6 +229,8 @@ class _Builder:
                 self.duplicates.append(Problem("duplicate-key", key.position, what))
             else:
                 entries[key.text] = Entry(key.position, value)
+                if isinstance(value, Scalar) and (depth, key.text, value.text) == _DEFINITION:
+                    raise _DefinitionError
         for block in merged:
             for name, entry in block.entries.items():
                 entries.setdefault(name, entry)

@@ -251,7 +251,23 @@ def test_values_are_limited_in_number_over_all_documents() -> None:
 
 
 def test_definitions_of_kinds_are_passed_over() -> None:
-    assert read("kind: CustomResourceDefinition\nspec: [\n---\na: 1\n").problems == ()
+    definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: [\n"
+    reading = read(f"{definition}---\na: 1\n")
+    assert ([list(one.entries) for one in reading.documents], reading.problems) == ([["a"]], ())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'note: "of\nkind: CustomResourceDefinition\n"\n',
+        "note: 'of\nkind: CustomResourceDefinition'\n",
+        "note: {kind: CustomResourceDefinition}\n",
+        "notes:\n- kind: CustomResourceDefinition\n",
+        "note: |\n  kind: CustomResourceDefinition\n",
+    ],
+)
+def test_an_object_that_only_mentions_a_definition_is_checked(words: str) -> None:
+    assert "unknown-key" in {one.rule for one in found(words + WRONG)}
 
 
 @given(st.text(st.characters(codec=None, categories=None), max_size=200))
