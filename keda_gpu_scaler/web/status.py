@@ -404,11 +404,7 @@ def _row(one: Summary, shown: Shown, now: float, root: str) -> dict[str, object]
         "age": _age(one.answered_seconds_ago),
         "reason": _cut(one.reason),
         "spark": drawing.spark(
-            [
-                *_steps(changes, (one.metric_name, one.workload), _values),
-                (now - GRID_SECONDS, one.value),
-            ],
-            now,
+            _until(now, _steps(changes, (one.metric_name, one.workload), _values), one.value), now
         ),
     }
 
@@ -445,6 +441,11 @@ def _steps(
     return [(each.at, pick(each)) for each in changes if each.trigger == trigger]
 
 
+def _until(now: float, steps: list[drawing.Step], value: float | None) -> list[drawing.Step]:
+    """Add the present value: small changes are not in the history, which may be of this minute."""
+    return [*steps, (max([now - GRID_SECONDS, *(at for at, _ in steps[-1:])]), value)]
+
+
 def _sections(
     records: Sequence[Record], changes: Sequence[Change], since: float, now: float
 ) -> Iterator[dict[str, object]]:
@@ -476,11 +477,11 @@ def _timeline(
     }
     if not steps["Value"]:
         return None
-    if record is not None:  # small changes are not in the history
+    if record is not None:
         replicas = record.metrics[0].replicas
         present = record.active, record.average, record.value, replicas, record.recommended
-        for known, value in zip(steps.values(), present, strict=True):
-            known.append((period.now - GRID_SECONDS, value))
+        for title, value in zip(steps, present, strict=True):
+            steps[title] = _until(period.now, steps[title], value)
     target, unit = (None, "") if record is None else (record.metrics[0].target, record.unit)
     units = {"Average load": unit, "Value": unit, "Replicas": "", "Replicas asked for": ""}
     levels = {"Average load": target}

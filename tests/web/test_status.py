@@ -320,6 +320,23 @@ async def test_an_object_without_history_has_no_curves() -> None:
         assert "curve" not in Elements(answer.text).of("svg", "class")
 
 
+async def test_what_was_unknown_within_this_minute_is_not_drawn_over_what_is_known() -> None:
+    unknown = replace(DECIDED, state=State.UNKNOWN, value=None, average=None, active=None)
+    times = iter([NOW - 38, NOW - 36, NOW - 20])
+    noted = History(lambda: next(times, NOW))
+    noted(facts.Evaluated(BERT, spec(), unknown, None))
+    noted(facts.Evaluated(BERT, spec(), DECIDED, 1))
+    async with (
+        serving(NAMES[:1], changes=noted) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False) as client,
+    ):
+        text = (await client.get("/")).text + (await client.get("/triggers/ml/bert")).text
+    drawn = re.findall(r'class="gap" x="([\d.]+)".* width="([\d.]+)".*class="line" d="M(\S+)', text)
+    assert len(drawn) == 4, "a value in the list; load, value and replicas asked for on the page"
+    for gap, wide, line in drawn:
+        assert float(gap) + float(wide) == pytest.approx(float(line), abs=0.2)
+
+
 async def test_an_empty_list_says_what_to_look_at() -> None:
     async with page("/", names=[]) as answer:
         assert "see whether the ScaledObjects are Ready" in answer.text
