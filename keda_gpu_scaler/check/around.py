@@ -94,22 +94,24 @@ def _fallback(of: Manifest) -> Iterator[Finding]:
     unread = any("onUnknownFromEnv" in one.metadata for one in of.ours)
     asked = {one.metadata.get("onUnknown", OnUnknown.HOLD).strip() for one in of.ours}
     others = any(not one.is_ours and one.type not in _WITHOUT_FALLBACK for one in of.triggers)
-    if OnUnknown.ERROR not in asked and not unread:
-        if not others:
-            why = (
-                "no error ever gets here: what is unknown is answered with onUnknown "
-                f"{', '.join(sorted(asked))}, which is none, and KEDA's fallback counts errors"
-            )
-            fix = "Remove fallback, or write onUnknown: error in the trigger."
-            yield of.find("unused-fallback", place, why, fix)
-        return
+    is_counted = OnUnknown.ERROR in asked or unread
     replicas = fallback.integer("replicas")
     behavior = fallback.text("behavior") or "static"
-    if replicas == 0:
-        why = "with 0 replicas an error no longer blocks the last step to zero, busy or not"
-        fix = "Write 1 or more."
+    if replicas == 0 and (is_counted or of.goes_to_zero):
+        why = (
+            "with 0 replicas neither an error nor a scaler that does not answer blocks the last "
+            "step to zero, busy or not"
+        )
+        fix = "Remove fallback, or write 1 or more."
         yield of.find("fallback-to-zero", fallback.place("replicas"), why, fix)
-    elif behavior in _SHRINKS and replicas is not None and replicas < of.maximum:
+    elif not is_counted and not others:
+        why = (
+            f"KEDA counts no error: onUnknown {', '.join(sorted(asked))} sends none, and KEDA does "
+            "not count those of a scaler that does not answer"
+        )
+        fix = "Remove fallback, or write onUnknown: error in the trigger."
+        yield of.find("unused-fallback", place, why, fix)
+    elif is_counted and behavior in _SHRINKS and replicas is not None and replicas < of.maximum:
         why = (
             f"behavior {behavior} sets {replicas} replicas while the load is unknown, and takes "
             "the busy ones above that away"

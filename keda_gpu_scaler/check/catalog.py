@@ -44,7 +44,7 @@ RULES: Mapping[str, Rule] = {
         # KEDA's other fields.
         ("polling-without-effect", _NOTE, "a `pollingInterval` that KEDA 2.21 does not use"),
         ("cached-metrics", _WARNING, "`useCachedMetrics` on a trigger of the scaler's"),
-        ("unused-fallback", _WARNING, "a `fallback` that never gets an error"),
+        ("unused-fallback", _WARNING, "a `fallback` for which KEDA counts no error"),
         ("fallback-to-zero", _ERROR, "a `fallback` of 0 replicas"),
         ("fallback-scales-in", _WARNING, "a `fallback` that removes busy replicas"),
         ("modifiers-with-demand", _ERROR, "`scalingModifiers` beside a demand in the trigger"),

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.check.cases import STAYS, Place, changed, found, text
+from tests.check.cases import SLEEPS, STAYS, Place, changed, found, text
 
 TYPE = "    - type: external\n"
 ADDRESS = "keda-gpu-scaler.keda.svc:6000"
@@ -33,6 +33,19 @@ def test_a_fallback_is_for_errors_of_another_trigger_as_well() -> None:
     assert rules(source + cron) == set()
     assert rules(source + cpu) == {"unused-fallback"}
     assert rules(source + "        onUnknown: zero\n") == {"unused-fallback"}
+
+
+@pytest.mark.parametrize("unknown", ["hold", "zero"])
+def test_a_fallback_of_no_replicas_lets_a_workload_go_while_no_scaler_answers(unknown: str) -> None:
+    """KEDA's part of it is tested with KEDA itself."""
+    sleeps = changed(SLEEPS, ("  triggers:\n", FALLBACK.format(0)))
+    asked = f"        onUnknown: {unknown}\n"
+    assert "fallback-to-zero" in rules(sleeps + asked)
+    assert "unused-fallback" not in rules(sleeps + asked)
+    stays = changed(STAYS, ("  triggers:\n", FALLBACK.format(0)))
+    assert rules(stays + asked) == {"unused-fallback"}
+    idles = changed(stays, ("  minReplicaCount", "  idleReplicaCount: 0\n  minReplicaCount"))
+    assert "fallback-to-zero" in rules(idles + asked)
 
 
 def test_a_fallback_whose_errors_the_environment_decides_is_judged_by_its_replicas() -> None:
