@@ -25,6 +25,14 @@ PREFIX = "KEDA_GPU_SCALER_"
 PATIENCE_SECONDS = 30
 """Bounds a test that hangs; the grace is longer, so that waiting it out shows."""
 GRACE = "120s"
+WITH_HANGUPS = """
+import signal
+from keda_gpu_scaler import cli
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+cli.main()
+"""
+HEEDING = [sys.executable, "-c", WITH_HANGUPS, "serve"]
+"""The command, with no hangup ignored: nohup and runners of jobs ignore it for all below them."""
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
@@ -64,9 +72,11 @@ def said(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
 
 
 @contextmanager
-def serving(**settings: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def serving(
+    command: Sequence[str] = COMMAND, **settings: str
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Run the command, and give it with the ports it says it listens on."""
-    with started(environment(**settings)) as process:
+    with started(environment(**settings), command) as process:
         yield process, said(process, "serve.listening")
 
 
@@ -92,7 +102,7 @@ def test_it_serves_until_a_signal_and_ends_with_0_whatever_streams_are_open(
     number: signal.Signals,
 ) -> None:
     with (
-        serving() as (process, ports),
+        serving(HEEDING) as (process, ports),
         grpc.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel,
     ):
         check = health_pb2_grpc.HealthStub(channel).Check
