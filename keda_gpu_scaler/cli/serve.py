@@ -5,6 +5,7 @@ import contextlib
 import difflib
 import os
 import signal
+import traceback
 import types
 from collections.abc import Callable
 from enum import StrEnum
@@ -116,15 +117,24 @@ def _print(chosen: settings.Settings, output_format: Output) -> None:
 
 
 def _run(chosen: settings.Settings) -> None:
+    """Serve, and end the process: a thread may wait for a name server long after everything else.
+
+    So neither the loop nor the interpreter is closed, which would wait for all threads.
+    """
     writer = logs.configure(chosen.log_level, chosen.log_format)
     interpreter.share()
+    status = 0
     try:
         with contextlib.redirect_stdout(writer):
-            asyncio.run(_serve(chosen, writer.dropped))
+            asyncio.Runner().run(_serve(chosen, writer.dropped))
     except errors.SettingsError as error:
-        raise _end(error, _FAILED) from error
+        status = _end(error, _FAILED).exit_code
+    except Exception:  # noqa: BLE001 - as the interpreter would
+        status = _FAILED
+        traceback.print_exc()
     finally:
         writer.finish(_LAST_LINES_SECONDS)
+        os._exit(status)
 
 
 def _end(error: Exception, status: int) -> typer.Exit:

@@ -180,14 +180,24 @@ def test_a_port_that_cannot_be_had_ends_with_1_and_a_message() -> None:
     assert "Traceback" not in done.stderr
 
 
-AT_THE_END = """
-import atexit, gc, sys
+AT_A_SIGNAL = """
+import asyncio, gc, signal, sys, threading
 from keda_gpu_scaler import cli
-atexit.register(lambda: print(*{}, file=sys.stderr))
+
+class Policy(asyncio.DefaultEventLoopPolicy):
+    def new_event_loop(self):
+        loop = super().new_event_loop()
+        loop.add_signal_handler(signal.SIGUSR1, lambda: ({}))
+        return loop
+
+asyncio.set_event_loop_policy(Policy())
 cli.main()
 """
-"""Runs the command line, and prints something at its end."""
-LOADED, FROZEN = AT_THE_END.format("sys.modules"), AT_THE_END.format("[gc.get_freeze_count()]")
+"""Runs the command line, and does something in its event loop at SIGUSR1."""
+LOADED = AT_A_SIGNAL.format("print(*sys.modules, file=sys.stderr)")
+FROZEN = AT_A_SIGNAL.format("print(gc.get_freeze_count(), file=sys.stderr)")
+WAITS = "loop.run_in_executor(None, threading.Event().wait)"
+FAILS = "[task.cancel() for task in asyncio.all_tasks() if task.get_name() == 'alerts']"
 UNUSED = {"botocore", "cryptography", "h2", "httpx2", "jinja2", "lightkube", "opentelemetry"}
 UNUSED |= {"promql_parser", "pygments", "rich", "trio", "yaml"}
 UNUSED |= {f"keda_gpu_scaler.{name}" for name in ("check", "observing", "simulator", "cli.probe")}
@@ -199,10 +209,31 @@ def told(script: str, environ: Mapping[str, str]) -> set[str]:
     """Return what a process tells that listened, and that nobody called."""
     with started(environ, [sys.executable, "-c", script, "serve"]) as process:
         said(process, "serve.listening")
+        process.send_signal(signal.SIGUSR1)
+        assert process.stderr is not None
+        found = set(process.stderr.readline().split())
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_SECONDS) == 0
+        return found
+
+
+@pytest.mark.parametrize(
+    ("then", "status", "words"),
+    [("None", 0, ""), (FAILS, 1, "RuntimeError: the exchange of alerts ended by surprise\n")],
+    ids=["a signal", "a failure"],
+)
+def test_it_ends_although_a_thread_waits_for_ever(then: str, status: int, words: str) -> None:
+    """As one does in getaddrinfo while no name server answers."""
+    script = AT_A_SIGNAL.format(f"{WAITS}, {then}")
+    with started(environment(), [sys.executable, "-c", script, "serve"]) as process:
+        said(process, "serve.listening")
+        process.send_signal(signal.SIGUSR1)
+        if not status:
+            process.send_signal(signal.SIGTERM)
+            said(process, "serve.stopped")
+        assert process.wait(PATIENCE_SECONDS) == status
         assert process.stderr is not None
-        return set(process.stderr.read().split())
+        assert process.stderr.read().endswith(words)
 
 
 def test_it_loads_nothing_for_people_for_other_commands_and_for_what_is_not_set() -> None:

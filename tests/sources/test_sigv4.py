@@ -1,11 +1,14 @@
 """Requests that AWS takes: signed as they are sent, with the credentials of the moment."""
 
+import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
+import grpc
 import httpx
 import pytest
 import pytest_asyncio
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources import connection, sigv4
 from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint
@@ -303,6 +307,25 @@ async def test_a_token_that_cannot_be_read_is_the_reason(
     with pytest.raises(errors.SourceUnreachableError, match="No such file"):
         await asked(server)
     assert not tokens.requests
+
+
+async def test_credentials_that_never_come_do_not_keep_the_process(
+    aws: pytest.MonkeyPatch, server: HttpServer
+) -> None:
+    """Each byte of them comes in time, so botocore waits on, in a thread."""
+    async with HttpServer(web.drips) as credentials:
+        aws.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{credentials.url}/v1/credentials")
+        source = {"PROMETHEUS_URL": server.url, "PROMETHEUS_SIGV4_REGION": REGION}
+        with serve.started(serve.environment(SCRAPE_TARGETS="", **source)) as process:
+            ports = await asyncio.to_thread(serve.said, process, "serve.listening")
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{ports['grpc_port']}") as channel:
+                stub = externalscaler_pb2_grpc.ExternalScalerStub(channel)
+                with pytest.raises(grpc.aio.AioRpcError):
+                    await stub.IsActive(serve.reference())
+            assert credentials.requests
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.wait, serve.PATIENCE_SECONDS) == 0
+    assert not server.requests
 
 
 # Settings
