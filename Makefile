@@ -42,7 +42,7 @@ demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU,
 	@$(BIN)/keda-gpu-scaler demo $(ARGS)
 
 .PHONY: test test-servers e2e e2e-all cover coverage mutants soak fuzz
-test: $(VENV) ## Run the tests that need only Python: a minute (ARGS=tests/spec/test_kinds.py for some)
+test: $(VENV) ## Run the tests that need only Python: 3 to 4 minutes (ARGS=tests/spec/test_kinds.py for some)
 	@$(BIN)/pytest $(or $(ARGS),$(PARALLEL)) $(COVERED)
 test-servers: $(VENV) ## Run the tests that need real servers and programs, built or unpacked first (ARGS=...)
 	@$(BIN)/pytest --servers $(or $(ARGS),$(PARALLEL)) $(COVERED)

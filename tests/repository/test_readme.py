@@ -1,6 +1,7 @@
 """The first screen: short, and each of its numbers and names is proved somewhere else."""
 
 import re
+import tomllib
 
 import pytest
 import yaml
@@ -65,6 +66,26 @@ def test_the_scaled_object_has_ten_lines_and_a_right_trigger() -> None:
     spec = trigger.parse(named, external["metadata"], access())
     assert spec.workload == f"deployment/{document['spec']['scaleTargetRef']['name']}"
     assert not spec.warnings
+
+
+def test_it_is_tried_by_two_commands_behind_the_clone() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    commands = re.findall(r"^ {4}(\S.*)$", part("Try it"), re.MULTILINE)
+    assert commands == [
+        f"git clone {project['urls']['Source']} && cd keda-gpu-scaler",
+        "make demo",
+        "make test",
+    ]
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in part("Try it")
+
+
+def test_the_tests_take_as_long_as_they_do_for_contributors() -> None:
+    lines = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()
+    (row,) = [line for line in lines if line.startswith("| `make test` | all that")]
+    _, _, set_up, time, _ = [cell.strip() for cell in row.strip("|").split("|")]
+    assert f"in {set_up}. On 2 cores" in part("Try it")
+    assert f"`make test` {time}." in part("Try it")
+    assert f"only Python: {time} (" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_it_is_installed_by_two_commands() -> None:
