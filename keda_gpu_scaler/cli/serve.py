@@ -123,14 +123,14 @@ def _run(chosen: settings.Settings) -> None:
     """
     writer = logs.configure(chosen.log_level, chosen.log_format)
     interpreter.share()
-    status = 0
+    status = _FAILED
     try:
         with contextlib.redirect_stdout(writer):
             asyncio.Runner().run(_serve(chosen, writer.dropped))
+        status = 0
     except errors.SettingsError as error:
-        status = _end(error, _FAILED).exit_code
+        _end(error, _FAILED)
     except Exception:  # noqa: BLE001 - as the interpreter would
-        status = _FAILED
         traceback.print_exc()
     finally:
         writer.finish(_LAST_LINES_SECONDS)
