@@ -31,8 +31,22 @@ def objects(size: int) -> bytes:
     return begin + b"{}," * ((size - len(begin) - len(end)) // 3) + end
 
 
-class Lying(BaseHTTPRequestHandler):
-    """Answers as another replica that sends as much as it may."""
+class Replica(ThreadingHTTPServer):
+    """Another replica, which sends as much as it may."""
+
+    def __init__(self) -> None:
+        """Listen."""
+        super().__init__(("127.0.0.1", 0), _Lying)
+        self.was_asked = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Lying(BaseHTTPRequestHandler):
+    server: Replica
 
     def do_GET(self) -> None:
         """Send objects without any of the fields."""
@@ -41,23 +55,22 @@ class Lying(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-        self.server.asked.set()  # type: ignore[attr-defined] - set below
+        self.server.was_asked.set()
 
     def log_message(self, *_: object) -> None:
         """Write nothing."""
 
 
 @contextmanager
-def lying() -> Iterator[tuple[str, threading.Event]]:
-    """Serve such answers; yield the address, and what tells that one was sent."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Lying) as server:
-        server.asked = threading.Event()  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever)
+def lying() -> Iterator[Replica]:
+    """Run such a replica."""
+    with Replica() as replica:
+        thread = threading.Thread(target=replica.serve_forever)
         thread.start()
         try:
-            yield f"127.0.0.1:{server.server_address[1]}", server.asked  # type: ignore[attr-defined]
+            yield replica
         finally:
-            server.shutdown()
+            replica.shutdown()
             thread.join()
 
 
@@ -111,8 +124,8 @@ def test_no_bodies_take_the_memory_of_the_process(path: str, size: int, number: 
 
 
 def test_no_answer_of_a_replica_takes_the_memory_of_the_process() -> None:
-    with lying() as (peer, was_asked), limited(WEBHOOK_PEERS=f"http://{peer}") as (process, ports):
-        assert was_asked.wait(PATIENCE_SECONDS)
+    with lying() as replica, limited(WEBHOOK_PEERS=replica.url) as (process, ports):
+        assert replica.was_asked.wait(PATIENCE_SECONDS)
         answer = httpx.get(f"http://127.0.0.1:{ports['http_port']}/healthz", trust_env=False)
         assert answer.status_code == 200
         assert process.poll() is None
