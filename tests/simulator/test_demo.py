@@ -274,7 +274,8 @@ def test_a_terminal_gets_a_live_screen() -> None:
 @asynccontextmanager
 async def running(program: str) -> AsyncIterator[children.Child]:
     command = [sys.executable, "-c", program]
-    async with children.running("child", command, dict(os.environ)) as child:
+    in_order = {**os.environ, "PYTHONUNBUFFERED": "1"}  # what it prints, before how it ends
+    async with children.running("child", command, in_order) as child:
         yield child
 
 
