@@ -5,6 +5,7 @@ random. It goes on with what happens anywhere: loads that change, outages, and t
 back. No fault is among them that ARCHITECTURE.md names as a known limit.
 """
 
+import os
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -14,8 +15,8 @@ from keda_gpu_scaler.autoscaling.rules import Hpa, Tolerances
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.judge import Judge
-from tests.stories.loops.loop import Loop
-from tests.stories.loops.monitoring import STEP, Second
+from tests.stories.loops.loop import BEGIN, Loop
+from tests.stories.loops.monitoring import STEP, Second, scrapes_at_random
 from tests.stories.loops.pods import COLLECT, NEVER, SimPod
 from tests.support.triggers import demanding, spec
 
@@ -24,6 +25,12 @@ TOLD = (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.KUBERNETES)
 ANY = (*EXPORTERS, *TOLD)
 
 
+WIDE = "HISTORY_WIDE" in os.environ
+"""Draws as well what the scaler is known to fail at.
+
+A kube-state-metrics that is scraped every minute: seed 4, history 46, and seed 6, history 8. A pair
+of which each request about one instant goes to either server: seed 2, history 4.
+"""
 _TOLERANCES = 0.1, 0.02, 0.05, 0.2
 
 
@@ -44,12 +51,16 @@ class History:
         self._work.append((float("-inf"), lambda _: work))
         seed = terms.pop("seed", self.chance.randrange(1, 2**31))
         trigger = replace(terms.pop("trigger", spec()), aggregation=self.aggregation)
-        self.loop = Loop(self._offered, self.evidence, seed=seed, trigger=trigger, **terms)
+        drawn = random.Random(f"{self.name} {seed}")
+        begin = BEGIN + drawn.randrange(2 * STEP)
+        self.loop = Loop(
+            self._offered, self.evidence, seed=seed, trigger=trigger, begin=begin, **terms
+        )
         # The scaler does not know the HPA's tolerances: it has to be right with any.
-        drawn = random.Random(seed)
         self.loop.hpa.tolerances = Tolerances(
             up=drawn.choice(_TOLERANCES), down=drawn.choice(_TOLERANCES)
         )
+        scrapes_at_random(self.loop.monitoring, drawn, (15, 30, 60) if WIDE else (15, 30))
         self.judge = Judge(self.loop, self.chance)
         return self.loop
 
@@ -213,7 +224,9 @@ async def a_pair(one: History) -> None:
     """One of two Prometheus is down when the last pod goes."""
     loop = one.begin(60.0)
     salt = one.chance.random()
-    second = Second(lambda at: random.Random(f"{salt} {at}").random() < 0.5)
+    second = Second(
+        lambda request, at: random.Random(f"{salt} {WIDE and request} {at}").random() < 0.5
+    )
     loop.monitoring.second = second
     await one.last(30, 60)
     one.work(0.0)

@@ -1,6 +1,7 @@
 """The loop itself: time, work, and the replicas that come of the scaler's answers."""
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -90,8 +91,6 @@ class Loop:
     """It is a StatefulSet: a pod that is gone returns under its name."""
     hpa_asks: bool = True
     """Otherwise KEDA answers the HPA from what it polled: `useCachedMetrics`."""
-    extra: int = 0
-    """The pods beyond those wanted that its owner lets be, as in a rolling update."""
     demand: Callable[[float], float | None] | None = None
     """What demandQuery gives, by the seconds since the loop began; None: it is refused."""
     restarts: Callable[[], bool] | None = None
@@ -115,11 +114,14 @@ class Loop:
     overloaded_seconds: float = 0.0
     """How long there was more work than replicas could do."""
     begin: float = BEGIN
-    clock: float = BEGIN
+    """Its steps follow from here, and scrapes and what exporters read are at times of their own."""
+    clock: float = field(init=False)
     monitoring: Monitoring = field(init=False)
     first: Evaluator = field(init=False)
     second: Evaluator = field(init=False)
     _chance: random.Random = field(init=False)
+    _extra: int = field(default=0, init=False)
+    """The pods beyond those wanted, in a rolling update."""
     _asked: list[tuple[float, int]] = field(default_factory=list, init=False)
     """When the owner was told how many replicas, and how many."""
     _waiting: float = field(default=0.0, init=False)
@@ -129,6 +131,7 @@ class Loop:
         """Begin with pods that have been Ready for an hour."""
         owner = self.trigger.pods.owner
         assert owner is not None
+        self.clock = self.begin
         self._chance = random.Random(self.seed)
         self._asked.append((float("-inf"), self.replicas))
         self.monitoring = Monitoring(
@@ -137,8 +140,7 @@ class Loop:
         self.first, self.second = self.evaluator(), self.evaluator()
         for called in self._missing(self.replicas):
             self._create(self.begin - 3600 - self.start_seconds - self.node_seconds, called)
-        for then in range(int(self.begin) - 3600, int(self.begin), COLLECT):
-            self._collect(then)
+        self._collect(self.begin - 3600, self.begin)
 
     @property
     def grown(self) -> list[int]:
@@ -168,10 +170,9 @@ class Loop:
         """Let time pass: a step of 15 s at a time, as the HPA syncs; KEDA polls every other one."""
         asyncio.get_running_loop().set_default_executor(AtOnce())
         for _ in range(int(seconds // STEP)):
-            if self.clock % COLLECT == 0:
-                self._collect(int(self.clock))
-            # Queried a little later than the instant it is about.
             until = self.clock + STEP
+            self._collect(self.clock, until)
+            # Queried a little later than the instant it is about.
             self.clock += 2
             self._count()
             # The HPA sets a deadline, and asks only about a workload with replicas.
@@ -226,18 +227,23 @@ class Loop:
         for called in self._missing(replicas):
             self._create(self.clock, called)
         there.sort(key=lambda one: (one.called, one.ready), reverse=True)
-        for pod in there[: max(0, len(there) - replicas - self.extra)]:
-            self.delete(pod)
+        for pod in there[: max(0, len(there) - replicas - self._extra)]:
+            self._delete(pod)
         if replicas != self.replicas:
             self._asked.append((self.clock, replicas))
         self.replicas = replicas
 
     def surge(self) -> None:
-        """Create a replica beyond those wanted, as a rolling update does."""
+        """Create a replica beyond those wanted, as a rolling update does, until `delete`."""
+        self._extra += 1
         self._create(self.clock)
 
     def delete(self, pod: SimPod) -> None:
         """Delete a pod with its replica; it is gone after its grace period."""
+        self._extra = max(0, self._extra - 1)
+        self._delete(pod)
+
+    def _delete(self, pod: SimPod) -> None:
         for one in self.pods:
             if one.number == pod.number:
                 one.deleted = self.clock
@@ -253,7 +259,7 @@ class Loop:
     def _missing(self, replicas: int) -> list[str]:
         """Name the pods to create; one of a StatefulSet waits until its old one is gone."""
         if not self.stateful:
-            return [""] * (replicas - len(self._there()))
+            return [""] * (replicas + self._extra - len(self._there()))
         taken = {pod.called for pod in self.pods if pod.exists(self.clock)}
         return [name for n in range(replicas) if (name := f"bert-{n}") not in taken]
 
@@ -328,11 +334,17 @@ class Loop:
         ready = sum(pod.works(self.clock) for pod in there)
         scale = Scale(spec=self.replicas, status=len(there), ready=ready)
         wanted = self.hpa.sync(self.clock, scale, metrics).replicas
-        if keda and self.clock % (2 * STEP) == 0:
+        if keda and (self.clock - self.begin) % (2 * STEP) == 0:
             wanted = self.keda.poll(self.clock, wanted, [decided.active]).replicas
         self.resize(wanted)
 
-    def _collect(self, now: int) -> None:
+    def _collect(self, since: float, until: float) -> None:
+        """Let the exporters read their GPUs, each time that they do until then."""
+        first, last = math.ceil(since / COLLECT), math.ceil(until / COLLECT)
+        for now in range(first * COLLECT, last * COLLECT, COLLECT):
+            self._read(now)
+
+    def _read(self, now: int) -> None:
         working = sum(pod.is_replica and pod.works(now) for pod in self.pods)
         shares = [self._share(now - n, working) for n in range(COLLECT if self.averaged else 1)]
         share = sum(shares) / len(shares)

@@ -1,7 +1,11 @@
 """The scaler's source: what a Prometheus stores of exporters and of kube-state-metrics."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+import math
+import random
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
@@ -14,8 +18,6 @@ from keda_gpu_scaler.spec.workload import Owner
 from tests.stories.loops.pods import COLLECT, SimPod
 
 STEP = 15
-LIST = 30
-"""kube-state-metrics is scraped so often."""
 KUBE_STATE = Target("kube-state-metrics", "10.0.1.1:8080")
 AT_ONCE = float("-inf")
 
@@ -26,25 +28,37 @@ LOOKBACK = 300
 """How long Prometheus shows a series that it scrapes no more, and did not see vanish."""
 
 
+class Scrapes(NamedTuple):
+    """When a target is scraped; in whole seconds, so that each time is exact."""
+
+    every_seconds: int = STEP
+    phase_seconds: int = 0
+
+    def newest(self, now: float) -> float:
+        """Return the time of the newest scrape."""
+        return now - (now - self.phase_seconds) % self.every_seconds
+
+
+EVERY_30 = Scrapes(30)
+
+
 @dataclass(slots=True)
 class Second:
     """A second Prometheus: it scrapes the same, later, and has stored nothing while it was down."""
 
-    answers: Callable[[float], bool]
-    """Whether the question about an instant is answered by it."""
+    answers: Callable[[str, float], bool]
+    """Whether it answers a request, such as that for the ages, about an instant."""
     down: tuple[float, float] = (float("inf"), float("inf"))
     late_seconds: float = 0.0
     """How much later it scrapes."""
 
-    def scraped_at(self, pod: SimPod, now: float) -> float:
-        """Return the time of the sample that it shows of a pod."""
+    def scraped_at(self, shows: Callable[[float], bool], now: float) -> float:
+        """Return the time of the sample that it has of what a scrape shows at some times."""
         began, ended = self.down
         now -= self.late_seconds
         if now < began:
             return now
-        saw_it_go = now >= ended and pod.value(ended) is not None
-        is_scraped = now >= ended and pod.value(now) is not None
-        return now if saw_it_go or is_scraped else began - 1
+        return now if now >= ended and (shows(ended) or shows(now)) else began - 1
 
 
 @dataclass(slots=True)
@@ -68,6 +82,10 @@ class Monitoring:
     """What a demandQuery gives; None: it is refused."""
     away_until: float = AT_ONCE
     """Prometheus answers nothing before; it goes on storing."""
+    list_scrapes: Scrapes = EVERY_30
+    """When kube-state-metrics is scraped."""
+    exporter_scrapes: Callable[[Target], Scrapes] = lambda _target: Scrapes()
+    """When an exporter is scraped."""
     second: "Second | None" = None
     """The other one of a pair behind one address."""
     late_seconds: Callable[[str, float], float] = lambda _target, _now: 0.0
@@ -110,7 +128,7 @@ class Monitoring:
     async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return what Prometheus stores of the exporters."""
         self._answers()
-        return self._observed(at, snapshot_query.span_seconds, STEP)
+        return self._observed("snapshot", at, snapshot_query.span_seconds, STEP)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
         """Return the last hour."""
@@ -118,7 +136,7 @@ class Monitoring:
             return None
         assert snapshot_query.namespaces == {"ml"}
         self._answers()
-        return self._observed(at - STEP, HISTORY_SECONDS, HISTORY_STEP_SECONDS)
+        return self._observed("history", at - STEP, HISTORY_SECONDS, HISTORY_STEP_SECONDS)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the GPUs that are reported without their pods: those of exporters that answer."""
@@ -136,10 +154,10 @@ class Monitoring:
         self._answers()
         if self.evidence_from is not EvidenceSource.KUBE_STATE_METRICS:
             return None
-        scraped = min(at, self._stored_until(KUBE_STATE)) // LIST * LIST
+        scraped = self._scraped_at("evidence", at, KUBE_STATE, lambda _: True)(at)
         if scraped < self.listed_since or at - scraped >= LOOKBACK:
             return Evidence({})
-        recent = (scraped - (at - SETTLED)) // LIST + 1
+        recent = math.ceil((scraped - (at - SETTLED)) / self.list_scrapes.every_seconds)
         is_settled = scraped - SETTLED >= self.listed_since and recent >= 1
         stable_since = {KUBE_STATE: SETTLED / recent} if is_settled else {}
         pods = {("ml", pod.name): pod.said(scraped) for pod in self.pods if pod.exists(scraped)}
@@ -172,52 +190,65 @@ class Monitoring:
         if self.clock() < self.away_until:
             raise errors.SourceUnreachableError("connection refused")
 
-    def _observed(self, at: float, span: float, step: float) -> Observation:
+    def _observed(self, request: str, at: float, span: float, step: float) -> Observation:
         first, last = (at - span) // step + 1, at // step
         instants = tuple(float(n * step) for n in range(int(first), int(last) + 1))
         stored = tuple(time for time in instants if time >= self.history_since)
         instants = stored if self.is_direct else instants
-        seen = self.second if self.second is not None and self.second.answers(at) else None
         return Observation(
             instants,
-            tuple(self._series(stored, seen)),
+            tuple(self._series(request, at, stored)),
             {
                 pod.target: scrapes
                 for pod in self.pods
-                if (scrapes := self._scrapes(pod, stored)) and pod.unlisted > at - 2 * STEP
+                if (scrapes := self._scrapes(request, at, pod, stored))
+                and pod.unlisted > at - 2 * STEP
             },
-            sample_ages=self._ages(at, seen),
+            sample_ages=self._ages(at),
             absence_known=self.history_since <= at - SETTLED,
             collection_seconds=COLLECT,
             sampled_since=self.history_since if self.is_direct else AT_ONCE,
         )
 
-    def _scrapes(self, pod: SimPod, instants: tuple[float, ...]) -> dict[float, float]:
+    def _scrapes(
+        self, request: str, at: float, pod: SimPod, instants: tuple[float, ...]
+    ) -> dict[float, float]:
         """Return the instants at which the newest stored scrape was good, and its time."""
-        until = self._stored_until(pod.target)
-        stored = {time: min(time, until) for time in instants if time - until < LOOKBACK}
-        return {time: then for time, then in stored.items() if pod.scraped(then)}
+        scraped_at = self._scraped_at(request, at, pod.target, pod.scraped)
+        stored = {time: scraped_at(time) for time in instants}
+        return {
+            time: then
+            for time, then in stored.items()
+            if time - then < LOOKBACK and pod.scraped(then)
+        }
 
-    def _scraped_at(self, pod: SimPod, seen: Second | None) -> Callable[[float], float]:
-        """Return what tells the time of the sample of a pod that is shown at an instant."""
-        if seen:
-            return lambda time: seen.scraped_at(pod, time)
-        until = self._stored_until(pod.target)
-        return lambda time: min(time, until)
+    def _scraped_at(
+        self, request: str, at: float, target: Target, shows: Callable[[float], bool]
+    ) -> Callable[[float], float]:
+        """Return what tells the time of the newest scrape that the answering server has stored."""
+        scrapes = self.list_scrapes if target is KUBE_STATE else self.exporter_scrapes(target)
+        second = self.second
+        if second is not None and second.answers(request, at):
+            return lambda time: scrapes.newest(second.scraped_at(shows, time))
+        until = self._stored_until(target)
+        return lambda time: scrapes.newest(min(time, until))
 
     def _stored_until(self, target: Target) -> float:
         """Return up to when the samples of a target are stored."""
         now = self.clock()
         return min(now - self.late_seconds(target.instance, now), self.scraped_until)
 
-    def _ages(self, at: float, seen: Second | None) -> dict[tuple[str, str], float]:
+    def _ages(self, at: float) -> dict[tuple[str, str], float]:
         """Return the ages of samples that are older than a minute."""
-        ages = {pod.name: at - self._scraped_at(pod, seen)(at) for pod in self.pods}
+        ages = {
+            pod.name: at - self._scraped_at("ages", at, pod.target, pod.is_named)(at)
+            for pod in self.pods
+        }
         return {("ml", name): age for name, age in ages.items() if 60 < age < LOOKBACK}
 
-    def _series(self, instants: tuple[float, ...], seen: Second | None) -> Iterator[Series]:
+    def _series(self, request: str, at: float, instants: tuple[float, ...]) -> Iterator[Series]:
         for pod in self.pods:
-            scraped_at = self._scraped_at(pod, seen)
+            scraped_at = self._scraped_at(request, at, pod.target, pod.is_named)
             scraped = {time: scraped_at(time) for time in instants}
             shown = {
                 time: pod.value(then) for time, then in scraped.items() if time - then < LOOKBACK
@@ -240,3 +271,15 @@ class Monitoring:
                     averaged=self.averaged,
                     shows_free_gpus=True,
                 )
+
+
+def scrapes_at_random(
+    monitoring: Monitoring, chance: random.Random, list_seconds: Sequence[int]
+) -> None:
+    """Let each target be scraped at times of its own, and kube-state-metrics as often as drawn."""
+    every_seconds = chance.choice(list_seconds)
+    monitoring.list_scrapes = Scrapes(every_seconds, chance.randrange(every_seconds))
+    salt = chance.random()
+    monitoring.exporter_scrapes = lambda target: Scrapes(
+        STEP, zlib.crc32(f"{salt} {target.instance}".encode()) % STEP
+    )

@@ -101,9 +101,12 @@ class SimPod:
 
     def is_busy_without_pod(self, now: float) -> bool:
         """Tell whether a scrape shows its GPU busy and names no pod."""
-        is_named = self.value(now) is not None
         is_busy = self._collected(now) > 0 or now >= self.foreign_since
-        return self.is_shown(now) and not is_named and is_busy
+        return self.is_shown(now) and not self.is_named(now) and is_busy
+
+    def is_named(self, now: float) -> bool:
+        """Tell whether a scrape shows a number of it."""
+        return self.value(now) is not None
 
     def value(self, now: float) -> float | None:
         """Return what a scrape shows, if it shows the pod."""

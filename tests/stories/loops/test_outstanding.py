@@ -96,11 +96,9 @@ async def test_a_rolling_update_adds_no_replica_by_max(evidence: EvidenceSource)
     )
     await loop.run(600)
     for old in list(loop.pods):
-        loop.extra = 1
         loop.surge()
         await loop.run(300)
         loop.delete(old)
-        loop.extra = 0
         await loop.run(60)
     await loop.run(600)
     assert set(loop.sizes) == {2}

@@ -13,7 +13,7 @@ seeds = seeded(range(6))
 
 def _second(seed: int) -> Second:
     """Return one that answers half of the questions."""
-    return Second(lambda at: random.Random(f"{seed} {at}").random() < 0.5)
+    return Second(lambda request, at: random.Random(f"{seed} {request} {at}").random() < 0.5)
 
 
 @seeds

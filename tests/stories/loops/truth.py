@@ -24,6 +24,9 @@ LINGERS_SECONDS = 120
 """A grace period, a minute, and the time until what others do is seen."""
 REST_SECONDS = 75
 """The HPA is silent for a minute then, and a step."""
+OLD_SECONDS = 45
+"""How old the newest sample of an answer can be: it is of the instant before, and of the last
+scrape before that."""
 SEEN_SECONDS = 45
 """How old a load is until it has been collected, scraped and listed."""
 
@@ -86,7 +89,7 @@ class Truth:
             for pod in self.loop.pods
             if pod.works(self.now) and pod.ready < self.now - young
             for time, value in pod.shown.items()
-            if self.now - window + STEP < time < self.now - STEP
+            if self.now - window + STEP < time < self.now - OLD_SECONDS
         )
 
     @property
