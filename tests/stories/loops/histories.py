@@ -16,7 +16,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.judge import Judge
 from tests.stories.loops.loop import BEGIN, Loop
-from tests.stories.loops.monitoring import STEP, Second, scrapes_at_random
+from tests.stories.loops.monitoring import STEP, Scrapes, Second, each_at_its_own_second
 from tests.stories.loops.pods import COLLECT, NEVER, SimPod
 from tests.support.triggers import demanding, spec
 
@@ -25,11 +25,12 @@ TOLD = (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.KUBERNETES)
 ANY = (*EXPORTERS, *TOLD)
 
 
-WIDE = "HISTORY_WIDE" in os.environ
-"""Draws as well what the scaler is known to fail at.
+WIDE = os.environ.get("HISTORY_WIDE", "")
+"""What else is drawn, which the scaler is known to fail at: some of `list pair scrapes`.
 
-A kube-state-metrics that is scraped every minute: seed 4, history 46, and seed 6, history 8. A pair
-of which each request about one instant goes to either server: seed 2, history 4.
+`list`: kube-state-metrics is scraped every minute (seed 4, history 46; seed 6, history 8). `pair`:
+each request about one instant goes to either server of a pair (seed 2, history 4). `scrapes`: each
+exporter is scraped at its own second (seed 8, history 1).
 """
 _TOLERANCES = 0.1, 0.02, 0.05, 0.2
 
@@ -60,7 +61,11 @@ class History:
         self.loop.hpa.tolerances = Tolerances(
             up=drawn.choice(_TOLERANCES), down=drawn.choice(_TOLERANCES)
         )
-        scrapes_at_random(self.loop.monitoring, drawn, (15, 30, 60) if WIDE else (15, 30))
+        monitoring = self.loop.monitoring
+        list_seconds = drawn.choice((15, 30, 60) if "list" in WIDE else (15, 30))
+        monitoring.list_scrapes = Scrapes(list_seconds, drawn.randrange(list_seconds))
+        if "scrapes" in WIDE:
+            monitoring.exporter_scrapes = each_at_its_own_second(drawn.random())
         self.judge = Judge(self.loop, self.chance)
         return self.loop
 
@@ -225,7 +230,9 @@ async def a_pair(one: History) -> None:
     loop = one.begin(60.0)
     salt = one.chance.random()
     second = Second(
-        lambda request, at: random.Random(f"{salt} {WIDE and request} {at}").random() < 0.5
+        lambda request, at: (
+            random.Random(f"{salt} {'pair' in WIDE and request} {at}").random() < 0.5
+        )
     )
     loop.monitoring.second = second
     await one.last(30, 60)

@@ -1,9 +1,8 @@
 """The scaler's source: what a Prometheus stores of exporters and of kube-state-metrics."""
 
 import math
-import random
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -273,13 +272,6 @@ class Monitoring:
                 )
 
 
-def scrapes_at_random(
-    monitoring: Monitoring, chance: random.Random, list_seconds: Sequence[int]
-) -> None:
-    """Let each target be scraped at times of its own, and kube-state-metrics as often as drawn."""
-    every_seconds = chance.choice(list_seconds)
-    monitoring.list_scrapes = Scrapes(every_seconds, chance.randrange(every_seconds))
-    salt = chance.random()
-    monitoring.exporter_scrapes = lambda target: Scrapes(
-        STEP, zlib.crc32(f"{salt} {target.instance}".encode()) % STEP
-    )
+def each_at_its_own_second(salt: float) -> Callable[[Target], Scrapes]:
+    """Return when each exporter is scraped, as often as the rest."""
+    return lambda target: Scrapes(STEP, zlib.crc32(f"{salt} {target.instance}".encode()) % STEP)
