@@ -40,6 +40,8 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
     tls         GetMetrics over mutual TLS, next to plaintext
     waking      when demand appears, and how long each trigger took
     wake        KEDA's own prometheus trigger and ours, on the real KEDA
+    decided     the rows of a score of decisions, as a table and as a picture
+    decisions   replicas on public traces, by the scaler and by recipes: `make bench-decisions`
 
 A benchmark that gets one wrong answer fails: it has then measured something else. Results are
 ratios, because the figures of one machine say nothing about another.

@@ -28,9 +28,9 @@ ANY = (*EXPORTERS, *TOLD)
 WIDE = os.environ.get("HISTORY_WIDE", "")
 """What else is drawn, which the scaler is known to fail at: some of `list pair scrapes`.
 
-`list`: kube-state-metrics is scraped every minute (seed 4, history 46; seed 6, history 8). `pair`:
-each request about one instant goes to either server of a pair (seed 2, history 4). `scrapes`: each
-exporter is scraped at its own second (seed 8, history 1).
+`list`: kube-state-metrics is scraped at its own second, every 15 to 60 s. `pair`: each request
+about one instant goes to either server of a pair. `scrapes`: each exporter is scraped at its own
+second.
 """
 _TOLERANCES = 0.1, 0.02, 0.05, 0.2
 
@@ -52,18 +52,18 @@ class History:
         self._work.append((float("-inf"), lambda _: work))
         seed = terms.pop("seed", self.chance.randrange(1, 2**31))
         trigger = replace(terms.pop("trigger", spec()), aggregation=self.aggregation)
-        drawn = random.Random(f"{self.name} {seed}")
+        drawn = random.Random(seed)
+        # The scaler does not know the HPA's tolerances: it has to be right with any.
+        tolerances = Tolerances(up=drawn.choice(_TOLERANCES), down=drawn.choice(_TOLERANCES))
         begin = BEGIN + drawn.randrange(2 * STEP)
         self.loop = Loop(
             self._offered, self.evidence, seed=seed, trigger=trigger, begin=begin, **terms
         )
-        # The scaler does not know the HPA's tolerances: it has to be right with any.
-        self.loop.hpa.tolerances = Tolerances(
-            up=drawn.choice(_TOLERANCES), down=drawn.choice(_TOLERANCES)
-        )
+        self.loop.hpa.tolerances = tolerances
         monitoring = self.loop.monitoring
-        list_seconds = drawn.choice((15, 30, 60) if "list" in WIDE else (15, 30))
-        monitoring.list_scrapes = Scrapes(list_seconds, drawn.randrange(list_seconds))
+        if "list" in WIDE:
+            list_seconds = drawn.choice((15, 30, 60))
+            monitoring.list_scrapes = Scrapes(list_seconds, drawn.randrange(list_seconds))
         if "scrapes" in WIDE:
             monitoring.exporter_scrapes = each_at_its_own_second(drawn.random())
         self.judge = Judge(self.loop, self.chance)

@@ -180,9 +180,13 @@ class Monitoring:
 
     def shown(self) -> list[float] | None:
         """Return what a query for the pods' GPUs gives now; None: it fails."""
-        if self.clock() < self.away_until:
+        now = self.clock()
+        if now < self.away_until:
             return None
-        values = (pod.value(self.clock()) for pod in self.pods)
+        values = (
+            pod.value(self._scraped_at("query", now, pod.target, pod.is_named)(now))
+            for pod in self.pods
+        )
         return [value for value in values if value is not None]
 
     def _answers(self) -> None:
