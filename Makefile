@@ -135,7 +135,7 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 rootfs: $(VENV) ## Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
 	@SYFT=$$($(BIN)/python -m tests.support.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
-.PHONY: tools bench bench-full bench-check bench-figures bench-wake clean
+.PHONY: tools bench bench-full bench-check bench-figures bench-decisions bench-wake clean
 tools: $(VENV) ## Build or unpack every program that tests run, into .cache (an hour, once)
 	@$(BIN)/python -m tests.support.programs
 bench: $(VENV) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only throughput')
@@ -146,6 +146,8 @@ bench-check: $(VENV) ## Run the benchmarks, and fail if one is worse than its co
 	@$(BIN)/python -m benchmarks --check $(ARGS)
 bench-figures: $(VENV) ## Run the benchmarks and write their figures into the pages (ARGS=--full, ARGS='--run FILE')
 	@$(BIN)/python -m benchmarks --commit $(ARGS)
+bench-decisions: $(VENV) ## Score the decisions on public traces, next to recipes: 15 minutes (ARGS=--quick, ARGS=--commit)
+	@$(BIN)/python -m benchmarks.decisions $(ARGS)
 bench-wake: $(VENV) ## Measure how long KEDA's own trigger and ours take to wake a workload
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
 clean: ## Remove everything that make made

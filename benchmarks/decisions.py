@@ -202,15 +202,13 @@ def rows(found: Mapping[Case, Sequence[float]]) -> list[Row]:
 @app.command()
 def main(
     *,
-    quick: Annotated[bool, typer.Option(help="A minute: fewer ways, thresholds, seeds.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many.")] = None,
+    quick: Annotated[bool, typer.Option(help="Fewer ways and thresholds, and 2 seeds.")] = False,
     commit: Annotated[bool, typer.Option(help="Write the figures and their pages.")] = False,
 ) -> None:
     """Score the decisions on public traces, next to recipes and to fixed sizes."""
-    ways, thresholds = ((OURS, SUM), (60, 70, 80)) if quick else (WAYS, THRESHOLDS)
-    chosen = cases(ways, thresholds, seeds or (2 if quick else SEEDS))
-    if quick:  # its curve costs nothing, and what is compared with it has to be within it
-        chosen += [case for case in cases([SUM], THRESHOLDS, seeds or 2) if case not in set(chosen)]
+    # The whole curve of the sum costs nothing, and others have to be within it to be compared.
+    few = [*cases([OURS], (60, 70, 80), 2), *cases([SUM], seeds=2)]
+    chosen = few if quick else cases()
     with ProcessPoolExecutor() as pool:
         found = rows(dict(zip(chosen, pool.map(replay, chosen, chunksize=5), strict=True)))
     part = {case.way: [round(figure, 3) for figure in replay(case)] for case in PART}

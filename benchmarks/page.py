@@ -6,7 +6,7 @@
 import re
 from collections import Counter
 
-from benchmarks import plots, quotes, results, tables
+from benchmarks import decided, plots, quotes, results, tables
 from benchmarks.results import ROOT, About, Results
 
 PAGE = "docs/benchmarks.md"
@@ -27,7 +27,8 @@ def files(found: Results) -> dict[str, str]:
     texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in quoting}
     written = quotes.pages(found, texts)
     written[PAGE] = put_blocks(written[PAGE], blocks(found))
-    return written | {f"{IMAGES}/{name}": text for name, text in plots.texts(found)}
+    pictures = [*plots.texts(found), ("decisions.svg", decided.curves(decided.committed()))]
+    return written | {f"{IMAGES}/{name}": text for name, text in pictures}
 
 
 def blocks(found: Results) -> dict[str, str]:
@@ -44,6 +45,7 @@ def blocks(found: Results) -> dict[str, str]:
             ([name, *_about(one.about)] for name, one in found.items()),
         ),
     }
+    made["decisions"] = tables.markdown(decided.HEAD, decided.cells(decided.committed()))
     made |= {each.key: tables.of_detail(each) for one in found.values() for each in one.details}
     return {f"figures-{name}": text for name, text in made.items()}
 

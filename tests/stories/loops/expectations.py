@@ -39,6 +39,7 @@ WAYS: Mapping[str, Way] = {
     "`avg`, `AverageValue`": Way(recipe=Recipe(mean, MetricType.AVERAGE_VALUE)),
     "`sum`, `AverageValue`": Way(recipe=Recipe(sum, MetricType.AVERAGE_VALUE)),
 }
+OVERLOADED = "… and overloaded seconds"
 Figures = Mapping[str, float | None]
 """By what they say; None: never."""
 Scene = Callable[[Way, int], Awaitable[Figures]]
@@ -78,6 +79,20 @@ async def _rises(way: Way, seed: int) -> Figures:
             loop, begins, lambda size: size > 1
         ),
         "… and replicas half an hour later": loop.sizes[-1],
+        OVERLOADED: loop.overloaded_seconds,
+    }
+
+
+async def _climbs(way: Way, seed: int) -> Figures:
+    begins = _begins(seed)
+    loop = _loop(way, seed, lambda t: 40.0 if t < begins else 430.0)
+    await loop.run(begins + 1800, keda=True)
+    return {
+        "load 40 % → 430 %: seconds until seven replicas are asked for": _since(
+            loop, begins, lambda size: size >= 7
+        ),
+        "… and most replicas": max(loop.sizes),
+        OVERLOADED: loop.overloaded_seconds,
     }
 
 
@@ -90,6 +105,7 @@ async def _ends(way: Way, seed: int) -> Figures:
             loop, begins, lambda size: size < 4
         ),
         "… and until the last goes": _since(loop, begins, lambda size: size == 0),
+        OVERLOADED: loop.overloaded_seconds,
     }
 
 
@@ -97,10 +113,15 @@ async def _wakes(way: Way, seed: int) -> Figures:
     begins = _begins(seed)
     trigger = demanding("sum(waiting)") if way.has_demand else spec()
     demand = (lambda t: float(t >= begins)) if way.has_demand else None
-    loop = _loop(way, seed, lambda _: 30.0, replicas=0, trigger=trigger, demand=demand)
+    loop = _loop(
+        way, seed, lambda t: 30.0 * (t >= begins), replicas=0, trigger=trigger, demand=demand
+    )
     await loop.run(begins + 900, keda=True)
     said = "work at zero replicas: seconds until the first is asked for, by a demand"
-    return {said: _since(loop, begins, lambda size: size > 0)}
+    return {
+        said: _since(loop, begins, lambda size: size > 0),
+        OVERLOADED: loop.overloaded_seconds,
+    }
 
 
 async def _rollout(way: Way, seed: int) -> Figures:
@@ -116,7 +137,7 @@ async def _rollout(way: Way, seed: int) -> Figures:
     return {
         "a rollout of 4 busy replicas: fewest replicas": min(loop.sizes[settled:]),
         "… and most": max(loop.sizes[settled:]),
-        "… and overloaded seconds": loop.overloaded_seconds - before,
+        OVERLOADED: loop.overloaded_seconds - before,
     }
 
 
@@ -151,11 +172,11 @@ async def _exporter(way: Way, seed: int) -> Figures:
 async def _blind(way: Way, seed: int) -> Figures:
     loop = _loop(way, seed, lambda _: 60.0)
     await loop.run(SETTLE_SECONDS + STEP * seed, keda=True)
-    settled = len(loop.sizes)
+    settled, before = len(loop.sizes), loop.overloaded_seconds
     loop.pods[0].silent = loop.clock
     await loop.run(900, keda=True)
     said = "the exporter of the only, busy replica is away for 15 minutes: fewest replicas"
-    return {said: min(loop.sizes[settled:])}
+    return {said: min(loop.sizes[settled:]), OVERLOADED: loop.overloaded_seconds - before}
 
 
 async def _bursts(way: Way, seed: int) -> Figures:
@@ -166,12 +187,14 @@ async def _bursts(way: Way, seed: int) -> Figures:
     said = "bursts of 200 %, 30 % of the time, at least 1 replica: replica-hours in two hours"
     return {
         said: round(loop.replica_hours, 1),
+        OVERLOADED: loop.overloaded_seconds,
         "… and changes of the replicas": len(loop.grown) - 1,
     }
 
 
 SCENES: Sequence[Scene] = (
     _rises,
+    _climbs,
     _ends,
     _wakes,
     _rollout,
