@@ -35,7 +35,7 @@ COVERED := $(if $(COVER),--cov --cov-append --cov-report= --cov-fail-under=0)
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU, no Go
@@ -146,7 +146,7 @@ bench-check: $(VENV) ## Run the benchmarks, and fail if one is worse than its co
 	@$(BIN)/python -m benchmarks --check $(ARGS)
 bench-figures: $(VENV) ## Run the benchmarks and write their figures into the pages (ARGS=--full, ARGS='--run FILE')
 	@$(BIN)/python -m benchmarks --commit $(ARGS)
-bench-decisions: $(VENV) ## Score the decisions on public traces, next to recipes: 15 minutes (ARGS=--quick, ARGS=--commit)
+bench-decisions: $(VENV) ## Score the decisions on public traces, next to recipes: 10 minutes (ARGS=--quick, ARGS=--commit)
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
 bench-wake: $(VENV) ## Measure how long KEDA's own trigger and ours take to wake a workload
 	@$(BIN)/python -m benchmarks.wake $(ARGS)

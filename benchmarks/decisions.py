@@ -60,7 +60,7 @@ NOISE_SHAPE = 16
 """Of the gamma distribution of the work of a bin within a window, with a deviation of 25 % as in
 the two traces that have bins."""
 THRESHOLDS = 50, 60, 70, 80, 90
-FIXED_SIZES = 4, 6, 8, 10, 12
+FIXED_SIZES = 6, 7, 8, 10, 12
 SEEDS = 5
 WIDTH = 240
 RECIPES: Mapping[str, Recipe] = {
@@ -212,7 +212,8 @@ def main(
     with ProcessPoolExecutor() as pool:
         found = rows(dict(zip(chosen, pool.map(replay, chosen, chunksize=5), strict=True)))
     part = {case.way: [round(figure, 3) for figure in replay(case)] for case in PART}
-    text = json.dumps({"rows": [asdict(row) for row in found], "part": part}, indent=1) + "\n"
+    lines = ",\n".join(json.dumps(asdict(row)) for row in found)
+    text = f'{{"part": {json.dumps(part)},\n"rows": [\n{lines}\n]}}\n'
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     table = Table(*decided.HEAD, title="Replica-hours ÷ clairvoyant, and the overloaded time")
     for line in decided.cells(found):
