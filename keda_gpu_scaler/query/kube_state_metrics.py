@@ -28,6 +28,7 @@ empty: such a job is not used.
 """
 _GPU_RESOURCES = "|".join(f"{re.sub('[./]', '_', start)}.+" for start in GPU_RESOURCES)
 """The names of extended resources as kube-state-metrics writes them."""
+_REQUESTS = "kube_pod_container_resource_requests"
 _CLAIM_NAMES = ("claim_name", "resourceclaim_name", "resourceclaim_template_name")
 """The labels with a pod's own name for a claim, the claim's and its template's."""
 SETTLED_SECONDS = 120.0
@@ -86,6 +87,9 @@ def _present(
     here = _Here(namespaces)
     # Not kube_namespace_created: it shows every namespace, also where its pods are not listed.
     yield "covered", f"group by (namespace) ({here.any_of(_COUNTED)})"
+    # Most pods ask for CPU: without a row, a list of allowed metrics leaves requests out.
+    usual = here.all(_REQUESTS, f'resource=~"cpu|{_GPU_RESOURCES}"')
+    yield "requests", f"group by (namespace) ({usual})"
     for label, (_, metric) in COUNTS.items():
         yield "empty", f"max by (namespace, {label}) ({here.all(metric)}) == 0{here.alone(label)}"
     for label, (_, metric) in WANTED.items():
@@ -97,7 +101,7 @@ def _present(
         # Those without any owner have a row that says so.
         owned = here.all(metric, f'{IS_CONTROLLER}!="false"') + here.in_use(label)
         yield "owner", f"max by (namespace, {label}, owner_kind, owner_name) ({owned})"
-    requests = here.all("kube_pod_container_resource_requests", f'resource=~"{_GPU_RESOURCES}"')
+    requests = here.all(_REQUESTS, f'resource=~"{_GPU_RESOURCES}"')
     yield "gpu", f"max by (namespace, pod) ({requests} > 0)"
     # It does not show for which device a claim is: all count, but those known to be for no GPU.
     names = _CLAIM_NAMES if claims_without_gpus else ()

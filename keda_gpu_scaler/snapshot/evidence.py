@@ -50,7 +50,8 @@ class PodStatement:
     """Not Ready now, but it was within the last hour."""
     ended: bool = False
     """It succeeded, failed or is being deleted; none of these can be undone."""
-    asks_gpu: bool = False
+    asks_gpu: bool | None = False
+    """None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ class PodStatus:
     ready_since: float | None = None
     """When it became Ready for the first time; None: not yet, or before it was watched."""
     ended: bool = False
-    asks_gpu: bool = False
+    asks_gpu: bool | None = False
+    """None: unknown."""
     is_ready: bool = False
     """It is Ready now, by a list that is not too old."""
     alive_at: float = float("-inf")
@@ -111,8 +113,8 @@ class PodStatus:
 
     @property
     def may_work_unseen(self) -> bool:
-        """Whether it asks for a GPU and was Ready: it may work although no exporter shows it."""
-        return self.asks_gpu and self.readiness is Readiness.EVER
+        """Whether it may ask for a GPU and was Ready: it may work although no exporter shows it."""
+        return self.asks_gpu is not False and self.readiness is Readiness.EVER
 
 
 @dataclass(frozen=True, slots=True)

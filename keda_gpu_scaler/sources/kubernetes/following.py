@@ -105,9 +105,10 @@ class Following:
         if self._pods.trouble is not None:
             raise errors.SourceUnreachableError(self._pods.trouble)
         self._selections.renew(namespaces)
+        pods = dict(self._statements(namespaces))
         return Evidence(
-            pods=dict(self._statements(namespaces)),
-            selected=self._selections.sure(namespaces),
+            pods=pods,
+            selected=self._selections.sure(namespaces, pods),
             wanted=self._wanted(namespaces),
             covered=frozenset(namespaces),
             scrapes={API_SERVER: min(at, now - self._pods.silence_seconds)},

@@ -1,20 +1,22 @@
 """The label selectors of the scale targets in use, read repeatedly.
 
 A selector is read from the scale subresource, as the HPA reads it, and as often. It can change, so
-a selector that could not be read for a while is not trusted, and neither is its selection.
+a selector that could not be read for a while is not trusted, and neither is its selection. Nor is
+one that is made for the HPA alone: it selects one pod of each replica, to count them.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.snapshot.evidence import PodKey, PodStatement
 from keda_gpu_scaler.sources.kubernetes import labels
 from keda_gpu_scaler.sources.kubernetes.api import Api
 from keda_gpu_scaler.sources.kubernetes.objects import Scale
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
-from keda_gpu_scaler.spec.workload import Owner, Selected
+from keda_gpu_scaler.spec.workload import NO_OWNER, Owner, Selected
 from keda_gpu_scaler.telemetry import facts
 
 READ_SECONDS = 15.0
@@ -38,6 +40,8 @@ class _Known:
     tried_at: float = float("-inf")
     trouble: str | None = "its selector was not read yet"
     """Why the last read failed; None: it succeeded."""
+    left_out: str | None = None
+    """A pod with a GPU that belongs to the selected ones, and is not selected."""
     reading: asyncio.Task[None] | None = None
 
 
@@ -94,13 +98,48 @@ class Selections:
             if scale.namespace == namespace and selector.selects(pod)
         )
 
-    def sure(self, namespaces: Collection[str]) -> frozenset[tuple[str, Owner]]:
-        """Return the scale targets with trusted selectors, with their namespaces."""
-        return frozenset(
-            (scale.namespace, scale.pods.selected_by)
-            for scale, known in self._known.items()
-            if scale.namespace in namespaces and self._is_believed(known)
-        )
+    def sure(
+        self, namespaces: Collection[str], pods: Mapping[PodKey, PodStatement]
+    ) -> frozenset[tuple[str, Owner]]:
+        """Return the scale targets with trusted selectors, with their namespaces.
+
+        Args:
+            namespaces: the namespaces to look at.
+            pods: their pods, with the scale targets that select each among its owners.
+        """
+        left_out, sure = self._left_out(pods), set[tuple[str, Owner]]()
+        for scale, known in self._known.items():
+            if scale.namespace in namespaces:
+                target, before = (scale.namespace, scale.pods.selected_by), known.left_out
+                known.left_out = left_out.get(target)
+                if known.left_out != before:
+                    self._state(scale.resource)
+                if self._is_believed(known) and known.left_out is None:
+                    sure.add(target)
+        return frozenset(sure)
+
+    def _left_out(self, pods: Mapping[PodKey, PodStatement]) -> dict[tuple[str, Owner], str]:
+        """Return the scale targets that leave out a pod with a GPU, each with such a pod.
+
+        It has the same owner as a selected one, or that owner is called like a selected one: the
+        workers of a LeaderWorkerSet's group are in a StatefulSet with the name of their leader.
+        """
+        targets = {(scale.namespace, scale.pods.selected_by) for scale in self._known}
+        if not targets:
+            return {}
+        selecting = defaultdict[tuple[str, Owner], set[Owner]](set)
+        for (namespace, name), pod in pods.items():
+            found = {owner for owner in pod.owners if (namespace, owner) in targets}
+            for owner in {*pod.owners, Owner("StatefulSet", name)} if found else ():
+                selecting[namespace, owner] |= found
+        return {
+            (namespace, target): name
+            for (namespace, name), pod in pods.items()
+            for owner in pod.owners
+            if pod.asks_gpu and not pod.ended and owner != NO_OWNER
+            for target in selecting.get((namespace, owner), set()) - pod.owners
+            if (namespace, owner) not in targets
+        }
 
     async def close(self) -> None:
         """Cancel the reads in progress."""
@@ -147,7 +186,10 @@ class Selections:
         """Report for one kind of target whether all selectors can be read, if that has changed."""
         troubles = defaultdict[str, list[str]](list)
         for scale, known in self._known.items():
-            if known.trouble is not None and known.tried_at > float("-inf"):
+            if known.left_out is not None:
+                beside = f"{known.left_out}, which belongs to selected pods"
+                troubles[scale.resource].append(f"the selector of {scale} leaves out {beside}")
+            elif known.trouble is not None and known.tried_at > float("-inf"):
                 troubles[scale.resource].append(known.trouble)
         works = not troubles[resource]
         if self._works.get(resource) is not works:

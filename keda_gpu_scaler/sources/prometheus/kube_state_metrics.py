@@ -26,7 +26,7 @@ from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 
 MOST_REPLICAS = 2**31 - 1
 """A number of replicas in Kubernetes has 32 bits."""
-_ROW_ALONE = ("lately", "once", "gpu")
+_ROW_ALONE = ("lately", "once", "gpu", "requests")
 """The stats whose numbers say nothing: that there is a row says it."""
 
 
@@ -80,6 +80,7 @@ def _statement(
     phase: str,
 ) -> PodStatement:
     ready, since = _ready(said["ready"].get(key), phase), said["since"].get(key)
+    shows_requests = (key[0], "") in said["requests"]
     return PodStatement(
         owners=owners,
         created_at=said["created"].get(key),
@@ -88,7 +89,7 @@ def _statement(
         ready_recently=key in said["lately"],
         was_ready=key in said["once"],
         ended=phase in {"Succeeded", "Failed"} or key in said["deleting"],
-        asks_gpu=key in said["gpu"],
+        asks_gpu=key in said["gpu"] or (False if shows_requests else None),
     )
 
 

@@ -223,3 +223,38 @@ async def test_no_more_selectors_are_read_than_the_limit(bench: Bench) -> None:
     assert len(refused) == 1
     assert "500 other selectors are read already" in str(refused[0])
     assert all(isinstance(each, Selected) for each in found if each not in refused)
+
+
+@pytest.mark.parametrize(
+    ("selected", "left_out"),
+    [
+        (("StatefulSet", "bert"), ("StatefulSet", "bert-0")),
+        (("Role", "decode"), ("Role", "decode")),
+    ],
+    ids=["a worker of a group", "another pod of the same owner"],
+)
+async def test_a_selector_that_leaves_out_pods_of_a_replica_is_not_trusted(
+    bench: Bench, selected: tuple[str, str], left_out: tuple[str, str]
+) -> None:
+    """It is made for the HPA, which counts replicas: it selects one pod of each."""
+
+    def shown(
+        name: str, owner: tuple[str, str], *, gpu: bool = True, **labels: str
+    ) -> api_server.Json:
+        pod = api_server.pod(name, owner)
+        spec = pod["spec"] if gpu else {"containers": [{"name": "model"}]}
+        return pod | {"metadata": pod["metadata"] | {"labels": labels}, "spec": spec}
+
+    bench.api.objects[api_server.PODS] = [
+        shown("bert-0", selected, app="bert"),
+        shown("bert-0-1", left_out),
+        shown("proxy-0", left_out, gpu=False),
+    ]
+    async with bench.watching() as following:
+        await following.target(BERT, PATIENCE_SECONDS)
+        assert not _sure(await said(following))
+        (last,) = bench.changes("models.example.com/scale")[-1:]
+        assert "leaves out bert-0-1, which belongs to selected pods" in str(last)
+        bench.api.tell(api_server.PODS, "DELETED", shown("bert-0-1", left_out))
+        assert _ours(await until_said(following, _sure)) == {"bert-0"}
+        assert bench.changes("models.example.com/scale")[-1] != last
