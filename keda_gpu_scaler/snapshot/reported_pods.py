@@ -31,6 +31,9 @@ from keda_gpu_scaler.snapshot.targets import (
     grace_seconds,
 )
 
+LOOKBACK_SECONDS = 300
+"""How long a Prometheus repeats the last sample of a series whose end it has not seen."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:
@@ -175,14 +178,18 @@ def _is_newer(
 
     One of two Prometheus behind one address can show a pod that the other saw go: it was down then,
     and repeats its last sample for five minutes. It shows the pod at the very instant of the end,
-    which one that agrees on the end does not.
+    which one that agrees on the end does not. The age of its sample may come from the other server,
+    and then says nothing. A pod that shows no work can be waited for until no sample is repeated.
     """
     observation = scene.observation
     agrees = all(ended_at not in one.times for one in group)
     if agrees and ended_at >= observation.instants[0]:
         return True
-    certain = 0.0 if key in observation.sample_ages else LEAST_GRACE_SECONDS
-    return sampled_at - certain > ended_at
+    if key in observation.sample_ages:
+        return sampled_at > ended_at
+    shown = (pair for one in group for pair in zip(one.times, one.values, strict=True))
+    works = any(value > 0 for time, value in shown if time > ended_at)
+    return sampled_at - (LEAST_GRACE_SECONDS if works else LOOKBACK_SECONDS) > ended_at
 
 
 def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozenset[Target]]:

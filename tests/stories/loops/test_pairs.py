@@ -12,11 +12,8 @@ seeds = seeded(range(6))
 
 
 def _second(seed: int) -> Second:
-    """Return one that answers half of the questions, each instant's to one and the same server.
-
-    The histories draw a server for each request (`HISTORY_WIDE=pair`), which can wake a workload.
-    """
-    return Second(lambda _, at: random.Random(f"{seed} {at}").random() < 0.5)
+    """Return one that answers half of the requests."""
+    return Second(lambda request, at: random.Random(f"{seed} {request} {at}").random() < 0.5)
 
 
 @seeds
