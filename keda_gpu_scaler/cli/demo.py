@@ -109,6 +109,7 @@ async def _server(stack: AsyncExitStack, url: str) -> tuple[children.Child, chil
         "serve",
         SCRAPE_TARGETS=f"{url}/metrics",
         SCRAPE_INTERVAL=durations.text(scenario.SYNC_SECONDS),
+        SCRAPE_COLLECTION="0s",
         GRPC_ADDRESS="127.0.0.1:0",
         HTTP_ADDRESS="127.0.0.1:0",
         LOG_FORMAT="json",

@@ -43,7 +43,8 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
             values = gpu.values[bisect_right(gpu.times, since) :]
             if values:
                 peaks.append(max(values))
-        covered = covered and _covered(pod, since, at)
+        until = pod.ended_at if is_freed(spec, pod, at) else None
+        covered = covered and _covered(pod, since, at if until is None else until)
         averaged = averaged and pod.averaged
     busiest = max(peaks, default=None)
     return Activity(
@@ -70,6 +71,15 @@ def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
         for value in gpu.values[bisect_right(gpu.times, since) :]
     )
     return pod.is_unnamed and (was_seen_busy or was_busy)
+
+
+def is_freed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
+    """Tell whether exporters show that a pod is gone, later than the cluster's list showed it.
+
+    It was idle before: while the next list is waited for, it is no reason to be active again.
+    """
+    is_later = pod.ended_at is not None and pod.shown_at < pod.ended_at
+    return is_later and not in_use_unnamed(spec, pod, at)
 
 
 def _covered(pod: Pod, since: float, at: float) -> bool:

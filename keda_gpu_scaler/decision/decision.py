@@ -13,7 +13,7 @@ from typing import NamedTuple, TypedDict
 from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN
+from keda_gpu_scaler.decision.pod_state import NEVER, NOT_SEEN, PodState
 from keda_gpu_scaler.decision.value import value, with_limits
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
@@ -53,7 +53,8 @@ def state_of(spec: TriggerSpec, view: NamespaceSnapshot, found: Workload, now: f
         return State.UNKNOWN
     if not found.replicas:
         return _without_replicas(spec, view, found)
-    if not found.reporting_pods:
+    are_freed = all(activity.is_freed(spec, one.pod, view.at) for one in found.reported)
+    if not found.reporting_pods and not are_freed:
         return State.UNKNOWN
     if not view.is_complete:
         return State.PARTIAL
@@ -120,7 +121,7 @@ class Decision:
     ignored: tuple[str, ...] = ()
     """Ready pods that ask for no GPU and never showed one, while others of the workload did."""
     unseen: tuple[str, ...] = ()
-    """Ready replicas that ask for a GPU, of which no exporter ever showed one."""
+    """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
     remembered: State | None = None
     """The last known state, if the load is unknown now; None: nothing is remembered."""
 
@@ -301,7 +302,7 @@ def _known(  # noqa: PLR0913, PLR0917 - all that there is to know
         if empty
         else _REASONS[state](spec, found, busy, number),
         value=number,
-        active=busy.active or _active_by_state(state, found, busy),
+        active=busy.active or _active_by_state(spec, state, view, found, busy),
         activated=busy.active,
         average=found.mean if found.measured else None,
         measured=len(found.measured),
@@ -332,10 +333,18 @@ def _why_unknown(
     )
 
 
-def _active_by_state(state: State, found: Workload, busy: Activity) -> bool:
+def _active_by_state(
+    spec: TriggerSpec, state: State, view: NamespaceSnapshot, found: Workload, busy: Activity
+) -> bool:
     """Tell whether the state implies active: unseen or starting pods, or a window not covered."""
-    if found.starting or found.is_unseen or state is State.PARTIAL:
+    if found.starting or found.is_unseen:
         return True
-    if state is State.MEASURED:
-        return not busy.covered
-    return state is State.STARTING and bool(found.replicas)
+    is_known = state is State.MEASURED or (
+        state is State.PARTIAL
+        and view.is_complete
+        and all(
+            one.reporting is PodState.MEASURED or activity.is_freed(spec, one.pod, view.at)
+            for one in found.reported
+        )
+    )
+    return not busy.covered if is_known else bool(found.replicas)

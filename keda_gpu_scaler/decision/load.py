@@ -1,18 +1,20 @@
 """The load of a workload: which of its replicas are measured, and what they add up to.
 
 Pure. A pod's load is its GPUs aggregated at each instant, then the mean over the window of the
-samples that count. All loads are taken over a common time: once a new pod shares the work, samples
-from before would count the same work twice.
+samples that count. The sum of these loads is the workload's, unless replicas came or went within
+the window (`decision.over_time`) or the newest samples are more (`decision.newest`).
 """
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 
-from keda_gpu_scaler.decision import activity, departed
+from keda_gpu_scaler.decision import activity, over_time
+from keda_gpu_scaler.decision.newest import NOTHING, Newest, newest
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     NEVER,
@@ -23,7 +25,6 @@ from keda_gpu_scaler.decision.pod_state import (
     PodState,
     Reported,
     are_shown_for_long,
-    covers,
     lacks_past,
     loads,
     mean,
@@ -31,7 +32,6 @@ from keda_gpu_scaler.decision.pod_state import (
     ready_since,
     since_when,
     window_seconds,
-    with_load,
     within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
@@ -88,15 +88,20 @@ class Workload:
     mean: float
     """The mean over the measured replicas; 0 without one."""
     unseen: tuple[str, ...]
-    """Ready replicas that ask for a GPU, of which no exporter ever showed one."""
+    """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
     starting: tuple[str, ...]
     """Replicas that were never Ready, and are young enough to become so."""
     stalled: tuple[str, ...]
     """Replicas that were never Ready within startTimeout."""
     ignored: tuple[str, ...]
     """Ready pods that ask for no GPU, and show none while others of the workload do."""
+    summed: float = 0.0
+    """The sum over the replicas that report, as a mean over time."""
     before: float = 0.0
-    """The sum as it was while replicas were there that have ended since, if that was recently."""
+    """The same with those that have ended since, if that was recently."""
+    is_brief: bool = False
+    """Those that report have been shown together for less than half a window."""
+    newest: Newest = NOTHING
     is_untold: bool = False
     """One has ended recently, and it is not known until when it worked."""
     wanted: int | None = None
@@ -152,8 +157,8 @@ class Workload:
 
     @cached_property
     def total(self) -> float:
-        """The sum over the replicas that were there, measured ones and those that just left."""
-        return round(max(sum(self.measured), self.before), DECIMALS)
+        """The sum over the replicas that were there, or over their newest samples if it is more."""
+        return round(max(self.summed, self.before, self.newest.total), DECIMALS)
 
     @property
     def counted(self) -> int:
@@ -217,7 +222,7 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
             ours.append(replace(pod, ended=False) if is_back else pod)
     if said is None or selector.owner not in said.without_pods:
         return ours
-    return [pod if _shown_at(pod) >= said.scraped_at else replace(pod, ended=True) for pod in ours]
+    return [pod if pod.shown_at >= said.scraped_at else replace(pod, ended=True) for pod in ours]
 
 
 def workload(
@@ -265,15 +270,39 @@ def workload(
         stalled=tuple(stalled),
         ignored=ignored,
     )
-    ended = _ended(spec, pods, groups)
-    if not ended or not measured:
+    reporting = [
+        one.pods for one in replicas if all(pod.reporting in REPORTING for pod in one.pods)
+    ]
+    if not reporting:
         return found
-    stay = [[one.pod for one in group] for group in groups.values() if _is_measured(group)]
+    found = replace(found, newest=newest(spec, reporting, at, is_lone=len(replicas) == 1))
+    ended = _ended(spec, pods, groups)
+    waiting = [one.pod.status for one in reported if one.reporting in NOT_READY]
+    if not ended and not waiting and _are_steady(reporting):
+        return replace(found, summed=sum(measured))
+    listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
+    over = over_time.over_time(spec, reporting, ended, listed_at)
     return replace(
         found,
-        before=departed.sum_before(spec, stay, ended),
-        is_untold=departed.is_untold(spec, stay, ended),
+        summed=over.total,
+        before=over.before,
+        is_brief=over.is_brief,
+        is_untold=bool(measured) and over_time.is_untold(reporting, ended),
     )
+
+
+def _are_steady(replicas: Sequence[Sequence[Reported]]) -> bool:
+    """Tell whether each pod is measured by all samples of its window, as most are."""
+    return all(_is_steady(one) for group in replicas for one in group)
+
+
+def _is_steady(one: Reported) -> bool:
+    began = one.pod.last_seen - one.window_seconds
+    if one.reporting is not PodState.MEASURED or one.since > began:
+        return False
+    half = began + (1 - COVERED) * one.window_seconds
+    firsts = (gpu.times[bisect_right(gpu.times, began) :][:1] for gpu in one.pod.gpus)
+    return all(first <= (half,) for first in firsts)
 
 
 def peak(spec: TriggerSpec, found: Workload) -> float:
@@ -330,15 +359,15 @@ def reported_pods(
     should, ignored = alive, frozenset[str]()
     if not are_shown:
         should = _should_report(alive)
-        ignored = frozenset(pod.name for pod in should if _has_no_gpu(pod, should, at))
+        ignored = frozenset(pod.name for pod in should if _has_no_gpu(spec, pod, should, at))
         should = [pod for pod in should if pod.name not in ignored]
-    reported = _with_loads(spec, pod_states(spec, should, at, now))
+    reported = pod_states(spec, should, at, now)
     # Nothing has shown the others for so long, and nothing says that they exist.
     kept = [
         one
         for one in reported
         if one.reporting is not PodState.MISSING
-        or _shown_at(one.pod) + one.pod.unsure_seconds >= newest - give_up_seconds
+        or one.pod.shown_at + one.pod.unsure_seconds >= newest - give_up_seconds
     ]
     return kept, tuple(sorted(ignored))
 
@@ -354,78 +383,28 @@ def _should_report(alive: Sequence[Pod]) -> list[Pod]:
     return [pod for pod in alive if pod.was_seen or pod.name in known]
 
 
-def _shown_at(pod: Pod) -> float:
-    """Return when an exporter or the cluster last showed a pod."""
-    return pod.last_seen if pod.status is None else max(pod.last_seen, pod.status.listed_at)
-
-
 def _last_listed(pods: Sequence[Pod]) -> float:
     return max((pod.status.listed_at for pod in pods if pod.status), default=NEVER)
 
 
 def _listed_with_gpu(pods: Sequence[Pod]) -> list[Pod]:
-    """Return the listed pods that ask for a GPU; all listed ones if none does."""
-    asking = [pod for pod in pods if pod.status is not None and pod.status.asks_gpu]
+    """Return the listed pods that may ask for a GPU; all listed ones if none does."""
+    asking = [pod for pod in pods if pod.status is not None and pod.status.asks_gpu is not False]
     return asking or [pod for pod in pods if pod.status is not None]
 
 
-def _has_no_gpu(pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
-    """Tell whether a pod asks for no GPU and showed none, Ready beside others for long enough."""
+def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
+    """Tell whether a pod asks for no GPU and showed none, Ready beside others for long enough.
+
+    Where it is unknown what it asks for, the others are those of its group: pods alike work alike.
+    """
     if pod.was_seen or pod.status is None or pod.status.asks_gpu:
         return False
+    if pod.status.asks_gpu is None:
+        replica = spec.pods.replica_of(pod.name)
+        siblings = [one for one in siblings if spec.pods.replica_of(one.name) == replica]
     lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= at - NO_GPU_SECONDS
     return lasting and are_shown_for_long(siblings, at)
-
-
-def _with_loads(spec: TriggerSpec, reported: list[Reported]) -> list[Reported]:
-    """Return the pods; measured ones with their load over the time when all were Ready.
-
-    By exporters alone, that time can be a single sample, and a few samples of a bursty load are
-    often far too high or too low. Over each pod's own time, what one carried alone is added to what
-    two share. Until the common time is half a window, both have to ask for the same replicas, or
-    both for more than there are; otherwise the load of the youngest pods is not known yet.
-    """
-    common, began = NEVER, math.inf
-    for one in reported:
-        if one.reporting is PodState.MEASURED:
-            common = max(common, one.since)
-            began = min(began, one.pod.last_seen - one.window_seconds)
-    if common <= began:  # all were Ready before any window began
-        return reported
-    measured = [one for one in reported if one.reporting is PodState.MEASURED]
-    shared = _over(spec, reported, common)
-    if all(covers(one.pod, common, one.window_seconds) for one in measured):
-        return shared
-    own = _over(spec, reported, max(ready_since(one.pod) for one in measured))
-    replicas = len(_groups(spec, own))
-    asked, asked_shared = _asked(spec, own), _asked(spec, shared)
-    wanted, wanted_shared = math.ceil(asked), math.ceil(asked_shared)
-    # The HPA adds none within its tolerance, but in a rollout it may run others than report.
-    enough = (1 + TOLERANCE) * replicas
-    if wanted == wanted_shared and (asked <= enough) == (asked_shared <= enough):
-        return own
-    if wanted > wanted_shared > replicas:
-        return shared
-    return [
-        replace(one, reporting=PodState.WARMING, load=0.0)
-        if one.reporting is PodState.MEASURED and not covers(one.pod, one.since, one.window_seconds)
-        else one
-        for one in own
-    ]
-
-
-def _over(spec: TriggerSpec, reported: list[Reported], since: float) -> list[Reported]:
-    return [
-        with_load(spec, one, since) if one.reporting is PodState.MEASURED else one
-        for one in reported
-    ]
-
-
-def _asked(spec: TriggerSpec, reported: list[Reported]) -> float:
-    """Return for how many replicas the measured ones ask, not rounded up."""
-    groups = _groups(spec, reported).values()
-    total = sum(_load(group) for group in groups if _is_measured(group))
-    return round(total, DECIMALS) / spec.threshold
 
 
 def _groups(spec: TriggerSpec, reported: Sequence[Reported]) -> dict[str, list[Reported]]:
@@ -434,14 +413,6 @@ def _groups(spec: TriggerSpec, reported: Sequence[Reported]) -> dict[str, list[R
     for one in reported:
         groups[spec.pods.replica_of(one.pod.name)].append(one)
     return groups
-
-
-def _is_measured(group: Sequence[Reported]) -> bool:
-    return all(one.reporting is PodState.MEASURED for one in group)
-
-
-def _load(group: Sequence[Reported]) -> float:
-    return mean([one.load for one in group])
 
 
 def _ended(
@@ -463,4 +434,5 @@ _WORST_FIRST = (*NOT_READY, *NOT_SEEN, PodState.WARMING, PodState.MEASURED)
 def _together(name: str, group: Sequence[Reported]) -> Replica:
     """Return the replica of a group, which is as well known as its least known pod."""
     worst = min([one.reporting for one in group], key=_WORST_FIRST.index)
-    return Replica(name, worst, _load(group) if worst is PodState.MEASURED else 0.0, group)
+    is_measured = worst is PodState.MEASURED
+    return Replica(name, worst, mean([one.load for one in group]) if is_measured else 0.0, group)

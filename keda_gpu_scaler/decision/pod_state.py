@@ -4,10 +4,8 @@ Pure. Samples from before the pod was Ready do not count: a model that shows 100
 says nothing about its work. Where the Ready time is unknown, `warmup` after the pod's series began
 is used instead.
 
-A pod counts once its samples cover half the window, because a few samples of a bursty load are
-often far too high. But bursts do not fill every sample of every pod for that long: where all GPUs
-of a workload are full, the first sample of a new pod counts. Scaling out from one saturated pod
-then takes only the start-up time and the exporter's delay for each step.
+A pod is measured once its samples cover half the window, because a few samples of a bursty load are
+often far too high. Before that they can only raise (`decision.newest`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -49,8 +47,8 @@ class PodState(Enum):
     SILENT = auto()
     """The same, and the cluster says that it is Ready: it works unseen."""
     UNSEEN = auto()
-    """It asks for a GPU and has been Ready for long, and no exporter ever showed a GPU of it, while
-    others of the workload were shown for as long."""
+    """It may ask for a GPU and has been Ready for long, and no exporter ever showed a GPU of it,
+    while others of the workload were shown for as long."""
     STARTING = auto()
     """It was never Ready, so it need not report."""
     STALLED = auto()
@@ -127,7 +125,7 @@ def _not_seen(pod: Pod, at: float) -> PodState:
     if pod.was_seen:
         return PodState.SILENT
     lasting = at - ready_since(pod) >= NO_GPU_SECONDS
-    return PodState.UNSEEN if status.asks_gpu and lasting else PodState.MISSING
+    return PodState.UNSEEN if status.may_work_unseen and lasting else PodState.MISSING
 
 
 def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
@@ -140,7 +138,8 @@ def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
 def since_when(spec: TriggerSpec, pod: Pod) -> float:
     """Return the instant from which a pod's samples count."""
     if pod.status is None or pod.status.readiness is Readiness.UNKNOWN:
-        return NEVER if pod.first_seen is None else pod.first_seen + spec.warmup_seconds
+        began = NEVER if pod.first_seen is None else pod.first_seen + delay_seconds(pod)
+        return began + spec.warmup_seconds
     return ready_since(pod)
 
 
@@ -235,14 +234,6 @@ def mean_load(spec: TriggerSpec, pod: Pod, since: float, window: float) -> float
     return sum(values) / len(values) if values else None
 
 
-def with_load(spec: TriggerSpec, one: Reported, since: float) -> Reported:
-    """Return a pod with its load over its samples from `since` on; warming if none counts."""
-    load = mean_load(spec, one.pod, max(since, one.since), one.window_seconds)
-    if load is None:
-        return replace(one, reporting=PodState.WARMING, load=0.0)
-    return replace(one, reporting=PodState.MEASURED, load=load)
-
-
 def _created_at(pod: Pod, at: float) -> float:
     """Return when a pod was created; one with unknown creation time counts as new."""
     created = pod.status.created_at if pod.status is not None else None
@@ -262,40 +253,21 @@ def pod_states(spec: TriggerSpec, pods: Sequence[Pod], at: float, now: float) ->
         at: the snapshot's instant, up to which silence is measured: a failed fetch adds none.
         now: the time of the answer, for the age of samples.
     """
-    found, states = list[Reported](), list[PodState]()
-    for pod in pods:
-        one = _reported(spec, pod, at, now)
-        found.append(one)
-        states.append(one.reporting)
-    # Where samples have just begun, they may still come.
-    if PodState.UNSEEN in states and not are_shown_for_long(pods, at):
-        found = [
+    found = [_reported(spec, pod, at, now) for pod in pods]
+    has_unseen = any(one.reporting is PodState.UNSEEN for one in found)
+    if has_unseen and not are_shown_for_long(pods, at):
+        # Where samples have just begun, they may still come.
+        return [
             replace(one, reporting=PodState.MISSING) if one.reporting is PodState.UNSEEN else one
             for one in found
         ]
-    is_mixed = PodState.WARMING in states and PodState.MEASURED in states
-    if not is_mixed or not has_limit(spec.signal) or not _are_full(found):
-        return found
-    return [
-        with_load(spec, one, one.since) if one.reporting is PodState.WARMING else one
-        for one in found
-    ]
+    return found
 
 
 def are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
     """Tell whether exporters have shown one of the pods for so long that they would show all."""
     since = at - NO_GPU_SECONDS
     return any(pod.was_seen and (pod.first_seen or NEVER) <= since for pod in pods)
-
-
-def _are_full(found: Sequence[Reported]) -> bool:
-    """Tell whether all pods show only full GPUs."""
-    samples = [
-        within(one.pod, one.since, one.pod.last_seen - one.window_seconds, one.pod.last_seen)
-        for one in found
-        if one.reporting not in NOT_READY
-    ]
-    return all(one and min(map(min, one.values())) >= FULL for one in samples)
 
 
 def has_limit(signal: Signal) -> bool:

@@ -19,6 +19,9 @@ NAMES_SHOWN = 3
 LISTED = "the cluster lists a pod of it, and nothing is remembered that says more"
 ASKED = "the HPA asks about it, which it does while it has replicas"
 UNTOLD = " at least, and it is not known until when the replicas worked that left just now: hold"
+NEWEST = " by the newest samples"
+FULL = " for full replicas, which may have more work than they show,"
+BRIEF = " by samples that show all of them for less than half a window: hold"
 NAME_PODS = (
     "exporters have to name pods (dcgm-exporter: DCGM_EXPORTER_KUBERNETES=true, and with "
     "ResourceClaims KUBERNETES_ENABLE_DRA=true)"
@@ -33,7 +36,7 @@ def measured(spec: TriggerSpec, found: Workload, busy: Activity, value: float | 
     mean, over = _number(spec, found.mean), _count(len(found.replicas), "replica")
     left = " and those that left just now" if found.total == found.before > 0 else ""
     asks = _asks(spec, found, total, alone=total)
-    held = "" if value is not None else _pending(found) if found.pending else UNTOLD
+    held = "" if value is not None else _why_held(found)
     waiting = f"; {_names(found.starting)} not Ready yet" if found.starting else ""
     said = f"mean {spec.signal} {mean} over {over}{left}, {asks}{held}"
     return f"{said}; {_activity(spec, busy)}{waiting}"
@@ -126,7 +129,10 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
 def untold(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     """Say that only the Kubernetes API can tell which pods are the workload's, and it does not."""
     said = "the Kubernetes API does not say now which pods the label selector selects"
-    return f"{said} of {spec.workload}, and nothing else could (evidence: {evidence_source})"
+    said = f"{said} of {spec.workload}, and nothing else could (evidence: {evidence_source})"
+    if evidence_source is EvidenceSource.KUBERNETES:
+        return f"{said}, or it leaves out pods of the same owner: podPattern could name them"
+    return said
 
 
 def held(
@@ -183,7 +189,10 @@ def _asks(spec: TriggerSpec, found: Workload, total: float, *, alone: float) -> 
         )
         added = f"{each} for each of {those}{others}"
         return f"{added}, in all {shown} at threshold {threshold} {wanted}"
-    return f"sum {shown} at threshold {threshold} {wanted}"
+    of = ""
+    if math.isclose(total, found.newest.total) and found.newest.total > found.summed:
+        of = FULL if found.newest.are_full else NEWEST
+    return f"sum {shown}{of} at threshold {threshold} {wanted}"
 
 
 def _wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
@@ -194,8 +203,10 @@ def _wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
     return f"asks for {_count(math.ceil(total / spec.threshold), 'replica')}"
 
 
-def _pending(found: Workload) -> str:
+def _why_held(found: Workload) -> str:
     """Say why the sum of the replicas that work is no reason to do with fewer."""
+    if found.is_untold or found.is_brief:
+        return UNTOLD if found.is_untold else BRIEF
     awaited = f"{found.pending} more that its owner asks for"
     return f" at least, and {awaited} {'is' if found.pending == 1 else 'are'} not Ready: hold"
 
@@ -215,11 +226,14 @@ def _incomplete(spec: TriggerSpec, found: Workload, value: float | None) -> str:
     total = value if spec.aggregation.is_for_all else value * len(found.replicas)
     alone = found.total_by(spec.aggregation)
     asked = _asks(spec, found, total, alone=alone)
-    if math.isclose(total, alone):
+    if math.isclose(total, alone) and total > len(found.replicas) * spec.threshold:
         return f"{part}, and those alone ask for more than there are: {asked}"
     if found.of(PodState.MISSING, PodState.SILENT):
         return f"{part}, all of them full, and the others that are Ready count as full: {asked}"
-    return f"{part}, and the others count as on target at least: {asked}"
+    if found.unseen:
+        return f"{part}, and the others count as on target at least: {asked}"
+    asked = _asks(spec, found, total, alone=0.0)
+    return f"{part}, and the most that those did recently needs all that there are: {asked}"
 
 
 def _activity(spec: TriggerSpec, busy: Activity) -> str:

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import Workload
-from keda_gpu_scaler.decision.pod_state import FULL, PodState, has_limit
+from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD, Newest
+from keda_gpu_scaler.decision.pod_state import FULL, NOT_SEEN, PodState, has_limit
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
@@ -21,16 +22,26 @@ def with_limits(spec: TriggerSpec, found: Workload, said: NamespaceEvidence | No
     """Return the workload with what is known of replicas that are to come, and of those that left.
 
     What was done before replicas left is a reason not to lower, and none to raise: it puts those
-    that are asked for on target, and no more.
+    that are asked for on target, and no more. Full replicas ask for more than they show, unless
+    others are to come.
     """
     owner = spec.pods.owner
     wanted = None if said is None or owner is None else said.wanted.get(owner)
     awaited = 0 if wanted is None else _pending(spec, found, wanted)
     on_target = (len(found.replicas) + awaited) * spec.threshold
     before = round(min(found.before, on_target), load.DECIMALS)
-    if (wanted, awaited, before) == (found.wanted, found.pending, found.before):
+    newest = found.newest
+    are_full = newest.are_full and not (awaited or found.starting or found.of(*NOT_SEEN))
+    if are_full:
+        shown = FULL_LOAD * max(found.summed, newest.total)
+        total = max(shown, FULL_GROWTH * len(found.replicas) * spec.threshold)
+        newest = Newest(round(total, load.DECIMALS), are_full)
+    elif newest.are_full:
+        newest = replace(newest, are_full=False)
+    changed = wanted, awaited, before, newest
+    if changed == (found.wanted, found.pending, found.before, found.newest):
         return found
-    return replace(found, wanted=wanted, pending=awaited, before=before)
+    return replace(found, wanted=wanted, pending=awaited, before=before, newest=newest)
 
 
 def _pending(spec: TriggerSpec, found: Workload, wanted: int) -> int:
@@ -48,18 +59,27 @@ def _pending(spec: TriggerSpec, found: Workload, wanted: int) -> int:
 def value(spec: TriggerSpec, found: Workload) -> float | None:
     """Return the number, or None to hold."""
     expected, measured, unseen = len(found.replicas), len(found.measured), len(found.unseen)
-    if not measured:
+    if not measured and not found.total:
         return None
     awaited = found.pending
-    if awaited and load.peak(spec, found) <= spec.threshold:
-        awaited = 0
+    shown = max(found.summed, found.newest.total)
+    if awaited and shown <= expected * spec.threshold:
+        awaited *= load.peak(spec, found) > spec.threshold
     enough = (1 + load.TOLERANCE) * (expected + awaited) * spec.threshold
     # All are measured except some that never reported, and these are no majority.
     is_known = unseen <= measured == expected - unseen
     added = 0.0 if measured == expected else _unseen(spec, found, is_known=is_known)
     total = found.total + added
-    if (awaited or found.is_untold or not is_known) and total <= enough:
-        return None
+    is_bound = awaited or found.is_untold or not is_known
+    if total <= enough and (is_bound or found.is_brief or not measured):
+        # During a hold the HPA forgets for which load it started the replicas that are warming.
+        warming = len(found.of(PodState.WARMING))
+        are_kept = measured and warming == expected - measured > 0 and not found.lacks_past
+        needed = max(found.summed, found.before) if are_kept else 0.0
+        if needed <= (expected + awaited - 1) * spec.threshold:
+            return None
+        total = min(needed, (expected + awaited) * spec.threshold)
+        return total if spec.aggregation.is_for_all else total / expected
     if not spec.aggregation.is_for_all:
         return total / expected
     return found.total_by(spec.aggregation) + added
@@ -73,6 +93,6 @@ def _unseen(spec: TriggerSpec, found: Workload, *, is_known: bool) -> float:
     """
     if is_known:
         return len(found.unseen) * max(found.mean, spec.threshold)
-    is_full = min(found.measured) >= FULL
+    is_full = min(found.measured, default=0.0) >= FULL
     silent = len(found.of(PodState.SILENT))
     return silent * found.mean if is_full and has_limit(spec.signal) else 0.0

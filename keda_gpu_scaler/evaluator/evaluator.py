@@ -155,7 +155,8 @@ class Evaluator:
             scaled_object: the ScaledObject of the trigger.
             spec: the trigger.
             timeout_seconds: what is left of the caller's deadline; None: the caller set none.
-            wait_for_fresh: wait for a running fetch even if there is a usable snapshot.
+            wait_for_fresh: wait for a running fetch even if there is a usable snapshot, as for the
+                HPA, whose next call comes only a step later.
         """
         now, allowed_seconds = self._clock(), _allowed_seconds(timeout_seconds)
         deadline, pods = now + allowed_seconds, None
@@ -168,7 +169,7 @@ class Evaluator:
                 return await self._concluded(tracked, gpu, deadline)
             now = self._clock()
         tracked = self._triggers.track(scaled_object, spec, now, pods)
-        is_hpa = timeout_seconds is not None and not wait_for_fresh  # only a stream waits
+        is_hpa = timeout_seconds is not None and not wait_for_fresh  # a stream asks to wait
         tracked.hpa_calls.note(now, is_hpa=is_hpa)
         before = tracked.answer
         if (
@@ -178,7 +179,7 @@ class Evaluator:
         ):
             return before.decision
         gpu = await self._gpu_decisions.decide(
-            tracked, deadline, is_hpa=is_hpa, wait_for_fresh=wait_for_fresh
+            tracked, deadline, is_hpa=is_hpa, wait_for_fresh=wait_for_fresh or is_hpa
         )
         return await self._concluded(tracked, gpu, deadline, is_poll=not is_hpa)
 

@@ -1,9 +1,9 @@
 """One trigger's value as a single PromQL query, to paste into Prometheus.
 
 Pure text. The scaler itself does not send this query: all triggers share one snapshot. Both give
-the same value if all pods of the workload have reported for the whole window. The query cannot tell
-whether a pod is missing, warming or gone. Nor does an unbelievable sample make the whole instant of
-its pod unknown: here the pod's other GPUs still count.
+the same value if all pods of the workload have reported for the whole window, and are not full. The
+query cannot tell whether a pod is missing, warming or gone. Nor does an unbelievable sample make
+the whole instant of its pod unknown: here the pod's other GPUs still count.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -74,7 +74,13 @@ def explained_promql(
     pods = f"{_FUNCTIONS[spec.gpu_aggregation]} by (pod) ({gpus})"
     owns = _owned(spec.pods) if owned else ""
     loads = f"avg_over_time(({pods}{owns}){instants})"
-    return _OVER_REPLICAS[spec.aggregation].format(_replicas(spec.pods, loads))
+    text = _OVER_REPLICAS[spec.aggregation].format(_replicas(spec.pods, loads))
+    if not spec.signal.follows_work:
+        return text
+    how = Aggregation.SUM if spec.aggregation.is_for_all else Aggregation.AVERAGE
+    newest = _OVER_REPLICAS[how].format(_replicas(spec.pods, f"{pods}{owns}"))
+    # Another label, or `or` would take the mean alone.
+    return f'max({text} or label_replace({newest}, "of", "newest", "", ""))'
 
 
 def explained_busiest(

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.decision.pod_state import FULL, PodState
 from keda_gpu_scaler.record.record import Activation, Metric, Pod, Record, Says
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.demand import METRIC_NAME, is_countable
-from keda_gpu_scaler.spec.spec import Aggregation
+from keda_gpu_scaler.spec.spec import Aggregation, Signal
 from keda_gpu_scaler.trigger.rules import REACHABLE_PERCENT
 
 _SHOWN_PODS = 10
-_FULL_PERCENT = 100
+_MOST_PERCENT = 100
 _RAISING = frozenset({Aggregation.MAX, Aggregation.P95})
 """They take the load of one replica for that of each."""
 _MILLI = 1000
@@ -356,7 +356,9 @@ def _is_impossible(record: Record, one: Metric, change: Need) -> bool:
     if not is_load or _setting(record, "gpuAggregation") == "sum" or change.above is None:
         return False
     replicas = one.replicas if one.metric_type == rules.MetricType.AVERAGE_VALUE else 1
-    return change.above >= _FULL_PERCENT * replicas
+    # Full ones ask for more than they show.
+    most = _MOST_PERCENT if _setting(record, "signal") == Signal.MEMORY else FULL
+    return change.above >= most * replicas
 
 
 def _target(record: Record, one: Metric, wanted: int, *, is_raised: bool) -> Need | None:

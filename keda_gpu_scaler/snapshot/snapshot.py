@@ -90,6 +90,11 @@ class Pod:
         return self.last_seen > NEVER_SEEN
 
     @property
+    def shown_at(self) -> float:
+        """When an exporter or the cluster last showed it."""
+        return self.last_seen if self.status is None else max(self.last_seen, self.status.listed_at)
+
+    @property
     def readiness(self) -> Readiness:
         """Whether it has ever been Ready."""
         return Readiness.UNKNOWN if self.status is None else self.status.readiness

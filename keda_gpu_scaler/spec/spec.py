@@ -84,6 +84,11 @@ class Signal(StrEnum):
         """Whether a single GPU's value runs from 0 to 100."""
         return self.unit == "%"
 
+    @property
+    def follows_work(self) -> bool:
+        """Whether it rises and falls with the work at once; these do so late, or not at all."""
+        return self not in {self.MEMORY, self.MEMORY_USED, self.POWER, self.TEMPERATURE}
+
 
 class Aggregation(StrEnum):
     """What GetMetrics returns over the workload's replicas."""

@@ -51,7 +51,7 @@ KEYS: Mapping[str, Key] = {
         otherwise="average; sum for memory-used and power",
     ),
     "window": Key(
-        meaning="the load is the mean over this time",
+        meaning="for scaling in: the load is the mean over this time",
         otherwise="2m; 1m where the exporter's number is itself an average",
     ),
     "activationThreshold": Key(

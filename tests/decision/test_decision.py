@@ -107,7 +107,8 @@ def test_starting_holds_and_is_active() -> None:
 def test_starting_answers_when_the_others_alone_ask_for_more() -> None:
     warming = bert("z", 100, first_seen=NOW - 30)
     assert _decide(*_busy(5, 95), warming).value == 475
-    assert _decide(*_busy(5, 90), warming).value is None
+    assert _decide(*_busy(5, 90), warming).value == 420  # six: as many as there are
+    assert _decide(*_busy(5, 70), warming).value is None
     assert _decide(*_busy(5, 95), warming, trigger=spec(aggregation="average")).value == 475 / 6
 
 

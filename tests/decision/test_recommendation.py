@@ -93,7 +93,7 @@ def test_a_decision_knows_the_replicas_that_the_owner_asks_for() -> None:
         evidence_source=EvidenceSource.KUBE_STATE_METRICS,
         wanted={BERT_DEPLOYMENT: 3},
     )
-    pods = [bert(letter, 100, status=said()) for letter in "bcd"]
+    pods = [bert(letter, 94, status=said()) for letter in "bcd"]
     context = Context(NOW, 3600.0)
     decided = decide(spec(), snapshot(*pods, evidence=wanted), context)
     assert decided.wanted == 3

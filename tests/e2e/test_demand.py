@@ -39,9 +39,9 @@ async def test_demand_has_all_twelve_ready_before_utilization_has_asked_for_half
 
     assert lab.path("by-demand") == [1, MOST], lab.story()
     ready = lab.timeline.when("by-demand", "ready", MOST)
-    assert ready < lab.timeline.when("by-load", "replicas", 8), lab.story()
-    # One that is saturated shows 100 %, which is 1.4 times 70 %.
-    assert lab.path("by-load") == [1, 2, 3, 5, 8, 12], lab.story()
+    assert ready < lab.timeline.when("by-load", "replicas", 7), lab.story()
+    # Full replicas show no more than 100 %, and ask for 1.7 times as many.
+    assert lab.path("by-load") == [1, 2, 4, 7, 12], lab.story()
 
 
 async def test_a_broken_demand_changes_no_replicas_and_blocks_only_the_step_to_zero(

@@ -86,7 +86,7 @@ async def _begin(lab: Lab) -> None:
     settings = lab.directory / "settings.yaml"
     settings.write_text(GONE)
     await lab.scaler.restart(CONFIG=str(settings))
-    given = {"near": 150, "strict": 150, "settling": 200, "slow": 230, "full": 230, "kept": 200}
+    given = {"near": 150, "strict": 150, "settling": 200, "slow": 230, "full": 180, "kept": 200}
     begun = {"near": 2, "strict": 2, "settling": 3, "full": 2, "least": 2, "kept": 3, "asleep": 0}
     for name in ["strict", *GATES]:
         load = given.get(name, 20)

@@ -63,7 +63,7 @@ async def test_bursts_keep_a_workload_up_and_one_without_them_is_at_zero_in_time
     began = lab.timeline.now_seconds
     await lab.offer("idle", 0)
     for _ in range(BURSTS):
-        await lab.offer("bursty", 90)
+        await lab.offer("bursty", 60)
         await lab.prometheus.wait_for(f"{BURSTY} > 50")
         await lab.offer("bursty", 0)
         await lab.stays("bursty", 1, for_seconds=REST_SECONDS)

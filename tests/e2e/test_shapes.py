@@ -55,23 +55,23 @@ async def test_the_memory_a_model_fills_keeps_it_up_only_above_its_activation_th
 
 @pytest.mark.core
 async def test_a_stateful_set_counts_pods_and_knows_a_name_that_comes_back(lab: Lab) -> None:
-    # 3.8 GPUs' worth of load on pods of two GPUs is 190 % of a pod, and 190 / 70 is 2.7.
-    await lab.deploy("llama", kind="StatefulSet", replicas=1, gpus=2, load=380)
+    # 3.6 GPUs' worth of load on pods of two GPUs is 180 % of a pod, and 180 / 70 is 2.6.
+    await lab.deploy("llama", kind="StatefulSet", replicas=1, gpus=2, load=360)
     await lab.autoscale("llama", lab.gpu("statefulset/llama"))
     await lab.reaches("llama", 3)
     await lab.stays("llama", 3, for_seconds=8)
 
     await lab.offer("llama", 0)
     await lab.reaches("llama", 1)
-    await lab.offer("llama", 380)
+    await lab.offer("llama", 360)
     await lab.reaches("llama", 3)
     assert lab.path("llama")[:3] == [1, 2, 3], lab.story()
     assert lab.path("llama")[-3:] == [1, 2, 3], lab.story()
 
 
 async def test_neighbours_follow_each_its_own_load_whatever_they_are_called(lab: Lab) -> None:
-    # At a threshold of 70: 300 / 70 is 4.3, 180 / 70 is 2.6, 100 / 70 is 1.4.
-    loads = {"bert": 50, "bert-canary": 300, "bert-7b": 100, SIXTY_CHARACTERS: 180}
+    # At a threshold of 70: 320 / 70 is 4.6, 180 / 70 is 2.6, 100 / 70 is 1.4.
+    loads = {"bert": 50, "bert-canary": 320, "bert-7b": 100, SIXTY_CHARACTERS: 180}
     wanted = {"bert": 1, "bert-canary": 5, "bert-7b": 2, SIXTY_CHARACTERS: 3}
     for name, load in loads.items():
         await lab.deploy(name, replicas=1, load=load)

@@ -137,7 +137,8 @@ def test_an_exporter_is_read_only_where_none_before_it_shows_the_pod() -> None:
     beside = explained_promql(spec(), {"hami", "amd"})
 
     assert " or on (pod) max by (pod, gpu) (" not in alone
-    first, *others = beside.split(" or on (pod) max by (pod, gpu) (")
+    over_time, _, _ = beside.partition(" or label_replace(sum(avg by (pod) (")
+    first, *others = over_time.split(" or on (pod) max by (pod, gpu) (")
     shown = ["DCGM_FI_DEV_GPU_UTIL", "gpu_gfx_activity", "hami_container_device_utilization_ratio"]
     assert [name in part for name, part in zip(shown, (first, *others), strict=True)] == [True] * 3
     assert list(selectors(beside))

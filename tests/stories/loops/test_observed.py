@@ -63,5 +63,5 @@ async def test_what_it_asks_for_is_where_the_hpa_gets_to() -> None:
     loop = Loop(lambda t: 60.0 if t < 0 else 300.0)
     asked_for = await _watched(loop)
     await loop.run(1200)
-    assert asked_for[-1] == (5, 5)
-    assert loop.sizes[-1] == 5
+    assert asked_for[-1] == (4, 4)
+    assert loop.sizes[-1] == 4

@@ -1,7 +1,6 @@
 """What no history may break: hours at random, two scalers, one of which is restarted at random.
 
-`HISTORY_DECISIONS=25000 HISTORY_SEED=7` judges so many decisions, from that seed, and
-`HISTORY_WIDE="list pair scrapes"` with what `histories.WIDE` names.
+`HISTORY_DECISIONS=25000 HISTORY_SEED=7` judges so many decisions, from that seed.
 """
 
 import os

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling.rules import Metric, Scale, recommend
 from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD
+from keda_gpu_scaler.decision.pod_state import FULL
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
 from tests.stories.loops.loop import Loop
@@ -103,6 +105,14 @@ class Truth:
         return self._needed(max(self._works()) * (1 + self._spread))
 
     @property
+    def most_of_full(self) -> int:
+        """How many replicas full ones may ask for: they may have more work than they show."""
+        work = max(self._works()) * (1 + self._spread)
+        full = min(self.loop.replicas, int(work / FULL))
+        threshold = self.loop.trigger.threshold
+        return math.ceil(full * max(FULL_LOAD * 100 / threshold, FULL_GROWTH))
+
+    @property
     def are_full(self) -> bool:
         """Whether all replicas have had more work than they can do, on nodes with exporters."""
         shows = all(pod.silent > pod.created for pod in self.loop.pods)
@@ -173,7 +183,10 @@ def _of_activity(truth: Truth, decided: Decision, age_seconds: float) -> Iterato
 
 def _of_replicas(truth: Truth, decided: Decision) -> Iterator[str]:
     loop, is_told, asked = truth.loop, truth.is_told, truth.asked(decided)
-    if (is_told or truth.is_whole) and asked < min(loop.replicas, truth.least_needed):
+    # The scaler reads how many are wanted from the newest list, at the step after it.
+    late = loop.monitoring.list_scrapes.every_seconds + STEP
+    wanted = min(loop.wanted(truth.now - ago) for ago in range(0, late, STEP))
+    if (is_told or truth.is_whole) and asked < min(wanted, loop.replicas, truth.least_needed):
         yield f"{truth.least_needed} replicas are needed, and fewer are asked for"
     is_alike = loop.stateful or not loop.seed
     slack = len(decided.unseen) if is_told else 0 if is_alike else 1
@@ -181,7 +194,9 @@ def _of_replicas(truth: Truth, decided: Decision) -> Iterator[str]:
     # its work while it moved, which their means show: with max and p95 that counts for each.
     drains = not is_told and truth.left(LINGERS_SECONDS if loop.stateful else REACH_SECONDS)
     differs = not is_told and loop.trigger.aggregation in RAISING
-    if not (drains or differs) and asked > max(loop.replicas, truth.most_needed + slack):
+    if not (drains or differs) and asked > max(
+        loop.replicas, truth.most_needed + slack, truth.most_of_full
+    ):
         yield f"{truth.most_needed} replicas are enough, and more are asked for"
     is_known = is_told and decided.state is not State.UNKNOWN
     if is_known and truth.are_full and asked <= loop.replicas:

@@ -1,4 +1,4 @@
-"""Claims about the share of replicas that have just left."""
+"""Claims about the sum while replicas come and go."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision import load
-from keda_gpu_scaler.decision.decision import Context, decide
+from keda_gpu_scaler.decision.decision import Context, State, decide
 from keda_gpu_scaler.decision.load import Workload
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus
 from keda_gpu_scaler.snapshot.snapshot import Pod
@@ -15,6 +15,8 @@ from keda_gpu_scaler.spec.workload import Owner
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot
 from tests.support.triggers import spec
 
+READY = NOW - 105
+"""An exporter's delay (45 s) and half a window (60 s) ago."""
 LEFT = NOW - 90
 """It was listed alive for the last time; its end is listed a scrape later."""
 OLD, NEW = [40.0] * 15, [60.0] * 2
@@ -108,7 +110,7 @@ def test_groups_leave_as_groups() -> None:
     ]
     assert _workload(*stay, *gone, workload="lws/bert").total == 60
     alone = replace(gone[1], name="bert-0-2")
-    assert _workload(*stay, alone, workload="lws/bert").total == 50
+    assert _workload(*stay, alone, workload="lws/bert").summed == 50
 
 
 @given(
@@ -186,3 +188,101 @@ def test_while_a_replica_that_left_is_untold_the_sum_can_only_raise() -> None:
         decided = decide(spec(), snapshot(*stay, gone, evidence=listed), Context(NOW, 3600.0))
         assert decided.value == answer
         assert ("it is not known until when" in decided.reason) is (answer is None)
+
+
+def test_a_sum_is_that_of_the_pods_that_were_there() -> None:
+    """130 % of work: one pod carried 100 of it, until a second one shared it."""
+    old = bert("b", [100.0] * 4 + [65.0] * 5, status=said())
+    new = bert("c", [65.0] * 5, status=said(ready=READY))
+    assert _workload(old, new).summed == 130
+
+
+def test_full_replicas_of_before_are_no_reason_to_lower() -> None:
+    """They showed less than the work, and those that came since show all of it."""
+    old = bert("b", [100.0] * 12 + [90.0] * 5, status=said())
+    new = bert("c", [90.0] * 5, status=said(ready=READY))
+    assert _workload(old, new).summed == 180
+
+
+def test_work_of_before_counts_for_a_window_also_where_a_replica_came() -> None:
+    """The work ended when the second one came: of eight instants, three show what one did."""
+    old = bert("b", [80.0] * 12 + [0.0] * 5, status=said())
+    new = bert("c", [0.0] * 5, status=said(ready=READY))
+    assert _workload(old, new).summed == 30
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=20, max_size=20),
+    st.lists(st.floats(0, 100), min_size=20, max_size=20),
+    st.integers(0, 60),
+)
+def test_a_sum_is_no_less_than_that_of_the_shared_time_and_no_more_than_the_largest(
+    old: list[float], new: list[float], more: int
+) -> None:
+    ready = READY - more
+    found = _workload(bert("b", old, status=said()), bert("c", new, status=said(ready=ready)))
+    ages = [STEP * back for back in reversed(range(20))]
+    shared = [
+        one + other
+        for one, other, age in zip(old, new, ages, strict=True)
+        if age < 120 and NOW - age >= ready + 45
+    ]
+    mean = sum(shared) / len(shared)
+    assert found.summed >= mean - 1e-5
+    assert found.summed <= max(*old, *shared) + 1e-5
+
+
+def test_replicas_that_are_shown_together_for_less_than_half_a_window_lower_nothing() -> None:
+    """By exporters alone a pod is measured with its first sample after `warmup`."""
+    for age, value in ((165, None), (209, None), (210, 135)):
+        pods = [*(bert(letter, 45) for letter in "bc"), bert("d", 45, first_seen=NOW - age)]
+        decided = decide(spec(), snapshot(*pods), Context(NOW, 3600.0))
+        assert (decided.state, decided.value) == (State.MEASURED, value)
+
+
+def test_the_first_samples_after_a_gap_lower_nothing() -> None:
+    """A load in bursts: 2 % in all of them may be half of it, or none."""
+    for count, value in ((3, None), (4, 4)):
+        after = [bert(letter, [2.0] * count, status=said()) for letter in "bc"]
+        decided = decide(spec(), snapshot(*after), Context(NOW, 3600.0))
+        assert decided.value == value
+        assert ("less than half a window: hold" in decided.reason) is (value is None)
+    risen = [bert(letter, [90.0] * 2, status=said()) for letter in "bc"]
+    assert decide(spec(), snapshot(*risen), Context(NOW, 3600.0)).value == 180
+
+
+def test_while_a_replica_is_too_young_the_others_are_kept_by_what_they_did_before() -> None:
+    """A hold is no recommendation: the HPA forgets for which load it started a replica."""
+    young = bert("z", [20.0] * 2, status=said(ready=NOW - 30))
+    for load_, value in ((72.0, 72.0), (70.0, None), (160.0, 160.0)):
+        old = bert("b", [load_] * 15 + [20.0] * 2, status=said())
+        decided = decide(spec(gpuAggregation="sum"), snapshot(old, young), Context(NOW, 3600.0))
+        assert (decided.state, decided.value) == (State.STARTING, value)
+
+
+def test_a_pod_that_was_never_ready_hides_no_share_of_those_that_left() -> None:
+    stay = _stays(4, OLD + NEW)
+    loading = bert("w", 100, last_seen=NOW - 15, ended=True, status=said(never=True, ended=True))
+    assert _workload(*stay, _left("x"), _left("z"), loading).total == 240
+
+
+def test_a_gap_within_the_time_that_samples_reach_back_is_a_gap_too() -> None:
+    """One sample after it is no mean of a load in bursts."""
+    for count, value in ((1, None), (4, 15)):
+        pods = [
+            replace(
+                whole,
+                gpus=(
+                    replace(
+                        gpu,
+                        times=gpu.times[:5] + gpu.times[-count:],
+                        values=gpu.values[:5] + gpu.values[-count:],
+                    ),
+                ),
+            )
+            for letter in "bcd"
+            for whole in [bert(letter, [80.0] * 13 + [5.0] * 4, status=said())]
+            for gpu in whole.gpus
+        ]
+        decided = decide(spec(), snapshot(*pods), Context(NOW, 3600.0))
+        assert decided.value == value

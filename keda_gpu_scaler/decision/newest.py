@@ -1,0 +1,103 @@
+"""The newest load of a workload, which may ask for more replicas than the mean over the window.
+
+Pure. A mean lags behind a load that rises, so the newest samples may raise the number of replicas.
+They never lower it: a single sample of a load in bursts is no mean.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from keda_gpu_scaler.decision.pod_state import (
+    COVERED,
+    FULL,
+    NEVER,
+    Reported,
+    delay_seconds,
+    has_limit,
+    loads,
+    mean,
+    within,
+)
+from keda_gpu_scaler.snapshot.evidence import Readiness
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.targets import grace_seconds
+from keda_gpu_scaler.spec.spec import TriggerSpec
+
+FULL_LOAD, FULL_GROWTH = 1.2, 1.7
+"""Full replicas may have more work than they show. They ask for this multiple of what they show,
+and for this multiple of their threshold. Both come from the score on public traces: with less, a
+climb from one replica takes too many start-ups; with more, replicas that have just enough work ask
+for twice as many."""
+Loads = Mapping[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """What the newest samples show of the replicas that report."""
+
+    total: float = 0.0
+    """The sum over them; 0: no recent instant shows all of them."""
+    are_full: bool = False
+    """Each of them has been full for a minute, or since its samples count."""
+
+
+NOTHING = Newest()
+
+
+def newest(
+    spec: TriggerSpec, replicas: Sequence[Sequence[Reported]], at: float, *, is_lone: bool
+) -> Newest:
+    """Return what the newest samples show.
+
+    Of several replicas one may just have left, and works for a while beside those that replace it.
+    So their sum is that of the newest instant after which each of them is known to have stayed.
+
+    Args:
+        spec: the trigger.
+        replicas: the pods of each replica that reports, of which there are some.
+        at: the snapshot's instant.
+        is_lone: it is the only replica that should report.
+    """
+    if not spec.signal.follows_work:
+        return NOTHING
+    recent = [_recent(spec, pods, at) for pods in replicas]
+    are_full = has_limit(spec.signal) and all(full for _, full in recent)
+    counted = [shown for shown, _ in recent if shown]
+    together = set.intersection(*map(set, counted)) if counted else set[float]()
+    sums = {time: sum(shown[time] for shown in counted) for time in together}
+    until = last = max(sums, default=NEVER)
+    if not is_lone:
+        until = min(_stayed_until(one.pod, last) for pods in replicas for one in pods)
+    stayed = max((time for time in sums if time <= until), default=None)
+    return Newest(0.0 if stayed is None else sums[stayed], are_full)
+
+
+def _recent(spec: TriggerSpec, pods: Sequence[Reported], at: float) -> tuple[Loads, bool]:
+    """Return a replica's loads that can raise, and whether all of its GPUs are full in all of them.
+
+    They are those of the last minute, or of two scrapes if that is longer, and of instants that
+    show each GPU. Where it is not known when a pod became Ready, a model may still load when
+    `warmup` is over; so its first half window does not count.
+    """
+    found, are_full = list[Loads](), True
+    for one in pods:
+        pod, since = one.pod, one.since
+        if pod.readiness is Readiness.UNKNOWN:
+            since = max(since, pod.sampled_since) + COVERED * one.window_seconds
+        began = pod.last_seen - one.window_seconds
+        gpus = sum(gpu.times[-1:] > (began,) for gpu in pod.gpus)
+        after = at - grace_seconds(pod.scrape_interval_seconds)
+        samples = within(pod, since, after, pod.last_seen)
+        whole = {time: values for time, values in samples.items() if len(values) == gpus}
+        are_full = are_full and bool(whole) and min(map(min, whole.values())) >= FULL
+        found.append(loads(spec, whole))
+    together = set.intersection(*map(set, found))
+    return {time: mean([shown[time] for shown in found]) for time in together}, are_full
+
+
+def _stayed_until(pod: Pod, last: float) -> float:
+    """Return the instant up to which a pod is known to have stayed.
+
+    Exporters alone show it until it is gone, so a drain of half a minute has to be over by now.
+    """
+    return last - delay_seconds(pod) if pod.status is None else pod.status.alive_at

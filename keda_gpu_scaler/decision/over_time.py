@@ -1,0 +1,182 @@
+"""The sum over a workload's replicas, as a mean over time, while replicas come and go.
+
+Pure. A sum is complete at the instants at which each replica that was there shows its load. Between
+the time when a replica is Ready and the time when its own samples count, no instant is complete:
+the others do less already. Nor is one between the time when a replica was last known to work and
+the time when the others must show its work as well: while it drains, both may.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from keda_gpu_scaler.decision.pod_state import (
+    COVERED,
+    NEVER,
+    UNKNOWN_SCRAPE_SECONDS,
+    Reported,
+    delay_seconds,
+    loads,
+    mean,
+    since_when,
+    within,
+)
+from keda_gpu_scaler.snapshot.evidence import Readiness
+from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.spec.spec import TriggerSpec
+
+UNTOLD_SECONDS = 60.0
+"""How long an end can remain unknown: a list of pods is scraped, and a pod drains, for less."""
+
+Loads = Mapping[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class OverTime:
+    """The sum over the replicas, as a mean over one window of complete instants."""
+
+    total: float
+    before: float = 0.0
+    """The same with those that have left; 0 if none has recently."""
+    is_brief: bool = False
+    """All replicas together have been shown for less than half a window."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One replica's part of the sum."""
+
+    loads: Sequence[Loads]
+    """Of each of its pods, while they worked."""
+    ready_at: float
+    """From here on it may have worked."""
+    taken_over_at: float = float("inf")
+    """From here on the others show its work."""
+
+    def is_known(self, time: float) -> bool:
+        """Tell whether it shows its work at an instant, or has none."""
+        is_shown = bool(self.loads) and all(time in pod for pod in self.loads)
+        return is_shown or not self.ready_at <= time < self.taken_over_at
+
+    def load(self, time: float) -> float:
+        """Return its load at an instant, which is the mean of its pods."""
+        return sum(pod.get(time, 0.0) for pod in self.loads) / len(self.loads)
+
+
+def over_time(
+    spec: TriggerSpec,
+    replicas: Collection[Sequence[Reported]],
+    ended: Collection[Sequence[Pod]],
+    listed_at: float,
+) -> OverTime:
+    """Return the sum as a mean over the complete instants of one window.
+
+    It ends with the newest of them, which may be from before a replica came or went.
+
+    Args:
+        spec: the trigger.
+        replicas: the pods of each replica that reports, of which there are some.
+        ended: the pods of each replica that has ended.
+        listed_at: when the cluster showed last that others are not Ready; they may be since.
+    """
+    pods = [one for group in replicas for one in group]
+    window = max(one.window_seconds for one in pods)
+    newest = max(one.pod.last_seen for one in pods)
+    left = [_left(spec, group) for group in ended]
+    has_left = any(one.loads and one.taken_over_at > newest - window for one in left)
+    here = [_here(spec, group, newest - spec.reach_seconds) for group in replicas]
+    times = {time for one in here for pod in one.loads for time in pod}
+    complete = {
+        time for time in times if time <= listed_at and all(one.is_known(time) for one in here)
+    }
+    began = max(one.ready_at for one in here)
+    shared = {time for time in complete if began <= time > newest - window}
+    interval = max(one.pod.scrape_interval_seconds for one in pods) or UNKNOWN_SCRAPE_SECONDS
+    is_brief = newest - min(shared, default=newest) + interval < COVERED * window or not shared
+    # Each of these is a part of the work: before a replica came, the others may have been full.
+    spans = [complete, {time for time in times if time > newest - window}]
+    if not is_brief:
+        spans.append(shared)
+    whole = {time for time in complete if all(one.is_known(time) for one in left)}
+    shown = [*here, *(one for one in left if one.loads)]
+    with_left = [whole, {time for time in whole if time >= began}] if has_left else []
+    return OverTime(
+        max(_mean_sum(here, span, window) for span in spans),
+        max((_mean_sum(shown, span, window) for span in with_left), default=0.0),
+        is_brief,
+    )
+
+
+def is_untold(replicas: Collection[Sequence[Reported]], ended: Collection[Sequence[Pod]]) -> bool:
+    """Tell whether a replica left within the window of which it is not known until when it worked.
+
+    The cluster says so of all that exporters have shown. It is asked about the present alone: a
+    process that has just started knows of no pod that ended before. Of one that no exporter has
+    shown, nothing is known of its work.
+
+    Args:
+        replicas: the pods of each replica that is measured.
+        ended: the pods of each replica that has ended.
+    """
+    told = [one for group in replicas for one in group if one.pod.status is not None]
+    if not told:
+        return False
+    since = max(one.pod.last_seen - one.window_seconds for one in told)
+    return any(
+        _worked_until(pod) == NEVER or pod.status is None or not pod.was_seen
+        for group in ended
+        for pod in group
+        if _taken_over_at(pod) > since
+    )
+
+
+def _here(spec: TriggerSpec, group: Sequence[Reported], since: float) -> _Part:
+    return _Part(
+        [
+            loads(spec, within(one.pod, max(since, one.since), NEVER, one.pod.last_seen))
+            for one in group
+        ],
+        min(_ready_at(one.pod) for one in group),
+    )
+
+
+def _left(spec: TriggerSpec, group: Sequence[Pod]) -> _Part:
+    worked_until = min(_worked_until(pod) for pod in group)
+    shown = [
+        loads(spec, within(pod, since_when(spec, pod), NEVER, worked_until))
+        for pod in group
+        if pod.readiness is not Readiness.NEVER
+    ]
+    return _Part(
+        [one for one in shown if one],
+        min(_ready_at(pod) for pod in group),
+        max(_taken_over_at(pod) for pod in group),
+    )
+
+
+def _ready_at(pod: Pod) -> float:
+    """Return the instant before which the work was done without it."""
+    if pod.readiness is Readiness.NEVER:
+        return float("inf")
+    ready = pod.first_seen if pod.status is None else pod.status.ready_since
+    return NEVER if ready is None else ready
+
+
+def _worked_until(pod: Pod) -> float:
+    """Return the instant up to which the samples of an ended pod are about its work."""
+    return pod.last_seen - UNTOLD_SECONDS if pod.status is None else pod.status.alive_at
+
+
+def _taken_over_at(pod: Pod) -> float:
+    """Return the instant from which on all samples of the others are about its work as well."""
+    if pod.status is None:
+        return pod.last_seen + delay_seconds(pod)
+    ended = pod.status.ended_at
+    ended = pod.status.alive_at + UNTOLD_SECONDS if ended is None else ended
+    return ended + delay_seconds(pod)
+
+
+def _mean_sum(replicas: Sequence[_Part], times: Collection[float], window: float) -> float:
+    """Return the mean of the sums in the window that ends with the newest of some instants."""
+    last = max(times, default=0.0)
+    sums = [sum(one.load(time) for one in replicas) for time in times if time > last - window]
+    return mean(sums) if sums else 0.0
