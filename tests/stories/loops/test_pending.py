@@ -124,13 +124,16 @@ async def test_beyond_start_timeout_what_finds_no_node_is_given_back_by_those_th
 
 
 @seeds
-async def test_survivors_that_flicker_around_the_threshold_rarely_flap(seed: int) -> None:
-    """In two hours, once more at most: a mean of 12 % above is a reason for one more."""
+async def test_survivors_that_flicker_around_the_threshold_ask_for_one_more_at_most(
+    seed: int,
+) -> None:
+    """More than 10 % above at one instant is a reason for one, for the HPA's 300 s."""
     loop = Loop(_about(210.0, seed, 0.12), replicas=3, seed=seed)
     loop.node_seconds = 3600.0
     loop.resize(5)
     await loop.run(7200)
-    assert len(loop.grown) <= 5
+    assert set(loop.grown[1:]) <= {3, 4}
+    assert len(loop.grown) <= 1 + 7200 / 300
 
 
 @seeds
