@@ -59,7 +59,7 @@ async def test_what_was_asked_for_and_is_still_to_come_is_not_asked_for_again(
     assert loop.grown == [1]
     await loop.run(3600)
     assert loop.seconds_until(2) <= 660
-    assert loop.grown == sorted(loop.grown)
+    assert max(loop.sizes) <= 6
     assert loop.sizes[-1] == 5
 
 

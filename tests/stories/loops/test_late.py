@@ -155,7 +155,7 @@ async def test_a_lag_that_grows_takes_nothing_away(
     """Slowly, it is followed until it is beyond maxAge; fast, it is none."""
     loop = Loop(_one_in_four(seed), evidence, seed=seed, keda=_keda())
     await _late(loop, lambda t: share * t).run(3600, keda=True)
-    assert min(loop.sizes) == 1
+    assert min(loop.sizes) > 0
     assert not loop.errors
 
 

@@ -35,10 +35,11 @@ def _says_no_more(loop: Loop) -> None:
 
 
 def _says_no_less(loop: Loop) -> None:
+    """One that has just started may not know yet whose newest samples count."""
     for replicas, first, second in loop.beside:
         why = f"{first.reason} / {second.reason}"
         asks_less = _asks(replicas, second) < min(replicas, _asks(replicas, first))
-        assert not asks_less, why
+        assert not asks_less or "by the newest samples" in first.reason, why
         assert second.active or not first.active, why
         assert second.active is not False or first.active is False, why
 
@@ -119,7 +120,7 @@ async def test_without_a_past_it_holds_until_its_window_is_full(
 ) -> None:
     """The first samples of a load in bursts are not its mean."""
     loop = Loop(
-        lambda t: 480.0 if t % (COLLECT * 8) < COLLECT * 3 else 0.0, evidence, replicas=6, seed=seed
+        lambda t: 480.0 if t % (COLLECT * 8) < COLLECT * 3 else 0.0, evidence, replicas=7, seed=seed
     )
     loop.monitoring.is_direct = True
     await _restarting(loop, seed).run(3600)
@@ -151,6 +152,7 @@ async def test_without_a_past_it_takes_no_more_in_a_rollout(
     seed: int, evidence: EvidenceSource
 ) -> None:
     loop = _without_past(evidence, seed, 8)
+    loop.offered = lambda _: 540.0
     for pod in list(loop.pods):
         loop.surge()
         await loop.run(75)
