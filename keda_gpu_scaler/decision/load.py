@@ -35,7 +35,7 @@ from keda_gpu_scaler.decision.pod_state import (
     within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 
 DECIMALS = 6
@@ -301,8 +301,16 @@ def _is_steady(one: Reported) -> bool:
     if one.reporting is not PodState.MEASURED or one.since > began:
         return False
     half = began + (1 - COVERED) * one.window_seconds
-    firsts = (gpu.times[bisect_right(gpu.times, began) :][:1] for gpu in one.pod.gpus)
-    return all(first <= (half,) for first in firsts)
+    return all(_first_after(gpu, began) <= half for gpu in one.pod.gpus)
+
+
+def _first_after(gpu: GpuSamples, began: float) -> float:
+    """Return when a GPU was first there since then, with a number or without; not at all: then.
+
+    A pod that takes turns on a GPU is there without a number in between.
+    """
+    shown = [times for times in (gpu.times, gpu.refused) if times and times[-1] > began]
+    return min([times[bisect_right(times, began)] for times in shown], default=began)
 
 
 def peak(spec: TriggerSpec, found: Workload) -> float:

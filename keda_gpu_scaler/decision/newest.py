@@ -73,24 +73,24 @@ def newest(
 
 
 def _recent(spec: TriggerSpec, pods: Sequence[Reported], at: float) -> tuple[Loads, bool]:
-    """Return a replica's loads that can raise, and whether all of its GPUs are full in all of them.
+    """Return a replica's loads that are added up, and whether all of its GPUs are full.
 
     They are those of the last minute, or of two scrapes if that is longer, and of instants that
     show each GPU. Where it is not known when a pod became Ready, a model may still load when
-    `warmup` is over; so its first half window does not count.
+    `warmup` is over; so its first half window is not added up. It can be full, if all others are.
     """
     found, are_full = list[Loads](), True
     for one in pods:
         pod, since = one.pod, one.since
-        if pod.readiness is Readiness.UNKNOWN:
-            since = max(since, pod.sampled_since) + COVERED * one.window_seconds
         began = pod.last_seen - one.window_seconds
         gpus = sum(gpu.times[-1:] > (began,) for gpu in pod.gpus)
         after = at - grace_seconds(pod.scrape_interval_seconds)
-        samples = within(pod, since, after, pod.last_seen)
+        samples = within(pod, one.since, after, pod.last_seen)
         whole = {time: values for time, values in samples.items() if len(values) == gpus}
         are_full = are_full and bool(whole) and min(map(min, whole.values())) >= FULL
-        found.append(loads(spec, whole))
+        if pod.readiness is Readiness.UNKNOWN:
+            since = max(since, pod.sampled_since) + COVERED * one.window_seconds
+        found.append({time: load for time, load in loads(spec, whole).items() if time >= since})
     together = set.intersection(*map(set, found))
     return {time: mean([shown[time] for shown in found]) for time in together}, are_full
 

@@ -138,8 +138,10 @@ def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
 def since_when(spec: TriggerSpec, pod: Pod) -> float:
     """Return the instant from which a pod's samples count."""
     if pod.status is None or pod.status.readiness is Readiness.UNKNOWN:
-        began = NEVER if pod.first_seen is None else pod.first_seen + delay_seconds(pod)
-        return began + spec.warmup_seconds
+        if pod.first_seen is None:
+            return NEVER
+        delay = delay_seconds(pod) if spec.warmup_seconds else 0.0
+        return pod.first_seen + delay + spec.warmup_seconds
     return ready_since(pod)
 
 

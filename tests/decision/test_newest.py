@@ -148,12 +148,6 @@ def test_one_that_is_not_full_or_not_known_leaves_it_at_what_they_show(pods: lis
     assert value is None or value <= 200
 
 
-def test_where_readiness_is_unknown_a_loading_model_is_no_full_replica() -> None:
-    for age, value in ((224, 200), (225, 240)):
-        loading = bert("c", 100, first_seen=NOW - age)
-        assert _decided(bert("b", 100), loading).value == value
-
-
 def test_what_was_asked_for_and_is_to_come_is_not_asked_for_again() -> None:
     full = [_told(letter, 100.0) for letter in "bc"]
     assert _decided(*full, wanted=2).value == 240

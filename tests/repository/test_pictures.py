@@ -54,5 +54,5 @@ def test_the_recording_shows_seven_beside_two_where_nothing_moves() -> None:
     read = sorted((int(y), float(x), word) for x, y, word in placed)
     still = " ".join(word for _, _, word in read)
     assert "needs 7 replicas" in still
-    assert "HPA: 400 over a target of 70 per replica asks for 6" in still
+    assert "HPA: 480 over a target of 70 per replica" in still
     assert "HPA: 100 over a target of 70 per replica asks for 2" in still

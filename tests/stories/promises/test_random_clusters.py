@@ -22,7 +22,7 @@ from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from tests.support import kube_state
 from tests.support.cluster_history import history
-from tests.support.clusters import Cluster, Question
+from tests.support.clusters import Cluster, Pod, Question
 from tests.support.processes import until
 from tests.support.prometheus import PrometheusServer
 from tests.support.random_clusters import clusters
@@ -95,6 +95,12 @@ class Answers:
         return Answer(at, decision, record)
 
 
+def _steady(pod: Pod) -> Pod:
+    """Return a pod whose load stays and is not full: then its newest samples are its mean."""
+    gpus = tuple(replace(gpu, level=gpu.level % 70, wave=0) for gpu in pod.gpus)
+    return replace(pod, gpus=gpus)
+
+
 def spec_of(cluster: Cluster, question: Question, scaled_object: ScaledObject) -> TriggerSpec:
     keys = {
         "workload": str(question.workload),
@@ -117,7 +123,7 @@ def spec_of(cluster: Cluster, question: Question, scaled_object: ScaledObject) -
 async def test_snapshot_and_promql_give_the_number_that_is_right(
     server: PrometheusServer, cluster: Cluster
 ) -> None:
-    cluster = replace(cluster, number=next(_numbers))
+    cluster = replace(cluster, number=next(_numbers), pods=tuple(map(_steady, cluster.pods)))
     now = time.time()
     await server.write(history(cluster, now + BEGIN_SECONDS, now + END_SECONDS))
     named = {
