@@ -278,15 +278,16 @@ def workload(
     found = replace(found, newest=newest(spec, reporting, at, is_lone=len(replicas) == 1))
     ended = _ended(spec, pods, groups)
     waiting = [one.pod.status for one in reported if one.reporting in NOT_READY]
-    if not ended and not waiting and _are_steady(reporting):
+    are_steady = _are_steady(reporting)
+    if not ended and not waiting and are_steady:
         return replace(found, summed=sum(measured))
     listed_at = min((status.listed_at for status in waiting if status), default=math.inf)
     over = over_time.over_time(spec, reporting, ended, listed_at)
     return replace(
         found,
-        summed=over.total,
+        summed=max(over.total, sum(measured)) if are_steady else over.total,
         before=over.before,
-        is_brief=over.is_brief,
+        is_brief=over.is_brief and not are_steady,
         is_untold=bool(measured) and over_time.is_untold(reporting, ended),
     )
 

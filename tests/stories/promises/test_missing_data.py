@@ -123,8 +123,8 @@ async def test_a_prometheus_that_is_gone_is_said_at_once_and_comes_back(
 
         async def right_again() -> bool:
             nonlocal fed
-            fed = await _feed(prometheus, 80, since=fed)
-            return await stack.value(**SHORT) == 400
+            fed = await _feed(prometheus, 94, since=fed)
+            return await stack.value(**SHORT) == 470
 
         await until(right_again, 20, "the new value is answered")
 

@@ -123,7 +123,15 @@ def spec_of(cluster: Cluster, question: Question, scaled_object: ScaledObject) -
 async def test_snapshot_and_promql_give_the_number_that_is_right(
     server: PrometheusServer, cluster: Cluster
 ) -> None:
-    cluster = replace(cluster, number=next(_numbers), pods=tuple(map(_steady, cluster.pods)))
+    cluster = replace(
+        cluster,
+        number=next(_numbers),
+        pods=tuple(map(_steady, cluster.pods)),
+        nodes=tuple(
+            replace(node, copies=tuple(replace(copy, shift=0) for copy in node.copies))
+            for node in cluster.nodes
+        ),
+    )
     now = time.time()
     await server.write(history(cluster, now + BEGIN_SECONDS, now + END_SECONDS))
     named = {

@@ -40,7 +40,7 @@ async def test_pods_that_take_turns_on_a_time_sliced_gpu_all_count(
     now = prometheus.now()
     await prometheus.write([*history(now, [Up()]), *_taking_turns(now, order)])
     async with running(prometheus.url, step="15s") as stack:
-        assert await stack.poll() == Poll(70, 270, active=True)
+        assert await stack.poll(warmup="0s") == Poll(70, 270, active=True)
 
 
 async def test_copies_of_a_device_count_once_for_each_pod(prometheus: PrometheusServer) -> None:
