@@ -216,14 +216,17 @@ class Cluster:
         )
         return all(named)
 
-    def is_beyond_promql(self, pod: Pod) -> bool:
-        """Tell whether refused samples leave other numbers in sight, which are not the pod's load.
+    def is_beyond_promql(self, pod: Pod, at: float) -> bool:
+        """Tell whether refused samples leave in sight what is not the pod's load.
 
-        It is that of its other GPUs, or of another exporter that shows it too.
+        It is that of its other GPUs, or of another exporter that shows it too; or there is none at
+        this instant, which the mean of the newest samples does not know.
         """
+        if pod.refusal is None:
+            return False
         node = self.nodes[pod.node]
-        others = pod.refusal is not None and pod.refusal.partial and len(pod.gpus) > 1
-        return others or (pod.refusal is not None and node.preferred != list(node.copies))
+        others = pod.refusal.partial and len(pod.gpus) > 1
+        return others or node.preferred != list(node.copies) or not self._gpus(pod, at)
 
     def is_averaged(self, pod: Pod) -> bool:
         """Tell whether what counts of a pod are averages."""

@@ -68,9 +68,10 @@ class KubePod:
             yield self._one("kube_pod_status_ready_time", now + self.ready_since)
         if self.deleting:
             yield self._one("kube_pod_deletion_timestamp", now + 30)
-        if self.asks_gpu:
+        resources = ("cpu", "nvidia_com_gpu") if self.asks_gpu else ("cpu",)
+        for resource in resources:
             requests = "kube_pod_container_resource_requests"
-            yield self._one(requests, container="bert", resource="nvidia_com_gpu")
+            yield self._one(requests, container="bert", resource=resource)
         if self.claim is not None:
             yield self._one("kube_pod_resourceclaim_info", 1, **self.claim)
 

@@ -78,11 +78,11 @@ async def test_the_number_is_right_and_the_hpa_makes_the_right_replicas_of_it(
 async def test_a_young_pod_is_not_measured_before_its_warm_up_is_over(
     prometheus: PrometheusServer,
 ) -> None:
-    young = Gpu(FIVE[0], 100, begin=-60)
+    young = Gpu(FIVE[0], 90, begin=-60)
     await prometheus.write(history(prometheus.now(), [Up(), young]))
     async with running(prometheus.url, step="15s") as stack:
         assert await stack.poll() == Poll(70, None, active=True)
-        assert await stack.poll(warmup="0s") == Poll(70, 100, active=True)
+        assert await stack.poll(warmup="0s") == Poll(70, 90, active=True)
 
 
 async def test_an_idle_workload_is_zero_and_inactive(prometheus: PrometheusServer) -> None:
