@@ -10,6 +10,7 @@ SHELL := /bin/sh
 PYTHON ?= python3
 UV := .cache/uv/bin/uv
 VENV := .venv/.installed
+TOOLS := .venv/.tools
 BIN := .venv/bin
 FUZZ := .cache/fuzz/.installed
 PB := keda_gpu_scaler/pb
@@ -27,11 +28,13 @@ ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
 
-# Tests wait for processes and sockets more than they compute, so three share a core.
-PARALLEL = -n $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count())') --dist worksteal
+# Tests also wait for processes and sockets, so two share a core; those with real servers wait more.
+WORKERS = $(shell $(PYTHON) -c 'import os; print($(1) * os.cpu_count())')
+PARALLEL = -n $(call WORKERS,2) --dist worksteal
+PARALLEL_SERVERS = -n $(call WORKERS,3) --dist worksteal
 SCENARIOS := -n 5 --dist loadgroup tests/e2e
-# COVER=1 adds what a run covers to what was covered before; `make coverage` judges the sum.
-COVERED := $(if $(COVER),--cov --cov-append --cov-report= --cov-fail-under=0)
+# Where `make test COVER=1` demands all branches; pyproject.toml has the same for mutants.
+CORE := */spec/*,*/trigger/*,*/query/*,*/snapshot/*,*/decision/*,*/autoscaling/*
 
 .PHONY: help
 help: ## Print this list
@@ -41,35 +44,36 @@ help: ## Print this list
 demo: $(VENV) ## Watch 0 to N and back to 0 on this machine: no cluster, no GPU, no Go
 	@$(BIN)/keda-gpu-scaler demo $(ARGS)
 
-.PHONY: test test-servers e2e e2e-all cover coverage mutants soak fuzz
-test: $(VENV) ## Run the tests that need only Python: 3 to 4 minutes (ARGS=tests/spec/test_kinds.py for some)
-	@$(BIN)/pytest $(or $(ARGS),$(PARALLEL)) $(COVERED)
-test-servers: $(VENV) ## Run the tests that need real servers and programs, built or unpacked first (ARGS=...)
-	@$(BIN)/pytest --servers $(or $(ARGS),$(PARALLEL)) $(COVERED)
-e2e: $(VENV) ## Run the core of the scenarios on the real KEDA and Kubernetes, built first (ARGS=...)
+.PHONY: test test-servers test-nightly e2e e2e-all cover mutants soak fuzz
+test: $(VENV) ## Run the quick tests, which need only Python: a minute (ARGS=tests/spec/test_kinds.py for some)
+	@$(BIN)/pytest $(or $(ARGS),$(PARALLEL)) $(if $(COVER),--cov --cov-report=)
+	$(if $(COVER),@$(BIN)/coverage report)
+	$(if $(COVER),@$(BIN)/coverage report --include='$(CORE)' --fail-under=100 --format=total)
+test-servers: $(TOOLS) ## Run the tests that need time, or real servers and programs, built or unpacked first (ARGS=...)
+	@$(BIN)/pytest --servers $(or $(ARGS),$(PARALLEL_SERVERS))
+test-nightly: $(TOOLS) ## Run more seeds and variants of them, as every night does (ARGS=...)
+	@$(BIN)/pytest --nightly $(or $(ARGS),$(PARALLEL_SERVERS))
+e2e: $(TOOLS) ## Run the core of the scenarios on the real KEDA and Kubernetes, built first (ARGS=...)
 	@$(BIN)/pytest --servers $(or $(ARGS),-m core $(SCENARIOS))
-e2e-all: $(VENV) ## Run every scenario, and a part of them on other versions: before a release (ARGS=2.20/1.35)
+e2e-all: $(TOOLS) ## Run every scenario, and a part of them on other versions: before a release (ARGS=2.20/1.35)
 	@$(BIN)/python -m tests.e2e.every_generation --pytest='$(SCENARIOS)' $(ARGS)
-cover: ## Run test and test-servers with branch coverage, and judge it
-	@rm -f .coverage
-	@$(MAKE) --no-print-directory COVER=1 test test-servers coverage
-coverage: $(VENV)
-	@$(BIN)/coverage report
-mutants: $(VENV) ## Change the core in one place at a time, and print what no test notices: hours (ARGS=... for some)
+cover: ## Run the quick tests, print what they cover, and demand all branches of the core
+	@$(MAKE) --no-print-directory test COVER=1
+mutants: $(TOOLS) ## Change the core in one place at a time, and print what no test notices: hours (ARGS=... for some)
 	@rm -rf mutants
 	@$(BIN)/mutmut run $(ARGS)
 	@$(BIN)/python tools/mutants.py
 
 .PHONY: check check-style check-types check-imports check-proto check-lock check-version check-workflows check-wheels docs
 check: check-style check-types check-imports check-proto check-lock check-version check-workflows docs ## Lint, format, types, import rules, generated code, locks, version, workflows, documentation
-check-style: $(VENV)
+check-style: $(TOOLS)
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { $(BIN)/ruff format --diff --quiet; exit 1; }
-check-types: $(VENV)
+check-types: $(TOOLS)
 	@$(BIN)/mypy
-check-imports: $(VENV)
+check-imports: $(TOOLS)
 	@$(BIN)/lint-imports --no-logo
-check-proto: $(VENV)
+check-proto: $(TOOLS)
 	@rm -rf .cache/proto && mkdir -p .cache/proto
 	@$(BIN)/python $(PROTOC) --python_out=.cache/proto --pyi_out=.cache/proto --grpc_python_out=.cache/proto
 	@diff -r -x __init__.py -x __pycache__ .cache/proto/$(PB) $(PB) \
@@ -79,7 +83,7 @@ check-lock: $(UV)
 check-version:
 	@tools/version.sh --check
 # Without a look at the network: what is pinned there stays what it was.
-check-workflows: $(VENV)
+check-workflows: $(TOOLS)
 	@$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	@$(BIN)/hadolint deploy/Dockerfile .devcontainer/Dockerfile
 # That nothing has to be compiled, on any Python and machine that the image or a user may have.
@@ -88,17 +92,17 @@ check-wheels: $(UV)
 		$(UV) pip compile requirements-runtime.lock --quiet --only-binary :all: --python-version $$python \
 			--python-platform $$machine-manylinux_2_28 -o .cache/wheels.txt; \
 		echo "Python $$python on $$machine: $$(grep -c == .cache/wheels.txt) wheels"; done; done
-docs: $(VENV) ## Build the documentation's site into build/site, or serve it (ARGS=serve)
+docs: $(TOOLS) ## Build the documentation's site into build/site, or serve it (ARGS=serve)
 	@$(BIN)/python -m tests.support.page_commands
 	@# Not --quiet: it silences the warnings that --strict counts.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --strict)
 
 .PHONY: proto chart schema lock version versions-page release-notes
-proto: $(VENV) ## Regenerate the gRPC code from proto/externalscaler.proto
+proto: $(TOOLS) ## Regenerate the gRPC code from proto/externalscaler.proto
 	@$(BIN)/python $(PROTOC) --python_out=. --pyi_out=. --grpc_python_out=.
-chart: $(VENV) ## Regenerate what follows from the Helm chart and the settings
+chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
 	@$(BIN)/python -m tests.repository.chart.regenerate
-schema: $(VENV) ## Regenerate the JSON Schema and the page of triggers from their keys, and the picture of states
+schema: $(TOOLS) ## Regenerate the JSON Schema and the page of triggers from their keys, and the picture of states
 	@$(BIN)/python -c 'from keda_gpu_scaler.check import schema; print(schema.text(), end="")' \
 		> deploy/schema/scaledobject.json
 	@$(BIN)/python -m tests.repository.specification
@@ -107,7 +111,7 @@ lock: $(UV) ## Regenerate both locks from pyproject.toml (ARGS=--upgrade for new
 	@tools/lock.sh $(ARGS)
 version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
 	@tools/version.sh
-versions-page: $(VENV) ## Regenerate what docs/versions.md says of the last make e2e-all
+versions-page: $(TOOLS) ## Regenerate what docs/versions.md says of the last make e2e-all
 	@$(BIN)/python -m tests.repository.versions
 # A tag may be any text: make does not expand what is in it, and the shell takes it for one word.
 override TAG := $(value TAG)
@@ -117,14 +121,14 @@ release-notes: # Print what CHANGELOG.md says of this version, if TAG is its tag
 
 .PHONY: wheel chart-archive image rootfs
 DIST ?= dist
-wheel: $(VENV) ## Build the wheel and the source archive into dist, from what is locked
+wheel: $(TOOLS) ## Build the wheel and the source archive into dist, from what is locked
 	@rm -f $(DIST)/*.whl $(DIST)/*.tar.gz
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
 		$(BIN)/python -m hatchling build -d $(DIST) >/dev/null
-chart-archive: $(VENV) ## Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names its image)
+chart-archive: $(TOOLS) ## Check the chart and pack it into dist (IMAGE=registry/keda-gpu-scaler names its image)
 	@HELM=$$($(BIN)/python -m tests.support.programs helm) tools/chart.sh $(DIST) $(IMAGE)
 DOCKER ?= docker
-soak: $(VENV) ## Let two scalers live with servers that misbehave, and judge each answer: an hour (minutes=...)
+soak: $(TOOLS) ## Let two scalers live with servers that misbehave, and judge each answer: an hour (minutes=...)
 	@$(BIN)/python -m tests.soak --minutes $(or $(minutes),60)
 fuzz: $(FUZZ) ## Feed every reader of foreign bytes with inputs that reach new code (seconds=60, target=metadata)
 	@.cache/fuzz/bin/python -m tests.fuzz --seconds $(or $(seconds),60) $(target)
@@ -132,23 +136,23 @@ image: ## Build the image keda-gpu-scaler for this machine, where there is a con
 	@$(DOCKER) build --file deploy/Dockerfile --tag keda-gpu-scaler:$(VERSION) --build-arg VERSION=$(VERSION) \
 		--build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(git log -1 --format=%cI) .
 
-rootfs: $(VENV) ## Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
+rootfs: $(TOOLS) ## Carry out deploy/Dockerfile on a Debian, without an engine: same files twice, start, size, SBOM
 	@SYFT=$$($(BIN)/python -m tests.support.programs syft) && $(BIN)/python tools/rootfs.py --syft "$$SYFT"
 
 .PHONY: tools bench bench-full bench-check bench-figures bench-decisions bench-wake clean
-tools: $(VENV) ## Build or unpack every program that tests run, into .cache (an hour, once)
+tools: $(TOOLS) ## Build or unpack every program that tests run, into .cache (an hour, once)
 	@$(BIN)/python -m tests.support.programs
-bench: $(VENV) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only throughput')
+bench: $(TOOLS) ## Run the benchmarks and print which goals are met: 15 minutes (ARGS='--only throughput')
 	@$(BIN)/python -m benchmarks $(ARGS)
-bench-full: $(VENV) ## Run the benchmarks that take longer as well
+bench-full: $(TOOLS) ## Run the benchmarks that take longer as well
 	@$(BIN)/python -m benchmarks --full $(ARGS)
-bench-check: $(VENV) ## Run the benchmarks, and fail if one is worse than its committed figures: before a release
+bench-check: $(TOOLS) ## Run the benchmarks, and fail if one is worse than its committed figures: before a release
 	@$(BIN)/python -m benchmarks --check $(ARGS)
-bench-figures: $(VENV) ## Run the benchmarks and write their figures into the pages (ARGS=--full, ARGS='--run FILE')
+bench-figures: $(TOOLS) ## Run the benchmarks and write their figures into the pages (ARGS=--full, ARGS='--run FILE')
 	@$(BIN)/python -m benchmarks --commit $(ARGS)
-bench-decisions: $(VENV) ## Score the decisions on public traces, next to recipes: 10 minutes (ARGS=--quick, ARGS=--commit)
+bench-decisions: $(TOOLS) ## Score the decisions on public traces, next to recipes: 10 minutes (ARGS=--quick, ARGS=--commit)
 	@$(BIN)/python -m benchmarks.decisions $(ARGS)
-bench-wake: $(VENV) ## Measure how long KEDA's own trigger and ours take to wake a workload
+bench-wake: $(TOOLS) ## Measure how long KEDA's own trigger and ours take to wake a workload
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
 clean: ## Remove everything that make made
 	@rm -rf .cache .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -161,11 +165,15 @@ $(UV): tools/uv.txt
 	@$(PYTHON) -m venv .cache/uv
 	@.cache/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv.txt
 	@touch $@
-$(VENV): requirements.lock pyproject.toml | $(UV)
+$(VENV): requirements-test.lock pyproject.toml | $(UV)
 	@echo "Installing the locked dependencies into .venv"
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
-	@$(UV) pip sync --quiet --compile-bytecode --python .venv --require-hashes requirements.lock
+	@$(UV) pip sync --quiet --compile-bytecode --python .venv --require-hashes requirements-test.lock
 	@$(UV) pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+	@touch $@
+$(TOOLS): requirements.lock $(VENV)
+	@echo "Installing the locked tools into .venv"
+	@$(UV) pip install --quiet --compile-bytecode --python .venv --require-hashes -r requirements.lock
 	@touch $@
 $(FUZZ): requirements.lock tests/fuzz/requirements.lock | $(UV)
 	@echo "Installing the fuzzer into .cache/fuzz"

@@ -1,18 +1,21 @@
 """What every test shares: which tests run, a real Prometheus on demand, and no task left behind.
 
 A test that runs a program which is not Python says so, by a fixture below or by a marker, and so
-does one that takes many seconds, of real time or of a processor:
+does one that takes more than a few tenths of a second of a processor, or seconds of real time:
 
     @pytest.mark.needs("helm")
-    @pytest.mark.soak
-    @pytest.mark.soak(minutes=2)  # begins before the others
+    @pytest.mark.slow
+    @pytest.mark.slow(minutes=2)  # begins before the others
+    @pytest.mark.nightly  # another variant of what runs before every push
 
 `make test` leaves such tests out, except where they require only a Prometheus that the
 environment names or that is on the PATH. `make test-servers` (`--servers`) runs them and no others,
-and first builds what the chosen ones require and is not available.
+and first builds what the chosen ones require and is not available; `make test-nightly`
+(`--nightly`) runs those for which only the night has time.
 """
 
 import asyncio
+import gc
 import inspect
 import itertools
 import os
@@ -30,9 +33,11 @@ from tests.support.prometheus import KINDS, PrometheusServer, each
 _NEEDED = pytest.StashKey[frozenset[str]]()
 _LEFT_OUT = pytest.StashKey[str]()
 _LEFT_OUT_BY_WORKER = "left_out"
-_SOAK = "more than a moment"
-"""What a soak test requires: listed like a program, but never built."""
+_TIME = "more than a moment"
+"""What a slow test requires: listed like a program, but never built."""
 pytest_plugins = ["pytester"]
+# Thousands of tests are collected, and none of them is garbage.
+gc.disable()
 # How long an example takes depends on how busy the machine is: no profile has a deadline.
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
@@ -42,20 +47,24 @@ hypothesis.settings.load_profile(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the choice between the tests that are Python only and the others."""
+    """Add the choice between the tests that are quick and Python only, and the others."""
     parser.addoption(
         "--servers",
         action="store_true",
-        help="run the tests that need real servers and programs, and no others",
+        help="run the tests that need real servers, programs or time, and no others",
     )
+    parser.addoption("--nightly", action="store_true", help="run those of every night alone")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of one kind; count the others and name the programs they require."""
     for item in items:
         item.stash[_NEEDED] = _needed(item)
-    if config.getoption("--servers"):
-        left = [item for item in items if not item.stash[_NEEDED]]
+    nightly = {item for item in items if item.get_closest_marker("nightly")}
+    if config.getoption("--nightly"):
+        left = [item for item in items if item not in nightly]
+    elif config.getoption("--servers"):
+        left = [item for item in items if item in nightly or not item.stash[_NEEDED]]
     else:
         prometheus = programs.PROGRAMS["prometheus"]
         at_hand = {prometheus.name} if prometheus.at_hand() else set()
@@ -63,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if missing := sorted({name for item in left for name in item.stash[_NEEDED]}):
             config.stash[_LEFT_OUT] = (
                 f"left out, because they need {', '.join(missing)}: {len(left)}"
-                " (make test-servers runs them)"
+                " (make test-servers and make test-nightly run them)"
             )
     config.hook.pytest_deselected(items=left)
     absent = set(left)
@@ -88,7 +97,7 @@ def _long_first(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def _minutes(item: pytest.Item) -> int:
     """Return how many minutes a test takes, if it says so."""
-    marker = item.get_closest_marker("soak")
+    marker = item.get_closest_marker("slow")
     return marker.kwargs.get("minutes", 0) if marker else 0
 
 
@@ -98,17 +107,19 @@ def _needed(item: pytest.Item) -> frozenset[str]:
     if unknown := named - programs.PROGRAMS.keys():
         message = f"{item.nodeid} needs {', '.join(sorted(unknown))}: see tests/support/programs.py"
         raise pytest.UsageError(message)
-    if item.get_closest_marker("soak"):
-        named.add(_SOAK)
+    if item.get_closest_marker("slow") or item.get_closest_marker("nightly"):
+        named.add(_TIME)
     return frozenset(named)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what the chosen tests require; with pytest-xdist, one worker does so for all."""
+    gc.freeze()
+    gc.enable()
     if session.config.option.collectonly:
         return
     needed = {name for item in session.items for name in item.stash.get(_NEEDED, ())}
-    programs.build(needed - {_SOAK})
+    programs.build(needed - {_TIME})
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None and _LEFT_OUT in session.config.stash:
         output[_LEFT_OUT_BY_WORKER] = session.config.stash[_LEFT_OUT]

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 from pydantic import SecretStr
 
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
@@ -109,6 +110,7 @@ async def test_without_a_token_there_is_no_webhook() -> None:
         assert await sent(http_port, group(alert())) == 404
 
 
+@pytest.mark.slow
 async def test_two_processes_agree_and_none_writes_the_token(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN)

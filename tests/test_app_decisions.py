@@ -146,6 +146,7 @@ async def test_two_that_are_cut_off_do_not_answer_in_a_circle() -> None:
             assert "by the replica" not in await is_unknown(stub)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", [web.hangs, web.drips, web.closes, web.says("{}", 404)])
 async def test_a_replica_that_does_not_answer_costs_one_call_its_time(reply: web.Reply) -> None:
     async with web.HttpServer(reply) as server:
@@ -156,6 +157,7 @@ async def test_a_replica_that_does_not_answer_costs_one_call_its_time(reply: web
         await web.generators_closed()
 
 
+@pytest.mark.slow
 async def test_a_replica_that_a_network_policy_cuts_off_costs_one_call_its_time() -> None:
     """Its packets are dropped, as those to a socket of which nobody takes the connections."""
     with contextlib.ExitStack() as stack:
@@ -173,6 +175,7 @@ async def test_a_replica_that_a_network_policy_cuts_off_costs_one_call_its_time(
 ENDED = {"state": "ended", "value": None, "active": False, "activated": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decision", "is_taken"),
     [

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Resolves pyproject.toml into the two locks, for every platform and every Python from the oldest
+# Resolves pyproject.toml into the three locks, for every platform and every Python from the oldest
 # supported one: `tools/lock.sh` writes them (more words go to uv, such as --upgrade), and
 # `tools/lock.sh --check` fails where they do not fit pyproject.toml any more.
 set -eu
@@ -32,11 +32,14 @@ runtime="--constraints requirements.lock --no-strip-extras"
 mkdir -p .cache
 if [ "${1:-}" = --check ]; then
     check requirements.lock pyproject.toml --group dev
+    check requirements-test.lock requirements.lock --constraints requirements.lock --group test
     check requirements-runtime.lock requirements.lock $runtime
 else
     # A week of age: most poisoned releases are found and withdrawn sooner.
     write requirements.lock "Every dependency and development tool, pinned with its hashes." \
         --group dev --exclude-newer '7 days' "$@"
+    write requirements-test.lock "What \`make test\` needs, out of requirements.lock." \
+        --constraints requirements.lock --group test
     write requirements-runtime.lock \
         "What runs the scaler and its extras, out of requirements.lock: what an image installs." \
         $runtime

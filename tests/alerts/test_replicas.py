@@ -209,6 +209,7 @@ async def test_what_is_no_replica_is_said_to_be_none(reply: web.Reply, words: st
         await web.generators_closed()
 
 
+@pytest.mark.slow
 async def test_a_replica_that_hangs_is_waited_for_within_a_bound() -> None:
     async with web.HttpServer(web.hangs) as server:
         one = Replica([server.url])

@@ -242,6 +242,7 @@ MUTATIONS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_spoilt_example_is_found(mutation: Mutation, subtests: pytest.Subtests) -> None:
     spoilt = 0

@@ -111,6 +111,7 @@ LIST_OF_COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argument", LIST_OF_COMMANDS)
 def test_the_list_of_commands_loads_none_of_them(argument: str) -> None:
     environ, status = LIST_OF_COMMANDS[argument]
@@ -150,6 +151,7 @@ def completed(*words: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_a_shell_completes_commands_options_and_values() -> None:
     assert completed("se") == ["serve"]
     assert completed("probe", "--spec") == ["--spec-only"]

@@ -20,6 +20,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
 from tests.support import certificates
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "serve"]
 PREFIX = "KEDA_GPU_SCALER_"
 PATIENCE_SECONDS = 30

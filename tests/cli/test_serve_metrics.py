@@ -37,7 +37,7 @@ def decide(scaler: Scaler, names: range) -> None:
     assert all(call.result().result for call in calls)
 
 
-@pytest.mark.soak(minutes=1)
+@pytest.mark.slow(minutes=1)
 def test_nine_thousand_triggers_are_shown_and_meanwhile_everything_else_is_answered() -> None:
     with writing_to(subprocess.DEVNULL) as scaler:
         for begin in range(0, TRIGGERS, 300):

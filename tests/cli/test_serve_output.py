@@ -27,6 +27,8 @@ from tests.cli import test_serve
 from tests.support import certificates
 from tests.support.processes import free_port, until
 
+pytestmark = pytest.mark.slow
+
 DEADLINE_SECONDS = 5
 """The caller's own: a call that takes longer fails, and its test with it."""
 PATIENCE_SECONDS = test_serve.PATIENCE_SECONDS

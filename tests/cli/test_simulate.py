@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from keda_gpu_scaler import cli
 from tests.support import kubernetes
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "simulate"]
 PATIENCE_SECONDS = 30
 

@@ -264,6 +264,15 @@ def test_a_pod_that_never_reported_while_others_did_for_long_has_no_gpu(
     assert len(found.replicas) == (1 if ignored else 2)
 
 
+def test_where_requests_are_not_known_a_pod_has_no_gpu_beside_others_of_its_group() -> None:
+    """A leader may ask for none, and its workers do; a replica is like the others."""
+    unknown = said(asks_gpu=None, owners=frozenset({Owner("StatefulSet", "bert")}))
+    worker = pod("bert-0-1", 90.0, status=unknown)
+    for leader, ignored in (("bert-0", ("bert-0",)), ("bert-1", ())):
+        silent = replace(unseen("", unknown), name=leader)
+        assert _workload(spec(workload="lws/bert"), worker, silent).ignored == ignored
+
+
 @pytest.mark.parametrize(
     ("status", "state"),
     [

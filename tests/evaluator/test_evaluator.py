@@ -80,6 +80,7 @@ async def test_both_questions_of_a_poll_get_one_decision(bench: Bench) -> None:
     assert len(bench.of(facts.Evaluated)) == 1
 
 
+@pytest.mark.slow
 async def test_a_thousand_triggers_share_one_fetch(bench: Bench) -> None:
     objects = [ScaledObject("ml", f"object-{number}") for number in range(1000)]
     await asyncio.gather(*(bench.evaluator.evaluate(one, spec(), None) for one in objects))
@@ -566,6 +567,7 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
     assert remembered.count(_own("load").profile) == 2
 
 
+@pytest.mark.slow
 async def test_a_query_that_there_is_no_room_for_is_explained_as_such(bench: Bench) -> None:
     for number in range(OWN_QUERIES_PER_NAMESPACE):
         await bench.ask(_own(f"load{number}"))

@@ -166,6 +166,7 @@ async def test_one_that_is_not_sure_is_not_taken_at_its_word(pair: Pair) -> None
     assert [one.state for one in await pair.told()] == [State.PARTIAL]
 
 
+@pytest.mark.slow
 async def test_one_with_too_many_queries_tells_nothing_of_one_more(pair: Pair) -> None:
     own = [_own(f"gpu_{number}") for number in range(OWN_QUERIES_PER_NAMESPACE + 1)]
     for trigger in own:

@@ -120,6 +120,7 @@ async def test_the_step_is_the_source_s(bench: Bench, namespace: str) -> None:
     assert bench.snapshot_cache.step_seconds("default") == bench.source.step_seconds
 
 
+@pytest.mark.slow
 async def test_own_queries_are_bounded_in_number_for_each_namespace_and_for_all(
     bench: Bench,
 ) -> None:
@@ -142,6 +143,7 @@ async def test_own_queries_are_bounded_in_number_for_each_namespace_and_for_all(
     assert await ask(0, "c") is first
 
 
+@pytest.mark.slow
 async def test_own_queries_of_observed_triggers_take_no_place_of_the_others(bench: Bench) -> None:
     async def ask(number: int, *, is_observed: bool = False) -> SharedSnapshot:
         one = replace(spec(), query=OwnQuery(f"x{number}", (), is_complete=True))

@@ -116,6 +116,7 @@ async def test_no_evidence_is_said_with_its_reason(
     assert seen == [facts.EvidenceChanged("default", EvidenceSource.EXPORTERS, reason)]
 
 
+@pytest.mark.slow
 async def test_evidence_that_takes_too_long_is_not_waited_for(
     source: ScriptedSource, evidence_fetcher: EvidenceFetcher, seen: list[facts.Fact]
 ) -> None:

@@ -88,6 +88,7 @@ def many(tracked: TrackedTriggers) -> Callable[[int, float], None]:
     return ask
 
 
+@pytest.mark.slow
 def test_of_too_many_those_go_that_were_asked_about_longest_ago(
     tracked: TrackedTriggers, many: Callable[[int, float], None]
 ) -> None:
@@ -102,6 +103,7 @@ def test_of_too_many_those_go_that_were_asked_about_longest_ago(
     assert {"bert", "one-more"} <= {each.scaled_object.name for each in left}
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_makes_room_for_others(
     tracked: TrackedTriggers, many: Callable[[int, float], None]
 ) -> None:

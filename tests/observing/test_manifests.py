@@ -100,6 +100,7 @@ def test_what_cannot_be_observed_is_refused_where_it_is(text: str, line: int, wh
     assert found[0] == line or not why.startswith("metadata")
 
 
+@pytest.mark.slow
 def test_triggers_are_bounded() -> None:
     texts = [written(f"bert-{number}") for number in range(TRIGGERS_LIMIT + 2)]
     found = read({"all.yaml": "---\n".join(texts)}, access())

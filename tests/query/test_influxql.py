@@ -53,6 +53,15 @@ def test_a_question_about_points_names_metrics_namespaces_and_times() -> None:
     )
 
 
+def test_a_question_about_a_database_quotes_its_name() -> None:
+    assert influxql.policies('a"b') == 'SHOW RETENTION POLICIES ON "a\\"b"'
+
+
+@pytest.mark.parametrize(("tag", "is_unique"), [("UUID", True), ("gpu", False)])
+def test_a_gpu_is_known_by_its_uuid_alone(tag: str, *, is_unique: bool) -> None:
+    assert Schema(gpu_tag=tag).knows_uuids == is_unique
+
+
 def test_a_question_about_the_last_hour_asks_for_one_point_each_step() -> None:
     schema = Schema("prometheus", METRIC, "ns", "Pod", "gpu")
     asked = influxql.NewestPoints(frozenset({"ml"}), schema, frozenset(METRICS), SPAN, 120_000).text

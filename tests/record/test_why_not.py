@@ -451,6 +451,7 @@ def test_an_idle_workload_with_replicas_is_keda_s_to_take() -> None:
     assert why_not(shown, 3).reasons[0].startswith("it is inactive: KEDA takes the last replica")
 
 
+@pytest.mark.slow
 @given(st.from_type(Record), st.integers(0, 10_000))
 def test_whatever_a_record_holds_there_is_an_answer(shown: Record, wanted: int) -> None:
     """It may come from anything that answers on the scaler's port."""

@@ -6,6 +6,8 @@ from tests.repository.test_docs import ROOT, section
 from tests.stories.loops import expectations
 from tests.stories.loops.expectations import SCENES, WAYS, Scene
 
+pytestmark = pytest.mark.slow
+
 PAGE = ROOT / "docs" / "expectations.md"
 ONE_SEED = (1,)
 """Of those that the ranges are over; all of them take a minute and more."""
@@ -30,7 +32,7 @@ async def test_the_figures_of_a_scene_are_within_the_ranges_of_the_table(scene: 
             assert expectations.holds(row[number], values), (said, row[number], values)
 
 
-@pytest.mark.soak(minutes=3)
+@pytest.mark.nightly
 async def test_the_table_is_what_all_seeds_give() -> None:
     assert section(PAGE, "expectations") == expectations.lines(await expectations.table())
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.repository.test_docs import ROOT
 
+pytestmark = pytest.mark.slow
+
 SEPARATOR = re.compile(r"^\|(?: *:?-+:? *\|)+$", re.MULTILINE)
 """The second line of a table."""
 LOADED = re.compile(r'<(?:script|link|img|iframe)[^>]* (?:src|href)="(?:https?:)?//[^"]*"')

@@ -12,6 +12,8 @@ from tests.repository.test_docs import ROOT
 from tests.support import guides, page_commands, printed, programs
 from tests.support.page_commands import FOLLOWED, KINDS, PAGES, Command
 
+pytestmark = pytest.mark.slow
+
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"sh", "text", "yaml", "promql", "json"}
 """Languages of blocks: what is typed is `sh`, so no command hides under another name."""

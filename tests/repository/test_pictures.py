@@ -8,6 +8,8 @@ import pytest
 from tests.repository import pictures
 from tests.repository.test_docs import ROOT
 
+pytestmark = pytest.mark.slow
+
 LARGEST_BYTES = 120_000
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.check.cases import text
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 CLEAN, WRONG, DOUBTFUL = (
     text("unknown-key"),

@@ -19,8 +19,12 @@ def test_a_prometheus(): pass
 @pytest.mark.needs("prometheus", "helm")
 def test_two_programs(): pass
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_real_time(): pass
+
+@pytest.mark.nightly
+@pytest.mark.needs("helm")
+def test_another_seed(): pass
 """
 
 
@@ -88,7 +92,8 @@ def suite(pytester: pytest.Pytester, alone: Path) -> pytest.Pytester:
     assert list(alone.iterdir()) == []
     pytester.makepyfile(SUITE)
     pytester.makeini(
-        "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    needs\n    soak\n"
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\n"
+        "markers =\n    needs\n    slow\n    nightly\n"
     )
     return pytester
 
@@ -98,13 +103,14 @@ def ran(suite: pytest.Pytester, *flags: str) -> list[str]:
     return suite.runpytest_inprocess("-p", "tests.conftest", "-q", *flags).outlines
 
 
+@pytest.mark.slow
 def test_what_needs_a_program_or_time_is_left_out_and_counted(suite: pytest.Pytester) -> None:
     """By pytest-xdist too, where the workers collect the tests."""
     for flags in ([], ["-n", "1"]):
         *_, told, end = ran(suite, *flags)
         assert told == (
-            "left out, because they need helm, more than a moment, prometheus: 3"
-            " (make test-servers runs them)"
+            "left out, because they need helm, more than a moment, prometheus: 4"
+            " (make test-servers and make test-nightly run them)"
         )
         assert end.startswith("1 passed")
 
@@ -114,7 +120,7 @@ def test_a_prometheus_at_hand_is_used_at_once(
 ) -> None:
     monkeypatch.setenv("PROMETHEUS", script(alone / "mine", "prometheus, version 3.15.0"))
     *_, told, end = ran(suite)
-    assert told.endswith("helm, more than a moment, prometheus: 2 (make test-servers runs them)")
+    assert "helm, more than a moment, prometheus: 3 (make test-servers" in told
     assert end.startswith("2 passed")
 
 
@@ -124,4 +130,6 @@ def test_servers_runs_the_others_and_no_more(
     for name in ("prometheus", "helm"):
         monkeypatch.setenv(name.upper(), script(alone / name, "fine"))
     *_, end = ran(suite, "--servers")
-    assert end.startswith("3 passed, 1 deselected")
+    assert end.startswith("3 passed, 2 deselected")
+    *_, end = ran(suite, "--nightly")
+    assert end.startswith("1 passed, 4 deselected")

@@ -10,6 +10,7 @@ from tests.support.prometheus import KINDS, each
 from tests.support.recorded import ENDS, SITUATIONS, Tape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", KINDS)
 @pytest.mark.parametrize("situation", SITUATIONS)
 async def test_the_decision_is_right_by_what_a_server_answered(situation: str, server: str) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from tests.repository.test_docs import ROOT
 
+pytestmark = pytest.mark.slow
+
 CLOCKS = {
     *("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns", "perf_counter_ns"),
     *("now", "utcnow", "today"),

@@ -27,6 +27,8 @@ from tests.cli import test_serve as serve
 from tests.repository.test_docs import ROOT
 from tests.repository.test_metadata import built
 
+pytestmark = pytest.mark.slow
+
 UV = os.environ.get("UV") or str(ROOT / ".cache" / "uv" / "bin" / "uv")
 NONROOT = 65532
 """As in the Dockerfile."""

@@ -337,6 +337,7 @@ async def test_calls_beyond_the_limit_are_refused_and_the_room_is_given_back() -
         assert (await served.stub.IsActive(reference())).result is False
 
 
+@pytest.mark.slow
 async def test_one_tenants_flood_leaves_room_for_another() -> None:
     """Ten times as many calls as there may be are refused at once, and then all is as before."""
     script = Script(QUIET)

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.spec.demand import Pace
@@ -81,6 +83,7 @@ async def _watched() -> AsyncIterator[Watched]:
     await evaluator.close()
 
 
+@pytest.mark.slow
 async def test_open_streams_cost_what_one_costs_and_are_told_when_something_is_new() -> None:
     loop = asyncio.get_running_loop()
     began = loop.time()

@@ -94,6 +94,7 @@ def test_a_trigger_is_found_again_in_whatever_order_its_strings_come(
     assert isinstance(read[0], str) or read[0] is read[1]
 
 
+@pytest.mark.slow
 def test_triggers_are_kept_in_bounded_memory() -> None:
     """A text with one emoji takes four bytes for each of its characters."""
     known = triggers()
@@ -108,6 +109,7 @@ def test_triggers_are_kept_in_bounded_memory() -> None:
     assert kept < 40 * 2**20
 
 
+@pytest.mark.slow
 def test_a_million_short_strings_are_kept_as_a_hash() -> None:
     known = triggers()
     tracemalloc.start()

@@ -531,6 +531,7 @@ def test_the_usual_recipe_is_an_average_that_takes_nothing_for_zero() -> None:
 # The driver
 
 
+@pytest.mark.slow
 async def test_the_driver_wakes_scales_and_returns_to_zero(scene: Scene) -> None:
     shown: list[screen.Frame] = []
 
@@ -548,6 +549,7 @@ async def test_the_driver_wakes_scales_and_returns_to_zero(scene: Scene) -> None
     assert max(one.usual.replicas for one in shown) in {1, 2}
 
 
+@pytest.mark.slow
 async def test_the_driver_wakes_beside_a_failing_scaler_and_never_scales_in(scene: Scene) -> None:
     scene.servicer.error = "source is down"
     phases = [scenario.Phase("busy", 60, 1, 60), scenario.Phase("idle", 0, 0, 1)]
@@ -579,7 +581,7 @@ async def test_a_scaler_that_never_knows_fails_the_demo_with_its_words(scene: Sc
 # The whole demo, end to end: real processes, real gRPC, real time
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_end_to_end_the_demo_reaches_the_expected_replicas_and_zero_again() -> None:
     # A proxy address without a server: the demo connects only to this machine.
     behind_a_proxy = os.environ | {"HTTP_PROXY": NOWHERE, "http_proxy": NOWHERE}
@@ -620,9 +622,10 @@ def children_of(process: subprocess.Popen[str]) -> list[int]:
 on_linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds children in /proc")
 
 
+@pytest.mark.slow
 @on_linux
 @pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM]
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
 )
 def test_a_signal_ends_the_demo_and_its_children(
     demo: subprocess.Popen[str], number: signal.Signals
@@ -639,8 +642,9 @@ def test_a_signal_ends_the_demo_and_its_children(
             os.kill(pid, 0)
 
 
+@pytest.mark.slow
 @on_linux
-@pytest.mark.parametrize("which", [pytest.param(0, marks=pytest.mark.soak), 1])
+@pytest.mark.parametrize("which", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_child_that_dies_fails_the_demo_with_its_last_words(
     demo: subprocess.Popen[str], which: int
 ) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
@@ -490,7 +490,6 @@ GOOD_SCRAPES = st.just({NODE: [*INSTANTS], OTHER_NODE: [*INSTANTS]}) | st.dictio
 SHOWN = st.lists(_shown(), min_size=1, max_size=3)
 
 
-@settings(max_examples=500)
 @given(SHOWN, GOOD_SCRAPES, SHOWN, GOOD_SCRAPES)
 def test_a_series_alone_says_what_it_says_twice(
     series: list[Series],

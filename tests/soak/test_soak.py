@@ -23,7 +23,7 @@ SHORT = Pace(
 )
 
 
-@pytest.mark.soak(minutes=3)
+@pytest.mark.slow(minutes=3)
 @pytest.mark.needs("prometheus", "influxd")
 async def test_no_answer_is_wrong_while_everything_goes_wrong(tmp_path: Path) -> None:
     report = await Soak(tmp_path, SHORT, seed=1).run()

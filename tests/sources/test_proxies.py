@@ -153,6 +153,7 @@ async def test_exporters_are_scraped_through_the_proxy_unless_they_are_spared(
 # A proxy that cannot be used
 
 
+@pytest.mark.slow
 def test_a_proxy_that_cannot_be_used_ends_the_process_with_2_and_its_variable() -> None:
     wrong = {"ALL_PROXY": "socks://user:hunter2@proxy:1080", "HTTP_PROXY": "", "http_proxy": ""}
     done = serve.ended(serve.environment(LOG_LEVEL="loud") | wrong)
@@ -164,6 +165,7 @@ def test_a_proxy_that_cannot_be_used_ends_the_process_with_2_and_its_variable() 
     assert "hunter2" not in done.stderr
 
 
+@pytest.mark.slow
 def test_it_does_so_where_the_settings_are_right() -> None:
     done = serve.ended(serve.environment() | {"NO_PROXY": "fd00::/8"})
     assert (done.returncode, done.stdout) == (2, "")

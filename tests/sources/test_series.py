@@ -516,6 +516,7 @@ def test_labels_that_are_not_its_identity_make_no_second_gpu(
     assert one.values == (() if unknown else (value * metric.factor,))
 
 
+@pytest.mark.slow
 def test_more_gpus_than_any_cluster_has_are_not_read() -> None:
     uuids = (f"GPU-{number}" for number in range(LARGEST_GPUS + 1))
     rows = [row("DCGM_FI_DEV_GPU_UTIL", 1, UUID=uuid) for uuid in uuids]

@@ -275,6 +275,7 @@ async def test_keys_that_end_soon_are_renewed_with_the_token_of_that_moment(
     assert tokens.requests[-1].form["WebIdentityToken"] == "rotated"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
@@ -309,6 +310,7 @@ async def test_a_token_that_cannot_be_read_is_the_reason(
     assert not tokens.requests
 
 
+@pytest.mark.slow
 async def test_credentials_that_never_come_do_not_keep_the_process(
     aws: pytest.MonkeyPatch, server: HttpServer
 ) -> None:
@@ -358,6 +360,7 @@ def without_botocore(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(tmp_path)}
 
 
+@pytest.mark.slow
 def test_a_region_without_the_extra_is_a_wrong_setting(
     without_botocore: dict[str, str], tmp_path: Path
 ) -> None:
@@ -372,6 +375,7 @@ def test_a_region_without_the_extra_is_a_wrong_setting(
     assert f'{variable}: "{REGION}"; expected {expected}' in done.stderr
 
 
+@pytest.mark.slow
 def test_without_a_region_nothing_of_botocore_is_loaded(
     without_botocore: dict[str, str],
 ) -> None:

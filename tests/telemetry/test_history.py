@@ -13,6 +13,8 @@ from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import AGE_SECONDS, CHANGES, METRICS, TOTAL_BYTES, History
 from tests.support.triggers import BERT, spec
 
+pytestmark = pytest.mark.slow
+
 BUSY = Decision(state=State.MEASURED, reason="busy", value=100.0, active=True, average=50.0)
 
 

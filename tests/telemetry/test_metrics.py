@@ -306,6 +306,7 @@ def test_the_tasks_of_the_event_loop_are_counted_when_they_are_asked_for() -> No
     assert value(counted, "tasks") == 5
 
 
+@pytest.mark.slow
 def test_every_one_of_many_triggers_is_shown(counted: Telemetry) -> None:
     names = [f"bert-{number}" for number in range(2 * PART + 1)]
     for name in names:
@@ -318,6 +319,7 @@ def test_every_one_of_many_triggers_is_shown(counted: Telemetry) -> None:
         assert value(counted, "trigger_state", **labels, state="measured") == 1
 
 
+@pytest.mark.slow
 def test_beyond_the_limit_those_that_are_shown_stay_and_the_others_are_counted(
     counted: Telemetry, clock: Clock
 ) -> None:

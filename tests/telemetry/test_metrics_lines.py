@@ -109,6 +109,7 @@ def test_they_are_the_same_whatever_is_decided_and_asked_for(
     check(known, accept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accept", ACCEPTS)
 def test_they_are_the_same_where_families_come_in_parts(accept: str) -> None:
     names = [ScaledObject("ml", f"bert-{number}") for number in range(2 * PART + 1)]

@@ -20,6 +20,8 @@ from tests.service.harness import metrics_request
 from tests.support.prometheus import PrometheusServer
 from tests.telemetry.collector import Collector, collecting, words
 
+pytestmark = pytest.mark.slow
+
 PARENT = "00f067aa0ba902b7"
 TRACES = {"bert-scaler": "4bf92f3577b34da6a3ce929d0e0e4736", "other": "b" * 32}
 REQUESTS = (metrics_request(), metrics_request())

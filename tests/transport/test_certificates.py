@@ -185,6 +185,7 @@ BUNDLE = AUTHORITY.cert_pem.bytes() + trustme.CA().cert_pem.bytes()
 SECOND_BEGINS = BUNDLE.index(b"-----BEGIN", 1)
 
 
+@pytest.mark.slow
 @given(cut=st.integers(SECOND_BEGINS + 1, len(BUNDLE) - 2))
 def test_a_bundle_that_is_cut_off_within_a_certificate_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, cut: int

@@ -317,6 +317,7 @@ async def test_an_answer_of_exactly_the_bound_is_taken(server: HttpServer) -> No
         assert len((await made.get(server.url)).body) == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "deflate", "gzip,br\x80"])
 async def test_a_compression_that_was_not_asked_for_is_refused_before_it_unfolds(
     server: HttpServer, encoding: str

@@ -365,6 +365,7 @@ asyncio.run(serve())
 """Serves with two file descriptors left (one was open to count them), and prints whose lines."""
 
 
+@pytest.mark.slow
 async def test_without_file_descriptors_there_is_one_line_for_each_time_it_tries_again() -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", WITHOUT_DESCRIPTORS, stdout=asyncio.subprocess.PIPE

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 import httpx
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
@@ -90,6 +91,7 @@ class Long(InParts):
             yield parted
 
 
+@pytest.mark.slow
 async def test_clients_that_do_not_read_delay_other_pages_at_most_until_they_are_gone() -> None:
     request = b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n"
     long = Long()

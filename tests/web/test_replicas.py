@@ -44,6 +44,7 @@ async def test_what_is_known_is_for_those_who_know_the_token() -> None:
     assert answer.status_code == 401
 
 
+@pytest.mark.slow
 async def test_as_many_alerts_are_told_at_once_as_a_book_holds() -> None:
     one, other = Hook(limit=LIMIT), Hook(limit=LIMIT)
     keys = (Key(BERT, f"{number:016x}") for number in range(LIMIT))

@@ -8,6 +8,8 @@ from benchmarks import decided, decisions
 from benchmarks.decided import Row
 from benchmarks.decisions import Case
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("case", decisions.PART, ids=[case.way for case in decisions.PART])
 def test_a_part_of_the_score_is_what_is_committed(case: Case) -> None:

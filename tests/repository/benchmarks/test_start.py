@@ -1,6 +1,10 @@
 """The benchmark of a start measures every server in every round."""
 
+import pytest
+
 from benchmarks import start
+
+pytestmark = pytest.mark.slow
 
 
 async def test_a_start_is_measured_once_a_round_for_each_server() -> None:

@@ -339,6 +339,7 @@ async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> N
     assert "more than 3 pods" in (followed.trouble or "")
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_away_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

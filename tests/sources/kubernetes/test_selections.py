@@ -210,6 +210,7 @@ async def test_what_nobody_asks_any_more_is_let_go_of(bench: Bench) -> None:
     assert [fact.works for fact in bench.changes("models.example.com/scale")] == [False, True]
 
 
+@pytest.mark.slow
 async def test_no_more_selectors_are_read_than_the_limit(bench: Bench) -> None:
     names = [f"bert-{number}" for number in range(selections.LIMIT + 1)]
     bench.api.objects[api_server.SCALED_OBJECTS] = [_scaled(name, name) for name in names]

@@ -158,6 +158,7 @@ def _same(one: list[Row], other: list[Row]) -> bool:
 HOSTILE_TEXTS = ["}]}", ',{"metric":', '"result":[', "]}}", '\\"result":[', "é\n"]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.dictionaries(st.sampled_from(HOSTILE_TEXTS), st.sampled_from(HOSTILE_TEXTS))),
     st.sampled_from([{}, {"infos": ["PromQL info: }]}"]}, {"stats": {"seriesFetched": "1"}}]),

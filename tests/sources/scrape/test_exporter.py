@@ -194,6 +194,7 @@ def endless(part: bytes, head: bytes) -> web.Reply:
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reply",
     [

@@ -419,6 +419,7 @@ def test_of_a_large_text_about_other_things_nothing_is_kept() -> None:
     assert peak < 2**20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -308,6 +308,7 @@ MIB = 2**20
 FOREIGN = "".join(f"a{number} {number}\n" for number in range(10))
 
 
+@pytest.mark.slow
 async def test_sixteen_mebibytes_about_other_things_hold_nothing_up(
     one: HttpServer, other: HttpServer
 ) -> None:
@@ -323,6 +324,7 @@ async def test_sixteen_mebibytes_about_other_things_hold_nothing_up(
     assert found.at in found.good_scrapes[Target("gpus", f"{one.url}/metrics")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", [web.hangs, web.stalls, web.drips])
 async def test_an_exporter_that_does_not_answer_holds_nothing_up(
     one: HttpServer, other: HttpServer, reply: web.Reply
@@ -339,6 +341,7 @@ async def test_an_exporter_that_does_not_answer_holds_nothing_up(
     assert not found.absence_known
 
 
+@pytest.mark.slow
 async def test_a_name_that_is_not_resolved_holds_nothing_up(one: HttpServer) -> None:
     async def never(_: httpx.URL) -> frozenset[str]:
         await asyncio.Event().wait()
@@ -375,6 +378,7 @@ async def test_an_exporter_is_read_as_long_as_its_name_stands_for_it(
     assert found.at in found.good_scrapes[Target("gpus", f"{other.url}/metrics")]
 
 
+@pytest.mark.slow
 async def test_labels_beyond_all_measure_are_refused_and_the_others_go_on(
     one: HttpServer, other: HttpServer
 ) -> None:
@@ -505,6 +509,7 @@ async def test_samples_are_forgotten_after_what_anybody_asked_for(one: HttpServe
     assert longer.at - longer.instants[0] > KEEP_SECONDS
 
 
+@pytest.mark.slow
 async def test_however_many_exporters_hang_a_round_ends(one: HttpServer) -> None:
     one.reply = web.hangs
     targets = [f"{one.url}/{number}" for number in range(200)]
@@ -542,6 +547,7 @@ async def _was_asked(exporter: HttpServer) -> bool:
     return bool(exporter.requests)
 
 
+@pytest.mark.slow
 async def test_a_source_that_never_started_can_be_closed() -> None:
     settings = ScrapeSettings.model_validate({"targets": "http://127.0.0.1:1", "interval": "100ms"})
     source = ScrapeSource("gpus", settings)

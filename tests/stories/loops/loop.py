@@ -28,7 +28,7 @@ HPA_SECONDS = 30.0
 """The deadline of the HPA's calls."""
 P = ParamSpec("P")
 T = TypeVar("T")
-_KUBERNETES = pytest.param(EvidenceSource.KUBERNETES, marks=pytest.mark.soak)
+_KUBERNETES = pytest.param(EvidenceSource.KUBERNETES, marks=pytest.mark.nightly)
 """As exact as kube-state-metrics, and as many hours again."""
 each = pytest.mark.parametrize(
     "evidence", [_KUBERNETES, EvidenceSource.KUBE_STATE_METRICS, EvidenceSource.EXPORTERS]
@@ -39,9 +39,9 @@ told = pytest.mark.parametrize("evidence", [_KUBERNETES, EvidenceSource.KUBE_STA
 
 
 def seeded(numbers: Sequence[int]) -> pytest.MarkDecorator:
-    """Run a claim with each seed; the usual suite has the first one."""
+    """Run a claim with each seed: the first one by day, the others by night."""
     first, *others = numbers
-    more = [pytest.param(number, marks=pytest.mark.soak) for number in others]
+    more = [pytest.param(number, marks=pytest.mark.nightly) for number in others]
     return pytest.mark.parametrize("seed", [first, *more])
 
 

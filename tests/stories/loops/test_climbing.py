@@ -28,6 +28,7 @@ async def test_130_percent_of_work_becomes_two_replicas_and_never_three(
     assert loop.grown == [2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start_seconds", "within"), CLIMBED_SECONDS.items())
 async def test_a_saturated_climb_waits_for_starts_and_for_the_exporter_and_no_more(
     start_seconds: float, within: float
@@ -40,6 +41,7 @@ async def test_a_saturated_climb_waits_for_starts_and_for_the_exporter_and_no_mo
     assert loop.sizes[-1] == max(loop.sizes) == 12
 
 
+@pytest.mark.slow
 @told
 @seeded([1, 2])
 @pytest.mark.parametrize("start_seconds", [30.0, 600.0])
@@ -71,6 +73,7 @@ async def test_a_lower_threshold_climbs_in_larger_steps() -> None:
     assert sum(pod.works(loop.clock) for pod in loop.pods) == 12
 
 
+@pytest.mark.slow
 @seeded([1, 2, 4])
 async def test_bursts_that_are_shorter_than_the_window_build_no_tower(seed: int) -> None:
     """They have the replicas that their work needs, and no new pod brings another."""
@@ -81,6 +84,7 @@ async def test_bursts_that_are_shorter_than_the_window_build_no_tower(seed: int)
     assert max(loop.sizes) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("evidence", "within"),
     [

@@ -11,6 +11,8 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, seeded
 from tests.stories.loops.monitoring import STEP
 
+pytestmark = pytest.mark.slow
+
 PEER = "http://10.0.0.7:8080"
 seeds = seeded(range(6))
 

@@ -10,6 +10,8 @@ from tests.stories.loops.loop import Loop, each, seeded, told
 from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import demanding
 
+pytestmark = pytest.mark.slow
+
 WAKES = demanding("sum(waiting)")
 SCALES = demanding("sum(waiting)", demandThreshold="10", warmup="6m")
 """Longer than these models load, at 100 %: by exporters alone, readiness is unknown."""

@@ -1,8 +1,12 @@
 """Claims about missing data: it takes no replica away, and keeps none for ever."""
 
+import pytest
+
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each
 from tests.stories.loops.pods import NEVER
+
+pytestmark = pytest.mark.slow
 
 
 @each

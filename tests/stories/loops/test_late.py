@@ -13,6 +13,8 @@ from tests.stories.loops.monitoring import KUBE_STATE, STEP
 from tests.stories.loops.pods import COLLECT
 from tests.support.triggers import spec
 
+pytestmark = pytest.mark.slow
+
 seeds = seeded(range(1, 7))
 
 

@@ -6,6 +6,8 @@ from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, seeded, told
 
+pytestmark = pytest.mark.slow
+
 seeds = seeded(range(1, 7))
 fast = pytest.mark.parametrize("stabilization_seconds", [0, 60])
 """The HPA's default remembers larger recommendations for 300 s, which hides all of this."""

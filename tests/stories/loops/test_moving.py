@@ -7,6 +7,7 @@ from tests.stories.loops.loop import Loop, seeded
 from tests.support.triggers import spec
 
 
+@pytest.mark.slow
 @seeded(range(6))
 @pytest.mark.parametrize("node_seconds", [0.0, 45.0, 240.0])
 @pytest.mark.parametrize("exporter", ["stays", "leaves"])

@@ -11,6 +11,8 @@ from tests.stories.loops.loop import Loop, seeded, told
 from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import spec
 
+pytestmark = pytest.mark.slow
+
 seeds = seeded(range(1, 7))
 
 

@@ -9,6 +9,8 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each
 from tests.support.triggers import BERT
 
+pytestmark = pytest.mark.slow
+
 Offered = Callable[[float], float]
 
 

@@ -3,10 +3,14 @@
 import random
 from collections.abc import Callable
 
+import pytest
+
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, seeded, told
 from tests.stories.loops.monitoring import STEP
 from tests.support.triggers import spec
+
+pytestmark = pytest.mark.slow
 
 seeds = seeded(range(1, 7))
 

@@ -6,6 +6,8 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, told
 from tests.support.triggers import spec
 
+pytestmark = pytest.mark.slow
+
 
 @each
 @pytest.mark.parametrize("replicas", [4, 8])

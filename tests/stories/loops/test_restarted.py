@@ -12,6 +12,8 @@ from tests.stories.loops.loop import Loop, each, seeded
 from tests.stories.loops.monitoring import STEP
 from tests.stories.loops.pods import COLLECT, NEVER
 
+pytestmark = pytest.mark.slow
+
 THRESHOLD = 70
 seeds = seeded(range(6))
 

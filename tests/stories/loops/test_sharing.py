@@ -11,6 +11,8 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, seeded
 from tests.stories.loops.pods import COLLECT
 
+pytestmark = pytest.mark.slow
+
 seeds = seeded(range(6))
 
 

@@ -27,6 +27,7 @@ async def test_a_scale_in_of_an_idle_workload_makes_zero_no_later(seed: int) -> 
     assert loop.sizes.index(0) * STEP <= 120 + 300 + 60
 
 
+@pytest.mark.slow
 @seeds
 async def test_a_load_that_rises_and_falls_around_a_size_changes_it_once(seed: int) -> None:
     """During a hold the HPA has no recommendation, and forgets what it asked for."""
@@ -35,6 +36,7 @@ async def test_a_load_that_rises_and_falls_around_a_size_changes_it_once(seed: i
     assert len(loop.grown) <= 2
 
 
+@pytest.mark.slow
 @seeds
 async def test_where_no_series_shows_requests_pods_without_an_exporter_still_count(
     seed: int,

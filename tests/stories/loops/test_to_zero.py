@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from tests.stories.loops.loop import Loop, each, seeded
 
@@ -29,6 +31,7 @@ async def test_blips_of_2_percent_keep_nobody_up(evidence: EvidenceSource) -> No
 MOMENTS = "samples of single moments"
 
 
+@pytest.mark.slow
 @each
 async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: EvidenceSource) -> None:
     """A request of a second every ten is 10 % of the time, for two hours."""
@@ -42,6 +45,7 @@ async def test_six_short_requests_a_minute_are_seen_in_averages(evidence: Eviden
     assert MOMENTS not in loop.decisions[-1].reason
 
 
+@pytest.mark.slow
 @each
 @seeded(range(6))
 async def test_an_exporter_that_looks_at_single_moments_overlooks_short_requests(

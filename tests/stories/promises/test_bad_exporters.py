@@ -126,7 +126,7 @@ async def serving(*targets: str) -> AsyncIterator[Serving]:
         await process.wait()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 async def test_sixteen_mebibytes_about_other_things_do_not_make_a_good_exporter_stale(
     good: HttpServer, bad: HttpServer
 ) -> None:
@@ -145,7 +145,7 @@ async def test_sixteen_mebibytes_about_other_things_do_not_make_a_good_exporter_
     assert SECRET not in "".join([metrics, *scaler.lines])
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", [web.says(HUGE), dust], ids=["huge", "endless"])
 async def test_calls_are_answered_and_the_process_ends_whatever_an_exporter_answers(
     good: HttpServer, bad: HttpServer, reply: web.Reply

@@ -16,6 +16,8 @@ from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests.cli.test_serve import COMMAND, environment, said, started
 
+pytestmark = pytest.mark.slow
+
 LIMIT_BYTES = 512 * 2**20
 """The chart's limit of memory, here of all that the process writes to."""
 DEADLINE_SECONDS = 10.0

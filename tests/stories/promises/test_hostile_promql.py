@@ -91,6 +91,7 @@ def test_no_query_keeps_the_process_from_answering_others(scaler: Scaler, query:
     assert scaler.answers_others()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", _OUT_OF_RANGE)
 def test_a_number_that_does_not_fit_is_the_tenants_mistake(scaler: Scaler, query: str) -> None:
     refused = scaler.refusal(query)

@@ -29,7 +29,7 @@ def _job(exporters: list[HttpServer]) -> dict[str, object]:
     return {"job_name": "dcgm-exporter", "static_configs": static}
 
 
-@pytest.mark.soak(minutes=1)
+@pytest.mark.slow(minutes=1)
 async def test_a_dead_exporter_and_one_that_left_discovery_lead_to_no_smaller_number(
     prometheus: PrometheusServer,
 ) -> None:

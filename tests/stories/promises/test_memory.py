@@ -134,8 +134,17 @@ class Client:
         return pb.ScaledObjectRef(name=name, namespace=namespace, scalerMetadata=usual | metadata)
 
 
-@pytest.mark.soak(minutes=1)
-@pytest.mark.parametrize("kind", ["objects", "lists", "rows", "a long error"])
+@pytest.mark.slow(minutes=1)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "rows",
+        *(
+            pytest.param(kind, marks=pytest.mark.nightly)
+            for kind in ("objects", "lists", "a long error")
+        ),
+    ],
+)
 async def test_every_bound_at_its_edge_at_once(
     answers: dict[str, web.Reply], kind: str, tmp_path: Path
 ) -> None:

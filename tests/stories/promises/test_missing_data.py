@@ -141,6 +141,7 @@ async def test_a_restart_of_prometheus_is_no_event(prometheus: PrometheusServer)
         await restart
 
 
+@pytest.mark.slow
 async def test_no_answer_waits_for_a_prometheus_that_hangs() -> None:
     async with web.HttpServer(web.hangs) as server, running(server.url, timeout="1h") as stack:
         assert await stack.target() == 70

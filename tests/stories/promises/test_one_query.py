@@ -65,7 +65,7 @@ async def _settled(stack: Stack, prometheus: PrometheusServer, before: float) ->
     return await prometheus.requests() - before
 
 
-@pytest.mark.soak(minutes=1)
+@pytest.mark.slow(minutes=1)
 async def test_a_thousand_triggers_cost_one_snapshot_query_per_step(
     prometheus: PrometheusServer,
 ) -> None:

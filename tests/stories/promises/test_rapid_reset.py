@@ -11,11 +11,14 @@ import threading
 from collections.abc import Iterator
 
 import grpc
+import pytest
 
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from tests.cli.test_serve import serving
 from tests.cli.test_serve_metrics import peak_bytes
+
+pytestmark = pytest.mark.slow
 
 DEADLINE_SECONDS = 5.0
 """Of every call."""

@@ -30,6 +30,8 @@ from tests.support.processes import free_port, until
 from tests.support.prometheus import PrometheusServer
 from tests.test_app import LOCAL, running
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(sys.executable).with_name("keda-gpu-scaler")
 SHORT = {"window": "4s", "activationWindow": "4s", "warmup": "4s"}
 PATIENCE_SECONDS = 20
