@@ -25,7 +25,7 @@ from tests.repository.chart import charts
 from tests.repository.test_examples import ADDRESS, EXAMPLES, read
 from tests.support.triggers import access
 
-pytestmark = [pytest.mark.core, pytest.mark.usefixtures("helm")]
+pytestmark = pytest.mark.usefixtures("helm")
 
 
 @pytest_asyncio.fixture
@@ -35,6 +35,7 @@ async def gate(kubeconfig: Path, lab_name: str) -> AsyncIterator[Gate]:
         yield opened
 
 
+@pytest.mark.core
 async def test_each_mistake_is_refused_in_words_that_name_key_value_and_what_was_expected(
     gate: Gate,
 ) -> None:
@@ -104,6 +105,7 @@ def _sound() -> Iterator[dict[str, str]]:
     yield {**SOUND, "demandPresetFromEnv": "PRESET", "demandThreshold": "8"}
 
 
+@pytest.mark.core
 async def test_what_is_right_or_cannot_be_known_yet_passes_and_so_does_every_example(
     gate: Gate,
 ) -> None:

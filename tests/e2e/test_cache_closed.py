@@ -14,7 +14,6 @@ from tests.e2e.recorder import Recorder
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN, the_hpa_has_a_number
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("kind", ["external", "external-push"])
 async def test_a_poll_that_fails_after_the_hpas_request_ends_a_busy_workload(
     lab: Lab, recorder: Recorder, kind: str

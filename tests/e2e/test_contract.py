@@ -69,7 +69,6 @@ def _gaps(calls: Sequence[Call]) -> list[float]:
     ]
 
 
-@pytest.mark.core
 @pytest.mark.generations
 async def test_all_of_a_triggers_metadata_and_nothing_else_is_sent(
     lab: Lab, recorder: Recorder

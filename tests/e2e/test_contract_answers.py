@@ -42,7 +42,6 @@ _NUMBERS = {
 }
 
 
-@pytest.mark.core
 @pytest.mark.generations
 @pytest.mark.skipif(generation.KEDA_IS_OLDEST, reason="it reads whole numbers only")
 async def test_keda_reads_the_float_where_it_is_above_zero_and_counts_in_thousandths(
@@ -111,7 +110,6 @@ async def test_an_empty_list_holds_the_replicas_and_is_no_error_and_activity_cou
     assert keda_log.failures(lab) == [], lab.story()
 
 
-@pytest.mark.core
 @pytest.mark.generations
 async def test_activity_counts_in_polls_only(lab: Lab, recorder: Recorder) -> None:
     recorder.active_for_hpa = False

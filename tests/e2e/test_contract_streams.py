@@ -29,7 +29,6 @@ async def _stream(lab: Lab, recorder: Recorder, number: int) -> Stream:
     return recorder.streams[number - 1]
 
 
-@pytest.mark.core
 @pytest.mark.generations
 async def test_a_stream_that_ended_well_is_opened_again_after_2_s_and_a_failed_one_ever_later(
     lab: Lab, recorder: Recorder
@@ -87,7 +86,6 @@ async def test_true_wakes_and_is_a_write_each_time_and_false_is_nothing(
     await lab.wait(over, "the stream ends with its ScaledObject")
 
 
-@pytest.mark.core
 @pytest.mark.generations
 async def test_an_old_connection_is_replaced_by_a_new_one_without_an_error(lab: Lab) -> None:
     async with recording(max_connection_age_ms=3000) as recorder:

@@ -17,11 +17,7 @@ from tests.repository.chart import charts
 from tests.repository.test_docs_snippets import SCALED_OBJECTS
 from tests.support import programs
 
-pytestmark = [
-    pytest.mark.core,
-    pytest.mark.xdist_group("dry-run"),
-    pytest.mark.usefixtures("helm"),
-]
+pytestmark = [pytest.mark.xdist_group("dry-run"), pytest.mark.usefixtures("helm")]
 _SECONDS = 120
 _FOREIGN = {
     "cert-manager-crds.yaml": ("certificates.cert-manager.io",),
@@ -110,6 +106,7 @@ def pods(found: Iterable[charts.Object], namespace: str) -> Iterator[charts.Obje
             yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
+@pytest.mark.core
 def test_every_object_of_the_chart_and_of_the_base_is_taken_and_its_pods_are_admitted(
     defined: Path, restricted: str, tmp_path: Path
 ) -> None:
@@ -130,6 +127,7 @@ def test_a_pod_that_is_not_restricted_is_refused_there(
         dry_run(defined, tmp_path, {"loose": [loose]})
 
 
+@pytest.mark.core
 def test_every_other_file_and_every_scaled_object_in_a_page_is_taken(
     defined: Path, restricted: str, tmp_path: Path
 ) -> None:

@@ -167,7 +167,6 @@ SPOILT: Mapping[str, Callable[[dict[str, Any]], None]] = {
 """By the message of the webhook, or finally of the schema."""
 
 
-@pytest.mark.core
 async def test_an_example_that_is_spoilt_is_refused(lab: Lab) -> None:
     document = placed(lab, read(EXAMPLES[0]), "bert")
     await deploy_target(lab, document)

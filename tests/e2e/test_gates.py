@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 from lightkube.core.exceptions import ApiError
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from lightkube.types import PatchType
@@ -170,7 +169,6 @@ async def _explain(lab: Lab, name: str, *arguments: str) -> str:
     return printed.decode()
 
 
-@pytest.mark.core
 async def test_explain_names_the_gate_that_the_cluster_shows(lab: Lab) -> None:
     await _begin(lab)
     await _arrive(lab)

@@ -5,15 +5,12 @@ KEDA polls when it starts and then every 300 s: where it does not start, only a 
 
 from pathlib import Path
 
-import pytest
-
 from tests.e2e import keda, streams, waking
 from tests.e2e.lab import Lab
 from tests.e2e.own_cluster import open_own_lab
 from tests.e2e.under_load import LONGER_THAN_THE_COOLDOWN
 
 
-@pytest.mark.core
 async def test_a_demand_that_began_while_the_scaler_was_away_wakes_when_it_is_back(
     lab: Lab,
 ) -> None:

@@ -45,7 +45,6 @@ async def _asks(lab: Lab, recorder: Recorder) -> set[str]:
     return set(polls())
 
 
-@pytest.mark.core
 @pytest.mark.generations
 @pytest.mark.skipif(generation.KEDA_IS_OLDEST, reason="it shows no HPAActive")
 async def test_values_are_polled_where_zero_is_allowed_or_the_hpa_has_none(

@@ -5,13 +5,10 @@ The common one asks KEDA's prometheus trigger for the average and keeps KEDA's d
 which divides by the replicas a second time.
 """
 
-import pytest
-
 from tests.e2e.lab import Lab
 from tests.e2e.manifests import Manifest
 
 
-@pytest.mark.core
 async def test_one_pod_at_23_percent_of_20_becomes_two_and_is_one_again_afterwards(
     lab: Lab,
 ) -> None:

@@ -48,7 +48,6 @@ async def test_an_alert_wakes_keeps_up_what_is_idle_and_lets_it_go_when_it_is_re
         assert lab.path(name) == [0, 1, 0], lab.story()
 
 
-@pytest.mark.core
 async def test_a_message_without_the_token_or_about_nobody_is_refused_and_wakes_nothing(
     lab: Lab, alertmanager: Alertmanager
 ) -> None:
