@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision.decision import Context, Decision, State, decide
@@ -234,6 +234,7 @@ def test_what_is_not_seen_raises_to_what_the_ready_ones_could_use_at_most(
     measured: int, silent: int, unseen_count: int, load: float, threshold: float
 ) -> None:
     """However often it is repeated with new replicas that are not seen either."""
+    assume(silent or unseen_count)
     trigger = spec(threshold=f"{threshold:.3f}")
     pods = [*_ready(measured, load), *(_silent(silent) if silent else ()), *_unseen(unseen_count)]
     decided = _decide(*pods, wanted=None, trigger=trigger)

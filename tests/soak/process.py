@@ -14,8 +14,8 @@ import httpx
 
 from tests.support.processes import bounded, inner, until
 
-READY_SECONDS = 60.0
-STOP_SECONDS = 45.0
+READY_SECONDS = 120.0
+STOP_SECONDS = 120.0
 _KIB = 1024
 _TASKS = re.compile(r"^keda_gpu_scaler_tasks (\S+)$", re.MULTILINE)
 

@@ -108,7 +108,7 @@ def _let_through(found: Mapping[Place, object], file: Path) -> dict[Place, objec
 def _said(place: Place, value: object, file: Path) -> str:
     """Return what the scaler says of one setting, beside those that it does not go without."""
     partners = {place.key: value}
-    if place.key == "username" and value:
+    if place.key == "username" and value not in {None, ""}:
         partners |= {"password": "x"}
     if place == ("scrape", "timeout"):  # which may not be longer
         partners["interval"] = value
