@@ -165,10 +165,12 @@ $(UV): tools/uv.txt
 	@$(PYTHON) -m venv .cache/uv
 	@.cache/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv.txt
 	@touch $@
+# Tools that are there stay there.
+$(VENV): LOCK = $(if $(wildcard $(TOOLS)),requirements.lock,requirements-test.lock)
 $(VENV): requirements-test.lock pyproject.toml | $(UV)
 	@echo "Installing the locked dependencies into .venv"
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
-	@$(UV) pip sync --quiet --compile-bytecode --python .venv --require-hashes requirements-test.lock
+	@$(UV) pip sync --quiet --compile-bytecode --python .venv --require-hashes $(LOCK)
 	@$(UV) pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
 	@touch $@
 $(TOOLS): requirements.lock $(VENV)

@@ -5,6 +5,7 @@ by the hashes of requirements.lock: that requires neither an index nor a cache.
 """
 
 import contextlib
+import functools
 import importlib.util
 import os
 import shutil
@@ -12,7 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -93,9 +94,23 @@ def _run(*command: str) -> None:
 
 def nobody(*command: str) -> list[str]:
     """Return the command as one that may not write a byte into any file."""
+    return ["prlimit", "--fsize=0", "--", *_without_rights(), *command]
+
+
+@functools.cache
+def _without_rights() -> Sequence[str]:
+    """Return what runs a command as another user.
+
+    Where a Python below /root is only for root, it is root without what makes it more than others.
+    """
     program = shutil.which("setpriv") if os.geteuid() == 0 else None
+    if program is None:
+        return ()
     user = (program, f"--reuid={NONROOT}", f"--regid={NONROOT}", "--clear-groups", "--")
-    return ["prlimit", "--fsize=0", "--", *(user if program else ()), *command]
+    tried = subprocess.run([*user, sys.executable, "-V"], capture_output=True, check=False)
+    if tried.returncode == 0:
+        return user
+    return (program, "--inh-caps=-all", "--bounding-set=-all", "--")
 
 
 def environment(**settings: str) -> dict[str, str]:
