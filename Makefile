@@ -1,6 +1,6 @@
 # What people and CI run. `make` alone prints the list.
 #
-# Python 3.11 or newer is enough for `make demo`, `make test` and `make check`. Whatever else a target
+# Python 3.11.5 or newer is enough for `make demo`, `make test` and `make check`. Whatever else a target
 # needs it sets up by itself, under .cache and .venv, and only once.
 
 SHELL := /bin/sh
@@ -159,8 +159,8 @@ clean: ## Remove everything that make made
 	@rm -rf build dist mutants .coverage .coverage.* coverage.xml
 
 $(UV): tools/uv.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "$(PYTHON) is older than 3.11: name a newer one, as in make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' \
+		|| { echo "$(PYTHON) is older than 3.11.5: name a newer one, as in make PYTHON=python3.12" >&2; exit 1; }
 	@echo "Setting up uv in .cache/uv"
 	@$(PYTHON) -m venv .cache/uv
 	@.cache/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv.txt

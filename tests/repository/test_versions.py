@@ -70,7 +70,7 @@ def test_the_oldest_kubernetes_is_the_charts() -> None:
 
 def test_the_oldest_python_is_the_packages() -> None:
     project = (ROOT / "pyproject.toml").read_text()
-    assert f'requires-python = ">={said()["Python"][0].split(", ")[0]}"' in project
+    assert f'requires-python = ">={said()["Python"][0].split(", ")[0]}.' in project
 
 
 LATER = {
