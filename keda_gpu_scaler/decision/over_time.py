@@ -8,6 +8,7 @@ the time when the others must show its work as well: while it drains, both may.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
@@ -91,6 +92,10 @@ def over_time(
     began = max(one.ready_at for one in here)
     shared = {time for time in complete if began <= time > newest - window}
     interval = max(one.pod.scrape_interval_seconds for one in pods) or UNKNOWN_SCRAPE_SECONDS
+    # A source may look at samples less often than they are scraped.
+    interval = max(
+        interval, min((after - time for time, after in pairwise(sorted(times))), default=0)
+    )
     is_brief = newest - min(shared, default=newest) + interval < COVERED * window or not shared
     # Each of these is a part of the work: before a replica came, the others may have been full.
     spans = [complete, {time for time in times if time > newest - window}]

@@ -286,3 +286,10 @@ def test_a_gap_within_the_time_that_samples_reach_back_is_a_gap_too() -> None:
         ]
         decided = decide(spec(), snapshot(*pods), Context(NOW, 3600.0))
         assert decided.value == value
+
+
+def test_a_window_of_one_instant_is_whole_however_often_exporters_are_scraped() -> None:
+    """Two Prometheus that scrape an exporter by turns do so every 7 s; samples are 15 s apart."""
+    often = replace(bert("b", 0), scrape_interval_seconds=7.0)
+    found = _workload(often, window=f"{STEP:.0f}s")
+    assert (found.is_brief, found.measured) == (False, [0])
