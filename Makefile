@@ -107,7 +107,7 @@ schema: $(TOOLS) ## Regenerate the JSON Schema and the page of triggers from the
 		> deploy/schema/scaledobject.json
 	@$(BIN)/python -m tests.repository.specification
 	@$(BIN)/python -m tests.repository.states_picture
-lock: $(UV) ## Regenerate both locks from pyproject.toml (ARGS=--upgrade for newer versions)
+lock: $(UV) ## Regenerate the locks from pyproject.toml (ARGS=--upgrade for newer versions)
 	@tools/lock.sh $(ARGS)
 version: ## Write the version of keda_gpu_scaler/__init__.py into the chart and the manifests
 	@tools/version.sh

@@ -4,13 +4,14 @@ Pure. A mean lags behind a load that rises, so the newest samples may raise the 
 They never lower it: a single sample of a load in bursts is no mean.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     FULL,
     NEVER,
+    Loads,
     Reported,
     delay_seconds,
     has_limit,
@@ -28,7 +29,6 @@ FULL_LOAD, FULL_GROWTH = 1.2, 1.7
 and for this multiple of their threshold. Both come from the score on public traces: with less, a
 climb from one replica takes too many start-ups; with more, replicas that have just enough work ask
 for twice as many."""
-Loads = Mapping[float, float]
 
 
 @dataclass(frozen=True, slots=True)

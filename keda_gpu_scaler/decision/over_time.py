@@ -6,7 +6,7 @@ the others do less already. Nor is one between the time when a replica was last 
 the time when the others must show its work as well: while it drains, both may.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from keda_gpu_scaler.decision.pod_state import (
     COVERED,
     NEVER,
     UNKNOWN_SCRAPE_SECONDS,
+    Loads,
     Reported,
     delay_seconds,
     loads,
@@ -27,8 +28,6 @@ from keda_gpu_scaler.spec.spec import TriggerSpec
 
 UNTOLD_SECONDS = 60.0
 """How long an end can remain unknown: a list of pods is scraped, and a pod drains, for less."""
-
-Loads = Mapping[float, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ or two samples of a bursty load is often far too high, and each needless pod cau
 NO_GPU_SECONDS = 900.0
 """A Ready pod that shows no GPU for this long has none that an exporter shows."""
 NEVER = float("-inf")
+Loads = Mapping[float, float]
+"""A pod's or a replica's load at each instant."""
 
 
 class PodState(Enum):
@@ -215,7 +217,7 @@ _AGGREGATE: Mapping[GpuAggregation, Callable[[list[float]], float]] = {
 }
 
 
-def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> dict[float, float]:
+def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> Loads:
     """Return a pod's load at each instant: its GPUs aggregated."""
     aggregate = _AGGREGATE[spec.gpu_aggregation]
     return {time: aggregate(values) for time, values in samples.items()}
