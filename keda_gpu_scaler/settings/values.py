@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BeforeValidator, PlainSerializer, SecretStr, TypeAdapter
 
-from keda_gpu_scaler.query.promql.matchers import parse
+from keda_gpu_scaler.query.promql.policy import parsed_matchers
 from keda_gpu_scaler.query.promql.tree import Matcher
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.trigger import access
@@ -152,7 +152,7 @@ def parameter(value: object) -> str:
 
 def matchers(value: object) -> tuple[Matcher, ...]:
     """Read label matchers as written between the braces of a PromQL selector."""
-    return value if isinstance(value, tuple) else parse(str(value))
+    return value if isinstance(value, tuple) else parsed_matchers(str(value))
 
 
 def token(value: object) -> str:

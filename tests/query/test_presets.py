@@ -10,7 +10,7 @@ import pytest
 
 from keda_gpu_scaler.query import presets
 from keda_gpu_scaler.query.presets import PRESETS, Preset
-from keda_gpu_scaler.query.promql import matchers
+from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec import workload
@@ -349,7 +349,7 @@ def test_its_text_is_promql_that_names_the_pods_in_every_selector(preset: Preset
     model = "llama" if preset.needs_model else ""
     text = presets.promql(preset, workload.parse("sts/llama", "ml"), model)
     promql_parser.parse(text)
-    confined = matchers.confined(text, matchers.parse('cluster="eu"'))
+    confined = policy.confined(text, policy.parsed_matchers('cluster="eu"'))
     assert confined.count('cluster="eu"') == text.count('="ml"')
     selectors = text.count("__name__")
     scrapes = text.count("up{namespace=")

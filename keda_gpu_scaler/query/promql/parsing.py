@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import promql_parser as parser
 
-from keda_gpu_scaler.query.promql import literals, tree
-from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token
+from keda_gpu_scaler.query.promql import tree
+from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, unquoted
 from keda_gpu_scaler.query.promql.tree import Kind, Labels, Matcher, Node, Shift
 
 _SIGNS = frozenset({"!=", "=~", "!~"})
@@ -80,7 +80,7 @@ def _without_literals(found: Sequence[Token]) -> tuple[str, list[_Literal]]:
 
 def _unquoted(token: Token) -> str:
     try:
-        return literals.unquoted(token.text)
+        return unquoted(token.text)
     except ValueError as error:
         raise MisplacedError(token.start, str(error)) from error
 

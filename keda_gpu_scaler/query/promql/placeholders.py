@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
-from keda_gpu_scaler.query.promql import literals
-from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens
+from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, quoted, tokens, unquoted
 
 WORKLOAD, NAMESPACE, POD_PATTERN = "workload", "namespace", "podPattern"
 NAMES = (WORKLOAD, NAMESPACE, POD_PATTERN)
@@ -82,14 +81,14 @@ def filled(text: str, values: Values) -> str:
             continue
         inside = _Filling(token.start, place, values).filled(meant)
         if inside != meant:
-            pieces += [text[end : token.start], literals.quoted(inside)]
+            pieces += [text[end : token.start], quoted(inside)]
             end = token.end
     return "".join([*pieces, text[end:]])
 
 
 def _meant(token: Token) -> str | None:
     try:
-        return literals.unquoted(token.text)
+        return unquoted(token.text)
     except ValueError:
         return None
 

@@ -1,4 +1,4 @@
-"""What the operator lets users ask of a Prometheus; confines their PromQL to that. Pure.
+"""What the operator lets users read from a Prometheus; confines their PromQL to that. Pure.
 
 A series can name two namespaces: that of the pod it is about and, where its target was scraped
 without `honor_labels`, the target's own. Then `namespace` is the target's, and the pod's is in
@@ -9,41 +9,28 @@ another label, such as `exported_namespace`. Neither may name another namespace:
   that the tenant that runs an exporter does not see other tenants' pods on it.
 
 A series that names no namespace at all is not shown.
+
+The matchers of a source confine all its queries, the scaler's own too, to a part of its server's
+data, such as one of several clusters. Matchers are added to a query's tree and never to its text.
 """
 
-import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from functools import lru_cache, partial
+
+import re2
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql import placeholders, reading, tree, writing
+from keda_gpu_scaler.query.promql import placeholders, reading, tree
 from keda_gpu_scaler.query.promql.placeholders import Values
-from keda_gpu_scaler.query.promql.tokens import MisplacedError
-from keda_gpu_scaler.query.promql.tree import Call, Matcher, Node
+from keda_gpu_scaler.query.promql.tokens import MisplacedError, check_numbers, tokens
+from keda_gpu_scaler.query.promql.tree import Call, Matcher, More, Node, Selector, Shift
 from keda_gpu_scaler.spec.spec import Origin, OwnQuery
 
-TARGETS_OWN = "namespace"
+_TARGETS_OWN = "namespace"
 """The label with the namespace of the pod or of the scrape target."""
-_PODS = tuple(label for label in profiles.NAMESPACE_LABELS if label != TARGETS_OWN)
-
-
-def confining_matchers(given: Sequence[Matcher], namespace: str) -> list[Matcher]:
-    """Return the matchers to add to a selector to confine it.
-
-    All matchers apply: if a user's matcher contradicts them, the selector shows nothing.
-
-    Args:
-        given: the selector's own matchers.
-        namespace: the only one that may be read.
-    """
-    named = {one.label for one in given}
-    pinned = next((label for label in _PODS if label in named), TARGETS_OWN)
-    others = [Matcher(label, "=~", f"|{namespace}") for label in _PODS if label != pinned]
-    return [Matcher(pinned, "=", namespace), *others]
-
-
-LARGEST_REACH_SECONDS = 3600.0
+_PODS = tuple(label for label in profiles.NAMESPACE_LABELS if label != _TARGETS_OWN)
+_LONGEST_LOOKBACK_SECONDS = 3600.0
 """Limited, because every query is sent again and again."""
 _SELECTORS = 20
 _STEPS = 10_000
@@ -52,6 +39,10 @@ _USUAL_STEP_SECONDS = 1.0
 """The step of a subquery that names none: the server's default, which is hardly ever shorter."""
 _UNCONFINED = frozenset({"info"})
 """Functions that read series which no selector names."""
+_MATCHERS = 'matchers such as cluster="eu-1",env!="test"'
+_METRIC = Matcher("__name__", "=", "any")
+_TEXTS_REMEMBERED = 32
+"""A source sends the same few texts at every step."""
 
 
 class Policy(StrEnum):
@@ -62,67 +53,24 @@ class Policy(StrEnum):
     DENY = "deny"
 
 
-class Allowed(NamedTuple):
-    """A user's PromQL that may be sent."""
-
-    root: Node
-    """The expression."""
-    text: str
-    """The text that is sent."""
-    more: writing.More
-    """The matchers that confine its selectors."""
-
-
-def allowed(
-    text: str,
-    read: Callable[..., Node],
-    policy: Policy,
-    namespace: str,
-    values: Values | None = None,
-) -> Allowed:
-    """Return an expression as it may be sent.
-
-    Args:
-        text: what the user wrote.
-        read: returns its tree; one of `reading`.
-        policy: what the operator has decided.
-        namespace: the only one that may be read, if the policy is `namespaced`.
-        values: what is filled in for placeholders; None: there are none.
-
-    Raises:
-        ValueError: it cannot or may not be sent; the words follow "expected".
-    """
-    _check_not_denied(policy)
-    written, text = text, _filled(text, values)
-    root = read(written)  # its mistakes are told by their places in what the user wrote
-    if text != written:
-        root = read(text, reading.FILLED_CHARACTERS)
-    _check_affordable(root)
-    if policy is Policy.ALLOW:
-        return Allowed(root, text, writing.nothing)
-    _check_confinable(root)
-    more = functools.partial(confining_matchers, namespace=namespace)
-    return Allowed(root, writing.written(root, more), more)
-
-
 def own(text: str, policy: Policy, namespace: str, values: Values | None = None) -> OwnQuery:
     """Return a query for elements that name their pods, as it is sent.
 
     Args:
         text: what the user wrote: an expression for an instant vector.
         policy: what the operator has decided.
-        namespace: the namespace of the measured pods.
+        namespace: the namespace of the measured pods, the only one that `namespaced` lets it read.
         values: what is filled in for placeholders; None: there are none.
 
     Raises:
         ValueError: it cannot or may not be sent; the words follow "expected".
     """
-    asked = allowed(text, reading.instant_vector, policy, namespace, values)
-    return OwnQuery(
-        text=asked.text,
-        origins=tuple(_origins(tree.lookbacks(asked.root), asked.more)),
-        is_complete=tree.is_complete(asked.root),
-    )
+    sent, root, more = _allowed(text, reading.instant_vector, policy, namespace, values)
+    lookbacks = _longest_lookbacks(root, more)
+    if not lookbacks:
+        raise ValueError("an expression with a metric in it: without one it says nothing of a pod")
+    origins = tuple(Origin(selector, seconds) for selector, seconds in lookbacks.items())
+    return OwnQuery(text=sent, origins=origins, is_complete=tree.is_complete(root))
 
 
 def number(text: str, policy: Policy, namespace: str, values: Values | None = None) -> str:
@@ -131,15 +79,99 @@ def number(text: str, policy: Policy, namespace: str, values: Values | None = No
     Args:
         text: what the user wrote: an expression for a scalar or an instant vector.
         policy: what the operator has decided.
-        namespace: the ScaledObject's.
+        namespace: the ScaledObject's, the only one that `namespaced` lets it read.
         values: what is filled in for placeholders; None: there are none.
 
     Raises:
         ValueError: it cannot or may not be sent; the words follow "expected".
     """
-    asked = allowed(text, reading.number, policy, namespace, values)
-    _longest_lookbacks(tree.lookbacks(asked.root), asked.more)
-    return asked.text
+    sent, root, more = _allowed(text, reading.number, policy, namespace, values)
+    _longest_lookbacks(root, more)
+    return sent
+
+
+def parsed_matchers(text: str) -> tuple[Matcher, ...]:
+    """Read a source's matchers, as they stand between the braces of a PromQL selector.
+
+    Raises:
+        ValueError: it is anything else, names the metric, or holds a pattern that is not RE2.
+    """
+    from keda_gpu_scaler.query.promql import parsing  # noqa: PLC0415 - it loads the parser, for queries and matchers only
+
+    try:
+        query_tokens = tokens(f"{_METRIC.value}{{{text}\n}}")
+        check_numbers(query_tokens)
+        root = parsing.tree_of(query_tokens)
+    except ValueError:
+        raise ValueError(_MATCHERS) from None
+    match root:
+        case Selector([[first, *matchers]], shift) if first == _METRIC and shift == Shift():
+            pass
+        case _:
+            raise ValueError(_MATCHERS)
+    if not matchers or any(matcher.label == _METRIC.label for matcher in matchers):
+        raise ValueError(f"{_MATCHERS}, at least one and none for {_METRIC.label}")
+    for matcher in matchers:
+        if matcher.sign in {"=~", "!~"}:
+            try:
+                re2.compile(matcher.value)
+            except re2.error:
+                raise ValueError(f"an RE2 pattern for {matcher.label}") from None
+    return tuple(matchers)
+
+
+@lru_cache(_TEXTS_REMEMBERED)
+def confined(text: str, matchers: tuple[Matcher, ...]) -> str:
+    """Return a query with a source's matchers added to every selector.
+
+    Args:
+        text: a PromQL expression, of the scaler's own or of a user's that was judged.
+        matchers: what to add; if a selector has a matcher on the label already, both apply.
+
+    Raises:
+        ValueError: the text is not PromQL.
+    """
+    if not matchers:
+        return text
+    from keda_gpu_scaler.query.promql import parsing  # noqa: PLC0415 - likewise
+
+    return tree.text_of(parsing.tree_of(tokens(text)), lambda _: matchers)
+
+
+def _allowed(
+    text: str,
+    read: Callable[..., Node],
+    policy: Policy,
+    namespace: str,
+    values: Values | None,
+) -> tuple[str, Node, More]:
+    """Return the text that may be sent, its tree, and the matchers that confine its selectors."""
+    if policy is Policy.DENY:
+        raise ValueError(
+            "none: custom PromQL is denied here; the operator can allow it with "
+            "KEDA_GPU_SCALER_OWN_PROMQL"
+        )
+    filled = _filled(text, values)
+    root = read(text)  # the places in its mistakes are those of what the user wrote
+    if filled != text:
+        root = read(filled, reading.FILLED_CHARACTERS)
+    if tree.most_steps(root, _USUAL_STEP_SECONDS) > _STEPS:
+        # A server would evaluate it for minutes, and it would be sent again meanwhile.
+        raise ValueError(
+            f"a PromQL expression whose subqueries take at most {_STEPS:,} steps, multiplied where "
+            f"they are nested; one that names no step counts as if it were "
+            f"{_USUAL_STEP_SECONDS:g}s"
+        )
+    if policy is Policy.ALLOW:
+        return filled, root, tree.nothing
+    functions = {node.name for node, _ in tree.nodes(root) if isinstance(node, Call)}
+    for name in sorted(functions & _UNCONFINED):
+        raise ValueError(
+            f"no {name}(), which reads series beside those it is given: custom PromQL is confined "
+            "to the ScaledObject's namespace here (KEDA_GPU_SCALER_OWN_PROMQL)"
+        )
+    more = partial(_confining_matchers, namespace=namespace)
+    return tree.text_of(root, more), root, more
 
 
 def _filled(text: str, values: Values | None) -> str:
@@ -151,48 +183,22 @@ def _filled(text: str, values: Values | None) -> str:
         raise reading.misplaced(text, error) from error
 
 
-def _check_not_denied(policy: Policy) -> None:
-    if policy is Policy.DENY:
-        raise ValueError(
-            "none: custom PromQL is denied here; the operator can allow it with "
-            "KEDA_GPU_SCALER_OWN_PROMQL"
-        )
+def _confining_matchers(matchers: Sequence[Matcher], namespace: str) -> list[Matcher]:
+    """Return what to add to a selector; if its own matchers contradict, it shows nothing."""
+    labels = {matcher.label for matcher in matchers}
+    pinned = next((label for label in _PODS if label in labels), _TARGETS_OWN)
+    others = [Matcher(label, "=~", f"|{namespace}") for label in _PODS if label != pinned]
+    return [Matcher(pinned, "=", namespace), *others]
 
 
-def _check_affordable(root: Node) -> None:
-    """Refuse a query that takes a server minutes: it would be sent again meanwhile."""
-    if tree.most_steps(root, _USUAL_STEP_SECONDS) > _STEPS:
-        raise ValueError(
-            f"a PromQL expression whose subqueries take at most {_STEPS:,} steps, multiplied where "
-            f"they are nested; one that names no step counts as if it were "
-            f"{_USUAL_STEP_SECONDS:g}s"
-        )
-
-
-def _check_confinable(root: Node) -> None:
-    called = {node.name for node, _ in tree.nodes(root) if isinstance(node, Call)}
-    for name in sorted(called & _UNCONFINED):
-        raise ValueError(
-            f"no {name}(), which reads series beside those it is given: custom PromQL is confined "
-            "to the ScaledObject's namespace here (KEDA_GPU_SCALER_OWN_PROMQL)"
-        )
-
-
-def _origins(found: Iterable[tree.Lookback], more: writing.More) -> list[Origin]:
-    longest = _longest_lookbacks(found, more)
-    if not longest:
-        raise ValueError("an expression with a metric in it: without one it says nothing of a pod")
-    return [Origin(text, seconds) for text, seconds in longest.items()]
-
-
-def _longest_lookbacks(found: Iterable[tree.Lookback], more: writing.More) -> dict[str, float]:
+def _longest_lookbacks(root: Node, more: More) -> dict[str, float]:
     """Return each distinct selector with the longest time it reaches back."""
     longest: dict[str, float] = {}
-    for selector, seconds in found:
-        text = writing.written(selector, more)
+    for selector, seconds in tree.lookbacks(root):
+        text = tree.text_of(selector, more)
         longest[text] = max(seconds, longest.get(text, 0.0))
     if len(longest) > _SELECTORS:
         raise ValueError(f"a PromQL expression with at most {_SELECTORS} different selectors")
-    if max(longest.values(), default=0.0) > LARGEST_REACH_SECONDS:
+    if max(longest.values(), default=0.0) > _LONGEST_LOOKBACK_SECONDS:
         raise ValueError("a PromQL expression whose ranges, added up, reach back at most 1h")
     return longest

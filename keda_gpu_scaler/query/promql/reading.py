@@ -12,8 +12,14 @@ from typing import Any
 
 import re2
 
-from keda_gpu_scaler.query.promql import numbers, tree
-from keda_gpu_scaler.query.promql.tokens import MisplacedError, Token, tokens, unmatched
+from keda_gpu_scaler.query.promql import tree
+from keda_gpu_scaler.query.promql.tokens import (
+    MisplacedError,
+    Token,
+    check_numbers,
+    tokens,
+    unmatched,
+)
 from keda_gpu_scaler.query.promql.tree import Call, Kind, Matcher, Node, Selector, Text
 
 CHARACTERS = 2000
@@ -101,7 +107,7 @@ def _tree_of(text: str) -> Node:
     found = tokens(text)
     if len(found) > _TOKENS:
         raise ValueError(f"a PromQL expression of at most {_TOKENS} names, numbers and signs")
-    numbers.check(found)
+    check_numbers(found)
     from keda_gpu_scaler.query.promql import parsing  # noqa: PLC0415 - it loads the parser, for queries and matchers only
 
     try:

@@ -1,5 +1,11 @@
-"""The tokens of a query, as Prometheus' lexer finds them, and where they stand. Pure."""
+"""The tokens of a query, as Prometheus' lexer finds them, and what its strings say. Pure.
 
+Every string gets into a query by `quoted`. Numbers are judged before the parser sees them: it
+panics at a duration that is below 0, infinite or above 2^64 seconds, and at a time before 1970, and
+takes a part of a duration above 2^32 for 0.
+"""
+
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -74,3 +80,131 @@ def unmatched(found: Sequence[Token]) -> int | None:
         ):
             return token.start
     return left_open[-1].start if left_open else None
+
+
+_KEYWORD = "(?i:inf|nan|smoothed|anchored|without)"
+"""What is no label in a list of them, unless it is quoted."""
+_PLAIN_LABEL = re.compile(rf"(?!{_KEYWORD}$)[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPE = re.compile(
+    rb"""\\(?: (?P<letter>[abfnrtv'"]) | (?P<octal>[0-7]{3}) | x(?P<byte>[0-9A-Fa-f]{2})
+    | u(?P<short>[0-9A-Fa-f]{4}) | U(?P<long>[0-9A-Fa-f]{8}) | )""",
+    re.VERBOSE,
+)
+_BACKSLASH = rb"\\"
+_LETTERS = dict(zip(b"abfnrtv'\"", b"\a\b\f\n\r\t\v'\"", strict=True))
+_WRONG = "an escape that is not Prometheus', or a text that is not UTF-8"
+
+
+def quoted(text: str) -> str:
+    """Return `text` as a PromQL string literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def label(name: str) -> str:
+    """Return the name of a label: as it is, or quoted where only Prometheus 3 allows it."""
+    return name if _PLAIN_LABEL.fullmatch(name) else quoted(name)
+
+
+def unquoted(literal: str) -> str:
+    r"""Return the text that a literal stands for.
+
+    Go's rules, as Prometheus applies them: between backquotes nothing is escaped; elsewhere `\x`
+    and three octal digits are bytes, `\u` and `\U` characters, and of the quotes only its own.
+
+    Raises:
+        ValueError: Prometheus reads no text in it.
+    """
+    quote, inside = literal[0], literal[1:-1]
+    try:
+        written = inside.encode()
+        if quote != "`":
+            # Taken apart first: the patterns of the scaler's own queries have thousands of these.
+            pieces = written.split(_BACKSLASH)
+            written = b"\\".join(_unescaped(piece, quote.encode()) for piece in pieces)
+        return written.decode()
+    except ValueError:
+        raise ValueError(_WRONG) from None
+
+
+def _unescaped(written: bytes, quote: bytes) -> bytes:
+    if b"\\" not in written:
+        return written
+    return _ESCAPE.sub(lambda found: _meant(found, quote), written)
+
+
+def _meant(found: re.Match[bytes], quote: bytes) -> bytes:
+    kind, digits = found.lastgroup, found[found.lastindex or 0]
+    match kind:
+        case "letter" if digits not in {b"'", b'"'} or digits == quote:
+            return bytes([_LETTERS[digits[0]]])
+        case "octal":
+            return bytes([int(digits, 8)])
+        case "byte":
+            return bytes([int(digits, 16)])
+        case "short" | "long":
+            return chr(int(digits, 16)).encode()
+        case _:
+            raise ValueError(_WRONG)
+
+
+_SECONDS = re.compile(r"(?!0[0-9])[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
+"""Without a unit. Behind a leading 0 servers read octal digits."""
+_UNITS = {
+    "y": 31_536_000_000,
+    "w": 604_800_000,
+    "d": 86_400_000,
+    "h": 3_600_000,
+    "m": 60_000,
+    "s": 1000,
+    "ms": 1,
+}
+"""In milliseconds, in the order in which they have to be written."""
+_DURATION = re.compile("".join(f"(?:([0-9]+){unit}(?![a-z]))?" for unit in _UNITS))
+_LARGEST_DURATION = 100 * 365 * 86_400.0
+_LARGEST_TIME = 253_402_300_799.0
+"""The last second of the year 9999."""
+_NOT_FINITE = frozenset({"inf", "nan"})
+
+
+def check_numbers(found: Sequence[Token]) -> None:
+    """Refuse numbers that do not fit their place.
+
+    Raises:
+        MisplacedError: a duration is no number of whole milliseconds or longer than a century, a
+            time is not one from 1970 to 9999, or another number is beyond the largest float.
+    """
+    in_brackets, place, sign = False, "", ""
+    for token in found:
+        text = token.text
+        if token.kind == "number" or (place == "offset" and text.lower() in _NOT_FINITE):
+            _check_number(token, "[" if in_brackets else place, sign)
+        if text in {"+", "-"}:
+            sign = text
+        else:
+            in_brackets = text == "[" or (in_brackets and text != "]")
+            place, sign = text.lower(), ""
+
+
+def _check_number(token: Token, place: str, sign: str) -> None:
+    seconds = _seconds(token.text)
+    if place in {"[", "offset"}:
+        shortest = 0.001 if place == "[" else 0.0
+        if not shortest <= seconds <= _LARGEST_DURATION or seconds != round(seconds, 3):
+            words = "a duration has to be whole milliseconds, at most 100y, such as 5m or 1500ms"
+            raise MisplacedError(token.start, words)
+    elif place == "@":
+        if not 0 <= seconds <= _LARGEST_TIME or (sign == "-" and seconds):
+            words = "a time has to be in seconds since 1970, and before the year 10000"
+            raise MisplacedError(token.start, words)
+    elif math.isinf(seconds):
+        raise MisplacedError(token.start, "a number has to be below 1.8e308")
+
+
+def _seconds(text: str) -> float:
+    """Return a duration or number as a float; NaN: it is neither, or not in decimal digits."""
+    parts = _DURATION.fullmatch(text)
+    if parts is not None:
+        counts = zip(parts.groups(default="0"), _UNITS.values(), strict=True)
+        return sum(float(count) * milliseconds for count, milliseconds in counts) / 1000
+    return float(text) if _SECONDS.fullmatch(text) else math.nan

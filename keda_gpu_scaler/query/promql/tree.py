@@ -1,15 +1,17 @@
-"""What a query consists of. Pure.
+"""What a query consists of, and its text with more matchers for each of its selectors. Pure.
 
-Parentheses are no nodes: they are in the tree's shape, and `writing` puts every operand into some.
+Parentheses are no nodes: they are in the tree's shape. In the text, every operand is in parentheses
+and every metric name in a matcher, so that neither precedence nor a keyword can change the meaning.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple, TypeAlias
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.promql import literals
+from keda_gpu_scaler.query.promql.tokens import label, quoted
 
 _DROPPING = frozenset(
     {"topk", "bottomk", "limitk", "limit_ratio", "and", "or", "unless", "count_values"}
@@ -39,7 +41,7 @@ class Matcher(NamedTuple):
 
     def __str__(self) -> str:
         """Return it as PromQL."""
-        return f"{literals.label(self.label)}{self.sign}{literals.quoted(self.value)}"
+        return f"{label(self.label)}{self.sign}{quoted(self.value)}"
 
 
 class Shift(NamedTuple):
@@ -259,3 +261,82 @@ def _forges(call: Call) -> bool:
         return False
     target = call.arguments[1]
     return not isinstance(target, Text) or target.value in _EVIDENCE
+
+
+More = Callable[[Sequence[Matcher]], Sequence[Matcher]]
+"""Returns the matchers to add behind those of a selector."""
+
+
+def nothing(matchers: Sequence[Matcher]) -> Sequence[Matcher]:
+    """Add no matcher."""
+    del matchers
+    return ()
+
+
+def text_of(node: Node, more: More = nothing) -> str:  # noqa: PLR0911 - one for each kind of node
+    """Return an expression as text.
+
+    Args:
+        node: the expression.
+        more: adds matchers to every selector, and to each alternative within a selector.
+    """
+    match node:
+        case Selector():
+            return _selector(node, more) + _shift(node.shift)
+        case Range():
+            span = f"[{_duration(node.seconds)}]"
+            return _selector(node.selector, more) + span + _shift(node.selector.shift)
+        case Subquery():
+            step = "" if node.step_seconds is None else _duration(node.step_seconds)
+            span = f"[{_duration(node.seconds)}:{step}]"
+            return f"({text_of(node.operand, more)}){span}{_shift(node.shift)}"
+        case Number():
+            return _number(node.value)
+        case Text():
+            return quoted(node.value)
+        case Negative():
+            return f"-({text_of(node.operand, more)})"
+        case Call():
+            arguments = ", ".join(text_of(argument, more) for argument in node.arguments)
+            return f"{node.name}({arguments})"
+        case Aggregation():
+            grouping = "" if node.grouping is None else f" {_labels(node.grouping)} "
+            parameter = "" if node.parameter is None else f"{text_of(node.parameter, more)}, "
+            return f"{node.name}{grouping}({parameter}{text_of(node.operand, more)})"
+        case _:
+            return f"({text_of(node.left, more)}) {_between(node)} ({text_of(node.right, more)})"
+
+
+def _selector(node: Selector, more: More = nothing) -> str:
+    """Return a selector in braces, without `offset` and `@`."""
+    alternatives = ([*given, *more(given)] for given in node.alternatives)
+    return f"{{{' or '.join(','.join(map(str, matchers)) for matchers in alternatives)}}}"
+
+
+def _between(node: Operation) -> str:
+    """Return what stands between two operands."""
+    comparison = ["bool"] if node.is_bool else []
+    fills = [f"{word} ({_number(value)})" for word, value in node.fills]
+    return " ".join([node.sign, *comparison, *map(_labels, node.lists), *fills])
+
+
+def _labels(given: Labels) -> str:
+    return f"{given.word} ({', '.join(map(label, given.names))})"
+
+
+def _shift(given: Shift) -> str:
+    """Return `@` and `offset`; an offset of 0 is left out."""
+    at = f"{given.at:.3f}" if isinstance(given.at, float) else given.at
+    moved = f" offset {_duration(given.offset)}" if given.offset else ""
+    return moved if at is None else f" @ {at}{moved}"
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration in one unit that every server reads: whole seconds or milliseconds."""
+    return f"{seconds:.0f}s" if seconds == round(seconds) else f"{round(seconds * 1000)}ms"
+
+
+def _number(value: float) -> str:
+    if math.isfinite(value) or math.isnan(value):
+        return repr(value) if math.isfinite(value) else "NaN"
+    return "Inf" if value > 0 else "-Inf"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.promql import matchers
+from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.settings import PrometheusSettings
@@ -68,7 +68,7 @@ class Endpoint:
             errors.SourceError: there is no whole answer.
         """
         try:
-            confined = await asyncio.to_thread(matchers.confined, text, self.settings.matchers)
+            confined = await asyncio.to_thread(policy.confined, text, self.settings.matchers)
         except ValueError as error:
             message = f"the source's matchers do not fit this query: expected {error}"
             raise errors.SourceRefusedError(message) from error

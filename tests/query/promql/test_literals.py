@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.promql import literals
+from keda_gpu_scaler.query.promql.tokens import quoted, unquoted
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -28,7 +28,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
     ],
 )
 def test_a_literal_says_what_it_says_to_prometheus(literal: str, text: str) -> None:
-    assert literals.unquoted(literal) == text
+    assert unquoted(literal) == text
 
 
 @pytest.mark.parametrize(
@@ -56,18 +56,18 @@ def test_a_literal_says_what_it_says_to_prometheus(literal: str, text: str) -> N
 )
 def test_what_is_no_text_to_prometheus_is_refused(literal: str) -> None:
     with pytest.raises(ValueError, match="an escape that is not Prometheus', or a text that is"):
-        literals.unquoted(literal)
+        unquoted(literal)
 
 
 @given(TEXTS)
 def test_a_text_that_is_quoted_is_the_same_text(text: str) -> None:
-    assert literals.unquoted(literals.quoted(text)) == text
+    assert unquoted(quoted(text)) == text
 
 
 @given(st.text("\\\"'nxuU08af", max_size=8))
 def test_a_literal_is_read_or_refused_and_then_written_alike(inside: str) -> None:
     try:
-        text = literals.unquoted(f'"{inside}"')
+        text = unquoted(f'"{inside}"')
     except ValueError:
         return
-    assert literals.unquoted(literals.quoted(text)) == text
+    assert unquoted(quoted(text)) == text

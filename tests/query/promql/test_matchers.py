@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query.kube_state_metrics import JOBS
-from keda_gpu_scaler.query.promql import matchers, quoted
+from keda_gpu_scaler.query.promql import policy, quoted
 from keda_gpu_scaler.query.promql.tree import Matcher
 from keda_gpu_scaler.query.promql_texts import EXPORTERS, alternatives
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
@@ -53,7 +53,7 @@ def selectors(text: str) -> Selectors:
 def test_matchers_are_written_as_between_the_braces_of_a_selector(
     text: str, found: tuple[Matcher, ...]
 ) -> None:
-    assert matchers.parse(text) == found
+    assert policy.parsed_matchers(text) == found
 
 
 @pytest.mark.parametrize(
@@ -74,17 +74,17 @@ def test_matchers_are_written_as_between_the_braces_of_a_selector(
 )
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match='matchers such as cluster="eu-1"'):
-        matchers.parse(text)
+        policy.parsed_matchers(text)
 
 
 def test_a_pattern_that_is_not_re2_is_refused() -> None:
     with pytest.raises(ValueError, match="an RE2 pattern for a"):
-        matchers.parse('a=~"b{1001}"')
+        policy.parsed_matchers('a=~"b{1001}"')
 
 
 def test_a_matcher_is_printed_as_it_is_read() -> None:
     one = Matcher("a", "!=", 'b"\\\n')
-    assert matchers.parse(str(one)) == (one,)
+    assert policy.parsed_matchers(str(one)) == (one,)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +108,14 @@ def test_every_selector_gets_them_and_keeps_its_own(text: str) -> None:
     ]
     expected = [sorted([*one, *added]) for one in selectors(text)]
     assert expected
-    assert selectors(matchers.confined(text, (EU, env))) == expected
+    assert selectors(policy.confined(text, (EU, env))) == expected
 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_no_text_within_a_query_gets_out_of_its_quotes(own: str, added: str, word: str) -> None:
     selector = f"x{{a!={quoted(own)},d=~{alternatives([own])}}}"
     text = f'label_replace({selector}, "b", {quoted(word)}, "", "")'
-    found = matchers.confined(text, (Matcher("c", "=", added),))
+    found = policy.confined(text, (Matcher("c", "=", added),))
     like = str(promql_parser.MatchOp.Re)
     equal, unequal = (
         str(op) for op in (promql_parser.MatchOp.Equal, promql_parser.MatchOp.NotEqual)
@@ -134,14 +134,14 @@ def test_no_text_within_a_query_gets_out_of_its_quotes(own: str, added: str, wor
 
 
 def test_durations_and_times_stay_as_they_are() -> None:
-    found = matchers.confined("max_over_time(x[5m500ms:2s500ms] @ 12.5 offset -2500ms)", (EU,))
+    found = policy.confined("max_over_time(x[5m500ms:2s500ms] @ 12.5 offset -2500ms)", (EU,))
     assert "[300500ms:2500ms] @ 12.500 offset -2500ms" in found
-    found = matchers.confined("x @ start() offset 1500ms", (EU,))
+    found = policy.confined("x @ start() offset 1500ms", (EU,))
     assert found == '{__name__="x",cluster="eu-1"} @ start() offset 1500ms'
 
 
 def test_without_matchers_a_text_stays_as_it_is() -> None:
-    assert matchers.confined("no PromQL (", ()) == "no PromQL ("
+    assert policy.confined("no PromQL (", ()) == "no PromQL ("
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_without_matchers_a_text_stays_as_it_is() -> None:
     ],
 )
 def test_literals_and_comments_are_those_of_promql(text: str, found: str) -> None:
-    assert matchers.confined(text, (EU,)) == found
+    assert policy.confined(text, (EU,)) == found
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_literals_and_comments_are_those_of_promql(text: str, found: str) -> Non
 )
 def test_what_cannot_be_confined_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        matchers.confined(text, (EU,))
+        policy.confined(text, (EU,))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import promql
-from keda_gpu_scaler.query.promql import Policy, parsing, tree, writing
+from keda_gpu_scaler.query.promql import Policy, parsing, tree
 from keda_gpu_scaler.query.promql.tokens import tokens
 from tests.support.expressions import by_hand, vectors
 
@@ -94,7 +94,7 @@ def test_what_is_written_says_what_was_said_and_nothing_else(
 ) -> None:
     read = parsing.tree_of(tokens(form.format(*(one for one, _ in given_ones))))
 
-    written = writing.written(read)
+    written = tree.text_of(read)
 
     meant = [text for _, text in given_ones] + re.findall(r"""["`]([0-9])["`]""", form)
     # Labels that need no quotes are written without, and metrics' names with some.
@@ -121,8 +121,8 @@ def test_no_literal_leads_out_of_a_namespace(given_ones: Sequence[_Literal], for
 
 @given(vectors)
 def test_what_is_written_is_written_alike_when_it_is_read_again(marked: str) -> None:
-    once = writing.written(parsing.tree_of(tokens(by_hand(marked, "", ""))))
-    assert writing.written(parsing.tree_of(tokens(once))) == once
+    once = tree.text_of(parsing.tree_of(tokens(by_hand(marked, "", ""))))
+    assert tree.text_of(parsing.tree_of(tokens(once))) == once
 
 
 def test_matchers_keep_their_signs_and_their_order() -> None:
@@ -134,7 +134,7 @@ def test_matchers_keep_their_signs_and_their_order() -> None:
 
 
 def test_an_operator_is_kept_from_the_parser_only_before_a_text() -> None:
-    assert writing.written(parsing.tree_of(tokens("x != 0"))) == '({__name__="x"}) != (0.0)'
+    assert tree.text_of(parsing.tree_of(tokens("x != 0"))) == '({__name__="x"}) != (0.0)'
     for text in ("x != 'a'", "x{!='a'}", "x{a!=!='b'}", "x{a!=='b'}", "x{'a' 'b'}", "x =~ 'a'"):
         with pytest.raises(ValueError, match=r"invalid promql query|unexpected '='"):
             parsing.tree_of(tokens(text))

@@ -5,10 +5,10 @@ import re2
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.promql import Policy, literals, number, own
+from keda_gpu_scaler.query.promql import Policy, number, own, quoted
 from keda_gpu_scaler.query.promql.placeholders import NAMES, Values, are_in, filled
 from keda_gpu_scaler.query.promql.reading import FILLED_CHARACTERS, expression
-from keda_gpu_scaler.query.promql.tokens import MisplacedError, tokens
+from keda_gpu_scaler.query.promql.tokens import MisplacedError, tokens, unquoted
 from keda_gpu_scaler.query.promql.tree import Matcher, Selector, nodes
 from keda_gpu_scaler.spec.workload import parse
 from tests.support.expressions import by_hand, vectors
@@ -171,11 +171,11 @@ def test_no_value_breaks_out_of_its_string(
         if one.kind != "literal":
             assert other.text == one.text
             continue
-        meant = literals.unquoted(one.text)
+        meant = unquoted(one.text)
         if meant == "{podPattern}":
-            assert literals.unquoted(other.text) == pattern
+            assert unquoted(other.text) == pattern
         elif meant == "{namespace}":
-            assert literals.unquoted(other.text) == namespace
+            assert unquoted(other.text) == namespace
         elif "{" not in meant:
             assert other.text == one.text
 
@@ -233,7 +233,7 @@ def test_braces_around_any_other_word_are_sent_unchanged(word: str, template: st
 def test_a_name_in_a_pattern_matches_itself_alone(name: str, pattern: str) -> None:
     text = filled(f'a{{b=~"{pattern}"}}', Values("ml", name, None))
     *_, literal, _ = tokens(text)
-    compiled = re2.compile(literals.unquoted(literal.text))
+    compiled = re2.compile(unquoted(literal.text))
     whole = "a" + name if pattern.startswith("a") else name
     assert compiled.fullmatch(whole)
     if "." in name:
@@ -250,7 +250,7 @@ def test_the_pattern_of_every_kind_fits_several_times_into_a_query(kind: str, na
     one = 'requests{pod=~"{podPattern}",service="{workload}"}'
     text = f"sum({one}) - (sum({one} offset 1m) or 0 * count(up{{pod=~`{{podPattern}}`}} == 1))"
     sent = number(text, Policy.NAMESPACED, "ml", Values("ml", name, pods.regex))
-    assert sent.count(literals.quoted(pods.regex)) == 3
+    assert sent.count(quoted(pods.regex)) == 3
 
 
 def test_a_text_has_a_limit_as_it_was_written_and_one_with_its_values() -> None:

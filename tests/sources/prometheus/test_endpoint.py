@@ -16,7 +16,7 @@ from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.query import promql
 from keda_gpu_scaler.query.kube_state_metrics import JOBS
-from keda_gpu_scaler.query.promql import matchers
+from keda_gpu_scaler.query.promql import policy
 from keda_gpu_scaler.query.promql_texts import EXPORTERS
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
@@ -188,7 +188,7 @@ async def test_a_matcher_that_always_holds_changes_no_answer(
 ) -> None:
     await server.write(gpus.history(now, [bert("ml", "b")]))
     await server.write(listed.history(now, [KubePod(name="bert-7b6667bd9-bbbbb"), listed.up()]))
-    confined = matchers.confined(text, matchers.parse('nothing=""'))
+    confined = policy.confined(text, policy.parsed_matchers('nothing=""'))
 
     assert await server.query(confined, now) == await server.query(text, now)
 

@@ -16,8 +16,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.query import promql
-from keda_gpu_scaler.query.promql import Policy, literals
-from keda_gpu_scaler.query.promql.tokens import tokens
+from keda_gpu_scaler.query.promql import Policy
+from keda_gpu_scaler.query.promql.tokens import tokens, unquoted
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.telemetry import facts
 from tests.stories.promises.stack import Poll, Stack, running
@@ -308,7 +308,7 @@ def said(literal: str) -> str | None:
     """Return what a literal says to the scaler; None: it is none."""
     with contextlib.suppress(ValueError):
         (found,) = tokens(literal)
-        return literals.unquoted(found.text)
+        return unquoted(found.text)
     return None
 
 
