@@ -4,7 +4,7 @@ import pytest
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
-from keda_gpu_scaler.sources.scrape.exposition import Page
+from keda_gpu_scaler.sources.scrape.exposition import parse
 from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
 from tests.support import exporters
 from tests.support.exporters import (
@@ -59,9 +59,8 @@ def test_every_metric_of_a_profile_is_on_its_page(subtests: pytest.Subtests) -> 
 
 
 def scraped(name: str, text: str = "") -> History:
-    page, history = Page(), History(600)
-    page.take((text or exporters.page(name)).encode())
-    history.add(0, {Target("gpus", "http://exporter/metrics"): Scrape(0, page.samples())})
+    samples, history = parse((text or exporters.page(name)).encode(), 0), History(600)
+    history.add(0, {Target("gpus", "http://exporter/metrics"): Scrape(0, samples)})
     return history
 
 

@@ -20,7 +20,7 @@ from keda_gpu_scaler.simulator import exposition, web
 from keda_gpu_scaler.simulator.cluster import Cluster, Wanted
 from keda_gpu_scaler.simulator.demo import answers, driver, scenario, screen
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
-from keda_gpu_scaler.sources.scrape.exposition import Page
+from keda_gpu_scaler.sources.scrape.exposition import parse
 from keda_gpu_scaler.sources.scrape.rounds import History, Scrape
 from tests.support.triggers import access
 
@@ -43,9 +43,9 @@ class Rounds:
         """Scrape for ever."""
         await asyncio.sleep(_PHASE_SECONDS)
         while True:
-            page, now = Page(), self.now()
-            page.take(exposition.whole_page(self.simulated, exposition.Style(), now))
-            self.kept.add(now, {_TARGET: Scrape(now, page.samples())})
+            now = self.now()
+            page = exposition.whole_page(self.simulated, exposition.Style(), now)
+            self.kept.add(now, {_TARGET: Scrape(now, parse(page, now))})
             self.first.set()
             await asyncio.sleep(self.step_seconds)
 

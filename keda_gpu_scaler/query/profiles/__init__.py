@@ -21,6 +21,7 @@ __all__ = [
     "AUTO",
     "BOARD_LABELS",
     "DETECTED",
+    "KNOWN_LABELS",
     "KNOWN_METRICS",
     "NAMES",
     "NAMESPACE_LABELS",
@@ -174,3 +175,13 @@ KNOWN_METRICS = frozenset(
     for measure in convention.measures.values()
     for metric in measure.metrics
 )
+KNOWN_LABELS = frozenset(BOARD_LABELS).union(
+    *(convention.labels.names for convention in _every_scheme()),
+    *(
+        (label for label, _ in metric.where)
+        for convention in _every_scheme()
+        for measure in convention.measures.values()
+        for metric in measure.metrics
+    ),
+)
+"""Every label that is read of a series, beside those that name its target."""

@@ -75,6 +75,11 @@ class Labels:
     may_name_exporter: bool = False
     """`pod` can be the scrape target itself: an idle GPU under Prometheus' honor_labels rules."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of these label names."""
+        return self.namespace, self.pod, *self.gpu, self.slice, self.number, *self.absent
+
     def fit(self, row: Mapping[str, str]) -> bool:
         """Tell whether a row names its pod under these labels."""
         if not row.get(self.pod) or not row.get(self.namespace):

@@ -1,7 +1,7 @@
-"""One exporter: its connection, and its text read as it arrives.
+"""One exporter: its connection, and the samples of its page.
 
-Exporters share nothing, so that none waits for another. Other tasks run between two parts of a
-text. All of it, from the request to the last sample, has to be done within the timeout.
+Exporters share nothing, so that none waits for another. All of it, from the request to the last
+sample, has to be done within the timeout.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ import httpx
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ScrapeSettings
-from keda_gpu_scaler.sources.scrape.exposition import Page, Samples, Seen
+from keda_gpu_scaler.sources.scrape import exposition
+from keda_gpu_scaler.sources.scrape.exposition import Labels, Samples
 from keda_gpu_scaler.transport import proxies
 from keda_gpu_scaler.transport.client import OK, USER_AGENT, Answer, Client, printable
 
@@ -21,7 +22,7 @@ KEPT_INTERVALS = 2.0
 
 
 class Exporter:
-    """Asks one exporter for its samples."""
+    """Scrapes one exporter."""
 
     def __init__(self, url: str, settings: ScrapeSettings, tls: ssl.SSLContext) -> None:
         """Prepare a connection of its own.
@@ -32,7 +33,7 @@ class Exporter:
             tls: the CAs to trust; shared, because reading them takes long.
         """
         self._url, self._timeout_seconds = url, settings.timeout_seconds
-        self._seen = Seen()
+        self._series: tuple[Labels, ...] = ()
         self._is_connected = False
         self._client = Client(
             httpx.AsyncClient(
@@ -47,20 +48,24 @@ class Exporter:
         )
 
     async def samples(self) -> Samples:
-        """Ask it once.
+        """Scrape it once.
 
         Raises:
             errors.SourceError: it gave no whole page in time; no part of it is used.
         """
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                page, answer = await self._answer()
+                return await self._scrape()
         except TimeoutError as error:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error
+
+    async def _scrape(self) -> Samples:
+        now, answer = time.time(), await self._answer()
         if answer.status == OK:
-            samples = page.samples()
-            self._seen = page.seen
+            # A large page takes the parser longer than calls may wait.
+            samples = await asyncio.to_thread(exposition.parse, answer.body, now, self._series)
+            self._series = samples.series
             return samples
         if "?" in self._url:
             # Servers repeat the URL in their words, and its query can be a token.
@@ -68,25 +73,21 @@ class Exporter:
         words = printable(answer.body[:1024].decode("utf-8", errors="replace"))
         raise errors.SourceRefusedError(f"HTTP {answer.status}: {words}")
 
-    async def _answer(self) -> tuple[Page, Answer]:
-        """Return a whole answer, and what was read of it.
+    async def _answer(self) -> Answer:
+        """Return a whole answer.
 
         A server may close a connection that it finds idle in the moment in which it is used again,
         so that one more request is sent over a new one. That is no failed scrape.
         """
         was_connected, self._is_connected = self._is_connected, False
         try:
-            answered = await self._once()
+            answer = await self._client.get(self._url)
         except errors.SourceUnreachableError:
             if not was_connected:
                 raise
-            answered = await self._once()
+            answer = await self._client.get(self._url)
         self._is_connected = True
-        return answered
-
-    async def _once(self) -> tuple[Page, Answer]:
-        page = Page(self._seen, time.time())
-        return page, await self._client.get(self._url, take=page.take)
+        return answer
 
     async def close(self) -> None:
         """Close its connection."""

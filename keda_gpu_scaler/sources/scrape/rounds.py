@@ -1,7 +1,7 @@
 """The data of the scrape source: its targets' good scrapes, for a bounded time.
 
-Pure: instants are arguments. A round costs a step for each target, not for each series: scrapes are
-kept as they come, and those with the same series share them.
+Pure: instants are arguments. Scrapes are kept as they come, and those with the same series share
+them.
 """
 
 from array import array
@@ -20,9 +20,9 @@ from keda_gpu_scaler.sources.series import fill_gaps, read_series
 
 OVERLOOKED_SECONDS = 3600.0
 """A listed target that has not answered for this long is taken to have no exporter."""
-MOST_LABEL_BYTES = 48 * 2**20
-"""The labels of one target in memory: ten thousand series, which a thousand GPUs have. They become
-more only with labels that are new at each scrape."""
+MOST_SERIES = 10_000
+"""Of one target in memory, as many as one page may have: they become more only with labels that are
+new at each scrape."""
 MOST_POINTS = 4 * 2**20
 """The points of all targets in memory: 32 MiB, and twice that if the series are other ones at each
 scrape. They are three thousand series for two hours at the usual interval; for more series the time
@@ -46,39 +46,29 @@ class _Kept:
 
     scrapes: deque[tuple[float, Scrape]] = field(default_factory=deque)
     """With the instants of their rounds."""
-    label_bytes: int = 0
-    """About what their labels take in memory."""
     _uses: Counter[Labels] = field(default_factory=Counter)
-    """How often a series is in the series of these scrapes, each run of the same ones once."""
+    """In how many of these scrapes a series is."""
 
     def add(self, at: float, scrape: Scrape) -> None:
         """Add the newest scrape."""
-        series = scrape.samples.series
-        if not self.scrapes or self.scrapes[-1][1].samples.series is not series:
-            self.label_bytes += sum(map(label_bytes, self._new(series)))
-            self._uses.update(series)
-        self.scrapes.append((at, scrape))
+        series, values = scrape.samples
+        if self.scrapes and self.scrapes[-1][1].samples.series == series:
+            series = self.scrapes[-1][1].samples.series
+        self._uses.update(series)
+        self.scrapes.append((at, Scrape(scrape.began, Samples(series, values))))
 
     def forget_oldest(self) -> int:
         """Forget the oldest scrape, and return how many points it had."""
         _, oldest = self.scrapes.popleft()
-        series = oldest.samples.series
-        if not self.scrapes or self.scrapes[0][1].samples.series is not series:
-            self._uses.subtract(series)
-            for labels in {labels for labels in series if not self._uses[labels]}:
+        for labels in oldest.samples.series:
+            self._uses[labels] -= 1
+            if not self._uses[labels]:
                 del self._uses[labels]
-                self.label_bytes -= label_bytes(labels)
-        return len(series)
+        return len(oldest.samples.series)
 
-    def has_room(self, series: tuple[Labels, ...]) -> bool:
+    def has_room(self, series: Iterable[Labels]) -> bool:
         """Tell whether these series can be kept as well."""
-        if self.scrapes and self.scrapes[-1][1].samples.series is series:
-            return True
-        added = self._new(series)
-        return not added or self.label_bytes + sum(map(label_bytes, added)) <= MOST_LABEL_BYTES
-
-    def _new(self, series: Iterable[Labels]) -> set[Labels]:
-        return {labels for labels in series if labels not in self._uses}
+        return len(self._uses.keys() | set(series)) <= MOST_SERIES
 
     def series(
         self, names: Collection[str], namespaces: Collection[str], since: float, at: float
@@ -224,8 +214,3 @@ class History:
                 self.points -= kept.forget_oldest()
             if not kept.scrapes:
                 del self._kept[target]
-
-
-def label_bytes(labels: Labels) -> int:
-    """Return about what the labels of a series take in memory, the objects that hold them too."""
-    return 800 + sum(len(name) + len(text) + 250 for name, text in labels.pairs)

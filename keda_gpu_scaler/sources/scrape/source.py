@@ -20,7 +20,7 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.exporter import Exporter
-from keda_gpu_scaler.sources.scrape.rounds import MOST_LABEL_BYTES, History, Scrape
+from keda_gpu_scaler.sources.scrape.rounds import MOST_SERIES, History, Scrape
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import resolver
 
@@ -198,8 +198,8 @@ class ScrapeSource:
         except errors.SourceError as error:
             return self._stated(target, began, str(error))
         if not self._history.has_room(target, samples):
-            bound = f"keeping its labels takes more than {MOST_LABEL_BYTES} bytes"
-            return self._stated(target, began, f"{bound}; are they new at each scrape?")
+            words = f"more than {MOST_SERIES} series; are their labels new at each scrape?"
+            return self._stated(target, began, words)
         seconds = self._clock() - began
         self._observe(facts.Queried(self._name, "scrape", seconds, None, target.instance))
         return Scrape(at, samples)

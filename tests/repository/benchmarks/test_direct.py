@@ -9,7 +9,7 @@ from benchmarks import direct, pages, reading, world
 from benchmarks.echo import Echo
 from benchmarks.processes import ServerError
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
-from keda_gpu_scaler.sources.scrape.exposition import Page
+from keda_gpu_scaler.sources.scrape.exposition import parse
 
 TRIGGERS = world.triggers(6)
 
@@ -22,9 +22,7 @@ def test_pages_show_the_load_of_every_pod_in_each_variant() -> None:
     for variant in range(pages.VARIANTS):
         found: dict[str, float] = {}
         for node in shown:
-            page = Page()
-            page.take(node[variant])
-            for labels, value in zip(*page.samples(), strict=True):
+            for labels, value in zip(*parse(node[variant], 0), strict=True):
                 if labels.name == pages.LOAD and labels.pod is not None:
                     found[labels.pod[1]] = value
         assert found == expected

@@ -1,7 +1,6 @@
 """What the scrape source remembers: its rounds, its targets' good scrapes, for a bounded time."""
 
 import math
-import tracemalloc
 from collections.abc import Mapping
 
 import pytest
@@ -11,13 +10,11 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Target
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods, advance_reported_pods
-from keda_gpu_scaler.sources.scrape.exposition import Labels, Samples
 from keda_gpu_scaler.sources.scrape.rounds import (
-    MOST_LABEL_BYTES,
     MOST_POINTS,
+    MOST_SERIES,
     History,
     Scrape,
-    label_bytes,
 )
 from keda_gpu_scaler.sources.series import fill_gaps, read_series
 from keda_gpu_scaler.spec.spec import Signal
@@ -299,17 +296,9 @@ def played(
     rounds_: list[Round], keep_seconds: float, most_points: int = MOST_POINTS
 ) -> tuple[History, float]:
     history, at = History(keep_seconds, most_points), 1000.0
-    shared: dict[tuple[Labels, ...], tuple[Labels, ...]] = {}
     for after, shown in rounds_:
         at += after
-        scrapes: dict[Target, Scrape | None] = dict.fromkeys(shown)
-        for target, samples in shown.items():
-            if samples is not None:
-                series, values = gpu_samples.of(*samples)
-                # As a page does it: the same series are the same object.
-                found = Samples(shared.setdefault(series, series), values)
-                scrapes[target] = Scrape(at, found)
-        history.add(at, scrapes)
+        add(history, at, shown)
     return history, at
 
 
@@ -320,9 +309,6 @@ def test_nothing_older_than_its_bound_is_kept(rounds_: list[Round], keep_seconds
     kept = [one.scrapes for one in history._kept.values()]  # noqa: SLF001 - what is in memory
 
     assert all(kept)
-    for one in history._kept.values():  # noqa: SLF001 - what is in memory
-        held = {labels for _, scrape in one.scrapes for labels in scrape.samples.series}
-        assert one.label_bytes == sum(map(label_bytes, held))
     assert all(time >= oldest for time in history.instants)
     assert all(time >= oldest for scrapes in kept for time, _ in scrapes)
     assert history.points == sum(
@@ -396,21 +382,27 @@ def test_more_points_than_there_is_room_for_shorten_the_memory(
 
 
 def test_labels_that_are_new_at_each_scrape_have_no_room_in_the_end() -> None:
-    history = History(600)
-    held = [0]
-    tracemalloc.start()
-    for number in range(10_000):
-        shown = [sample(f"bert-{number}-{more}", note="x" * 20_000) for more in range(50)]
-        if not history.has_room(A, gpu_samples.of(*shown)):
-            break
-        add(history, float(number), {A: shown})
-        held.append(tracemalloc.get_traced_memory()[0])
-    tracemalloc.stop()
+    history = History(100)
+    pages = [[sample(f"bert-{number}-{pod}") for pod in range(1000)] for number in range(12)]
+    held = 0
+    while history.has_room(A, gpu_samples.of(*pages[held])):
+        add(history, float(held), {A: pages[held]})
+        held += 1
 
-    assert MOST_LABEL_BYTES / 2 < held[-1] < 1.5 * MOST_LABEL_BYTES
-    assert history.has_room(B, gpu_samples.of(*shown))
-    first = [sample(f"bert-0-{more}", note="x" * 20_000) for more in range(50)]
-    assert history.has_room(A, gpu_samples.of(*first))
+    assert held == MOST_SERIES / 1000
+    assert history.has_room(B, gpu_samples.of(*pages[held]))
+    assert history.has_room(A, gpu_samples.of(*pages[0]))
+    for at in (100.5, 101.5):
+        add(history, at, {A: pages[held - 1]})
+    assert history.has_room(A, gpu_samples.of(*pages[held]))
+
+
+def test_the_same_series_are_kept_once() -> None:
+    history = History(600)
+    rounds(history, 3, sample("bert-0"), sample("bert-1"))
+    series = {id(one.samples.series) for _, one in history._kept[A].scrapes}  # noqa: SLF001 - what is in memory
+
+    assert len(series) == 1
 
 
 def invariants(observed: Observation, asked: SnapshotQuery, at: float) -> None:
