@@ -23,21 +23,10 @@ The time to wake a workload is a run with KEDA: `make bench-wake`, or `python -m
 
     polling     the scaler at KEDA's own rate, next to the echo server and KEDA's own trigger
     throughput  GetMetrics as fast as possible, next to the echo server, in turns
-    one_call    how many functions one call takes that is decided again
-    start       CPU time and memory of a start, next to the least that it can be
-    bare        a server with the libraries that a scaler needs, which does nothing
-    snapshots   reading, fetching and keeping a snapshot of many pods
+    snapshots   fetching and keeping a snapshot of many pods
     beside      calls while many pods are fetched, next to calls at other times
-    direct      scraping exporters, next to reading the same bytes
-    pages       what those exporters show
-    reading     a process that reads the same bytes and splits lines
-    scale       what thousands of triggers and of pods add to one call and to one scrape
-    freshness   from a step in load to the first changed answer
     plan        what one replica with many ScaledObjects and pods needs
-    streams     open streams, next to none and to a bare server's
-    evidence    what kube-state-metrics is asked, next to the snapshot
-    looked      a look at the status page, next to a scrape
-    tls         GetMetrics over mutual TLS, next to plaintext
+    streams     open streams of external-push, beside what is measured
     waking      when demand appears, and how long each trigger took
     wake        KEDA's own prometheus trigger and ours, on the real KEDA
     decided     the rows of a score of decisions, as a table and as a picture

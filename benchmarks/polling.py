@@ -125,10 +125,9 @@ async def _to_one(directory: Path, rounds: int) -> Rounds:
             PUSHED: pushed,
             ECHO: await enter(_echo()),
         }
-        asked = [streams.Watched(one.reference(), "") for one in world.triggers(OBJECTS)]
         if pushed.server is None:
             raise ValueError("there is no scaler to open streams to")
-        opened = await enter(streams.opened(pushed.server, asked))
+        opened = await enter(streams.opened(pushed.server, world.triggers(OBJECTS)))
         found = await _play(contenders, rounds, polls_values=False)
         streams.check_open(opened)
         return found

@@ -92,21 +92,6 @@ async def echo() -> AsyncIterator[Server]:
 
 
 @contextlib.asynccontextmanager
-async def bare() -> AsyncIterator[Server]:
-    """Run the server that has the libraries and does nothing."""
-    async with _running("benchmarks.bare", settings={}) as server:
-        yield server
-
-
-@contextlib.asynccontextmanager
-async def reading(port: int, targets: int, seconds: float) -> AsyncIterator[Server]:
-    """Run the process that reads the pages of so many targets, once in so many seconds."""
-    module = "benchmarks.reading", str(port), str(targets), str(seconds)
-    async with _running(*module, settings={}) as server:
-        yield server
-
-
-@contextlib.asynccontextmanager
 async def _running(*module: str, settings: Mapping[str, str]) -> AsyncIterator[Server]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_PREFIX)}
     process = await asyncio.create_subprocess_exec(

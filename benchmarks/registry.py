@@ -6,19 +6,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from benchmarks import (
-    direct,
-    evidence,
-    freshness,
-    looked,
-    one_call,
     plan,
     polling,
-    scale,
     snapshots,
-    start,
-    streams,
     throughput,
-    tls,
 )
 from benchmarks.comparison import Measured, Plan
 
@@ -38,17 +29,8 @@ BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
     {
         "polling": Benchmark(polling.measure),
         "throughput": Benchmark(throughput.measure, ("prometheus", "ghz")),
-        "one-call": Benchmark(one_call.measure, ()),
-        "streams": Benchmark(streams.measure),
-        "start": Benchmark(start.measure, ()),
         "snapshots": Benchmark(snapshots.measure, ()),
-        "direct": Benchmark(direct.measure, ()),
-        "scale": Benchmark(scale.measure, ()),
-        "freshness": Benchmark(freshness.measure),
-        "evidence": Benchmark(evidence.measure, is_full_only=True),
-        "looked": Benchmark(looked.measure, is_full_only=True),
         "plan": Benchmark(plan.measure, is_full_only=True),
-        "tls": Benchmark(tls.measure, ("prometheus", "ghz"), is_full_only=True),
     }
 )
 """In the order in which they run, and in which the page shows them."""

@@ -1,12 +1,11 @@
-"""What a snapshot of many pods costs: reading it, the calls beside it, and memory.
+"""What a snapshot of many pods costs: the calls beside its fetch, and memory.
 
-No server takes part: a transport in the same process answers as Prometheus would. So reading is
-compared with msgspec alone on the same bytes, calls during a fetch with calls without one, and the
-memory of a process that has fetched with that before it did.
+No server takes part: a transport in the same process answers as Prometheus would. Calls during a
+fetch are compared with calls without one, and the memory of a process that has fetched with that
+before it did.
 """
 
 import asyncio
-import gc
 import importlib
 import json
 import math
@@ -24,7 +23,6 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import httpx
-import msgspec
 
 from benchmarks import processes, world
 from benchmarks.comparison import Detail, Goal, Measured, Plan, Row
@@ -36,7 +34,6 @@ from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.sources import evaluation_times
-from keda_gpu_scaler.sources.prometheus import api
 from keda_gpu_scaler.sources.prometheus.endpoint import Endpoint
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.sources.series import LARGEST_GPUS
@@ -44,7 +41,7 @@ from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.transport.client import LIMIT_BYTES, Answer, Client
+from keda_gpu_scaler.transport.client import LIMIT_BYTES, Client
 
 PODS, POINTS = 10_000, 8
 _MIB = 2**20
@@ -63,8 +60,6 @@ _QUERY = SnapshotQuery(
 _TICK_SECONDS = 0.001
 _FETCHES = 3
 """The first one reads the last hour as well; the later ones are as each step has them."""
-_DECODED = 7
-"""How often in a round: reading takes hundredths of a second, in which anything else counts."""
 _CALM_SECONDS = 1.0
 _LATEST = 0.99
 _SUBQUERY = re.compile(r"\[(\w+):(\w+)\]$")
@@ -74,10 +69,6 @@ _SUBQUERY = re.compile(r"\[(\w+):(\w+)\]$")
 class Snapshots:
     """What snapshots cost; lists have one figure for each round."""
 
-    decoded_seconds: list[float]
-    """CPU time from the bytes of a snapshot to the rows that `read_series` takes."""
-    typed_seconds: list[float]
-    """CPU time of msgspec, which reads the same bytes into typed objects and leaves it at that."""
     cpu_seconds: list[float]
     """CPU time of a whole fetch, to the snapshot."""
     late_seconds: list[float]
@@ -106,16 +97,6 @@ async def measure(_directory: Path, plan: Plan) -> Measured:
 def rows(found: Snapshots) -> list[Row]:
     """Return what has a goal, and the peaks of more pods."""
     return [
-        Row(
-            key="snapshots.decode",
-            name=f"decoding {PODS:,} series of {POINTS} points: CPU time",
-            unit="ms",
-            measured=[1000 * one for one in found.decoded_seconds],
-            reference_name="msgspec, typed, alone",
-            reference=[1000 * one for one in found.typed_seconds],
-            goal=Goal.RATIO_AT_MOST,
-            limit=1.5,
-        ),
         Row(
             key="snapshots.calls",
             name=f"p99 of calls at KEDA's rate during a fetch of {PODS:,} pods",
@@ -162,13 +143,12 @@ def detail(found: Snapshots) -> Detail:
 
 async def each(rounds: int, sizes: Iterable[int]) -> Snapshots:
     """Return what all of it costs, and the memory of these numbers of pods."""
-    decoded, typed = await _in_a_process("decode", rounds)
     cpu, late, calm, held = await _in_a_process("fetch", rounds)
     called, undisturbed = await _in_a_process("serve", rounds, "benchmarks.beside")
     memories = {pods: await _in_a_process("remember", pods) for pods in sizes}
     idle = min(idle for idle, _ in memories.values())
     peaks = {pods: peak for pods, (_, peak) in memories.items()}
-    return Snapshots(decoded, typed, cpu, late, calm, called, undisturbed, held, idle, peaks)
+    return Snapshots(cpu, late, calm, called, undisturbed, held, idle, peaks)
 
 
 async def _in_a_process(what: str, count: int, module: str = "benchmarks.snapshots") -> Any:  # noqa: ANN401 - what its function returns
@@ -180,47 +160,6 @@ async def _in_a_process(what: str, count: int, module: str = "benchmarks.snapsho
     if process.returncode != 0:
         raise ServerError(f"the process to {what} {count} ended with {process.returncode}")
     return json.loads(said)
-
-
-class _Series(msgspec.Struct):
-    metric: dict[str, str]
-    values: list[tuple[float, str]]
-
-
-class _Data(msgspec.Struct):
-    result: list[_Series]
-
-
-class _Body(msgspec.Struct):
-    data: _Data
-
-
-async def decode(rounds: int) -> tuple[list[float], list[float]]:
-    """Return the CPU seconds of reading a snapshot, and of msgspec alone, in turns."""
-    body = b"".join(matrix(PODS, AT, POINTS, STEP_SECONDS))
-    decoder = msgspec.json.Decoder(_Body)
-    answer = Answer(200, "application/json", body)
-    decoded, typed = list[float](), list[float]()
-    interpreter.share()
-    for _ in range(rounds):
-        ours, theirs = list[float](), list[float]()
-        for _ in range(_DECODED):
-            gc.collect()
-            began = time.process_time()
-            reference = decoder.decode(body).data.result
-            theirs.append(time.process_time() - began)
-            expected = len(reference)
-            del reference
-            gc.collect()
-            began = time.process_time()
-            rows = api.matrix(answer)
-            ours.append(time.process_time() - began)
-            if len(rows) != expected:
-                raise ServerError(f"{len(rows)} rows, expected {expected}")
-            del rows
-        decoded.append(median(ours))
-        typed.append(median(theirs))
-    return decoded, typed
 
 
 async def fetch(rounds: int) -> tuple[list[float], list[float], list[float], list[float]]:
@@ -414,5 +353,5 @@ def _data(kind: str, result: object) -> bytes:
 
 if __name__ == "__main__":
     _, what, count = sys.argv
-    measuring = {"decode": decode, "fetch": fetch, "remember": remember}[what](int(count))
+    measuring = {"fetch": fetch, "remember": remember}[what](int(count))
     print(json.dumps(asyncio.run(measuring)))

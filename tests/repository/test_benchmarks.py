@@ -12,20 +12,15 @@ from hypothesis import strategies as st
 
 from benchmarks import (
     counters,
-    evidence,
     ghz,
-    looked,
     polling,
     processes,
     schedule,
-    streams,
     throughput,
     waking,
     world,
 )
-from benchmarks.streams import Stream
 from keda_gpu_scaler import trigger
-from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.spec.spec import ScaledObject
 from tests.repository.test_docs import ROOT
 from tests.support.triggers import access
@@ -96,33 +91,6 @@ def test_calls_that_were_not_all_answered_fail_the_benchmark(codes: dict[str, in
         ghz.parse(json.dumps(said | {"statusCodeDistribution": codes}), 4000)
 
 
-def test_a_pod_that_is_missing_in_an_answer_fails_the_benchmark() -> None:
-    with pytest.raises(processes.ServerError, match="20 pods: 0 reported, 0 listed, 0 of them"):
-        evidence.check(20, Observation((), (), {}), None)
-
-
-ASLEEP, *_, BUSY = streams.watched(4)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (Stream(BUSY, [90.0, 95.0]), "2 pushes about a busy workload"),
-        (Stream(BUSY, []), "0 pushes about a busy workload"),
-        (Stream(ASLEEP, [99.0]), "active 1.0 s before the demand"),
-        (Stream(ASLEEP, [101.0], "its stream ended"), "its stream ended"),
-    ],
-    ids=["twice", "never", "early", "ended"],
-)
-def test_a_stream_that_says_something_wrong_fails_the_benchmark(
-    wrong: Stream, message: str
-) -> None:
-    right = Stream(BUSY, [90.0]), Stream(ASLEEP, [101.0])
-    streams.check(right, rises_at=100)
-    with pytest.raises(processes.ServerError, match=message):
-        streams.check([*right, wrong], rises_at=100)
-
-
 @pytest.mark.parametrize(
     ("awake", "message"),
     [
@@ -139,13 +107,6 @@ def test_a_workload_that_is_woken_for_nothing_or_never_fails_the_benchmark(
 ) -> None:
     with pytest.raises(processes.ServerError, match=message):
         waking.woken([100], awake)
-
-
-def test_a_look_is_compared_with_a_scrape_of_the_same_round() -> None:
-    seconds = {looked.PAGE: [0.06, 0.05], looked.JSON: [0.01, 0.02], looked.SCRAPE: [0.12, 0.1]}
-    (page, _) = looked.rows(seconds)
-    assert page.ratio is not None
-    assert page.ratio.median == pytest.approx(0.5)
 
 
 def test_what_keda_asks_for_names_alone_is_its_polls_and_not_the_hpas() -> None:
@@ -166,7 +127,6 @@ def test_what_was_used_in_a_round_is_the_difference_of_two_readings() -> None:
     read = [polling.Used(1, 2, 3), polling.Used(2, 2.5, 6), polling.Used(4, 4, 9)]
     assert polling.between(read) == [polling.Used(1, 0.5, 3), polling.Used(2, 1.5, 3)]
     assert polling.percents([polling.Used(1, 0.5, 3)]) == [10]
-    assert streams.between([streams.Used(1, 2), streams.Used(3, 5)]) == [streams.Used(2, 3)]
 
 
 def test_the_bill_is_of_scaler_and_prometheus_together_next_to_keda_and_to_the_floor() -> None:

@@ -2,13 +2,12 @@
 
 import dataclasses
 import re
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from benchmarks import page, plots, quotes, registry, results, tables
-from benchmarks.comparison import Goal, Plan, Row
+from benchmarks.comparison import Goal, Row
 from tests.repository.benchmarks.test_comparison import row
 from tests.repository.test_docs import ROOT
 
@@ -136,11 +135,6 @@ def test_a_run_has_what_is_chosen_or_all_but_what_takes_longer() -> None:
     long = {name for name, one in registry.BENCHMARKS.items() if one.is_full_only}
     assert set(registry.chosen([], is_full=False)) == every - long
     assert set(registry.chosen([], is_full=True)) == every
-    assert set(registry.chosen(["tls"], is_full=False)) == {"tls"}
+    assert set(registry.chosen(["plan"], is_full=False)) == {"plan"}
     with pytest.raises(ValueError, match="no benchmark other"):
         registry.chosen(["other"], is_full=False)
-
-
-async def test_the_functions_of_one_call_are_counted(tmp_path: Path) -> None:
-    found = await registry.BENCHMARKS["one-call"].measure(tmp_path, Plan(rounds=1))
-    assert [one.figure.median > 0 for one in found.rows] == [True, True]

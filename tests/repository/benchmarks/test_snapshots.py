@@ -33,8 +33,6 @@ async def test_each_made_up_pod_is_in_the_snapshot_of_each_step() -> None:
 
 def test_rounds_are_compared_with_rounds_and_peaks_with_the_idle_process() -> None:
     found = Snapshots(
-        decoded_seconds=[0.03, 0.04],
-        typed_seconds=[0.02, 0.02],
         cpu_seconds=[0.3],
         late_seconds=[0.002],
         calm_seconds=[0.001],
@@ -46,9 +44,8 @@ def test_rounds_are_compared_with_rounds_and_peaks_with_the_idle_process() -> No
     )
     medians = {one.key: one.judged.median for one in snapshots.rows(found)}
     assert medians == {
-        "snapshots.decode": pytest.approx(1.75),
         "snapshots.calls": pytest.approx(1.5),
         "snapshots.peak-10000": 1.8,
         "snapshots.peak-50000": 3,
     }
-    assert [one.limit for one in snapshots.rows(found)] == [1.5, 2, 2, None]
+    assert [one.limit for one in snapshots.rows(found)] == [2, 2, None]
