@@ -1,8 +1,7 @@
 """`keda-gpu-scaler probe`: ask a scaler what KEDA asks, and explain what is wrong."""
 
 import os
-from collections.abc import Iterator
-from enum import StrEnum
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,17 +10,18 @@ import typer
 from keda_gpu_scaler.cli.mistakes import Mistakes
 
 if TYPE_CHECKING:
-    from keda_gpu_scaler.cli.probing import Found, Trigger
+    from keda_gpu_scaler.cli.probing import Trigger
 
+PORT = 6000
+"""Where a scaler listens unless its settings say otherwise."""
+_TARGET = re.compile(
+    r"((?P<scheme>http|grpc)(?P<tls>s?)://)?"
+    r"(?P<host>[^\s:/?#@\[\]]+|\[[0-9A-Fa-f:.%]+\])(:(?P<port>[0-9]{1,5}))?/?",
+    re.IGNORECASE,
+)
+_LAST_PORT = 65535
 _SCALED_OBJECT = "default/probe"
 _SAMPLE = ("workload=probe", "threshold=70")
-
-
-class Output(StrEnum):
-    """How answers are written."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def probe(  # noqa: PLR0913 - each argument is one flag of the command line
@@ -53,10 +53,6 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
             "sample is asked about, and no value of it.",
         ),
     ] = None,
-    namespace: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="With --file: the namespace of objects that name none."),
-    ] = "default",
     spec_only: Annotated[
         bool,
         typer.Option(
@@ -91,10 +87,6 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
             help="With --ca-file: the name in the server's certificate, if not HOST.",
         ),
     ] = None,
-    output: Annotated[
-        Output,
-        typer.Option("--output", "-o", metavar="|".join(Output), help="How to write the answers."),
-    ] = Output.TEXT,
     timeout: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="How long to wait for everything.")
     ] = 5,
@@ -114,82 +106,73 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
 
     wrong = Mistakes()
     with wrong.of("HOST[:PORT]"):
-        target = probing.address(target, tls=ca_file is not None)
+        target = address(target, tls=ca_file is not None)
     triggers: list[Trigger] = []
-    if file is not None:
-        if metadata:
-            wrong.note("--metadata", "it does not go with --file, which has the keys")
-        with wrong.of("--file"):
-            triggers = _of_file(file, namespace, scaled_object)
-    else:
-        with wrong.of("--scaled-object"):
-            whose = _named(scaled_object or _SCALED_OBJECT)
-        with wrong.of("--metadata"):
-            keys = dict(map(_pair, metadata or _SAMPLE))
-    for name, mistake in _unfitting(ca_file, server_name, cert_file, key_file):
-        wrong.note(name, mistake)
+    with wrong.of("--file"):
+        triggers = [] if file is None else _triggers_of(file, scaled_object)
+    with wrong.of("--scaled-object"):
+        namespace, name = _split(scaled_object or _SCALED_OBJECT, "/", "NAMESPACE/NAME")
+    with wrong.of("--metadata"):
+        keys = dict(_split(pair, "=", "KEY=VALUE") for pair in metadata or _SAMPLE)
+    if file is not None and metadata:
+        wrong.note("--metadata", "it does not go with --file, which has the keys")
+    if (cert_file is None) != (key_file is None):
+        wrong.note("--cert-file, --key-file", "they go together")
+    for flag, value in {"--cert-file": cert_file, "--server-name": server_name}.items():
+        if ca_file is None and value is not None:
+            wrong.note(flag, "it goes only with --ca-file")
     wrong.raise_any()
-    tls = probing.Tls(ca_file, cert_file, key_file, server_name) if ca_file else None
     with wrong.of("--ca-file" if cert_file is None else "--cert-file"):
-        opened = probing.open_channel(target, tls)
+        channel = probing.open_channel(target, ca_file, cert_file, key_file, server_name)
     wrong.raise_any()
+
     is_sample = file is None and not metadata
-    question = probing.Question(
-        triggers or [probing.Trigger(*whose, keys)], not spec_only and not is_sample, timeout
-    )
-    found = probing.Found(target)
-    with opened:
-        for line in probing.ask(opened, question, found, tls=tls is not None):
-            if line.is_trouble:
-                said = probing.lines(f"keda-gpu-scaler: {target}: {line.text}")
-                typer.echo("\n".join(said), err=True)
-            elif output is Output.TEXT:
-                typer.echo(line.text)
-    if output is Output.JSON:
-        typer.echo(_json(found), nl=False)
-    if not found.is_good:
+    is_good = True
+    with channel:
+        scaler = probing.Scaler(channel, timeout, tls=ca_file is not None)
+        for line in scaler.answers(
+            triggers or [probing.Trigger(namespace, name, keys)],
+            values=not spec_only and not is_sample,
+        ):
+            if isinstance(line, probing.ProbeError):
+                is_good = False
+                typer.echo(f"keda-gpu-scaler: {target}: {line}", err=True)
+            else:
+                typer.echo(line)
+    if not is_good:
         raise typer.Exit(1)
 
 
-def _json(found: "Found") -> str:
-    import orjson  # noqa: PLC0415 - for this output only
-
-    return orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n"
-
-
-def _named(scaled_object: str) -> tuple[str, str]:
-    namespace, _, name = scaled_object.partition("/")
-    if not namespace or not name:
-        raise ValueError(f"{scaled_object!r} is not NAMESPACE/NAME")
-    return namespace, name
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise ValueError(f"{text!r} is not KEY=VALUE")
-    return key, value
+def address(text: str, *, tls: bool) -> str:
+    """Return where to connect to, as gRPC wants it: with a port, and without a URL's scheme."""
+    match = _TARGET.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            f"{text!r} is not HOST or HOST:PORT, such as keda-gpu-scaler.keda.svc:{PORT}"
+        )
+    if match["scheme"] and bool(match["tls"]) is not tls:
+        fix = "plaintext: leave --ca-file out" if tls else "TLS: give --ca-file, the server's CA"
+        raise ValueError(f"{text!r} means {fix}, or write no scheme")
+    port = int(match["port"] or PORT)
+    if port > _LAST_PORT:  # which gRPC would take modulo 65536
+        raise ValueError(f"{text!r} has a port that is not below {_LAST_PORT + 1}")
+    return f"{match['host']}:{port}"
 
 
-def _of_file(file: str, namespace: str, wanted: str | None) -> "list[Trigger]":
+def _split(text: str, separator: str, form: str) -> tuple[str, str]:
+    first, found, second = text.partition(separator)
+    if not first or not found or (separator == "/" and not second):
+        raise ValueError(f"{text!r} is not {form}")
+    return first, second
+
+
+def _triggers_of(file: str, wanted: str | None) -> "list[Trigger]":
     """Return the triggers of a file, as KEDA would send them."""
     from keda_gpu_scaler.check.objects import Terms  # noqa: PLC0415 - for a file only
     from keda_gpu_scaler.cli import check, files, probing  # noqa: PLC0415 - likewise
 
-    found = files.chosen({file: check.read(file)}, Terms(namespace), wanted)
-    ours = [each for one in found.objects for each in one.ours]
-    unknown = [finding for each in ours for finding in files.from_env(each)]
-    files.require(found, ours, [*found.refused, *unknown])
-    return [probing.Trigger(one.of.namespace, one.of.name, one.metadata) for one in ours]
-
-
-def _unfitting(
-    ca_file: Path | None, server_name: str | None, cert_file: Path | None, key_file: Path | None
-) -> Iterator[tuple[str, str]]:
-    """Yield the flags that would have no effect."""
-    if (cert_file is None) != (key_file is None):
-        yield "--cert-file, --key-file", "they go together"
-    given = {"--cert-file": cert_file, "--key-file": key_file, "--server-name": server_name}
-    for name, value in given.items():
-        if ca_file is None and value is not None:
-            yield name, "it goes only with --ca-file"
+    chosen = files.chosen({file: check.read(file)}, Terms("default"), wanted)
+    ours = [trigger for manifest in chosen.objects for trigger in manifest.ours]
+    unknown = [finding for trigger in ours for finding in files.from_env(trigger)]
+    files.require(chosen, ours, [*chosen.refused, *unknown])
+    return [probing.Trigger(each.of.namespace, each.of.name, each.metadata) for each in ours]
