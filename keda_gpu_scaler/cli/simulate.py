@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from keda_gpu_scaler.cli.mistakes import Mistakes
-from keda_gpu_scaler.simulator import changes, cluster, exposition, mirror, web
+from keda_gpu_scaler.simulator import changes, cluster, mirror, web
 
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>\d{1,5})")
 _HIGHEST_PORT = 65535
@@ -20,8 +20,6 @@ _OF_MADE_UP_PODS = (
     "workload",
     "nodes",
     "idle_gpus",
-    "mig",
-    "mig_shows_zero",
     "startup",
     "loading_percent",
 )
@@ -52,12 +50,6 @@ def simulate(  # noqa: PLR0913 - each argument is one flag of the command line
         int,
         typer.Option(min=0, max=64, metavar="N", help="GPUs on each node before any pod comes."),
     ] = 1,
-    mig: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROFILE", help="MIG profile of the workloads' devices, such as 1g.10gb."
-        ),
-    ] = None,
     startup: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long until a new pod takes load.")
     ] = 0,
@@ -67,12 +59,6 @@ def simulate(  # noqa: PLR0913 - each argument is one flag of the command line
             min=0, max=100, metavar="PERCENT", help="What a GPU shows until its pod takes load."
         ),
     ] = 0,
-    mig_shows_zero: Annotated[
-        bool, typer.Option("--mig-shows-zero", help="Show DCGM_FI_DEV_GPU_UTIL 0 on MIG devices.")
-    ] = False,
-    engine_active: Annotated[
-        bool, typer.Option(help="Show DCGM_FI_PROF_* for whole GPUs too.")
-    ] = True,
     kubernetes: Annotated[
         bool,
         typer.Option("--kubernetes", help="Show the pods of a real cluster, not made-up ones."),
@@ -102,7 +88,6 @@ def simulate(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 after a signal, 1 if there is no cluster to follow or the port cannot be bound, 2
     for a wrong argument.
     """
-    style = exposition.Style(engine_active=engine_active, mig_shows_zero=mig_shows_zero)
     wrong = Mistakes()
     for name in _unfitting(context, kubernetes=kubernetes):
         goes = "does not go with" if kubernetes else "goes only with"
@@ -110,11 +95,7 @@ def simulate(  # noqa: PLR0913 - each argument is one flag of the command line
     labels: dict[str, str] = {}
     with wrong.of("--node-selector"):
         labels = dict(map(_label, node_selector or []))
-    template = cluster.Wanted()
-    with wrong.of("--mig"):
-        template = changes.checked(
-            template, mig=mig, startup_seconds=startup, loading_percent=loading_percent
-        )
+    template = cluster.Wanted(startup_seconds=startup, loading_percent=loading_percent)
     made_up = cluster.Cluster(nodes, idle_gpus)
     for text in workload or []:
         with wrong.of("--workload"):
@@ -129,7 +110,7 @@ def simulate(  # noqa: PLR0913 - each argument is one flag of the command line
     except ValueError as error:
         typer.echo(f"keda-gpu-scaler: {error}", err=True)
         raise typer.Exit(1) from error
-    asyncio.run(_run(web.Api(simulated, style, time.monotonic), listener, running))
+    asyncio.run(_run(web.Api(simulated, time.monotonic), listener, running))
 
 
 def _unfitting(context: typer.Context, *, kubernetes: bool) -> Iterator[str]:

@@ -29,7 +29,6 @@ class Change(pydantic.BaseModel):
     replicas: int = pydantic.Field(0, ge=0, le=10_000)
     load: float = pydantic.Field(0, ge=0, le=10_000_000)
     gpus_per_pod: int = pydantic.Field(1, ge=1, le=64)
-    mig: str | None = pydantic.Field(None, pattern=r"^[12347]g\.[1-9][0-9]{0,2}gb$")
     startup_seconds: float = pydantic.Field(0, ge=0, le=86_400)
     loading_percent: float = pydantic.Field(0, ge=0, le=100)
     draining_percent: float = pydantic.Field(0, ge=0, le=100)

@@ -1,13 +1,12 @@
 """The metrics, labels and units of Alibaba Cloud's two exporters, for simulated devices.
 
 Pure. Both are modelled on the pages in `tests/data/exporters`, which say where each name is from.
-Neither knows MIG instances.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from keda_gpu_scaler.simulator.readings import MODEL, Field, Reading
+from keda_gpu_scaler.simulator.readings import MEMORY_MIB, MODEL, Field, Reading
 
 _BYTES_PER_MIB = 1024 * 1024
 
@@ -82,7 +81,7 @@ EXPORTERS: Mapping[str, Exporter] = {
             Field(
                 "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED",
                 "Memory that the container may use in MiB.",
-                lambda gpu: gpu.memory_mib,
+                lambda _: MEMORY_MIB,
             ),
         ),
         of_gpus=(
@@ -118,7 +117,7 @@ EXPORTERS: Mapping[str, Exporter] = {
             Field(
                 "nvidia_gpu_memory_total_bytes",
                 "Memory of the card in bytes.",
-                lambda gpu: gpu.memory_mib * _BYTES_PER_MIB,
+                lambda _: MEMORY_MIB * _BYTES_PER_MIB,
             ),
             Field(
                 "nvidia_gpu_temperature_celsius",

@@ -82,8 +82,6 @@ class Wanted:
     load: float = 0
     """Offered load in percent of one device: 250 keeps two and a half devices busy."""
     gpus_per_pod: int = 1
-    mig: str | None = None
-    """MIG profile of the pods' devices; None: whole GPUs."""
     startup_seconds: float = 0
     loading_percent: float = 0
     """The load of a pod's devices until it is Ready; some models load at 100 %."""
@@ -95,7 +93,7 @@ class Wanted:
     @property
     def template(self) -> str:
         """Identifies the pod template; when it changes, all pods are replaced."""
-        return f"{self.kind}/{self.gpus_per_pod}/{self.mig or 'gpu'}"
+        return f"{self.kind}/{self.gpus_per_pod}"
 
     @property
     def device_count(self) -> int:
@@ -220,8 +218,7 @@ class Cluster:
 
     def _pod(self, workload: Workload, now: float) -> Pod:
         node = min(self.nodes, key=lambda node: node.taken)
-        profile = workload.wanted.mig or devices.WHOLE
-        held = node.take(profile, workload.wanted.gpus_per_pod)
+        held = node.take(workload.wanted.gpus_per_pod)
         return Pod(workload.next_name(), held, now + workload.wanted.startup_seconds)
 
     def _shrink(self, workload: Workload, replicas: int) -> None:

@@ -5,14 +5,13 @@ releases since 3.3.5: a GPU without a pod has no pod labels. Other exporters are
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from prometheus_client import exposition
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from keda_gpu_scaler.simulator import clouds, cluster, readings
-from keda_gpu_scaler.simulator.readings import MODEL, Field, Reading
+from keda_gpu_scaler.simulator.readings import MEMORY_MIB, MODEL, Field, Reading
 
 CONTENT_TYPE = exposition.CONTENT_TYPE_PLAIN_0_0_4
 ROUTER_METRIC = "simulator_router_offered_load_percent"
@@ -22,34 +21,20 @@ EXPORTERS = (DCGM, *clouds.EXPORTERS)
 _Labelled = tuple[dict[str, str], Reading]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
-    """The options in which exporters differ."""
-
-    engine_active: bool = True
-    """Whether whole GPUs show DCGM_FI_PROF_*; MIG instances always do."""
-    mig_shows_zero: bool = False
-    """Whether MIG instances show DCGM_FI_DEV_GPU_UTIL 0, as in some releases, or do not show it."""
-
-
-_BOARD = (
+_DCGM = (
     Field("DCGM_FI_DEV_GPU_TEMP", "Temperature of the card in °C.", lambda gpu: gpu.celsius),
     Field("DCGM_FI_DEV_POWER_USAGE", "Power the card draws in W.", lambda gpu: gpu.watts),
     Field(
         "DCGM_FI_DEV_FB_FREE",
         "Memory that is not in use in MiB.",
-        lambda gpu: gpu.memory_mib - gpu.memory_used_mib,
+        lambda gpu: MEMORY_MIB - gpu.memory_used_mib,
     ),
     Field("DCGM_FI_DEV_FB_USED", "Memory in use in MiB.", lambda gpu: gpu.memory_used_mib),
-)
-_UTILIZATION = (
     Field(
         "DCGM_FI_DEV_GPU_UTIL", "Share of time with a kernel in %.", lambda gpu: round(gpu.percent)
     ),
     Field("DCGM_FI_DEV_ENC_UTIL", "Load of the video encoder in %.", lambda _: 0),
     Field("DCGM_FI_DEV_DEC_UTIL", "Load of the video decoder in %.", lambda _: 0),
-)
-_PROFILING = (
     Field(
         "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
         "Share of time the engine was active, from 0 to 1.",
@@ -68,12 +53,10 @@ _PROFILING = (
 )
 
 
-def node_page(
-    simulated: cluster.Simulated, style: Style, now: float, node: int, exporter: str = DCGM
-) -> bytes:
+def node_page(simulated: cluster.Simulated, now: float, node: int, exporter: str = DCGM) -> bytes:
     """Return the page of one node's exporter; nodes count from 0."""
     found = list(readings.taken(simulated, now, simulated.nodes[node : node + 1]))
-    return _text(_families(found, style, exporter))
+    return _text(_families(found, exporter))
 
 
 def router_page(simulated: cluster.Simulated) -> bytes:
@@ -81,23 +64,22 @@ def router_page(simulated: cluster.Simulated) -> bytes:
     return _text([_router_family(simulated)])
 
 
-def whole_page(
-    simulated: cluster.Simulated, style: Style, now: float, exporter: str = DCGM
-) -> bytes:
+def whole_page(simulated: cluster.Simulated, now: float, exporter: str = DCGM) -> bytes:
     """Return all nodes' exporters and the router on one page."""
     found = list(readings.taken(simulated, now, simulated.nodes))
-    return _text([*_families(found, style, exporter), _router_family(simulated)])
+    return _text([*_families(found, exporter), _router_family(simulated)])
 
 
-def _families(found: list[Reading], style: Style, exporter: str) -> Iterator[Metric]:
+def _families(found: list[Reading], exporter: str) -> Iterator[Metric]:
     if exporter in clouds.EXPORTERS:
-        whole = [reading for reading in found if not reading.device.profile]
-        return _cloud_families(whole, clouds.EXPORTERS[exporter])
-    return _dcgm_families([(_dcgm_labels(reading), reading) for reading in found], style)
+        yield from _cloud_families(found, clouds.EXPORTERS[exporter])
+    else:
+        shown = [(_dcgm_labels(reading), reading) for reading in found]
+        yield from (_family(each, shown) for each in _DCGM)
 
 
-def _cloud_families(whole: list[Reading], exporter: clouds.Exporter) -> Iterator[Metric]:
-    cards = [(exporter.card(reading), reading) for reading in whole]
+def _cloud_families(found: list[Reading], exporter: clouds.Exporter) -> Iterator[Metric]:
+    cards = [(exporter.card(reading), reading) for reading in found]
     gpus = [(card | exporter.pod(reading), reading) for card, reading in cards]
     held = [(labels, reading) for labels, reading in gpus if reading.holder]
     for each in exporter.of_pods:
@@ -118,8 +100,6 @@ def _dcgm_labels(reading: Reading) -> dict[str, str]:
         "modelName": MODEL,
         "Hostname": reading.host,
     }
-    if device.profile:
-        labels |= {"GPU_I_PROFILE": device.profile, "GPU_I_ID": str(device.instance)}
     if holder := reading.holder:
         labels |= {
             "container": holder.container,
@@ -129,23 +109,10 @@ def _dcgm_labels(reading: Reading) -> dict[str, str]:
     return labels
 
 
-def _dcgm_families(found: list[_Labelled], style: Style) -> Iterator[Metric]:
-    whole = [each for each in found if not each[1].device.profile]
-    cut = [each for each in found if each[1].device.profile]
-    for each in _UTILIZATION:
-        yield _family(each, whole, cut if style.mig_shows_zero else [])
-    for each in _BOARD:
-        yield _family(each, found)
-    for each in _PROFILING:
-        yield _family(each, found if style.engine_active else cut)
-
-
-def _family(each: Field, shown: Iterable[_Labelled], zeros: Iterable[_Labelled] = ()) -> Metric:
+def _family(each: Field, shown: Iterable[_Labelled]) -> Metric:
     family = GaugeMetricFamily(each.name, each.help)
     for labels, reading in shown:
         family.add_sample(each.name, labels, each.value(reading))
-    for labels, _ in zeros:
-        family.add_sample(each.name, labels, 0)
     return family
 
 

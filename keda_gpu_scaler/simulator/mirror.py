@@ -98,7 +98,7 @@ class Mirror:
         for pod in pods:
             if pod.uid not in self._held:
                 node = homes[pod.node]
-                self._held[pod.uid] = node, node.take(devices.WHOLE, pod.gpus)
+                self._held[pod.uid] = node, node.take(pod.gpus)
 
     def _show_workloads(self, pods: Iterable[Pod]) -> None:
         offered = self._offered.items()

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from keda_gpu_scaler.simulator import cluster, devices
 
 MODEL = "NVIDIA H100 80GB HBM3"
-_MEMORY_MIB = 81559
+MEMORY_MIB = 81559
+"""The framebuffer memory of a GPU."""
 _MEMORY_IN_USE = 0.6
 
 
@@ -34,18 +35,13 @@ class Reading:
 
     @property
     def uuid(self) -> str:
-        """The GPU's UUID; the MIG instances of a GPU share it."""
+        """The GPU's UUID."""
         return cluster.uuid(f"{self.host}/{self.device.gpu}")
-
-    @property
-    def memory_mib(self) -> int:
-        """The framebuffer memory of the device."""
-        return int(_MEMORY_MIB * self.device.share)
 
     @property
     def memory_used_mib(self) -> int:
         """Used memory: a model stays in memory as long as its pod exists, busy or not."""
-        return int(self.memory_mib * _MEMORY_IN_USE) if self.holder else 0
+        return int(MEMORY_MIB * _MEMORY_IN_USE) if self.holder else 0
 
     @property
     def celsius(self) -> int:

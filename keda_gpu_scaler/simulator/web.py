@@ -46,25 +46,22 @@ _BAD_REQUEST, _NOT_FOUND, _TOO_LARGE, _UNPROCESSABLE = 400, 404, 413, 422
 class Api:
     """The endpoints of one cluster, with one clock."""
 
-    def __init__(
-        self, simulated: cluster.Simulated, style: exposition.Style, clock: Callable[[], float]
-    ) -> None:
-        """Serve this cluster, in this style, at the clock's time."""
+    def __init__(self, simulated: cluster.Simulated, clock: Callable[[], float]) -> None:
+        """Serve this cluster, at the clock's time."""
         self._cluster = simulated
-        self._style = style
         self._clock = clock
 
     async def metrics(self, request: Request) -> Response:
         """Show all exporters and the router."""
         exporter = _exporter(request)
-        page = exposition.whole_page(self._cluster, self._style, self._clock(), exporter)
+        page = exposition.whole_page(self._cluster, self._clock(), exporter)
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     async def node_metrics(self, request: Request) -> Response:
         """Show the exporter of one node, by its name or its index."""
         node = self._place(request.path_params["node"])
         exporter = _exporter(request)
-        page = exposition.node_page(self._cluster, self._style, self._clock(), node, exporter)
+        page = exposition.node_page(self._cluster, self._clock(), node, exporter)
         return Response(page, media_type=exposition.CONTENT_TYPE)
 
     def _place(self, node: str) -> int:

@@ -60,21 +60,10 @@ def test_the_flags_shape_the_cluster() -> None:
     assert page.count("DCGM_FI_PROF_GR_ENGINE_ACTIVE{") == 4
 
 
-def test_mig_and_plain_utilization_can_be_asked_for() -> None:
-    flags = ["--workload", "team-a/bert=1:50", "--mig", "1g.10gb", "--no-engine-active"]
-    with simulating(*flags) as (_, url):
-        page = httpx.get(f"{url}/metrics").text
-    assert page.count("DCGM_FI_DEV_GPU_UTIL{") == 1
-    assert page.count('DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID="') == 7
-    with simulating(*flags, "--mig-shows-zero") as (_, url):
-        assert httpx.get(f"{url}/metrics").text.count("DCGM_FI_DEV_GPU_UTIL{") == 1 + 7
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         (["--workload", "bert"], "is not namespace/name=replicas:load[:gpus]"),
-        (["--mig", "8g"], "mig: String should match pattern"),
         (["--address", "9400"], "'--address': '9400' is not HOST:PORT"),
         (["--address", "127.0.0.1:99999"], "'--address': '127.0.0.1:99999' is not HOST:PORT"),
         (["--nodes", "0"], "Invalid value for '--nodes'"),
@@ -85,8 +74,8 @@ def test_mig_and_plain_utilization_can_be_asked_for() -> None:
         (["--kubernetes", "--node-selector", "a"], "'--node-selector': 'a' is not KEY=VALUE"),
         (["--kubernetes", "--node-selector", "=a"], "'--node-selector': '=a' is not KEY=VALUE"),
         (
-            ["--workload", "bert", "--mig", "8g"],
-            "2 mistakes in the arguments:\n- --mig: mig: String should match pattern",
+            ["--workload", "bert", "--address", "9400"],
+            "2 mistakes in the arguments:\n- --workload: 'bert' is not",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import httpx
 import lightkube
 
-from keda_gpu_scaler.simulator import exposition, kubernetes, mirror, web
+from keda_gpu_scaler.simulator import kubernetes, mirror, web
 from tests.e2e.manifests import NODE_LABEL
 from tests.e2e.product import READY_WITHIN_SECONDS
 
@@ -41,7 +41,7 @@ async def standing(config: lightkube.KubeConfig, lab: str) -> AsyncIterator[Simu
     # Messages about failed lists are for the command's terminal: a scenario sees the GPUs.
     follower = kubernetes.Follower(shown, scope, say=lambda _: None, config=config)
     listener = web.bind("127.0.0.1", 0)
-    application = web.application(web.Api(shown, exposition.Style(), time.monotonic))
+    application = web.application(web.Api(shown, time.monotonic))
     async with follower.running(listed.set):
         await asyncio.wait_for(listed.wait(), READY_WITHIN_SECONDS)
         serving = asyncio.create_task(web.serve(application, listener, stop), name="simulator")

@@ -34,7 +34,7 @@ def simulated(exporter: str, **fields: object) -> cluster.Cluster:
 
 
 def page(found: cluster.Cluster, exporter: str) -> str:
-    return exposition.node_page(found, exposition.Style(), 0, 0, exporter).decode()
+    return exposition.node_page(found, 0, 0, exporter).decode()
 
 
 def test_each_exporter_is_called_as_the_profile_that_reads_it() -> None:
@@ -103,8 +103,3 @@ def test_an_idle_card_names_no_pod_and_uses_no_memory(exporter: str) -> None:
     assert pods == {""}
     used = [one.value for one in shown if re.search("(?i)used", one.name)]
     assert used.count(0) >= 1
-
-
-@each
-def test_mig_instances_are_unknown_to_it(exporter: str) -> None:
-    assert "bert-0" not in page(simulated(exporter, mig="1g.10gb"), exporter)

@@ -26,7 +26,7 @@ from starlette.routing import Route
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.pb import externalscaler_pb2, externalscaler_pb2_grpc
-from keda_gpu_scaler.simulator import cluster, exposition, web
+from keda_gpu_scaler.simulator import cluster, web
 from keda_gpu_scaler.simulator.demo import answers, children, driver, scenario, screen
 
 COMMAND = [sys.executable, "-m", "keda_gpu_scaler", "demo"]
@@ -451,7 +451,7 @@ async def scene() -> AsyncIterator[Scene]:
     port = grpc_server.add_insecure_port("127.0.0.1:0")
     await grpc_server.start()
     listener = web.bind("127.0.0.1", 0)
-    simulated = web.Api(cluster.Cluster(), exposition.Style(), asyncio.get_running_loop().time)
+    simulated = web.Api(cluster.Cluster(), asyncio.get_running_loop().time)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     status = Status()
     async with asyncio.TaskGroup() as tasks:

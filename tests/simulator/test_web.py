@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from keda_gpu_scaler.simulator import changes, cluster, devices, exposition, web
+from keda_gpu_scaler.simulator import changes, cluster, exposition, web
 
 KEY = cluster.Key("team-a", "bert")
 SAFE = "b-df-hj-np-tv-xz24-9"
@@ -41,10 +41,8 @@ def samples(page: bytes, name: str) -> list[Sample]:
     return [sample for family in families for sample in family.samples if sample.name == name]
 
 
-def page_of(
-    simulated: cluster.Cluster, now: float = 0, style: exposition.Style | None = None
-) -> bytes:
-    return exposition.whole_page(simulated, style or exposition.Style(), now)
+def page_of(simulated: cluster.Cluster, now: float = 0) -> bytes:
+    return exposition.whole_page(simulated, now)
 
 
 def pod_percents(simulated: cluster.Cluster, now: float = 0) -> list[float]:
@@ -177,18 +175,17 @@ def test_load_served_is_the_load_offered_or_all_there_is(
             st.sampled_from(["a", "b", "c"]),
             st.integers(min_value=0, max_value=9),
             st.integers(min_value=1, max_value=3),
-            st.sampled_from([None, "1g.10gb", "3g.40gb"]),
         ),
         max_size=12,
     )
 )
 def test_no_device_is_held_twice_and_none_is_lost(
-    steps: list[tuple[str, int, int, str | None]],
+    steps: list[tuple[str, int, int]],
 ) -> None:
     simulated = cluster.Cluster(nodes=2, spare_gpus=1)
-    for name, replicas, gpus, mig in steps:
+    for name, replicas, gpus in steps:
         key = cluster.Key("team-a", name)
-        simulated.put(key, wanted(replicas=replicas, gpus_per_pod=gpus, mig=mig), 0)
+        simulated.put(key, wanted(replicas=replicas, gpus_per_pod=gpus), 0)
         held = [
             device
             for workload in simulated.workloads.values()
@@ -205,16 +202,6 @@ def test_pods_spread_over_the_nodes_and_one_pod_stays_on_one() -> None:
     pods = simulated.put(KEY, wanted(replicas=6, gpus_per_pod=2), 0).pods.values()
     homes = [{device.node for device in pod.devices} for pod in pods]
     assert sorted(node for home in homes for node in home) == [0, 0, 1, 1, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("profile", "ids"),
-    [("1g.10gb", [7, 8, 9, 10, 11, 12, 13]), ("3g.40gb", [1, 2]), ("7g.80gb", [0])],
-)
-def test_a_card_is_cut_into_the_instances_of_its_profile(profile: str, ids: list[int]) -> None:
-    node = devices.Node(0)
-    node.take(profile, 1)
-    assert [device.instance for device in node.devices] == ids
 
 
 # The page
@@ -264,36 +251,6 @@ def test_a_gpu_stays_on_the_page_when_its_pod_is_gone() -> None:
     assert "pod" not in sample.labels
 
 
-@pytest.mark.parametrize(
-    ("style", "values"),
-    [
-        pytest.param(exposition.Style(), [], id="absent"),
-        pytest.param(exposition.Style(mig_shows_zero=True), [0] * 7, id="a false zero"),
-    ],
-)
-def test_mig_instances_have_no_true_utilization(
-    style: exposition.Style, values: list[float]
-) -> None:
-    simulated = cluster.Cluster()
-    simulated.put(KEY, wanted(replicas=2, load=150, mig="1g.10gb"), 0)
-    page = page_of(simulated, style=style)
-    assert [sample.value for sample in samples(page, UTILIZATION)] == values
-    engine = [sample for sample in samples(page, ENGINE) if "pod" in sample.labels]
-    assert [sample.value for sample in engine] == [0.75, 0.75]
-    assert [sample.labels["GPU_I_ID"] for sample in engine] == ["7", "8"]
-    assert {sample.labels["GPU_I_PROFILE"] for sample in engine} == {"1g.10gb"}
-    assert len({sample.labels["UUID"] for sample in engine}) == 1
-
-
-def test_profiling_metrics_of_whole_gpus_can_be_left_out() -> None:
-    simulated = cluster.Cluster()
-    simulated.put(KEY, wanted(replicas=1, load=50), 0)
-    page = page_of(simulated, style=exposition.Style(engine_active=False))
-    assert samples(page, ENGINE) == []
-    assert b"DCGM_FI_PROF" not in page
-    assert [sample.value for sample in samples(page, UTILIZATION)] == [50]
-
-
 def test_the_router_shows_its_load_at_zero_replicas_too() -> None:
     simulated = cluster.Cluster()
     simulated.put(KEY, wanted(replicas=0, load=430), 0)
@@ -305,8 +262,7 @@ def test_the_router_shows_its_load_at_zero_replicas_too() -> None:
 def test_the_pages_of_the_nodes_together_are_the_whole_page() -> None:
     simulated = cluster.Cluster(nodes=3, spare_gpus=1)
     simulated.put(KEY, wanted(replicas=7, load=300), 0)
-    style = exposition.Style()
-    pages = [exposition.node_page(simulated, style, 0, node) for node in range(3)]
+    pages = [exposition.node_page(simulated, 0, node) for node in range(3)]
     assert [s for page in pages for s in samples(page, ENGINE)] == samples(
         page_of(simulated), ENGINE
     )
@@ -375,7 +331,7 @@ class Simulator:
 async def simulator() -> AsyncIterator[Simulator]:
     clock, stop = Clock(), asyncio.Event()
     listener = web.bind("127.0.0.1", 0)
-    api = web.Api(cluster.Cluster(nodes=2, spare_gpus=1), exposition.Style(), clock)
+    api = web.Api(cluster.Cluster(nodes=2, spare_gpus=1), clock)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with asyncio.TaskGroup() as tasks, httpx.AsyncClient(base_url=url) as client:
         tasks.create_task(web.serve(web.application(api), listener, stop), name="simulator")
@@ -443,7 +399,6 @@ WRONG_BODIES = (
     (b'{"load": NaN}', 422, "load: Input should be a finite number"),
     (b'{"load": "9"}', 422, "load: Input should be a valid number"),
     (b'{"kind": "daemonset"}', 422, "kind: Input should be 'deployment' or 'statefulset'"),
-    (b'{"mig": "9g.1gb"}', 422, "mig: String should match pattern"),
     (b'{"draining_percent": 1}', 422, "draining_percent: not up to the simulator here"),
     (b'{"completed_percent": 1}', 422, "completed_percent: not up to the simulator here"),
     (b'{"replica": 1}', 422, "replica: Extra inputs are not permitted"),
@@ -486,12 +441,6 @@ async def test_a_large_body_is_refused_before_it_is_read(simulator: Simulator) -
     response = await simulator.client.put("/workloads/team-a/bert", content=b" " * 20_000)
     assert response.status_code == 413
     assert response.json()["error"] == "the body has more than 16384 bytes"
-
-
-async def test_mig_and_whole_gpus_can_be_exchanged_over_http(simulator: Simulator) -> None:
-    await simulator.put({"replicas": 1, "mig": "1g.10gb"})
-    response = await simulator.put({"mig": None})
-    assert (response.status_code, response.json()["mig"]) == (200, None)
 
 
 def test_an_ipv6_address_can_be_bound() -> None:

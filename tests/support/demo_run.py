@@ -44,7 +44,7 @@ class Rounds:
         await asyncio.sleep(_PHASE_SECONDS)
         while True:
             now = self.now()
-            page = exposition.whole_page(self.simulated, exposition.Style(), now)
+            page = exposition.whole_page(self.simulated, now)
             self.kept.add(now, {_TARGET: Scrape(now, parse(page, now))})
             self.first.set()
             await asyncio.sleep(self.step_seconds)
@@ -99,7 +99,7 @@ async def play(show: Callable[[screen.Frame], None]) -> str:
         simulated.put(workload, Wanted(), clock())
     rounds = Rounds(simulated)
     evaluator = Evaluator({"default": Source(rounds)}, clock=clock)
-    api = web.application(web.Api(simulated, exposition.Style(), clock))
+    api = web.application(web.Api(simulated, clock))
     async with AsyncExitStack() as stack:
         client = httpx.AsyncClient(
             base_url="http://simulator", transport=httpx.ASGITransport(api), trust_env=False

@@ -159,7 +159,7 @@ def test_the_simulators_page_is_read() -> None:
     world = cluster.Cluster()
     wanted = changes.checked(cluster.Wanted(), load=120, replicas=2)
     world.put(cluster.Key("ml", "bert"), wanted, 0)
-    found = read(simulated.whole_page(world, simulated.Style(), 60))
+    found = read(simulated.whole_page(world, 60))
 
     busy = [value for labels, value in found if labels["__name__"] == UTIL and labels.get("pod")]
     assert busy == [60.0, 60.0]
