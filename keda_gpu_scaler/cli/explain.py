@@ -23,15 +23,8 @@ SERVER = "http://localhost:8080"
 """Where `kubectl port-forward service/keda-gpu-scaler-http 8080` makes the HTTP port reachable."""
 _NAME = re.compile(r"[^/]+/[^/]+")
 _MOST_REPLICAS = 10_000
-_QUESTIONS = ("--why-not", "--drain", "--history")
-_OF_A_RUNNING_SCALER = (
-    "--history",
-    "--server",
-    "--token-file",
-    "--ca-file",
-    "--kubeconfig",
-    "--context",
-)
+_QUESTIONS = ("--why-not", "--drain")
+_OF_A_RUNNING_SCALER = ("--server", "--token-file", "--ca-file", "--kubeconfig", "--context")
 _FOR_A_RUNNING_SCALER = (
     "it is for a running scaler; with --file, KEDA_GPU_SCALER_PROMETHEUS_… variables say how to "
     "connect to the source"
@@ -47,7 +40,13 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSON = "json"
-    YAML = "yaml"
+
+
+def unknown_option(option: str) -> str | None:
+    """Return what to use in the place of an option that was removed."""
+    if option != "--history":
+        return None
+    return "The history is at /api/v1/triggers/NAMESPACE/NAME/history and on the status page."
 
 
 def explain(  # noqa: PLR0913 - each argument is one flag of the command line
@@ -112,10 +111,6 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
             "--drain", help="Only print the annotations that let the least busy pods go first."
         ),
     ] = False,
-    history: Annotated[
-        bool,
-        typer.Option("--history", help="Show how the decisions of a running scaler changed."),
-    ] = False,
     output: Annotated[
         Output,
         typer.Option("--output", "-o", metavar="|".join(Output), help="How to write it."),
@@ -154,7 +149,6 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     flags = {
         "--why-not": why_not,
         "--drain": drain or None,
-        "--history": history or None,
         "--at": at,
         "--prometheus-url": prometheus_url,
         "--server": server,
@@ -178,11 +172,7 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
         asked = Asked(url, str(scaled_object), token_file, ca_file, timeout)
         behind = cluster and why_not is None and not drain
         access = (kubeconfig, context) if behind else None
-        shown = (
-            _explain_history(asked, output)
-            if history
-            else _explain_running(asked, access, output, why_not, drain=drain)
-        )
+        shown = _explain_running(asked, access, output, why_not, drain=drain)
     asyncio.run(shown)
 
 
@@ -206,15 +196,6 @@ def _unfitting(
         yield "NAMESPACE/NAME", f"{scaled_object!r} is not NAMESPACE/NAME"
     if not str(given.get("--server", SERVER)).startswith(("http://", "https://")):
         yield "--server", f"{given['--server']!r} is no URL: expected http://… or https://…"
-
-
-async def _explain_history(asked: "Asked", output: Output) -> None:
-    from keda_gpu_scaler.cli import changes, explaining  # noqa: PLC0415 - they load Rich and HTTP
-
-    try:
-        changes.write(await changes.ask(asked), asked.scaled_object, output)
-    except explaining.ExplainError as error:
-        raise _end(f"{asked.server}: {error}", _FAILED) from error
 
 
 async def _explain_running(

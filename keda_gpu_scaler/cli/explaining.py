@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 import orjson
-import yaml
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -133,7 +132,7 @@ def write(
 
     Args:
         found: what to write, one for each trigger.
-        output: text, json or yaml.
+        output: text or json.
         behind: the gates between records and the replicas; None: not known.
     """
     records = [one for one in found if isinstance(one, Record)]
@@ -141,9 +140,6 @@ def write(
     explained = found if len(records) < len(found) else _Explained(records, behind)
     if output == "json":
         sys.stdout.write(orjson.dumps(explained, option=orjson.OPT_INDENT_2).decode() + "\n")
-    elif output == "yaml":
-        plain = orjson.loads(orjson.dumps(explained))
-        yaml.safe_dump(plain, sys.stdout, sort_keys=False, allow_unicode=True)
     else:
         console = Console(highlight=False, markup=False, emoji=False)
         if not console.is_terminal:
