@@ -164,15 +164,11 @@ def write(
 def _show_gates(console: Console, behind: gates.Gates) -> None:
     there = gates.replicas_in_words(behind.replicas)
     console.print(f"From the value to {there}, by {behind.cluster}", style="bold")
-    said = behind.reason if behind.first is None else f"{behind.first}: {behind.reason}"
-    console.print(said, soft_wrap=not console.is_terminal)
-    console.print()
-    table = _table("gate", "holds", "why")
-    table.add_column("condition", overflow="fold", min_width=38)
+    if not behind.gates:
+        console.print(behind.reason, soft_wrap=not console.is_terminal)
     for gate in behind.gates:
-        holds = Text("yes", "yellow") if gate.holds else Text("no")
-        table.add_row(gate.name, holds, gate.reason, gate.condition or "-")
-    console.print(table)
+        shown_by = "" if gate.condition is None else f" ({gate.condition})"
+        console.print(f"{gate.name}: {gate.reason}{shown_by}", soft_wrap=not console.is_terminal)
 
 
 def _show_why_not(console: Console, found: WhyNot) -> None:

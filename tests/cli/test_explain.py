@@ -15,7 +15,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
-from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.spec.demand import Demand
@@ -71,22 +70,22 @@ async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[0] == "ml/bert: deployment/bert is measured, active"
     title = lines.index("From the value to 2 replicas, by staging")
-    assert lines[title + 1] == "max: maxReplicaCount 2 is reached, and 3 replicas are asked for"
-    rows = [line.split()[:2] for line in lines[title:]]
-    assert ["max", "yes"] in rows
-    assert ["min", "no"] in rows
+    reason = "maxReplicaCount 2 is reached, and 3 replicas are asked for"
+    assert lines[title + 1 :] == [f"max: {reason} (ScalingLimited=True/TooManyReplicas)"]
     assert "\x1b" not in result.stdout
-    assert (found["gates"]["first"], found["gates"]["asked"]) == ("max", 2)
-    assert [one["name"] for one in found["gates"]["gates"]] == list(gates.NAMES)
+    assert found["gates"]["asked"] == 2
+    assert [gate["name"] for gate in found["gates"]["gates"]] == ["max"]
 
 
 async def test_where_nothing_holds_no_gate_is_named(tmp_path: Path) -> None:
     kubernetes = Kubernetes.of("settling", "bert")
-    del kubernetes.answers[kubernetes.paths[2]]
-    kubernetes.change(kubernetes.paths[1], status={"currentReplicas": 0, "conditions": []})
+    steady = {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale"}
+    kubernetes.change(kubernetes.paths[1], status={"conditions": [steady]})
     with kubernetes.serving(tmp_path) as path:
         result = await explained(kubeconfig=path)
-    assert "\nhpa: the HPA has not looked yet\n" in result.stdout
+    *_, title, reason = result.stdout.splitlines()
+    assert title == "From the value to 3 replicas, by staging"
+    assert reason.startswith("nothing that the cluster shows holds: now the value asks for 2")
 
 
 async def test_without_access_to_kubernetes_one_line_says_so(tmp_path: Path) -> None:
