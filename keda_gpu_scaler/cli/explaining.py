@@ -181,10 +181,10 @@ def _show_why_not(console: Console, found: WhyNot) -> None:
     console.print(Text.assemble((heading, "bold"), answer))
     for reason in found.reasons:
         console.print(f"- {reason}")
-    for number, way in enumerate(found.ways):
-        console.print("What would do:" if number == 0 else "or", style="bold")
-        for change in way:
-            console.print(f"- {change.text}")
+    if found.ways:
+        console.print("What would do:", style="bold")
+    for way in found.ways:
+        console.print(f"- {way.text}")
 
 
 def _show(console: Console, record: Record) -> None:

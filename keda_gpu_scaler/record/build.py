@@ -6,7 +6,7 @@ scaler and the demand's cache are in it. What it rests on is computed again from
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
@@ -54,6 +54,8 @@ _ENDED = "it has ended"
 _IGNORED = "it asks for no GPU, and has shown none for 15 minutes beside others that do"
 _GIVEN_UP = "no exporter has shown it for so long that it is given up"
 _UNCOUNTED = "no exporter has shown it, and it need not have a GPU"
+_DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandModel"
+"""What the text of a demand is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,46 +86,12 @@ class Answered:
     """The scaler receives alerts."""
     demand: Demand | None = None
     """The demand; None: it was not asked."""
+    active_by: str | None = None
+    """The signal that said active, if one did."""
     is_of_peer: bool = False
     """Another replica of the scaler decided in place of this one; the reason names it."""
     is_observed: bool = False
     """KEDA does not ask about it."""
-
-
-def record(answered: Answered) -> Record:
-    """Return the record of an answer."""
-    spec, decided, view = answered.spec, answered.decision, answered.view
-    pods, judged, listed = list[snapshot.Pod](), list[_Judged](), list[Pod]()
-    if view is not None:
-        pods = load.pods_of(spec, view)
-        judged = _judged(answered, view, pods)
-        listed = [_pod(answered, view.at, one) for one in _listed(judged)]
-    counts = sorted(Counter(one.state for one in judged).items())
-    return Record(
-        scaled_object=str(answered.scaled_object),
-        workload=spec.workload,
-        at=answered.now,
-        state=decided.state,
-        value=decided.value,
-        active=decided.active,
-        reason=decided.reason,
-        average=decided.average,
-        unit=spec.signal.unit,
-        refused=decided.refused,
-        remembered=decided.remembered,
-        is_of_peer=answered.is_of_peer,
-        is_observed=answered.is_observed,
-        settings=settings.settings(spec),
-        source=_source(answered),
-        pods=tuple(listed),
-        pods_left_out=len(judged) - len(listed),
-        pod_counts=tuple(PodCount(state, number) for state, number in counts),
-        activation=tuple(_activation(answered, pods)),
-        recommended=recommendation.recommended(spec, decided, answered.demand),
-        metrics=tuple(_metrics(answered)),
-        queries=tuple(_queries(answered, pods)),
-        warnings=spec.warnings,
-    )
 
 
 def summary(  # noqa: PLR0913 - what a list shows, the last three by name
@@ -164,6 +132,42 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
         recommended=recommended,
         reason=decided.reason,
         is_observed=is_observed,
+    )
+
+
+def record(answered: Answered) -> Record:
+    """Return the record of an answer."""
+    spec, decided, view = answered.spec, answered.decision, answered.view
+    pods, judged, listed = list[snapshot.Pod](), list[_Judged](), list[Pod]()
+    if view is not None:
+        pods = load.pods_of(spec, view)
+        judged = _judged(answered, view, pods)
+        listed = [_pod(answered, view.at, one) for one in _listed(judged)]
+    counts = sorted(Counter(one.state for one in judged).items())
+    head = summary(
+        answered.scaled_object,
+        spec,
+        decided,
+        0.0,
+        recommended=recommendation.recommended(spec, decided, answered.demand),
+        active_by=answered.active_by,
+        is_observed=answered.is_observed,
+    )
+    return Record(
+        **asdict(head),
+        at=answered.now,
+        refused=decided.refused,
+        remembered=decided.remembered,
+        is_of_peer=answered.is_of_peer,
+        settings=settings.settings(spec),
+        source=_source(answered),
+        pods=tuple(listed),
+        pods_left_out=len(judged) - len(listed),
+        pod_counts=tuple(PodCount(state, number) for state, number in counts),
+        activation=tuple(_activation(answered, pods)),
+        metrics=tuple(_metrics(answered)),
+        queries=tuple(_queries(answered, pods)),
+        warnings=spec.warnings,
     )
 
 
@@ -376,45 +380,25 @@ def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query
     spec = answered.spec
     if not answered.speaks_promql:
         return
-    if spec.query is not None:
-        yield from _own("query", ["query"], spec.query.text, spec)
-    else:
+    if spec.query is None:
         yield from _written(answered, pods)
-    if spec.demand is not None:
-        yield from _own("demand", _DEMAND_KEYS, spec.demand.text, spec)
-
-
-_DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandModel"
-"""What the text of a demand is made of."""
-
-
-def _own(name: str, keys: Sequence[str], text: str, spec: TriggerSpec) -> Sequence[Query]:
-    hidden = any(settings.is_hidden(spec, key) for key in keys)
-    return () if hidden else (Query(name, text),)
+    elif not settings.is_hidden(spec, "query"):
+        yield Query("query", spec.query.text)
+    is_shown = not any(settings.is_hidden(spec, key) for key in _DEMAND_KEYS)
+    if spec.demand is not None and is_shown:
+        yield Query("demand", spec.demand.text)
 
 
 def _written(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query]:
-    spec, view = answered.spec, answered.view
-    ours = [pod for pod in pods if pod.was_seen]
-    shown_by = {metric for pod in ours for metric in pod.shown_by}
+    view = answered.view
+    shown_by = {metric for pod in pods if pod.was_seen for metric in pod.shown_by}
     is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
-    yield Query(
-        "value",
-        explained_promql(
-            spec,
+    for name, explained in (("value", explained_promql), ("busiest GPU", explained_busiest)):
+        text = explained(
+            answered.spec,
             answered.exporters,
             shown_by=shown_by,
             owned=is_owned,
             step_seconds=answered.step_seconds,
-        ),
-    )
-    yield Query(
-        "busiest GPU",
-        explained_busiest(
-            spec,
-            answered.exporters,
-            shown_by=shown_by,
-            owned=is_owned,
-            step_seconds=answered.step_seconds,
-        ),
-    )
+        )
+        yield Query(name, text)

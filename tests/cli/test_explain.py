@@ -112,15 +112,18 @@ async def test_what_would_give_another_number_is_said() -> None:
     assert result.exit_code == 0
     first, what, *_ = result.stdout.splitlines()
     assert first == "ml/bert at 1 replica: does gpu-utilization ask for 2? yes"
-    assert what == "- the metrics ask for it, at 1 replica"
-    lines = (await explained("--why-not", "3")).stdout.splitlines()
-    assert lines[0].endswith("ask for 3? no")
-    assert lines[3:5] == ["What would do:", "- threshold at most 44.999 % (is 70 %)"]
-    idle = (await explained("--why-not", "0")).stdout.splitlines()
-    assert "or" in idle
-    assert "inactive" in idle[0]
+    assert what == "- the trigger asks for 2"
+    assert (await explained("--why-not", "3")).stdout.splitlines()[:4] == [
+        "ml/bert at 1 replica: does gpu-utilization ask for 3? no",
+        "What would do:",
+        "- gpu-utilization at least 140.001 % (is 90 %): 140.001 % for each replica",
+        "- threshold at most 44.999 % (is 70 %), if the value stays",
+    ]
+    question, why, *_ = (await explained("--why-not", "0")).stdout.splitlines()
+    assert "inactive" in question
+    assert why.startswith("- gpus is active: the busiest GPU is above activationThreshold")
     found = json.loads((await explained("--why-not", "3", "--output", "json")).stdout)
-    assert found[0]["ways"][0][0]["at_most"] == 44.999
+    assert [way["key"] for way in found[0]["ways"]] == [None, "threshold"]
 
 
 async def test_the_costs_of_pods_are_printed_once_for_a_scaledobject_and_ready_to_run() -> None:
