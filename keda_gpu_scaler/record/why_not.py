@@ -66,10 +66,9 @@ def why_not(record: Record, wanted: int) -> WhyNot:
     """
     replicas = record.metrics[0].replicas if record.metrics else 0
     ways: list[Way] = []
-    if wanted == 0:
-        is_so, reasons = record.active is False, [*_for_zero(record, replicas)]
-    elif replicas == 0:
-        is_so, reasons = bool(record.active) and wanted == 1, [*_from_zero(record)]
+    if wanted == 0 or replicas == 0:
+        is_so = record.active is False if wanted == 0 else bool(record.active) and wanted == 1
+        reasons = [*_by_keda(record, wanted, replicas)]
     else:
         asked = _asked_by_all(record, replicas)
         is_so, reasons = asked == wanted, [*_by_hpa(record, asked, wanted, replicas)]
@@ -87,29 +86,19 @@ def why_not(record: Record, wanted: int) -> WhyNot:
     )
 
 
-def _for_zero(record: Record, replicas: int) -> Iterator[str]:
-    if record.active is False and replicas == 0:
-        yield "it is inactive and has no replicas"
-    elif record.active is False:
-        yield _INACTIVE
-    else:
-        yield from _unknown(record)
-        yield from _signals(record, Says.ACTIVE, Says.UNKNOWN, Says.NOT_ASKED)
-
-
-def _from_zero(record: Record) -> Iterator[str]:
-    yield (
-        "KEDA starts it with 1 replica, or minReplicaCount, if a signal says active; from there "
-        "the HPA asks for more"
-    )
-    yield from _signals(record, *Says)
-    yield "its own GPUs cannot wake it: there is no pod to show any"
-
-
-def _signals(record: Record, *says: Says) -> Iterator[str]:
-    """Yield what each signal says that is set, with its number and the level to be above."""
+def _by_keda(record: Record, wanted: int, replicas: int) -> Iterator[str]:
+    """Yield what each signal says that matters, with its number and the level to be above."""
+    if wanted == 0 and record.active is False:
+        yield "it is inactive and has no replicas" if replicas == 0 else _INACTIVE
+        return
+    if wanted > 0:
+        yield (
+            "KEDA starts it with 1 replica, or minReplicaCount, if a signal other than its own "
+            "GPUs says active; from there the HPA asks for more"
+        )
+    yield from _unknown(record)
     for signal in record.activation:
-        if signal.says is Says.NOT_SET or signal.says not in says:
+        if signal.says is Says.NOT_SET or (wanted == 0 and signal.says is Says.IDLE):
             continue
         numbers = ""
         if signal.value is not None and signal.threshold is not None:
@@ -127,8 +116,9 @@ def _by_hpa(record: Record, asked: int, wanted: int, replicas: int) -> Iterator[
     if asked == wanted:
         yield f"the trigger asks for {wanted}"
     elif wanted < asked and not _is_whole(record, replicas):
-        known = f"{record.measured} of {replicas} replicas"
-        yield f"the load of {known} is known: fewer are not asked for"
+        if record.measured < replicas:
+            known = f"{record.measured} of {replicas} replicas"
+            yield f"the load of {known} is known: fewer are not asked for"
         yield from _unknown(record)
     elif without:
         yield from _unknown(record)
