@@ -7,6 +7,7 @@ and `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculato
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -99,7 +100,10 @@ class Facts(NamedTuple):
         """Return a condition of the ScaledObject or the HPA, which have none of the same type."""
         status, its = self.scaled_object.status, self.its.status
         both = (*(status.conditions or ()), *(its.conditions or ()))
-        return next((one for one in both if one.type == kind), Condition(kind))
+        found = next((one for one in both if one.type == kind), Condition(kind))
+        if kind == "ScalingLimited" and self.condition("ScalingActive").status != "True":
+            return Condition(kind)  # it is of an earlier sync
+        return found
 
     def annotation(self, name: str) -> str | None:
         """Return the value of an annotation of KEDA's; None: there is none."""
@@ -113,13 +117,6 @@ class Facts(NamedTuple):
     def is_paused(self) -> bool:
         """KEDA does nothing, and deletes the HPA."""
         return self.is_set("paused") or self.annotation("paused-replicas") is not None
-
-    @property
-    def limited(self) -> str:
-        """The reason for which the HPA's last sync limited the replicas; empty: it did not."""
-        is_new = self.condition("ScalingActive").status == "True"
-        limit = self.condition("ScalingLimited")
-        return limit.reason if is_new and limit.status == "True" else ""
 
 
 def gates(facts: Facts) -> Gates:
@@ -136,9 +133,11 @@ def gates(facts: Facts) -> Gates:
 
 
 def _holding(facts: Facts) -> Iterator[Gate]:
-    for name, kind, rule in _RULES:
-        condition = facts.condition(kind)
-        reason = rule(facts, condition)
+    for name, shown_by, rule in _RULES:
+        condition = facts.condition(shown_by.partition("=")[0])
+        reason = None
+        if re.fullmatch(shown_by, str(condition)):
+            reason = rule(facts, condition)
         if reason is not None:
             yield Gate(name, reason, str(condition) if condition.reason else None)
 
@@ -156,9 +155,7 @@ def _nothing_holds(facts: Facts) -> str:
     )
 
 
-def _not_ready(_facts: Facts, ready: Condition) -> str | None:
-    if ready.status != "False" or ready.reason == "TriggerError":
-        return None
+def _not_ready(_facts: Facts, ready: Condition) -> str:
     return f"KEDA cannot work on the ScaledObject: {_message(ready)}"
 
 
@@ -174,9 +171,9 @@ def _paused(facts: Facts, _paused: Condition) -> str | None:
     )
 
 
-def _fallback(facts: Facts, running: Condition) -> str | None:
+def _fallback(facts: Facts, _running: Condition) -> str | None:
     fallback = facts.scaled_object.spec.fallback
-    if fallback is None or running.status != "True":
+    if fallback is None:
         return None
     health = facts.scaled_object.status.health.values()
     failures = max((metric.number_of_failures for metric in health), default=0)
@@ -187,14 +184,14 @@ def _fallback(facts: Facts, running: Condition) -> str | None:
     )
 
 
-def _trigger_fails(facts: Facts, ready: Condition) -> str | None:
-    if facts.bottom is None or (ready.status, ready.reason) != ("False", "TriggerError"):
+def _trigger_fails(facts: Facts, _ready: Condition) -> str | None:
+    if facts.bottom is None:
         return None
     return "a trigger answers with an error: KEDA neither wakes nor goes to zero"
 
 
-def _inactive(facts: Facts, active: Condition) -> str | None:
-    if facts.bottom is None or facts.replicas != 0 or facts.active or active.status != "False":
+def _inactive(facts: Facts, _active: Condition) -> str | None:
+    if facts.bottom is None or facts.replicas != 0 or facts.active:
         return None
     return "no trigger is active: KEDA leaves the workload at 0 replicas"
 
@@ -206,7 +203,7 @@ def _pause(facts: Facts, direction: str) -> str | None:
 
 
 def _no_scale_out(facts: Facts, _limited: Condition) -> str | None:
-    return _pause(facts, "scale-out") if facts.limited == "ScaleUpLimit" else None
+    return _pause(facts, "scale-out")
 
 
 def _no_wake(facts: Facts, _paused: Condition) -> str | None:
@@ -214,7 +211,7 @@ def _no_wake(facts: Facts, _paused: Condition) -> str | None:
 
 
 def _no_scale_in(facts: Facts, _limited: Condition) -> str | None:
-    return _pause(facts, "scale-in") if facts.limited == "ScaleDownLimit" else None
+    return _pause(facts, "scale-in")
 
 
 def _no_end(facts: Facts, _paused: Condition) -> str | None:
@@ -224,8 +221,8 @@ def _no_end(facts: Facts, _paused: Condition) -> str | None:
     return _pause(facts, "scale-in")
 
 
-def _cooldown(facts: Facts, active: Condition) -> str | None:
-    if facts.bottom is None or active.reason != "ScalerCooldown" or facts.active:
+def _cooldown(facts: Facts, _active: Condition) -> str | None:
+    if facts.bottom is None or facts.active:
         return None
     spec, since = facts.scaled_object.spec, facts.scaled_object.status.last_active_time
     key, seconds, event = "cooldownPeriod", spec.cooldown_period, "a trigger was active last"
@@ -241,7 +238,7 @@ def _cooldown(facts: Facts, active: Condition) -> str | None:
 
 
 def _no_hpa(facts: Facts, able: Condition) -> str | None:
-    if facts.is_paused or able.status == "True":
+    if facts.is_paused:
         return None
     if facts.hpa is None:
         return "KEDA has created no HPA"
@@ -250,17 +247,14 @@ def _no_hpa(facts: Facts, able: Condition) -> str | None:
     return f"the HPA cannot scale the workload: {_message(able)}"
 
 
-def _no_value(facts: Facts, active: Condition) -> str | None:
-    if active.status != "False" or active.reason == "ScalingDisabled":
-        return None
+def _no_value(facts: Facts, active: Condition) -> str:
     return f"the HPA keeps {replicas_in_words(facts.replicas)}: {_message(active)}"
 
 
-def _tolerance(facts: Facts, able: Condition) -> str | None:
+def _tolerance(facts: Facts, _able: Condition) -> str | None:
     seen, there = _highest(facts), facts.its.status.current_replicas
-    # Only then the HPA wanted no other number.
-    is_unchanged = able.reason == "ReadyForNewScale" and not facts.limited
-    if seen is None or not is_unchanged or seen.asks(there) == there:
+    is_limited = facts.condition("ScalingLimited").status == "True"
+    if seen is None or is_limited or seen.asks(there) == there:
         return None
     ratio = seen.value / seen.target
     own = quantity(_direction(facts, up=ratio > 1).tolerance)
@@ -275,9 +269,7 @@ def _tolerance(facts: Facts, able: Condition) -> str | None:
     )
 
 
-def _stabilization(facts: Facts, able: Condition) -> str | None:
-    if able.reason not in {"ScaleDownStabilized", "ScaleUpStabilized"}:
-        return None
+def _stabilization(facts: Facts, able: Condition) -> str:
     up = able.reason == "ScaleUpStabilized"
     seconds = _direction(facts, up=up).stabilization_window_seconds
     if seconds is None:
@@ -294,10 +286,8 @@ def _stabilization(facts: Facts, able: Condition) -> str | None:
     )
 
 
-def _policy(facts: Facts, _limited: Condition) -> str | None:
-    if facts.limited not in {"ScaleUpLimit", "ScaleDownLimit"}:
-        return None
-    up = facts.limited == "ScaleUpLimit"
+def _policy(facts: Facts, limited: Condition) -> str:
+    up = limited.reason == "ScaleUpLimit"
     which, done = ("scaleUp", "added") if up else ("scaleDown", "removed")
     direction = _direction(facts, up=up)
     policies = [
@@ -316,40 +306,37 @@ def _policy(facts: Facts, _limited: Condition) -> str | None:
     )
 
 
-def _maximum(facts: Facts, _limited: Condition) -> str | None:
-    if facts.limited != "TooManyReplicas":
-        return None
+def _maximum(facts: Facts, _limited: Condition) -> str:
     most = facts.scaled_object.spec.max_replica_count
     return f"maxReplicaCount {most} is reached, and {_asked(facts)}"
 
 
-def _minimum(facts: Facts, _limited: Condition) -> str | None:
-    if facts.limited != "TooFewReplicas":
-        return None
+def _minimum(facts: Facts, _limited: Condition) -> str:
     least = facts.scaled_object.spec.min_replica_count
     floor = f"minReplicaCount {least}" if least else "1 replica, the least that an HPA sets,"
     return f"{floor} is reached, and {_asked(facts)}"
 
 
 _RULES: tuple[tuple[str, str, Callable[[Facts, Condition], str | None]], ...] = (
-    ("ready", "Ready", _not_ready),
-    ("paused", "Paused", _paused),
-    ("fallback", "Fallback", _fallback),
-    ("activation", "Ready", _trigger_fails),
-    ("activation", "Active", _inactive),
+    ("ready", "Ready=False/(?!TriggerError$).*", _not_ready),
+    ("paused", "Paused=.*", _paused),
+    ("fallback", "Fallback=True/.*", _fallback),
+    ("activation", "Ready=False/TriggerError", _trigger_fails),
+    ("activation", "Active=False/.*", _inactive),
     # KEDA's own condition can be overwritten by a poll that began before the annotation came.
-    ("paused-scale-out", "ScalingLimited", _no_scale_out),
-    ("paused-scale-out", "Paused", _no_wake),
-    ("paused-scale-in", "ScalingLimited", _no_scale_in),
-    ("paused-scale-in", "Paused", _no_end),
-    ("cooldown", "Active", _cooldown),
-    ("hpa", "AbleToScale", _no_hpa),
-    ("hold", "ScalingActive", _no_value),
-    ("tolerance", "AbleToScale", _tolerance),
-    ("stabilization", "AbleToScale", _stabilization),
-    ("policy", "ScalingLimited", _policy),
-    ("max", "ScalingLimited", _maximum),
-    ("min", "ScalingLimited", _minimum),
+    ("paused-scale-out", "ScalingLimited=True/ScaleUpLimit", _no_scale_out),
+    ("paused-scale-out", "Paused=.*", _no_wake),
+    ("paused-scale-in", "ScalingLimited=True/ScaleDownLimit", _no_scale_in),
+    ("paused-scale-in", "Paused=.*", _no_end),
+    ("cooldown", "Active=.*/ScalerCooldown", _cooldown),
+    ("hpa", "AbleToScale=(?!True).*", _no_hpa),
+    ("hold", "ScalingActive=False/(?!ScalingDisabled$).*", _no_value),
+    # Only then the HPA wanted no other number.
+    ("tolerance", "AbleToScale=.*/ReadyForNewScale", _tolerance),
+    ("stabilization", "AbleToScale=.*/Scale(Down|Up)Stabilized", _stabilization),
+    ("policy", "ScalingLimited=True/Scale(Up|Down)Limit", _policy),
+    ("max", "ScalingLimited=True/TooManyReplicas", _maximum),
+    ("min", "ScalingLimited=True/TooFewReplicas", _minimum),
 )
 """A gate, the condition that shows it, and its sentence, or None where it does not hold."""
 NAMES = tuple(dict.fromkeys(name for name, _, _ in _RULES))

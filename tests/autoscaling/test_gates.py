@@ -443,9 +443,19 @@ def _zero(says: Says, **more: Any) -> objects.ScaledObject:  # noqa: ANN401 - an
             id="a fallback that does not run",
         ),
         pytest.param(
+            facts(scaled_object({"Fallback": ("True", "FallbackExists")}), hpa()),
+            "fallback",
+            id="a fallback that was taken out",
+        ),
+        pytest.param(
             facts(_zero({}), hpa(RESTING), scale=scale(0)),
             "activation",
             id="woken soon",
+        ),
+        pytest.param(
+            facts(scaled_object({"Ready": ("False", "TriggerError")}), hpa()),
+            "activation",
+            id="a trigger fails above a minimum",
         ),
         pytest.param(
             facts(_zero({"Active": ("Unknown", "")}), hpa(RESTING), scale=scale(0), active=False),
