@@ -58,7 +58,7 @@ def _file(text: str) -> Any:  # noqa: ANN401 - Typer's
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What to explain, by whom it is decided, and how it is shown."""
+    """What to explain, where it is decided, and how it is shown."""
 
     scaled_object: Annotated[
         str | None,
