@@ -15,9 +15,8 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.cli.mistakes import Mistakes
 
 if TYPE_CHECKING:
-    from keda_gpu_scaler.record.drain import Drain
+    from keda_gpu_scaler.autoscaling import gates
     from keda_gpu_scaler.record.record import Record
-    from keda_gpu_scaler.record.why_not import WhyNot
 
 SERVER = "http://localhost:8080"
 """Where `kubectl port-forward service/keda-gpu-scaler-http 8080` makes the HTTP port reachable."""
@@ -135,6 +134,8 @@ def _refuse_mistakes(options: Options) -> None:
         wrong.note("--why-not, --drain", "expected only one of them")
     if options.drain and options.at is not None:
         wrong.note("--at", "--drain is about the pods that there are now")
+    if options.drain and options.output is Output.JSON:
+        wrong.note("--output", "--drain prints commands; the loads of pods are in the record")
     is_file = options.file is not None
     unfitting = _OF_A_RUNNING_SCALER if is_file else _OF_A_FILE
     for name in unfitting:
@@ -176,17 +177,15 @@ async def _explain_running(options: Options) -> None:
                 err=True,
             )
     if records or behind is not None:
-        explaining.write(_answers(records, options), behind, is_json=options.output is Output.JSON)
+        _show(records, options, behind)
     if trouble is not None:
         raise trouble
 
 
 async def _explain_file(options: Options) -> None:
     """Show what the triggers of a file give here; a source that gives nothing is a failure."""
-    from keda_gpu_scaler.cli import explaining  # noqa: PLC0415 - it loads Rich and HTTP
-
     records = await _decided(options)
-    explaining.write(_answers(records, options), is_json=options.output is Output.JSON)
+    _show(records, options)
     troubles = {one.source.trouble: None for one in records if one.source.snapshot_at is None}
     for trouble in filter(None, troubles):
         typer.echo(f"keda-gpu-scaler: {trouble}", err=True)
@@ -213,17 +212,24 @@ async def _decided(options: Options) -> "list[Record]":
     return found
 
 
-def _answers(records: "Sequence[Record]", options: Options) -> "Sequence[Record | WhyNot | Drain]":
-    """Return the records, or what they say to another question."""
+def _show(
+    records: "Sequence[Record]", options: Options, behind: "gates.Gates | None" = None
+) -> None:
+    """Write the records, or what they say to another question."""
+    from keda_gpu_scaler.cli import explaining  # noqa: PLC0415 - it loads Rich and HTTP
     from keda_gpu_scaler.record.drain import drain  # noqa: PLC0415 - for this flag only
     from keda_gpu_scaler.record.why_not import why_not  # noqa: PLC0415 - it loads much
 
+    is_json = options.output is Output.JSON
     if options.drain:  # one pod has one cost: that of the first trigger
-        first = {one.scaled_object: one for one in reversed(records)}
-        return [drain(one) for one in reversed(first.values())]
-    if options.why_not is None:
-        return records
-    return [why_not(one, options.why_not) for one in records]
+        first = {record.scaled_object: record for record in reversed(records)}
+        for record in reversed(first.values()):
+            typer.echo("\n".join(drain(record)))
+    elif options.why_not is not None:
+        answers = [why_not(record, options.why_not) for record in records]
+        explaining.write_why_not(answers, is_json=is_json)
+    else:
+        explaining.write(records, behind, is_json=is_json)
 
 
 def _end(message: str, status: int) -> typer.Exit:

@@ -17,8 +17,6 @@ from rich.table import Table
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling import gates
-from keda_gpu_scaler.record import drain
-from keda_gpu_scaler.record.drain import Drain
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.record.why_not import WhyNot
 from keda_gpu_scaler.spec import durations
@@ -90,42 +88,50 @@ class _Explained:
 
 
 def write(
-    found: Sequence[Record | WhyNot | Drain],
-    behind: gates.Gates | None = None,
-    *,
-    is_json: bool = False,
+    records: Sequence[Record], behind: gates.Gates | None = None, *, is_json: bool = False
 ) -> None:
-    """Write records, or what was made of them, to the standard output.
+    """Write records to the standard output.
 
     Args:
-        found: what to write, one for each trigger.
+        records: one for each trigger.
         behind: the gates between records and the replicas; None: not known.
         is_json: as JSON and not as text.
     """
     if is_json:
-        records = [one for one in found if isinstance(one, Record)]
-        # What was made of records answers another question, of which Kubernetes says nothing.
-        explained = found if len(records) < len(found) else _Explained(records, behind)
-        sys.stdout.write(orjson.dumps(explained, option=orjson.OPT_INDENT_2).decode() + "\n")
+        _write_json(_Explained(records, behind))
         return
+    console = _console()
+    for number, record in enumerate(records):
+        if number:
+            console.rule()
+        _show(console, record)
+    if behind is not None:
+        if records:
+            console.rule()
+        _show_gates(console, behind)
+
+
+def write_why_not(answers: Sequence[WhyNot], *, is_json: bool = False) -> None:
+    """Write what would give another number of replicas to the standard output."""
+    if is_json:
+        _write_json(answers)
+        return
+    console = _console()
+    for number, answer in enumerate(answers):
+        if number:
+            console.rule()
+        _show_why_not(console, answer)
+
+
+def _write_json(found: object) -> None:
+    sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def _console() -> Console:
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = WIDTH
-    for number, one in enumerate(found):
-        if isinstance(one, Drain):
-            # Not wrapped: it is there to be run.
-            sys.stdout.write("".join(f"{line}\n" for line in drain.script(one)))
-            continue
-        if number:
-            console.rule()
-        if isinstance(one, WhyNot):
-            _show_why_not(console, one)
-        else:
-            _show(console, one)
-    if behind is not None:
-        if found:
-            console.rule()
-        _show_gates(console, behind)
+    return console
 
 
 def _show_gates(console: Console, behind: gates.Gates) -> None:

@@ -136,8 +136,6 @@ async def test_the_costs_of_pods_are_printed_once_for_a_scaledobject_and_ready_t
         "# load 90 %, busiest moment 90 %",
         f"kubectl annotate pod --namespace ml {name} --overwrite {cost}",
     ]
-    (found,) = json.loads((await explained("--drain", "--output", "json")).stdout)
-    assert [one["cost"] for one in found["costs"]] == [-1]
 
 
 async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
@@ -190,6 +188,7 @@ def test_where_nothing_listens_there_is_one_line() -> None:
         ("ml/bert", "--prometheus-url", "http://prometheus:9090"),
         ("ml/bert", "--at", "2h"),
         ("ml/bert", "--drain", "--why-not", "1"),
+        ("ml/bert", "--drain", "--output", "json"),
         ("-f", "-", "--drain", "--at", "2h"),
         ("-f", "-", "--server", "http://localhost:8080"),
     ],
