@@ -145,12 +145,10 @@ def _holding(facts: Facts) -> Iterator[Gate]:
 def _nothing_holds(facts: Facts) -> str:
     if facts.replicas == 0:
         return "nothing holds: KEDA wakes the workload at its next poll"
-    if facts.asked == facts.replicas and facts.asked is not None:
-        return f"nothing holds: the value asks for the {facts.replicas} replicas that there are"
     there = "unknown" if facts.replicas is None else facts.replicas
     asked = "no number of" if facts.asked is None else facts.asked
     return (
-        f"nothing that the cluster shows holds: now the value asks for {asked} replicas, there are"
+        f"nothing that the cluster shows holds: the value asks for {asked} replicas, there are"
         f" {there}, and the HPA looks every 15 s"
     )
 

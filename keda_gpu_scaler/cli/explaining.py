@@ -81,12 +81,6 @@ def _refusal(answer: client.Answer) -> str:
     return _STATUSES.get(answer.status) or f"HTTP {answer.status}: {client.printable(text)}"
 
 
-@dataclass(frozen=True)
-class _Explained:
-    triggers: Sequence[Record]
-    gates: gates.Gates | None
-
-
 def write(
     records: Sequence[Record], behind: gates.Gates | None = None, *, is_json: bool = False
 ) -> None:
@@ -98,7 +92,7 @@ def write(
         is_json: as JSON and not as text.
     """
     if is_json:
-        _write_json(_Explained(records, behind))
+        _write_json({"triggers": records, "gates": behind})
         return
     console = _console()
     for number, record in enumerate(records):

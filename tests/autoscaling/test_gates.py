@@ -106,7 +106,7 @@ def recorded(name: str, **more: Any) -> Facts:  # noqa: ANN401 - any fact
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        pytest.param(facts(its=hpa()), "asks for the 2 replicas that there are", id="right"),
+        pytest.param(facts(its=hpa()), "asks for 2 replicas, there are 2", id="right"),
         pytest.param(facts(its=hpa(), asked=3), "asks for 3 replicas, there are 2", id="soon"),
         pytest.param(facts(its=hpa(), asked=None), "no number of replicas", id="no value"),
         pytest.param(facts(its=hpa(RESTING), scale=scale(0)), "wakes", id="asleep and active"),

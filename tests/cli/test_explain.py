@@ -85,7 +85,7 @@ async def test_where_nothing_holds_no_gate_is_named(tmp_path: Path) -> None:
         result = await explained(kubeconfig=path)
     *_, title, reason = result.stdout.splitlines()
     assert title == "From the value to 3 replicas, by staging"
-    assert reason.startswith("nothing that the cluster shows holds: now the value asks for 2")
+    assert reason.startswith("nothing that the cluster shows holds: the value asks for 2")
 
 
 async def test_without_access_to_kubernetes_one_line_says_so(tmp_path: Path) -> None:
