@@ -1,4 +1,4 @@
-"""What stands between a value and the replicas: KEDA's and the HPA's gates, in their order.
+"""What holds the replicas behind a value: KEDA's and the HPA's gates, in their order.
 
 Pure. A gate holds when the cluster's own objects show that it keeps the replicas from what the
 value asks for. What they do not show is not guessed: the HPA keeps its earlier recommendations, and
@@ -7,44 +7,47 @@ and `scale_scaledobjects.go`; Kubernetes' `horizontal.go` and `replica_calculato
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from keda_gpu_scaler.autoscaling import objects, rules
+from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.objects import (
     Condition,
+    Direction,
     Hpa,
     HpaMetric,
-    Rules,
+    HpaSpec,
     Scale,
     ScaledObject,
+    clock,
+    quantity,
 )
 
 _ANNOTATION = "autoscaling.keda.sh/"
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 """What Go's `ParseBool` takes for false; KEDA takes every other value of an annotation for true."""
 _MESSAGE_CHARACTERS = 160
-_CLUSTERS_WINDOW = "the controller manager's, 300 s unless it is told another"
 _ROUNDING = 0.001
 """The HPA shows an average rounded up to the next thousandth."""
+_NO_HPA = Hpa(HpaSpec())
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One thing that can keep the replicas from what the value asks for."""
+    """One thing that keeps the replicas from what the value asks for."""
 
     name: str
-    holds: bool
     reason: str
-    condition: str | None = None
+    """How it holds, with its numbers."""
+    condition: str | None
     """The condition that says so, as type=status/reason; None: no condition does."""
-    numbers: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """All gates of a ScaledObject, in the order in which KEDA and the HPA apply them."""
+    """What holds the replicas of a ScaledObject."""
 
     cluster: str
     """The context of the kubeconfig that was used."""
@@ -54,11 +57,10 @@ class Gates:
     """The replicas that the workload is to have now; None: not known."""
     asked: int | None
     """The replicas that the triggers' values ask for now; None: none, or it is not known."""
-    first: str | None
-    """The first gate that holds; None: none does."""
     reason: str
-    """Its sentence, or that none holds."""
+    """The sentence of the first gate, or that none holds."""
     gates: tuple[Gate, ...]
+    """Those that hold, in the order in which KEDA and the HPA apply them."""
 
 
 class Facts(NamedTuple):
@@ -89,216 +91,254 @@ class Facts(NamedTuple):
         spec = self.scaled_object.spec
         return spec.idle_replica_count if spec.min_replica_count else 0
 
-    def keda(self, kind: str) -> Condition:
-        """Return a condition of the ScaledObject."""
-        return objects.condition(self.scaled_object.status.conditions, kind)
+    @property
+    def its(self) -> Hpa:
+        """The HPA, or one that has never looked."""
+        return self.hpa or _NO_HPA
 
-    def hpas(self, kind: str) -> Condition:
-        """Return a condition of the HPA."""
-        return objects.condition(None if self.hpa is None else self.hpa.status.conditions, kind)
+    def condition(self, kind: str) -> Condition:
+        """Return a condition of the ScaledObject or the HPA, which have none of the same type."""
+        status, its = self.scaled_object.status, self.its.status
+        both = (*(status.conditions or ()), *(its.conditions or ()))
+        found = next((one for one in both if one.type == kind), Condition(kind))
+        if kind == "ScalingLimited" and self.condition("ScalingActive").status != "True":
+            return Condition(kind)  # it is of an earlier sync
+        return found
 
-    def is_set(self, annotation: str) -> bool:
+    def annotation(self, name: str) -> str | None:
+        """Return the value of an annotation of KEDA's; None: there is none."""
+        return self.scaled_object.metadata.annotations.get(_ANNOTATION + name)
+
+    def is_set(self, name: str) -> bool:
         """Tell whether an annotation of KEDA's is there and not false."""
-        annotations = self.scaled_object.metadata.annotations
-        return annotations.get(_ANNOTATION + annotation, "false") not in _FALSE
+        return (self.annotation(name) or "false") not in _FALSE
 
     @property
     def is_paused(self) -> bool:
         """KEDA does nothing, and deletes the HPA."""
-        annotations = self.scaled_object.metadata.annotations
-        return self.is_set("paused") or f"{_ANNOTATION}paused-replicas" in annotations
-
-    @property
-    def limited(self) -> str:
-        """The reason for which the HPA's last sync limited the replicas; empty: it did not."""
-        found = self.hpas("ScalingLimited")
-        is_new = self.hpas("ScalingActive").status == "True"
-        return found.reason if is_new and found.status == "True" else ""
-
-
-class _Found(NamedTuple):
-    """What one gate is: a Gate without its name."""
-
-    reason: str
-    condition: Condition | None
-    numbers: Mapping[str, float]
-    holds: bool
-
-
-def _held(
-    reason: str, says: Condition | None = None, numbers: Mapping[str, float] | None = None
-) -> _Found:
-    return _Found(reason, says, numbers or {}, holds=True)
-
-
-def _open(
-    reason: str, says: Condition | None = None, numbers: Mapping[str, float] | None = None
-) -> _Found:
-    return _Found(reason, says, numbers or {}, holds=False)
+        return self.is_set("paused") or self.annotation("paused-replicas") is not None
 
 
 def gates(facts: Facts) -> Gates:
-    """Return every gate, and the first that holds."""
-    found = tuple(_gates(facts))
-    first = next((gate for gate in found if gate.holds), None)
+    """Return the gates that hold."""
+    holding = tuple(_holding(facts))
     return Gates(
         cluster=facts.cluster,
         at=facts.now,
         replicas=facts.replicas,
         asked=facts.asked,
-        first=None if first is None else first.name,
-        reason=_nothing(facts) if first is None else first.reason,
-        gates=found,
+        reason=holding[0].reason if holding else _nothing_holds(facts),
+        gates=holding,
     )
 
 
-def _gates(facts: Facts) -> Iterator[Gate]:
-    for name, rule in _ORDER.items():
-        found = rule(facts)
-        said = str(found.condition) if found.condition and found.condition.reason else None
-        yield Gate(name, found.holds, found.reason, said, found.numbers)
+def _holding(facts: Facts) -> Iterator[Gate]:
+    for name, shown_by, rule in _RULES:
+        condition = facts.condition(shown_by.partition("=")[0])
+        reason = None
+        if re.fullmatch(shown_by, str(condition)):
+            reason = rule(facts, condition)
+        if reason is not None:
+            yield Gate(name, reason, str(condition) if condition.reason else None)
 
 
-def _nothing(facts: Facts) -> str:
-    there = "unknown" if facts.replicas is None else str(facts.replicas)
+def _nothing_holds(facts: Facts) -> str:
     if facts.replicas == 0:
         return "nothing holds: KEDA wakes the workload at its next poll"
-    if facts.asked == facts.replicas and facts.asked is not None:
-        return f"nothing holds: the value asks for the {there} replicas that there are"
-    asked = "no number of" if facts.asked is None else str(facts.asked)
+    there = "unknown" if facts.replicas is None else facts.replicas
+    asked = "no number of" if facts.asked is None else facts.asked
     return (
-        f"nothing that the cluster shows holds: now the value asks for {asked} replicas, there are"
+        f"nothing that the cluster shows holds: the value asks for {asked} replicas, there are"
         f" {there}, and the HPA looks every 15 s"
     )
 
 
-def _ready(facts: Facts) -> _Found:
-    ready = facts.keda("Ready")
-    if ready.status == "False" and ready.reason != "TriggerError":
-        return _held(f"KEDA cannot work on the ScaledObject: {_message(ready)}", ready)
-    return _open("KEDA works on the ScaledObject", ready)
+def _not_ready(_facts: Facts, ready: Condition) -> str:
+    return f"KEDA cannot work on the ScaledObject: {_message(ready)}"
 
 
-def _paused(facts: Facts) -> _Found:
+def _paused(facts: Facts, _paused: Condition) -> str | None:
     if not facts.is_paused:
-        return _open("no annotation pauses KEDA")
-    count = facts.scaled_object.metadata.annotations.get(f"{_ANNOTATION}paused-replicas")
+        return None
+    count = facts.annotation("paused-replicas")
     name = "paused" if count is None else "paused-replicas"
     kept = "as they are" if count is None else f"at {count[:12]}"
-    return _held(
+    return (
         f"KEDA is paused by the annotation {_ANNOTATION}{name}: there is no HPA, and the replicas"
-        f" stay {kept}",
-        facts.keda("Paused"),
+        f" stay {kept}"
     )
 
 
-def _fallback(facts: Facts) -> _Found:
-    wanted, says = facts.scaled_object.spec.fallback, facts.keda("Fallback")
-    if wanted is None:
-        return _open("the ScaledObject has no fallback", says)
+def _fallback(facts: Facts, _running: Condition) -> str | None:
+    fallback = facts.scaled_object.spec.fallback
+    if fallback is None:
+        return None
     health = facts.scaled_object.status.health.values()
-    failures = max((one.number_of_failures for one in health), default=0)
-    numbers = {
-        "failures": failures,
-        "failureThreshold": wanted.failure_threshold,
-        "replicas": wanted.replicas,
-    }
-    counted = f"{failures} failures in a row, failureThreshold {wanted.failure_threshold}"
-    if says.status != "True":
-        return _open(f"the fallback does not run: {counted}", says, numbers)
-    return _held(
-        f"KEDA answers the HPA with its fallback in place of the value: {wanted.replicas} replicas,"
-        f" behavior {wanted.behavior}; {counted}",
-        says,
-        numbers,
+    failures = max((metric.number_of_failures for metric in health), default=0)
+    return (
+        f"KEDA answers the HPA with its fallback in place of the value: {fallback.replicas}"
+        f" replicas, behavior {fallback.behavior}; {failures} failures in a row, failureThreshold"
+        f" {fallback.failure_threshold}"
     )
 
 
-def _activation(facts: Facts) -> _Found:
-    ready, active = facts.keda("Ready"), facts.keda("Active")
+def _trigger_fails(facts: Facts, _ready: Condition) -> str | None:
     if facts.bottom is None:
-        least = facts.scaled_object.spec.min_replica_count
-        return _open(f"minReplicaCount {least}: the HPA alone scales", active)
-    if (ready.status, ready.reason) == ("False", "TriggerError"):
-        return _held("a trigger answers with an error: KEDA neither wakes nor goes to zero", ready)
-    if facts.replicas != 0:
-        return _open("the workload has replicas", active)
-    if facts.active:
-        poll = facts.scaled_object.spec.polling_interval
-        return _open(f"a trigger is active: KEDA wakes at its next poll, every {poll} s", active)
-    if active.status != "False":
-        return _open("KEDA has not said that no trigger is active", active)
-    return _held("no trigger is active: KEDA leaves the workload at 0 replicas", active)
+        return None
+    return "a trigger answers with an error: KEDA neither wakes nor goes to zero"
 
 
-def _paused_out(facts: Facts) -> _Found:
-    if not facts.is_set("paused-scale-out"):
-        return _open("no annotation pauses scale-out")
-    asleep = facts.replicas == 0 and facts.active is True
-    return _pause_of(facts, "scale-out", holds=asleep or facts.limited == "ScaleUpLimit")
+def _inactive(facts: Facts, _active: Condition) -> str | None:
+    if facts.bottom is None or facts.replicas != 0 or facts.active:
+        return None
+    return "no trigger is active: KEDA leaves the workload at 0 replicas"
 
 
-def _paused_in(facts: Facts) -> _Found:
-    if not facts.is_set("paused-scale-in"):
-        return _open("no annotation pauses scale-in")
-    idle = facts.active is False and facts.keda("Active").status == "False"
-    goes = idle and facts.bottom is not None and (facts.replicas or 0) > facts.bottom
-    return _pause_of(facts, "scale-in", holds=goes or facts.limited == "ScaleDownLimit")
+def _pause(facts: Facts, direction: str) -> str | None:
+    if not facts.is_set(f"paused-{direction}"):
+        return None
+    return f"no {direction} while the annotation {_ANNOTATION}paused-{direction} is there"
 
 
-def _pause_of(facts: Facts, direction: str, *, holds: bool) -> _Found:
-    annotation = f"{_ANNOTATION}paused-{direction}"
-    # KEDA's own condition can be overwritten by a poll that began before the annotation came.
-    says = facts.hpas("ScalingLimited") if facts.limited else facts.keda("Paused")
-    if holds:
-        return _held(f"no {direction} while the annotation {annotation} is there", says)
-    return _open(f"{annotation} is there, and there is no {direction} to hold", says)
+def _no_scale_out(facts: Facts, _limited: Condition) -> str | None:
+    return _pause(facts, "scale-out")
 
 
-def _cooldown(facts: Facts) -> _Found:
-    spec, says = facts.scaled_object.spec, facts.keda("Active")
-    if facts.bottom is None:
-        return _open("KEDA scales nothing to zero here", says)
-    if says.reason != "ScalerCooldown":
-        return _open("no cooldown runs", says)
-    if facts.active:
-        return _open("a trigger is active again: the next poll ends the cooldown", says)
-    since = facts.scaled_object.status.last_active_time
+def _no_wake(facts: Facts, _paused: Condition) -> str | None:
+    return _pause(facts, "scale-out") if facts.replicas == 0 and facts.active else None
+
+
+def _no_scale_in(facts: Facts, _limited: Condition) -> str | None:
+    return _pause(facts, "scale-in")
+
+
+def _no_end(facts: Facts, _paused: Condition) -> str | None:
+    is_idle = facts.active is False and facts.condition("Active").status == "False"
+    if not is_idle or facts.bottom is None or (facts.replicas or 0) <= facts.bottom:
+        return None
+    return _pause(facts, "scale-in")
+
+
+def _cooldown(facts: Facts, _active: Condition) -> str | None:
+    if facts.bottom is None or facts.active:
+        return None
+    spec, since = facts.scaled_object.spec, facts.scaled_object.status.last_active_time
     key, seconds, event = "cooldownPeriod", spec.cooldown_period, "a trigger was active last"
     if since is None:
         since = facts.scaled_object.metadata.creation_timestamp
         key, seconds = "initialCooldownPeriod", spec.initial_cooldown_period
         event = "the ScaledObject was created"
     begins = since.timestamp()
-    ends = begins + seconds
-    return _held(
+    return (
         f"KEDA waits to scale to {facts.bottom}: {key} {seconds} s from when {event} at"
-        f" {objects.clock(begins)}, so until {objects.clock(ends)} and the poll after it",
-        says,
-        {key: seconds, "until": ends},
+        f" {clock(begins)}, so until {clock(begins + seconds)} and the poll after it"
     )
 
 
-def _hpa(facts: Facts) -> _Found:
+def _no_hpa(facts: Facts, able: Condition) -> str | None:
     if facts.is_paused:
-        return _open("KEDA deletes the HPA while it is paused")
+        return None
     if facts.hpa is None:
-        return _held("KEDA has created no HPA")
-    able = facts.hpas("AbleToScale")
-    if able.status == "True":
-        return _open("the HPA reads and sets the replicas", able)
+        return "KEDA has created no HPA"
     if not able.reason:
-        return _held("the HPA has not looked yet")
-    return _held(f"the HPA cannot scale the workload: {_message(able)}", able)
+        return "the HPA has not looked yet"
+    return f"the HPA cannot scale the workload: {_message(able)}"
 
 
-def _hold(facts: Facts) -> _Found:
-    active = facts.hpas("ScalingActive")
-    if active.reason == "ScalingDisabled":
-        return _open("the HPA rests at 0 replicas", active)
-    if active.status != "False":
-        return _open("the HPA has a value", active)
-    return _held(f"the HPA keeps {replicas_in_words(facts.replicas)}: {_message(active)}", active)
+def _no_value(facts: Facts, active: Condition) -> str:
+    return f"the HPA keeps {replicas_in_words(facts.replicas)}: {_message(active)}"
+
+
+def _tolerance(facts: Facts, _able: Condition) -> str | None:
+    seen, there = _highest(facts), facts.its.status.current_replicas
+    is_limited = facts.condition("ScalingLimited").status == "True"
+    if seen is None or is_limited or seen.asks(there) == there:
+        return None
+    ratio = seen.value / seen.target
+    own = quantity(_direction(facts, up=ratio > 1).tolerance)
+    allowed = rules.CLUSTERS.up if own is None else own
+    if abs(ratio - 1) > allowed + _ROUNDING / seen.target:
+        return None
+    whose = "the cluster's, 0.1 unless set otherwise" if own is None else f"{own:g}"
+    return (
+        f"the HPA keeps {replicas_in_words(there)}: {seen.value:g} over a target of"
+        f" {seen.target:g}, a ratio of {ratio:.3f}, is within its tolerance ({whose}); without it"
+        f" {seen.asks(there)} would be asked for"
+    )
+
+
+def _stabilization(facts: Facts, able: Condition) -> str:
+    up = able.reason == "ScaleUpStabilized"
+    seconds = _direction(facts, up=up).stabilization_window_seconds
+    if seconds is None:
+        window = "the controller manager's, 300 s unless it is told another"
+        ends = "the HPA does not show until when"
+    else:
+        window = f"{seconds} s"
+        ends = f"until {clock(facts.now + seconds)} at the latest, if that stays so"
+    extreme, bound = ("lowest", "most") if up else ("highest", "least")
+    kept = replicas_in_words(facts.its.status.desired_replicas)
+    return (
+        f"the HPA waits: stabilizationWindowSeconds {window}, the {extreme} recommendation in it"
+        f" was at {bound} {kept}; now {_asked(facts)}, {ends}"
+    )
+
+
+def _policy(facts: Facts, limited: Condition) -> str:
+    up = limited.reason == "ScaleUpLimit"
+    which, done = ("scaleUp", "added") if up else ("scaleDown", "removed")
+    direction = _direction(facts, up=up)
+    policies = [
+        f"{policy.value} {policy.type} in {policy.period_seconds} s"
+        for policy in (direction.policies or ())[:8]
+    ]
+    if direction.select_policy == "Disabled":
+        limits = "selectPolicy Disabled"
+    elif len(policies) > 1:
+        limits = f"{', '.join(policies)} (selectPolicy {direction.select_policy})"
+    else:
+        limits = "".join(policies) or "no more than twice the replicas, or 4, at once"
+    return (
+        f"the HPA's {which} policy limits how many replicas are {done}: {limits}; it set"
+        f" {facts.its.status.desired_replicas}, and {_asked(facts)}"
+    )
+
+
+def _maximum(facts: Facts, _limited: Condition) -> str:
+    most = facts.scaled_object.spec.max_replica_count
+    return f"maxReplicaCount {most} is reached, and {_asked(facts)}"
+
+
+def _minimum(facts: Facts, _limited: Condition) -> str:
+    least = facts.scaled_object.spec.min_replica_count
+    floor = f"minReplicaCount {least}" if least else "1 replica, the least that an HPA sets,"
+    return f"{floor} is reached, and {_asked(facts)}"
+
+
+_RULES: tuple[tuple[str, str, Callable[[Facts, Condition], str | None]], ...] = (
+    ("ready", "Ready=False/(?!TriggerError$).*", _not_ready),
+    ("paused", "Paused=.*", _paused),
+    ("fallback", "Fallback=True/.*", _fallback),
+    ("activation", "Ready=False/TriggerError", _trigger_fails),
+    ("activation", "Active=False/.*", _inactive),
+    # KEDA's own condition can be overwritten by a poll that began before the annotation came.
+    ("paused-scale-out", "ScalingLimited=True/ScaleUpLimit", _no_scale_out),
+    ("paused-scale-out", "Paused=.*", _no_wake),
+    ("paused-scale-in", "ScalingLimited=True/ScaleDownLimit", _no_scale_in),
+    ("paused-scale-in", "Paused=.*", _no_end),
+    ("cooldown", "Active=.*/ScalerCooldown", _cooldown),
+    ("hpa", "AbleToScale=(?!True).*", _no_hpa),
+    ("hold", "ScalingActive=False/(?!ScalingDisabled$).*", _no_value),
+    # Only then the HPA wanted no other number.
+    ("tolerance", "AbleToScale=.*/ReadyForNewScale", _tolerance),
+    ("stabilization", "AbleToScale=.*/Scale(Down|Up)Stabilized", _stabilization),
+    ("policy", "ScalingLimited=True/Scale(Up|Down)Limit", _policy),
+    ("max", "ScalingLimited=True/TooManyReplicas", _maximum),
+    ("min", "ScalingLimited=True/TooFewReplicas", _minimum),
+)
+"""A gate, the condition that shows it, and its sentence, or None where it does not hold."""
+NAMES = tuple(dict.fromkeys(name for name, _, _ in _RULES))
+"""The gates' names, in the order in which KEDA and the HPA apply them."""
 
 
 class _Seen(NamedTuple):
@@ -313,161 +353,41 @@ class _Seen(NamedTuple):
         return math.ceil(max(self.value - _ROUNDING, 0) * replicas / self.target)
 
 
-def _highest(hpa: Hpa) -> _Seen | None:
+def _highest(facts: Facts) -> _Seen | None:
     """Return the metric that asks for the most; None: one of them is not known."""
-    if objects.condition(hpa.status.conditions, "ScalingActive").status != "True":
+    if facts.condition("ScalingActive").status != "True":
         return None
-    wanted, found = hpa.spec.metrics or (), hpa.status.current_metrics or ()
-    seen = [_compared(one, now) for one, now in zip(wanted, found, strict=False)]
-    known = [one for one in seen if one is not None]
+    wanted, shown = facts.its.spec.metrics or (), facts.its.status.current_metrics or ()
+    seen = [_compared(one, now) for one, now in zip(wanted, shown, strict=False)]
+    known = [metric for metric in seen if metric is not None]
     if len(known) < len(wanted):
         return None
-    return max(known, key=lambda one: one.value / one.target, default=None)
+    return max(known, key=lambda metric: metric.value / metric.target, default=None)
 
 
-def _compared(wanted: HpaMetric, found: HpaMetric) -> _Seen | None:
-    if wanted.external is None or found.external is None:
+def _compared(wanted: HpaMetric, shown: HpaMetric) -> _Seen | None:
+    if wanted.external is None or shown.external is None:
         return None
-    target, now = wanted.external.target, found.external.current
-    aim = objects.quantity(target.average_value or target.value)
-    value = objects.quantity(now.average_value or now.value)
+    target, now = wanted.external.target, shown.external.current
+    aim = quantity(target.average_value or target.value)
+    value = quantity(now.average_value or now.value)
     return _Seen(value, aim) if value is not None and aim is not None and aim > 0 else None
 
 
-def _asked(facts: Facts, hpa: Hpa) -> tuple[str, dict[str, float]]:
-    """Return what the metrics of the HPA's last sync ask for, in words and as a number."""
-    seen = _highest(hpa)
+def _asked(facts: Facts) -> str:
+    """Return in words what the metrics of the HPA's last sync ask for."""
+    seen = _highest(facts)
     if seen is None:
-        return "another number of replicas is asked for", {}
-    existing = hpa.status.current_replicas
+        return "another number of replicas is asked for"
+    existing = facts.its.status.current_replicas
     if facts.scale is not None and facts.scale.spec.replicas == existing:
         existing = facts.scale.status.replicas  # no rescale since that sync
     asks = seen.asks(existing)
-    verb = "is" if asks == 1 else "are"
-    return f"{replicas_in_words(asks)} {verb} asked for", {"asks": asks}
+    return f"{replicas_in_words(asks)} {'is' if asks == 1 else 'are'} asked for"
 
 
-def _tolerance(facts: Facts) -> _Found:
-    able = facts.hpas("AbleToScale")
-    if facts.hpa is None or (seen := _highest(facts.hpa)) is None:
-        return _open("the HPA's last sync shows no value to compare")
-    there = facts.hpa.status.current_replicas
-    ratio, asks = seen.value / seen.target, seen.asks(there)
-    own = objects.quantity(_rules(facts.hpa, up=ratio > 1).tolerance)
-    allowed = rules.CLUSTERS.up if own is None else own
-    numbers = {
-        "value": seen.value,
-        "target": seen.target,
-        "ratio": ratio,
-        "tolerance": allowed,
-        "replicas": there,
-        "asks": asks,
-    }
-    shown = f"{seen.value:g} over a target of {seen.target:g}, a ratio of {ratio:.3f}"
-    # The HPA wanted no other number, though the ratio asks for one: it is within the tolerance.
-    unchanged = able.reason == "ReadyForNewScale" and not facts.limited
-    is_near = abs(ratio - 1) <= allowed + _ROUNDING / seen.target
-    if not (unchanged and is_near and asks != there):
-        return _open(f"{shown}: tolerance changes nothing", able, numbers)
-    whose = "the cluster's, 0.1 unless set otherwise" if own is None else f"{own:g}"
-    return _held(
-        f"the HPA keeps {replicas_in_words(there)}: {shown}, is within its tolerance"
-        f" ({whose}); without it {asks} would be asked for",
-        able,
-        numbers,
-    )
-
-
-def _stabilization(facts: Facts) -> _Found:
-    able = facts.hpas("AbleToScale")
-    if facts.hpa is None or able.reason not in {"ScaleDownStabilized", "ScaleUpStabilized"}:
-        return _open("no earlier recommendation counts", able)
-    up = able.reason == "ScaleUpStabilized"
-    seconds = _rules(facts.hpa, up=up).stabilization_window_seconds
-    window = f"{seconds} s" if seconds is not None else _CLUSTERS_WINDOW
-    asked, numbers = _asked(facts, facts.hpa)
-    numbers["replicas"] = facts.hpa.status.desired_replicas
-    if seconds is None:
-        ends = "the HPA does not show until when"
-    else:
-        numbers |= {"stabilizationWindowSeconds": seconds, "until": facts.now + seconds}
-        ends = f"until {objects.clock(facts.now + seconds)} at the latest, if that stays so"
-    extreme, bound = ("lowest", "most") if up else ("highest", "least")
-    kept = replicas_in_words(facts.hpa.status.desired_replicas)
-    return _held(
-        f"the HPA waits: stabilizationWindowSeconds {window}, the {extreme} recommendation in it"
-        f" was at {bound} {kept}; now {asked}, {ends}",
-        able,
-        numbers,
-    )
-
-
-def _policy(facts: Facts) -> _Found:
-    says = facts.hpas("ScalingLimited")
-    if facts.hpa is None or facts.limited not in {"ScaleUpLimit", "ScaleDownLimit"}:
-        return _open("no policy limits the change", says)
-    asked, numbers = _asked(facts, facts.hpa)
-    up = facts.limited == "ScaleUpLimit"
-    which, done = ("scaleUp", "added") if up else ("scaleDown", "removed")
-    found = _rules(facts.hpa, up=up)
-    if found.select_policy == "Disabled":
-        limits = "selectPolicy Disabled"
-    elif found.policies:
-        each = ", ".join(
-            f"{one.value} {one.type} in {one.period_seconds} s" for one in found.policies[:8]
-        )
-        limits = f"{each} (selectPolicy {found.select_policy})" if len(found.policies) > 1 else each
-    else:
-        limits = "no more than twice the replicas, or 4, at once"
-    return _held(
-        f"the HPA's {which} policy limits how many replicas are {done}: {limits}; it set"
-        f" {facts.hpa.status.desired_replicas}, and {asked}",
-        says,
-        numbers | {"replicas": facts.hpa.status.desired_replicas},
-    )
-
-
-def _most(facts: Facts) -> _Found:
-    says, most = facts.hpas("ScalingLimited"), facts.scaled_object.spec.max_replica_count
-    numbers: dict[str, float] = {"maxReplicaCount": most}
-    if facts.hpa is None or facts.limited != "TooManyReplicas":
-        return _open(f"maxReplicaCount {most} does not limit", says, numbers)
-    asked, more = _asked(facts, facts.hpa)
-    return _held(f"maxReplicaCount {most} is reached, and {asked}", says, numbers | more)
-
-
-def _least(facts: Facts) -> _Found:
-    says, least = facts.hpas("ScalingLimited"), facts.scaled_object.spec.min_replica_count
-    numbers: dict[str, float] = {"minReplicaCount": least}
-    if facts.hpa is None or facts.limited != "TooFewReplicas":
-        return _open(f"minReplicaCount {least} does not limit", says, numbers)
-    floor = f"minReplicaCount {least}" if least else "1 replica, the least that an HPA sets,"
-    asked, more = _asked(facts, facts.hpa)
-    return _held(f"{floor} is reached, and {asked}", says, numbers | more)
-
-
-_ORDER = {
-    "ready": _ready,
-    "paused": _paused,
-    "fallback": _fallback,
-    "activation": _activation,
-    "paused-scale-out": _paused_out,
-    "paused-scale-in": _paused_in,
-    "cooldown": _cooldown,
-    "hpa": _hpa,
-    "hold": _hold,
-    "tolerance": _tolerance,
-    "stabilization": _stabilization,
-    "policy": _policy,
-    "max": _most,
-    "min": _least,
-}
-NAMES = tuple(_ORDER)
-"""The gates' names, in the order in which KEDA and the HPA apply them."""
-
-
-def _rules(hpa: Hpa, *, up: bool) -> Rules:
-    behavior = hpa.spec.behavior or objects.Behavior()
+def _direction(facts: Facts, *, up: bool) -> Direction:
+    behavior = facts.its.spec.behavior
     return behavior.scale_up if up else behavior.scale_down
 
 
@@ -476,8 +396,8 @@ def replicas_in_words(count: int | None) -> str:
     return "the replicas" if count is None else f"{count} replica{'' if count == 1 else 's'}"
 
 
-def _message(said: Condition) -> str:
+def _message(condition: Condition) -> str:
     """Return the end of a condition's message, where the cause stands."""
-    message = said.message or said.reason
+    message = condition.message or condition.reason
     cut = message[-_MESSAGE_CHARACTERS:]
     return cut if cut == message else f"…{cut}"

@@ -4,7 +4,6 @@ As the API server writes them in JSON; fields that it leaves out have KEDA's or 
 """
 
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -32,7 +31,7 @@ def clock(at: float) -> str:
 
 
 class Condition(Struct, frozen=True):
-    """One condition of a status."""
+    """One condition of a status; one that is not there is Unknown."""
 
     type: str
     status: str = "Unknown"
@@ -44,14 +43,7 @@ class Condition(Struct, frozen=True):
         return f"{self.type}={self.status}/{self.reason}"
 
 
-def condition(found: Iterable[Condition] | None, kind: str) -> Condition:
-    """Return the condition of a type; one that is not there has the status Unknown."""
-    return next((one for one in found or () if one.type == kind), Condition(kind))
-
-
-class Metadata(Struct, frozen=True, rename="camel"):
-    """What every object has."""
-
+class _Metadata(Struct, frozen=True, rename="camel"):
     creation_timestamp: datetime
     annotations: dict[str, str] = {}
 
@@ -60,9 +52,7 @@ class _Name(Struct, frozen=True):
     name: str = ""
 
 
-class Fallback(Struct, frozen=True, rename="camel"):
-    """What KEDA tells the HPA when a trigger fails repeatedly."""
-
+class _Fallback(Struct, frozen=True, rename="camel"):
     failure_threshold: Count
     replicas: Count
     behavior: str = "static"
@@ -75,13 +65,12 @@ class ScaledObjectSpec(Struct, frozen=True, rename="camel"):
     min_replica_count: Count = 0
     max_replica_count: Count = 100
     idle_replica_count: Count | None = None
-    polling_interval: Count = 30
     cooldown_period: Count = 300
     initial_cooldown_period: Count = 0
-    fallback: Fallback | None = None
+    fallback: _Fallback | None = None
 
 
-class Target(Struct, frozen=True):
+class _Target(Struct, frozen=True):
     """The workload, as its URL is made."""
 
     resource: str
@@ -89,28 +78,24 @@ class Target(Struct, frozen=True):
     group: str = ""
 
 
-class Health(Struct, frozen=True, rename="camel"):
-    """How often a metric failed in a row."""
-
+class _Health(Struct, frozen=True, rename="camel"):
     number_of_failures: Count = 0
 
 
-class ScaledObjectStatus(Struct, frozen=True, rename="camel"):
-    """What KEDA knows."""
-
+class _ScaledObjectStatus(Struct, frozen=True, rename="camel"):
     conditions: tuple[Condition, ...] | None = None
-    health: dict[str, Health] = {}
+    health: dict[str, _Health] = {}
     hpa_name: str = ""
     last_active_time: datetime | None = None
-    target: Target | None = field(default=None, name="scaleTargetGVKR")
+    target: _Target | None = field(default=None, name="scaleTargetGVKR")
 
 
 class ScaledObject(Struct, frozen=True):
     """One ScaledObject."""
 
-    metadata: Metadata
+    metadata: _Metadata
     spec: ScaledObjectSpec
-    status: ScaledObjectStatus = ScaledObjectStatus()
+    status: _ScaledObjectStatus = _ScaledObjectStatus()
 
 
 class _Amount(Struct, frozen=True, rename="camel"):
@@ -121,7 +106,6 @@ class _Amount(Struct, frozen=True, rename="camel"):
 
 
 class _External(Struct, frozen=True):
-    metric: _Name = _Name()
     target: _Amount = _Amount()
     current: _Amount = _Amount()
 
@@ -132,40 +116,34 @@ class HpaMetric(Struct, frozen=True):
     external: _External | None = None
 
 
-class Policy(Struct, frozen=True, rename="camel"):
-    """How many replicas may come or go in a period."""
-
+class _Policy(Struct, frozen=True, rename="camel"):
     type: str
     value: Count
     period_seconds: Count
 
 
-class Rules(Struct, frozen=True, rename="camel"):
-    """The behavior of one direction."""
+class Direction(Struct, frozen=True, rename="camel"):
+    """The behavior of scaling in one direction."""
 
     stabilization_window_seconds: Count | None = None
     select_policy: str = "Max"
-    policies: tuple[Policy, ...] | None = None
+    policies: tuple[_Policy, ...] | None = None
     tolerance: str | None = None
 
 
-class Behavior(Struct, frozen=True, rename="camel"):
-    """The behavior of both directions."""
-
-    scale_up: Rules = Rules()
-    scale_down: Rules = Rules()
+class _Behavior(Struct, frozen=True, rename="camel"):
+    scale_up: Direction = Direction()
+    scale_down: Direction = Direction()
 
 
 class HpaSpec(Struct, frozen=True, rename="camel"):
     """What the HPA is to do."""
 
-    max_replicas: Count
-    min_replicas: Count = 1
     metrics: tuple[HpaMetric, ...] | None = None
-    behavior: Behavior | None = None
+    behavior: _Behavior = _Behavior()
 
 
-class HpaStatus(Struct, frozen=True, rename="camel"):
+class _HpaStatus(Struct, frozen=True, rename="camel"):
     """What the HPA did at its last sync."""
 
     current_replicas: Count = 0
@@ -178,7 +156,7 @@ class Hpa(Struct, frozen=True):
     """The HorizontalPodAutoscaler that KEDA created."""
 
     spec: HpaSpec
-    status: HpaStatus = HpaStatus()
+    status: _HpaStatus = _HpaStatus()
 
 
 class _Replicas(Struct, frozen=True):

@@ -57,18 +57,21 @@ async def found(access: Access, scaled_object: str, records: Sequence[Record]) -
         asked = api.Api(configuration=configuration)
     except Exception as error:  # lightkube raises the errors of several libraries
         raise ClusterError(api.configuration_text(error)) from error
-    context = _printable(configuration.context_name)
-    facts = await _asked(asked, access.timeout_seconds, *scaled_object.split("/"))
-    return _gates(facts, context, records)
-
-
-def _gates(facts: gates.Facts, context: str, records: Sequence[Record]) -> gates.Gates:
+    try:
+        async with asyncio.timeout(access.timeout_seconds):
+            facts = await _facts(asked, *scaled_object.split("/"))
+    except TimeoutError as error:
+        raise ClusterError(f"no answer within {access.timeout_seconds:g} s") from error
+    except errors.SourceError as error:
+        raise ClusterError(client.printable(str(error))) from error
+    finally:
+        await asked.close()
     activities = {record.active for record in records}
     wanted = [metric.desired for record in records for metric in record.metrics]
     known = [replicas for replicas in wanted if replicas is not None]
     return gates.gates(
         facts._replace(
-            cluster=context,
+            cluster=_printable(configuration.context_name),
             now=time.time(),
             active=True in activities or (False if activities == {False} else None),
             asked=max(known, default=None) if len(known) == len(wanted) else None,
@@ -83,18 +86,6 @@ def _configuration(access: Access) -> SingleConfig:
         kubeconfig = lightkube.KubeConfig.from_file(access.kubeconfig)
     # Without a default, a missing context is an error and not None.
     return cast("SingleConfig", kubeconfig.get(access.context))
-
-
-async def _asked(asked: api.Api, timeout_seconds: float, namespace: str, name: str) -> gates.Facts:
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            return await _facts(asked, namespace, name)
-    except TimeoutError as error:
-        raise ClusterError(f"no answer within {timeout_seconds:g} s") from error
-    except errors.SourceError as error:
-        raise ClusterError(client.printable(str(error))) from error
-    finally:
-        await asked.close()
 
 
 class _Place(NamedTuple):

@@ -5,7 +5,10 @@ commands and the completion of their names load none of them.
 """
 
 import contextlib
+import dataclasses
+import functools
 import importlib
+import inspect
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -40,7 +43,7 @@ class Command(TyperCommand):
         if name not in _OF_THE_MODULE:
             raise AttributeError(name)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command()(getattr(self._module(), str(self.name)))
+        single.command()(_with_flags(getattr(self._module(), str(self.name))))
         loaded = typer.main.get_command(single)
         for each in _OF_THE_MODULE:
             setattr(self, each, getattr(loaded, each))
@@ -72,6 +75,21 @@ class Command(TyperCommand):
 
     def _module(self) -> ModuleType:
         return importlib.import_module(self._module_name)
+
+
+def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with a flag for each field, if it takes a dataclass of options."""
+    parameters = inspect.signature(command).parameters.values()
+    options: Any = next((each.annotation for each in parameters), None)
+    if not (isinstance(options, type) and dataclasses.is_dataclass(options)):
+        return command
+
+    @functools.wraps(command)
+    def called(**given: object) -> None:
+        command(options(**given))
+
+    called.__signature__ = inspect.signature(options)  # type: ignore[attr-defined] # for Typer
+    return called
 
 
 def _usage(argument: Any) -> str:  # noqa: ANN401 - private to Typer

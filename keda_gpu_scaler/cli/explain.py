@@ -3,10 +3,11 @@
 import asyncio
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,29 +15,19 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.cli.mistakes import Mistakes
 
 if TYPE_CHECKING:
-    from keda_gpu_scaler.cli.explaining import Asked
-    from keda_gpu_scaler.record.drain import Drain
+    from keda_gpu_scaler.autoscaling import gates
     from keda_gpu_scaler.record.record import Record
-    from keda_gpu_scaler.record.why_not import WhyNot
 
 SERVER = "http://localhost:8080"
 """Where `kubectl port-forward service/keda-gpu-scaler-http 8080` makes the HTTP port reachable."""
 _NAME = re.compile(r"[^/]+/[^/]+")
 _MOST_REPLICAS = 10_000
-_QUESTIONS = ("--why-not", "--drain", "--history")
-_OF_A_RUNNING_SCALER = (
-    "--history",
-    "--server",
-    "--token-file",
-    "--ca-file",
-    "--kubeconfig",
-    "--context",
-)
+_OF_A_RUNNING_SCALER = ("server", "token_file", "ca_file", "kubeconfig", "context")
 _FOR_A_RUNNING_SCALER = (
     "it is for a running scaler; with --file, KEDA_GPU_SCALER_PROMETHEUS_… variables say how to "
     "connect to the source"
 )
-_OF_A_FILE = ("--prometheus-url", "--at")
+_OF_A_FILE = ("prometheus_url", "at")
 _FOR_A_FILE = "it is for --file: a running scaler has sources of its own, and decides now"
 _FAILED = 1
 _WRONG = 2
@@ -47,98 +38,79 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSON = "json"
-    YAML = "yaml"
 
 
-def explain(  # noqa: PLR0913 - each argument is one flag of the command line
+def unknown_option(option: str) -> str | None:
+    """Return what to use in the place of an option that was removed."""
+    if option != "--history":
+        return None
+    return "The history is at /api/v1/triggers/NAMESPACE/NAME/history and on the status page."
+
+
+def _option(metavar: str, text: str, *names: str, **more: Any) -> Any:  # noqa: ANN401 - Typer's
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def _file(text: str) -> Any:  # noqa: ANN401 - Typer's
+    return _option("FILE", text, exists=True, dir_okay=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to explain, where it is decided, and how it is shown."""
+
     scaled_object: Annotated[
         str | None,
         typer.Argument(
             metavar="NAMESPACE/NAME",
             help="The ScaledObject to explain; with --file, all in it unless one is named.",
         ),
-    ] = None,
-    *,
+    ] = None
     file: Annotated[
-        str | None,
-        typer.Option("--file", "-f", metavar="FILE|-", help="Decide the ScaledObjects in it here."),
-    ] = None,
+        str | None, _option("FILE|-", "Decide the ScaledObjects in it here.", "--file", "-f")
+    ] = None
     prometheus_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="With --file: the source, over that of the settings."),
-    ] = None,
+        str | None, _option("URL", "With --file: the source, over that of the settings.")
+    ] = None
     at: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="With --file: decide as of then: RFC 3339, Unix seconds, or how long ago (2h).",
+        _option(
+            "TIME",
+            "With --file: decide as of then: RFC 3339, Unix seconds, or how long ago (2h).",
         ),
-    ] = None,
+    ] = None
     namespace: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="With --file: the namespace of objects that name none."),
-    ] = "default",
+        str, _option("NAME", "With --file: the namespace of objects that name none.")
+    ] = "default"
     server: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help=f"The scaler's HTTP port; without --file {SERVER}."),
-    ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
-            help="A file with the token of the HTTP port.",
-        ),
-    ] = None,
-    ca_file: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, metavar="FILE", help="With https: the server's CA, in PEM."
-        ),
-    ] = None,
+        str | None, _option("URL", f"The scaler's HTTP port; without --file {SERVER}.")
+    ] = None
+    token_file: Annotated[Path | None, _file("A file with the token of the HTTP port.")] = None
+    ca_file: Annotated[Path | None, _file("With https: the server's CA, in PEM.")] = None
     why_not: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            max=_MOST_REPLICAS,
-            metavar="N",
-            help="Only say what would give so many replicas, or zero.",
+        _option(
+            "N", "Only say what would give so many replicas, or zero.", min=0, max=_MOST_REPLICAS
         ),
-    ] = None,
+    ] = None
     drain: Annotated[
         bool,
         typer.Option(
             "--drain", help="Only print the annotations that let the least busy pods go first."
         ),
-    ] = False,
-    history: Annotated[
-        bool,
-        typer.Option("--history", help="Show how the decisions of a running scaler changed."),
-    ] = False,
-    output: Annotated[
-        Output,
-        typer.Option("--output", "-o", metavar="|".join(Output), help="How to write it."),
-    ] = Output.TEXT,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="How long to wait for each answer.")
-    ] = 10,
+    ] = False
+    output: Annotated[Output, _option("|".join(Output), "How to write it.", "--output", "-o")] = (
+        Output.TEXT
+    )
+    timeout: Annotated[float, _option("SECONDS", "How long to wait for each answer.", min=0.1)] = 10
     cluster: Annotated[
         bool, typer.Option(help="Ask Kubernetes what KEDA and the HPA make of it.")
-    ] = True,
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            metavar="FILE",
-            help="Of that cluster; as kubectl without it.",
-        ),
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Another one than the current context.")
-    ] = None,
-) -> None:
+    ] = True
+    kubeconfig: Annotated[Path | None, _file("Of that cluster; as kubectl without it.")] = None
+    context: Annotated[str | None, _option("NAME", "Another one than the current context.")] = None
+
+
+def explain(options: Options) -> None:
     """Show what is decided of a ScaledObject, and what that is made of.
 
     A running scaler decides again, as for a call of KEDA; nothing is changed. With --file it is
@@ -151,164 +123,113 @@ def explain(  # noqa: PLR0913 - each argument is one flag of the command line
     Exit status: 0 when there is a decision, 1 when the scaler or the source does not answer, or the
     scaler knows no such ScaledObject, 2 for a wrong argument, file or setting.
     """
-    flags = {
-        "--why-not": why_not,
-        "--drain": drain or None,
-        "--history": history or None,
-        "--at": at,
-        "--prometheus-url": prometheus_url,
-        "--server": server,
-        "--token-file": token_file,
-        "--ca-file": ca_file,
-        "--kubeconfig": kubeconfig,
-        "--context": context,
-    }
-    given = {name: value for name, value in flags.items() if value is not None}
-    wrong = Mistakes()
-    for name, mistake in _unfitting(given, scaled_object, is_file=file is not None):
-        wrong.note(name, mistake)
+    _refuse_mistakes(options)
+    asyncio.run(_explain_running(options) if options.file is None else _explain_file(options))
+
+
+def _refuse_mistakes(options: Options) -> None:
+    """Refuse what does not go together, or is no value."""
+    wrong, named = Mistakes(), options.scaled_object
+    if options.drain and options.why_not is not None:
+        wrong.note("--why-not, --drain", "expected only one of them")
+    if options.drain and options.at is not None:
+        wrong.note("--at", "--drain is about the pods that there are now")
+    if options.drain and options.output is Output.JSON:
+        wrong.note("--output", "--drain prints commands; the loads of pods are in the record")
+    is_file = options.file is not None
+    unfitting = _OF_A_RUNNING_SCALER if is_file else _OF_A_FILE
+    for name in unfitting:
+        if getattr(options, name) is not None:
+            why = _FOR_A_RUNNING_SCALER if is_file else _FOR_A_FILE
+            wrong.note(f"--{name.replace('_', '-')}", why)
+    if named is None and not is_file:
+        wrong.note("NAMESPACE/NAME", "expected it, or --file")
+    if named is not None and not _NAME.fullmatch(named):
+        wrong.note("NAMESPACE/NAME", f"{named!r} is not NAMESPACE/NAME")
+    if not (options.server or SERVER).startswith(("http://", "https://")):
+        wrong.note("--server", f"{options.server!r} is no URL: expected http://… or https://…")
     wrong.raise_any()
-    if file is not None:
-        chosen = _Chosen(file, namespace, scaled_object, prometheus_url, at, timeout)
-        shown = _explain_file(chosen, output, why_not, drain=drain)
-    else:
-        from keda_gpu_scaler.cli.explaining import Asked  # noqa: PLC0415 - it loads Rich and HTTP
-
-        url = (server or SERVER).rstrip("/")
-        asked = Asked(url, str(scaled_object), token_file, ca_file, timeout)
-        behind = cluster and why_not is None and not drain
-        access = (kubeconfig, context) if behind else None
-        shown = (
-            _explain_history(asked, output)
-            if history
-            else _explain_running(asked, access, output, why_not, drain=drain)
-        )
-    asyncio.run(shown)
 
 
-def _unfitting(
-    given: Mapping[str, object], scaled_object: str | None, *, is_file: bool
-) -> Iterator[tuple[str, str]]:
-    """Yield what does not go together, or is no value, by its name."""
-    questions = [name for name in _QUESTIONS if name in given]
-    if len(questions) > 1:
-        yield ", ".join(questions), "expected only one of them"
-    if "--drain" in given and "--at" in given:
-        yield "--at", "--drain is about the pods that there are now"
-    for name in given:
-        if is_file and name in _OF_A_RUNNING_SCALER:
-            yield name, _FOR_A_RUNNING_SCALER
-        if not is_file and name in _OF_A_FILE:
-            yield name, _FOR_A_FILE
-    if scaled_object is None and not is_file:
-        yield "NAMESPACE/NAME", "expected it, or --file"
-    if scaled_object is not None and not _NAME.fullmatch(scaled_object):
-        yield "NAMESPACE/NAME", f"{scaled_object!r} is not NAMESPACE/NAME"
-    if not str(given.get("--server", SERVER)).startswith(("http://", "https://")):
-        yield "--server", f"{given['--server']!r} is no URL: expected http://… or https://…"
-
-
-async def _explain_history(asked: "Asked", output: Output) -> None:
-    from keda_gpu_scaler.cli import changes, explaining  # noqa: PLC0415 - they load Rich and HTTP
-
-    try:
-        changes.write(await changes.ask(asked), asked.scaled_object, output)
-    except explaining.ExplainError as error:
-        raise _end(f"{asked.server}: {error}", _FAILED) from error
-
-
-async def _explain_running(
-    asked: "Asked",
-    access: tuple[Path | None, str | None] | None,
-    output: Output,
-    why_not: int | None,
-    *,
-    drain: bool,
-) -> None:
-    """Show what a running scaler decides, and what holds the replicas behind that.
-
-    Without `access`, a kubeconfig and its context, Kubernetes is not asked.
-    """
+async def _explain_running(options: Options) -> None:
+    """Show what a running scaler decides, and what holds the replicas behind that."""
     from keda_gpu_scaler.cli import cluster, explaining  # noqa: PLC0415 - they load HTTP clients
 
+    url, scaled_object = (options.server or SERVER).rstrip("/"), str(options.scaled_object)
     records, behind, trouble = [], None, None
     try:
-        records = await explaining.ask(asked)
+        records = await explaining.ask(
+            f"{url}/api/v1/triggers/{scaled_object}",
+            options.token_file,
+            options.ca_file,
+            options.timeout,
+        )
     except explaining.ExplainError as error:
-        trouble = _end(f"{asked.server}: {error}", _FAILED)
-    if access is not None:
-        given = cluster.Access(*access, asked.timeout_seconds)
+        trouble = _end(f"{url}: {error}", _FAILED)
+    if options.cluster and options.why_not is None and not options.drain:
+        access = cluster.Access(options.kubeconfig, options.context, options.timeout)
         try:
-            behind = await cluster.found(given, asked.scaled_object, records)
+            behind = await cluster.found(access, scaled_object, records)
         except cluster.ClusterError as error:
-            said = f"what holds the replicas is not shown (--no-cluster: not asked for): {error}"
-            typer.echo(f"keda-gpu-scaler: {said}", err=True)
+            typer.echo(
+                "keda-gpu-scaler: what holds the replicas is not shown (--no-cluster: not asked "
+                f"for): {error}",
+                err=True,
+            )
     if records or behind is not None:
-        explaining.write(_answered(records, why_not, drain=drain), output, behind)
+        _show(records, options, behind)
     if trouble is not None:
         raise trouble
 
 
-def _answered(
-    found: "list[Record]", wanted: int | None, *, drain: bool
-) -> "Sequence[Record | WhyNot | Drain]":
-    from keda_gpu_scaler.record.drain import drain as drained  # noqa: PLC0415 - for this flag only
-    from keda_gpu_scaler.record.why_not import why_not  # noqa: PLC0415 - it loads much
-
-    if drain:  # one pod has one cost: that of the first trigger
-        first = {one.scaled_object: one for one in reversed(found)}
-        return [drained(one) for one in reversed(first.values())]
-    return found if wanted is None else [why_not(one, wanted) for one in found]
-
-
-class _Chosen(NamedTuple):
-    """What to decide, of which source, and of when."""
-
-    file: str
-    namespace: str
-    scaled_object: str | None
-    prometheus_url: str | None
-    at: str | None
-    timeout_seconds: float
-
-
-async def _explain_file(
-    given: _Chosen, output: Output, why_not: int | None, *, drain: bool
-) -> None:
-    from keda_gpu_scaler.cli import explaining  # noqa: PLC0415 - it loads Rich and HTTP
-
-    found = await _decided(given)
-    explaining.write(_answered(found, why_not, drain=drain), output)
-    _end_without_samples(found)
-
-
-async def _decided(given: _Chosen) -> "list[Record]":
-    """Decide the triggers of a file, and say what is not known here."""
-    from keda_gpu_scaler.check.objects import Terms  # noqa: PLC0415 - for a file only
-    from keda_gpu_scaler.cli import check, files, local  # noqa: PLC0415 - they load all that `serve` does
-
-    try:
-        at = None if given.at is None else local.instant(given.at, time.time())
-        is_past = at is not None
-        chosen = local.source_settings(given.prometheus_url, is_past=is_past)
-        texts = {given.file: check.read(given.file)}
-        terms = Terms(given.namespace)
-        triggers = local.given(texts, terms, chosen.access, given.scaled_object)
-        found = await local.records(triggers, chosen, slow_seconds=given.timeout_seconds, at=at)
-    except (errors.SettingsError, files.FileError, OSError, ValueError) as error:
-        raise _end(str(error), _WRONG) from error
-    for unknown in local.unknown_here(triggers, chosen, is_past=is_past):
-        typer.echo(f"not known here: {unknown}", err=True)
-    return found
-
-
-def _end_without_samples(found: "Sequence[Record]") -> None:
-    """Fail where a source gave nothing: what is shown is what a scaler answers then."""
-    troubles = {one.source.trouble: None for one in found if one.source.snapshot_at is None}
+async def _explain_file(options: Options) -> None:
+    """Show what the triggers of a file give here; a source that gives nothing is a failure."""
+    records = await _decided(options)
+    _show(records, options)
+    troubles = {one.source.trouble: None for one in records if one.source.snapshot_at is None}
     for trouble in filter(None, troubles):
         typer.echo(f"keda-gpu-scaler: {trouble}", err=True)
     if troubles:
         raise typer.Exit(_FAILED)
+
+
+async def _decided(options: Options) -> "list[Record]":
+    """Decide the triggers of a file, and say what is not known here."""
+    from keda_gpu_scaler.check.objects import Terms  # noqa: PLC0415 - for a file only
+    from keda_gpu_scaler.cli import check, files, local  # noqa: PLC0415 - they load all that `serve` does
+
+    file, is_past = str(options.file), options.at is not None
+    try:
+        at = None if options.at is None else local.instant(options.at, time.time())
+        settings = local.source_settings(options.prometheus_url, is_past=is_past)
+        texts, terms = {file: check.read(file)}, Terms(options.namespace)
+        triggers = local.given(texts, terms, settings.access, options.scaled_object)
+        found = await local.records(triggers, settings, slow_seconds=options.timeout, at=at)
+    except (errors.SettingsError, files.FileError, OSError, ValueError) as error:
+        raise _end(str(error), _WRONG) from error
+    for unknown in local.unknown_here(triggers, settings, is_past=is_past):
+        typer.echo(f"not known here: {unknown}", err=True)
+    return found
+
+
+def _show(
+    records: "Sequence[Record]", options: Options, behind: "gates.Gates | None" = None
+) -> None:
+    """Write the records, or what they say to another question."""
+    from keda_gpu_scaler.cli import explaining  # noqa: PLC0415 - it loads Rich and HTTP
+    from keda_gpu_scaler.record.drain import drain  # noqa: PLC0415 - for this flag only
+    from keda_gpu_scaler.record.why_not import why_not  # noqa: PLC0415 - it loads much
+
+    is_json = options.output is Output.JSON
+    if options.drain:  # one pod has one cost: that of the first trigger
+        first = {record.scaled_object: record for record in reversed(records)}
+        for record in reversed(first.values()):
+            typer.echo("\n".join(drain(record)))
+    elif options.why_not is not None:
+        answers = [why_not(record, options.why_not) for record in records]
+        explaining.write_why_not(answers, is_json=is_json)
+    else:
+        explaining.write(records, behind, is_json=is_json)
 
 
 def _end(message: str, status: int) -> typer.Exit:

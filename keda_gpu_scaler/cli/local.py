@@ -5,21 +5,21 @@ the HPA, alerts. `unknown_here` says so; the decision is that of a scaler that h
 """
 
 import asyncio
+import contextlib
 import datetime as dt
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
 from keda_gpu_scaler import app, errors, settings, trigger
 from keda_gpu_scaler.check import keys
-from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.objects import Terms, Trigger
+from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
-from keda_gpu_scaler.record.record import Activation, Record
+from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from keda_gpu_scaler.settings.names import PREFIX
 from keda_gpu_scaler.spec import durations
@@ -29,19 +29,6 @@ from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 
 _UNIX_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
-_MEMORY = (
-    "what a running scaler knew before an outage, and whether the HPA asks: an unknown load is "
-    "answered as by a scaler that has just started"
-)
-_ALERTS = "alerts: a running scaler also says active while one fires"
-_KUBERNETES = (
-    "what the Kubernetes API said then: it knows the present alone, so kube-state-metrics and "
-    "exporters say which pods there were"
-)
-_NO_PAST = (
-    "the past of source {name}: it is scraped directly, and a scaler holds until it has watched it "
-    "for a whole window"
-)
 
 
 class Given(NamedTuple):
@@ -84,25 +71,20 @@ def instant(text: str, now: float) -> float:
     Raises:
         ValueError: it is none of them, or not in the past.
     """
-    try:
-        at = _instant(text, now)
-    except (ValueError, OverflowError):
-        at = math.nan
+    at = math.nan
+    with contextlib.suppress(ValueError, OverflowError):
+        if _UNIX_SECONDS.fullmatch(text):
+            at = float(text)
+        elif durations.DURATION.fullmatch(text):
+            at = now - durations.parse(text)
+        elif (time := dt.datetime.fromisoformat(text)).tzinfo is not None:
+            at = time.timestamp()
     if not 0 <= at <= now:
         raise ValueError(
             f"--at {text!r}: expected a time in the past: 2026-11-22T10:30:00Z, Unix seconds, or "
             "how long ago, such as 2h"
         )
     return at
-
-
-def _instant(text: str, now: float) -> float:
-    if _UNIX_SECONDS.fullmatch(text):
-        return float(text)
-    if durations.DURATION.fullmatch(text):
-        return now - durations.parse(text)
-    time = dt.datetime.fromisoformat(text)
-    return math.nan if time.tzinfo is None else time.timestamp()
 
 
 def given(
@@ -124,36 +106,40 @@ def given(
     refused = list(found.refused)
     triggers: list[Given] = []
     for one in (each for object_ in found.objects for each in object_.ours):
-        read = _read(one, access)
-        if isinstance(read, Given):
-            triggers.append(read)
-        else:
-            refused += read
+        scaled_object = ScaledObject(one.of.namespace, one.of.name)
+        mistakes = list(files.from_env(one))
+        try:
+            triggers.append(
+                Given(scaled_object, trigger.parse(scaled_object, one.metadata, access))
+            )
+        except errors.SpecError as wrong:
+            known = (each for each in wrong.mistakes if not each.key.endswith(FROM_ENV))
+            mistakes += keys.refused(one, known)
+        refused += mistakes
     files.require(found, triggers, refused)
     return triggers
 
 
-def _read(one: Trigger, access: Access) -> Given | list[Finding]:
-    from_env = list(files.from_env(one))
-    scaled_object = ScaledObject(one.of.namespace, one.of.name)
-    try:
-        spec = trigger.parse(scaled_object, one.metadata, access)
-    except errors.SpecError as wrong:
-        known = (each for each in wrong.mistakes if not each.key.endswith(FROM_ENV))
-        return [*from_env, *keys.refused(one, known)]
-    return from_env or Given(scaled_object, spec)
-
-
 def unknown_here(
     triggers: Sequence[Given], chosen: Settings, *, is_past: bool = False
-) -> list[str]:
-    """Return what a running scaler knows, or knew, beside the records of these triggers."""
-    direct = sorted(
-        {one.spec.source for one in triggers}
-        & {name for name, each in chosen.sources.items() if isinstance(each, ScrapeSettings)}
+) -> Iterator[str]:
+    """Yield what a running scaler knows, or knew, beside the records of these triggers."""
+    yield (
+        "what a running scaler knew before an outage, and whether the HPA asks: an unknown load is "
+        "answered as by a scaler that has just started"
     )
-    past = [_KUBERNETES] if is_past else []
-    return [_MEMORY, _ALERTS, *past, *(_NO_PAST.format(name=name) for name in direct)]
+    yield "alerts: a running scaler also says active while one fires"
+    if is_past:
+        yield (
+            "what the Kubernetes API said then: it knows only the present, so kube-state-metrics "
+            "and exporters say which pods there were"
+        )
+    for name in sorted({one.spec.source for one in triggers}):
+        if isinstance(chosen.sources[name], ScrapeSettings):
+            yield (
+                f"the past of source {name}: it is scraped directly, and a scaler holds until it "
+                "has watched it for a whole window"
+            )
 
 
 async def records(
@@ -184,10 +170,14 @@ async def records(
             stack, chosen, facts.ignore, slow_seconds=slow_seconds, at=at
         )
         found = await asyncio.gather(*(evaluations.record(*one) for one in triggers))
-    return [replace(one, activation=tuple(map(_without_alerts, one.activation))) for one in found]
-
-
-def _without_alerts(one: Activation) -> Activation:
-    if one.signal != "alert":
-        return one
-    return replace(one, reason="which alerts fire is not known without a running scaler")
+    why = "which alerts fire is not known without a running scaler"
+    return [
+        replace(
+            record,
+            activation=tuple(
+                replace(signal, reason=why) if signal.signal == "alert" else signal
+                for signal in record.activation
+            ),
+        )
+        for record in found
+    ]

@@ -301,6 +301,7 @@ class Evaluator:
                 alert=self._alerts.firing(tracked.scaled_object),
                 takes_alerts=not isinstance(self._alerts, NoAlerts),
                 demand=demand,
+                active_by=None if tracked.answer is None else tracked.answer.active_by,
                 is_of_peer=gpu.is_of_peer,
                 is_observed=self._is_observing,
             ),

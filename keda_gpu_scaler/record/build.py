@@ -6,7 +6,7 @@ scaler and the demand's cache are in it. What it rests on is computed again from
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
@@ -40,20 +40,22 @@ GPUS_LISTED = 64
 """Of one pod: no machine has more, unless one is divided."""
 _NAME_SHOWN = 200
 """Characters of a GPU's name, which is whatever an exporter says."""
-_COUNTS = "its load is in the value"
 _WHY = {
-    PodState.MEASURED: _COUNTS,
-    PodState.WARMING: "its load is not known yet: its samples cover less than half the window",
-    PodState.MISSING: "no exporter shows it any more, and nothing says that it has ended",
-    PodState.SILENT: "it is Ready by the cluster, and its exporter has stopped showing it",
-    PodState.UNSEEN: "it asks for a GPU, and no exporter has ever shown one of it",
-    PodState.STARTING: "it was never Ready, and is younger than startTimeout",
-    PodState.STALLED: "it was never Ready within startTimeout",
+    "measured": "its load is in the value",
+    "warming": "its load is not known yet: its samples cover less than half the window",
+    "missing": "no exporter shows it any more, and nothing says that it has ended",
+    "silent": "it is Ready by the cluster, and its exporter has stopped showing it",
+    "unseen": "it asks for a GPU, and no exporter has ever shown one of it",
+    "starting": "it was never Ready, and is younger than startTimeout",
+    "stalled": "it was never Ready within startTimeout",
+    "ended": "it has ended",
+    "ignored": "it asks for no GPU, and has shown none for 15 minutes beside others that do",
+    "given up": "no exporter has shown it for so long that it is given up",
+    "not counted": "no exporter has shown it, and it need not have a GPU",
 }
-_ENDED = "it has ended"
-_IGNORED = "it asks for no GPU, and has shown none for 15 minutes beside others that do"
-_GIVEN_UP = "no exporter has shown it for so long that it is given up"
-_UNCOUNTED = "no exporter has shown it, and it need not have a GPU"
+"""Why a pod counts, or not, by its state."""
+_DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandModel"
+"""What the text of a demand is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,46 +86,12 @@ class Answered:
     """The scaler receives alerts."""
     demand: Demand | None = None
     """The demand; None: it was not asked."""
+    active_by: str | None = None
+    """The signal that said active, if one did."""
     is_of_peer: bool = False
     """Another replica of the scaler decided in place of this one; the reason names it."""
     is_observed: bool = False
     """KEDA does not ask about it."""
-
-
-def record(answered: Answered) -> Record:
-    """Return the record of an answer."""
-    spec, decided, view = answered.spec, answered.decision, answered.view
-    pods, judged, listed = list[snapshot.Pod](), list[_Judged](), list[Pod]()
-    if view is not None:
-        pods = load.pods_of(spec, view)
-        judged = _judged(answered, view, pods)
-        listed = [_pod(answered, view.at, one) for one in _listed(judged)]
-    counts = sorted(Counter(one.state for one in judged).items())
-    return Record(
-        scaled_object=str(answered.scaled_object),
-        workload=spec.workload,
-        at=answered.now,
-        state=decided.state,
-        value=decided.value,
-        active=decided.active,
-        reason=decided.reason,
-        average=decided.average,
-        unit=spec.signal.unit,
-        refused=decided.refused,
-        remembered=decided.remembered,
-        is_of_peer=answered.is_of_peer,
-        is_observed=answered.is_observed,
-        settings=settings.settings(spec),
-        source=_source(answered),
-        pods=tuple(listed),
-        pods_left_out=len(judged) - len(listed),
-        pod_counts=tuple(PodCount(state, number) for state, number in counts),
-        activation=tuple(_activation(answered, pods)),
-        recommended=recommendation.recommended(spec, decided, answered.demand),
-        metrics=tuple(_metrics(answered)),
-        queries=tuple(_queries(answered, pods)),
-        warnings=spec.warnings,
-    )
 
 
 def summary(  # noqa: PLR0913 - what a list shows, the last three by name
@@ -167,6 +135,42 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
     )
 
 
+def record(answered: Answered) -> Record:
+    """Return the record of an answer."""
+    spec, decided, view = answered.spec, answered.decision, answered.view
+    pods, judged, listed = list[snapshot.Pod](), list[_Judged](), list[Pod]()
+    if view is not None:
+        pods = load.pods_of(spec, view)
+        judged = [*_judged(answered, view, pods)]
+        listed = [_pod(answered, view.at, one) for one in _listed(judged)]
+    counts = sorted(Counter(one.state for one in judged).items())
+    head = summary(
+        answered.scaled_object,
+        spec,
+        decided,
+        0.0,
+        recommended=recommendation.recommended(spec, decided, answered.demand),
+        active_by=answered.active_by,
+        is_observed=answered.is_observed,
+    )
+    return Record(
+        **asdict(head),
+        at=answered.now,
+        refused=decided.refused,
+        remembered=decided.remembered,
+        is_of_peer=answered.is_of_peer,
+        settings=settings.settings(spec),
+        source=_source(answered),
+        pods=tuple(listed),
+        pods_left_out=len(judged) - len(listed),
+        pod_counts=tuple(PodCount(state, number) for state, number in counts),
+        activation=tuple(_activation(answered, pods)),
+        metrics=tuple(_metrics(answered)),
+        queries=tuple(_queries(answered, pods)),
+        warnings=spec.warnings,
+    )
+
+
 def _source(answered: Answered) -> Source:
     view = answered.view
     return Source(
@@ -186,7 +190,6 @@ class _Judged(NamedTuple):
     pod: snapshot.Pod
     found: Reported | None
     state: str
-    why: str
 
     @property
     def load(self) -> float | None:
@@ -198,17 +201,22 @@ class _Judged(NamedTuple):
 
 def _judged(
     answered: Answered, view: NamespaceSnapshot, pods: Sequence[snapshot.Pod]
-) -> list[_Judged]:
+) -> Iterator[_Judged]:
     reported, ignored = load.reported_pods(
         answered.spec, pods, view.at, answered.now, answered.give_up_seconds
     )
-    counted, unused = {one.pod.name: one for one in reported}, frozenset(ignored)
-    judged: list[_Judged] = []
+    counted, without_gpu = {one.pod.name: one for one in reported}, frozenset(ignored)
     for pod in pods:
         found = counted.get(pod.name)
-        state, why = _state(pod, found, is_ignored=pod.name in unused)
-        judged.append(_Judged(pod, found, state, why))
-    return judged
+        if found is not None:
+            state = found.reporting.name.lower()
+        elif pod.ended:
+            state = "ended"
+        elif pod.name in without_gpu:
+            state = "ignored"
+        else:
+            state = "given up" if pod.was_seen else "not counted"
+        yield _Judged(pod, found, state)
 
 
 def _listed(judged: Sequence[_Judged]) -> Sequence[_Judged]:
@@ -231,7 +239,7 @@ def _pod(answered: Answered, at: float, one: _Judged) -> Pod:
         replica=spec.pods.replica_of(pod.name),
         state=one.state,
         counts=one.load is not None,
-        reason=one.why,
+        reason=_WHY[one.state],
         load=one.load,
         gpus=tuple(_gpu(spec, gpu, at) for gpu in pod.gpus[:GPUS_LISTED]),
         gpus_left_out=max(0, len(pod.gpus) - GPUS_LISTED),
@@ -244,16 +252,6 @@ def _pod(answered: Answered, at: float, one: _Judged) -> Pod:
         ready_since=None if status is None else status.ready_since,
         created_at=None if status is None else status.created_at,
     )
-
-
-def _state(pod: snapshot.Pod, found: Reported | None, *, is_ignored: bool) -> tuple[str, str]:
-    if found is not None:
-        return found.reporting.name.lower(), _WHY[found.reporting]
-    if pod.ended:
-        return "ended", _ENDED
-    if is_ignored:
-        return "ignored", _IGNORED
-    return ("given up", _GIVEN_UP) if pod.was_seen else ("not counted", _UNCOUNTED)
 
 
 def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
@@ -274,21 +272,18 @@ def _gpu(spec: TriggerSpec, gpu: GpuSamples, at: float) -> Gpu:
 
 def _activation(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Activation]:
     """Yield what each signal says; the first that says active decides, and no other is asked."""
-    found = list(_signals(answered, pods))
     is_decided = False
-    for one in found:
+    for one in (
+        _by_gpus(answered, pods),
+        _by_neighbour(answered),
+        _by_alert(answered),
+        _by_demand(answered),
+    ):
         if is_decided and one.says is not Says.NOT_SET:
             yield Activation(one.signal, Says.NOT_ASKED, "one before it says active")
         else:
             yield one
         is_decided = is_decided or one.says is Says.ACTIVE
-
-
-def _signals(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Activation]:
-    yield _by_gpus(answered, pods)
-    yield _by_neighbour(answered)
-    yield _by_alert(answered)
-    yield _by_demand(answered)
 
 
 def _by_gpus(answered: Answered, pods: Sequence[snapshot.Pod]) -> Activation:
@@ -350,71 +345,47 @@ def _metrics(answered: Answered) -> Iterator[Metric]:
     replicas = recommendation.replicas(decided)
     found = recommendation.metrics(answered.spec, decided, answered.demand)
     for name, hpa in found.items():
-        yield _metric(name, hpa, replicas)
-
-
-def _metric(name: str, hpa: rules.Metric, replicas: int) -> Metric:
-    step = rules.recommend([hpa], rules.Scale.steady(replicas))
-    per_replica = replicas if hpa.metric_type is rules.MetricType.AVERAGE_VALUE else 1
-    ratio = None
-    if hpa.value is not None and per_replica > 0:
-        ratio = round(hpa.value / (hpa.target * per_replica), load.DECIMALS)
-    return Metric(
-        name=name,
-        metric_type=hpa.metric_type,
-        value=hpa.value,
-        target=hpa.target,
-        replicas=replicas,
-        ratio=ratio,
-        tolerance=rules.CLUSTERS.up,
-        desired=None if step is None else step.replicas,
-        reason="no value: the HPA holds the replicas" if step is None else step.reason,
-    )
+        step = rules.recommend([hpa], rules.Scale.steady(replicas))
+        per_replica = replicas if hpa.metric_type is rules.MetricType.AVERAGE_VALUE else 1
+        ratio = None
+        if hpa.value is not None and per_replica > 0:
+            ratio = round(hpa.value / (hpa.target * per_replica), load.DECIMALS)
+        yield Metric(
+            name=name,
+            metric_type=hpa.metric_type,
+            value=hpa.value,
+            target=hpa.target,
+            replicas=replicas,
+            ratio=ratio,
+            tolerance=rules.CLUSTERS.up,
+            desired=None if step is None else step.replicas,
+            reason="no value: the HPA holds the replicas" if step is None else step.reason,
+        )
 
 
 def _queries(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query]:
     spec = answered.spec
     if not answered.speaks_promql:
         return
-    if spec.query is not None:
-        yield from _own("query", ["query"], spec.query.text, spec)
-    else:
+    if spec.query is None:
         yield from _written(answered, pods)
-    if spec.demand is not None:
-        yield from _own("demand", _DEMAND_KEYS, spec.demand.text, spec)
-
-
-_DEMAND_KEYS = "demandQuery", "demandPreset", "demandRouter", "demandModel"
-"""What the text of a demand is made of."""
-
-
-def _own(name: str, keys: Sequence[str], text: str, spec: TriggerSpec) -> Sequence[Query]:
-    hidden = any(settings.is_hidden(spec, key) for key in keys)
-    return () if hidden else (Query(name, text),)
+    elif not settings.is_hidden(spec, "query"):
+        yield Query("query", spec.query.text)
+    is_shown = not any(settings.is_hidden(spec, key) for key in _DEMAND_KEYS)
+    if spec.demand is not None and is_shown:
+        yield Query("demand", spec.demand.text)
 
 
 def _written(answered: Answered, pods: Sequence[snapshot.Pod]) -> Iterator[Query]:
-    spec, view = answered.spec, answered.view
-    ours = [pod for pod in pods if pod.was_seen]
-    shown_by = {metric for pod in ours for metric in pod.shown_by}
+    view = answered.view
+    shown_by = {metric for pod in pods if pod.was_seen for metric in pod.shown_by}
     is_owned = view is not None and view.evidence_source is EvidenceSource.KUBE_STATE_METRICS
-    yield Query(
-        "value",
-        explained_promql(
-            spec,
+    for name, explained in (("value", explained_promql), ("busiest GPU", explained_busiest)):
+        text = explained(
+            answered.spec,
             answered.exporters,
             shown_by=shown_by,
             owned=is_owned,
             step_seconds=answered.step_seconds,
-        ),
-    )
-    yield Query(
-        "busiest GPU",
-        explained_busiest(
-            spec,
-            answered.exporters,
-            shown_by=shown_by,
-            owned=is_owned,
-            step_seconds=answered.step_seconds,
-        ),
-    )
+        )
+        yield Query(name, text)

@@ -158,22 +158,24 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """One trigger in a list: what was answered last."""
+    """What was answered about one trigger: its line in a list, and the head of its record."""
 
     scaled_object: str
     """namespace/name"""
     workload: str
     metric_name: str
     answered_seconds_ago: float
+    """0 in a record, which is decided when it is asked for."""
     state: str
     value: float | None
-    """What GetMetrics answered; None: nothing, the HPA held the replicas."""
+    """What GetMetrics answers; None: nothing, the HPA holds the replicas."""
     active: bool | None
-    """What IsActive answered; None: an error, as it was not known."""
+    """What IsActive answers; None: an error, as it is not known."""
     active_by: str | None
     """The signal that says active; None: none does. One that is active all the same is so because
     nothing shows that it is idle."""
     average: float | None
+    """The mean load per measured replica, which `threshold` is the target of."""
     threshold: float
     unit: str
     replicas: int
@@ -181,38 +183,26 @@ class Summary:
     measured: int
     """How many of them have a known load."""
     recommended: int | None
-    """The replicas that this asks for at those that there are; None: not known, or held."""
+    """The replicas that this asks for at those that there are: zero while it is inactive, else the
+    most that a metric asks for, as the HPA takes them together, and before its minimum, maximum,
+    stabilization and policies. None: not known, or held."""
     reason: str
     is_observed: bool
-    """KEDA does not ask about it: no caller got an answer."""
+    """KEDA does not ask about it: no caller gets an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Summary):
     """One decision with everything it was made of."""
 
     version: int = VERSION
-    scaled_object: str
-    """namespace/name"""
-    workload: str
     at: float
-    state: str
-    value: float | None
-    """What GetMetrics answers; None: nothing, the HPA holds the replicas."""
-    active: bool | None
-    """What IsActive answers; None: an error, as it is not known."""
-    reason: str
-    average: float | None
-    """The mean load per measured replica, which `threshold` is the target of."""
-    unit: str
     refused: bool
     """GetMetrics and IsActive answer with an error, by `onUnknown: error`."""
     remembered: str | None
     """The last known state, if the load is unknown now."""
     is_of_peer: bool
     """Another replica of the scaler decided, as this one is cut off; `reason` names it."""
-    is_observed: bool
-    """KEDA does not ask about it: no caller gets an answer."""
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]
@@ -222,10 +212,6 @@ class Record:
     """How many more there are."""
     pod_counts: tuple[PodCount, ...]
     activation: tuple[Activation, ...]
-    recommended: int | None
-    """The replicas that all of this asks for at those that there are: zero while it is inactive,
-    else the most that a metric asks for, as the HPA takes them together, and before its minimum,
-    maximum, stabilization and policies. None: not known, or held."""
     metrics: tuple[Metric, ...]
     queries: tuple[Query, ...]
     warnings: tuple[str, ...]

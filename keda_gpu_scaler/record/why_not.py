@@ -1,45 +1,41 @@
-"""What would give another number of replicas: the smallest change of load, demand or setting.
+"""What would give another number of replicas: the nearest value, and the nearest threshold.
 
-Pure. The HPA's numbers are found by asking its rules (`autoscaling.rules`) in thousandths, as it
-counts itself, so that they hold to the last digit. What is not known gives no number: the answer is
-then what is missing. Behind it are the gates of the HPA and of KEDA, which are not ours.
+Pure. The bounds are the HPA's arithmetic backwards, and each is tried with its rules
+(`autoscaling.rules`), so that it holds to a thousandth. What is not known gives no number: the
+answer is then what is missing. Zero, and the way back from it, are KEDA's part: there the answer is
+what each signal says.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.decision.pod_state import FULL, PodState
-from keda_gpu_scaler.record.record import Activation, Metric, Pod, Record, Says
-from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.decision.pod_state import PodState
+from keda_gpu_scaler.record.record import Metric, Record, Says
 from keda_gpu_scaler.spec.demand import METRIC_NAME, is_countable
-from keda_gpu_scaler.spec.spec import Aggregation, Signal
 from keda_gpu_scaler.trigger.rules import REACHABLE_PERCENT
 
-_SHOWN_PODS = 10
-_MOST_PERCENT = 100
-_RAISING = frozenset({Aggregation.MAX, Aggregation.P95})
-"""They take the load of one replica for that of each."""
+_INACTIVE = (
+    "it is inactive: KEDA takes the last replica after its cooldownPeriod, where minReplicaCount "
+    "is 0 and no other trigger is active"
+)
+_PODS_NAMED = 10
 _MILLI = 1000
+_AWAITED = frozenset(state.name.lower() for state in PodState if state is not PodState.MEASURED)
+"""The states of pods whose load should be known, and is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """One thing that has to be otherwise; all bounds that are there have to hold."""
+class Way:
+    """One change that is enough, unless another metric asks for more."""
 
-    of: str
-    """The metric or the activation signal that it is about."""
+    metric: str
     key: str | None
-    """The key of the trigger to change; None: the number itself has to change."""
-    now: float | None
-    """What it is; None: it is no number."""
-    above: float | None = None
-    at_least: float | None = None
-    at_most: float | None = None
-    below: float | None = None
+    """The key of the trigger to change; None: the value itself has to change."""
+    now: float
+    at_least: float | None
+    at_most: float | None
     text: str
 
 
@@ -57,28 +53,8 @@ class WhyNot:
     """The trigger asks for it already; gates behind it may hold."""
     reasons: tuple[str, ...]
     """What is not known, what cannot be, and what else decides."""
-    ways: tuple[tuple[Need, ...], ...]
-    """Each is enough by itself, with all of its changes; none: no number can be told."""
-
-
-class _Found:
-    """Reasons and ways while they are found."""
-
-    def __init__(self) -> None:
-        self.is_so = False
-        self.reasons: list[str] = []
-        self.ways: list[tuple[Need, ...]] = []
-
-    def so(self, reason: str) -> None:
-        self.is_so = True
-        self.reasons.append(reason)
-
-    def way(self, changes: Iterable[Need | None]) -> None:
-        """Add a way, unless one of its changes cannot be."""
-        found = tuple(changes)
-        known = tuple(one for one in found if one is not None)
-        if known and len(known) == len(found):
-            self.ways.append(known)
+    ways: tuple[Way, ...]
+    """None: no number can be told."""
 
 
 def why_not(record: Record, wanted: int) -> WhyNot:
@@ -88,399 +64,210 @@ def why_not(record: Record, wanted: int) -> WhyNot:
         record: of the trigger, as it is now.
         wanted: how many; 0 is KEDA's part, and more than 0 the HPA's.
     """
-    found, replicas = _Found(), record.metrics[0].replicas if record.metrics else 0
-    if wanted == 0:
-        _zero(record, replicas, found)
-    elif replicas == 0:
-        _wake(record, wanted, found)
+    replicas = record.metrics[0].replicas if record.metrics else 0
+    ways: list[Way] = []
+    if wanted == 0 or replicas == 0:
+        is_so = record.active is False if wanted == 0 else bool(record.active) and wanted == 1
+        reasons = [*_by_keda(record, wanted, replicas)]
     else:
-        _scale(record, wanted, replicas, found)
+        asked = _asked_by_all(record, replicas)
+        is_so, reasons = asked == wanted, [*_by_hpa(record, asked, wanted, replicas)]
+        if not is_so and (wanted > asked or _is_whole(record, replicas)):
+            ways = [*_ways(record, wanted)]
+            reasons += _impossible(record, wanted, ways)
     return WhyNot(
         scaled_object=record.scaled_object,
-        metric_name=record.metrics[0].name if record.metrics else "",
+        metric_name=record.metric_name,
         wanted=wanted,
         replicas=replicas,
-        is_so=found.is_so,
-        reasons=tuple(found.reasons),
-        ways=tuple(found.ways),
+        is_so=is_so,
+        reasons=tuple(reasons),
+        ways=tuple(ways),
     )
 
 
-# Zero, and from zero
-
-
-def _zero(record: Record, replicas: int, found: _Found) -> None:
-    if record.active is False:
-        found.so(
-            "it is inactive and has no replicas"
-            if replicas == 0
-            else "it is inactive: KEDA takes the last replica after its cooldownPeriod, where "
-            "minReplicaCount is 0 and no other trigger is active"
-        )
+def _by_keda(record: Record, wanted: int, replicas: int) -> Iterator[str]:
+    """Yield what each signal says that matters, with its number and the level to be above."""
+    if wanted == 0 and record.active is False:
+        yield "it is inactive and has no replicas" if replicas == 0 else _INACTIVE
         return
-    if record.state in _IN_DOUBT:
-        found.reasons += [f"it is {record.state}: {record.reason}", *_missing(record)]
-        return
-    for one in record.activation:
-        if one.says is Says.UNKNOWN:
-            found.reasons.append(f"{one.signal} is not known: {one.reason}")
-    found.reasons += [
-        f"pod {one.name}: {one.reason}" for one in record.pods if one.state == _STARTING
-    ]
-    active = [one for one in record.activation if one.says is Says.ACTIVE]
-    if not found.reasons:
-        found.way(_quieter(record, one) for one in active)
-        found.way(_higher_level(record, one) for one in active)
-    elif active:
-        found.reasons += [_quieter(record, one).text for one in active]
-    later = [one.signal for one in record.activation if one.says is Says.NOT_ASKED]
-    if later:
-        found.reasons.append(f"{' and '.join(later)} would then be asked as well")
-
-
-def _wake(record: Record, wanted: int, found: _Found) -> None:
-    if record.active:
-        found.is_so = wanted == 1
-        found.reasons.append("it is active: KEDA starts it with 1 replica, or minReplicaCount")
-    else:
-        for one in record.activation:
-            if one.signal == "gpus":
-                found.reasons.append("its own GPUs cannot wake it: there is no pod to show any")
-            elif one.says is Says.UNKNOWN:
-                found.reasons.append(f"{one.signal} is not known: {one.reason}")
-            elif one.says is Says.IDLE:
-                found.way([_louder(one)])
-                found.way([_lower_level(one)])
-        if not found.ways and len(found.reasons) == 1:
-            others = "demandQuery or demandPreset, activationWorkload or alerts"
-            found.reasons.append(f"nothing else can: set {others}")
-    if wanted > 1:
-        found.reasons.append(
-            "how many more than that there are to be, the HPA asks once the first is there"
+    if wanted > 0:
+        yield (
+            "KEDA starts it with 1 replica, or minReplicaCount, if a signal other than its own "
+            "GPUs says active; from there the HPA asks for more"
         )
+    yield from _unknown(record)
+    for signal in record.activation:
+        if signal.says is Says.NOT_SET or (wanted == 0 and signal.says is Says.IDLE):
+            continue
+        numbers = ""
+        if signal.value is not None and signal.threshold is not None:
+            unit = record.unit if signal.signal == "gpus" else ""
+            value, level = _number(signal.value, unit), _number(signal.threshold, unit)
+            numbers = f": it is {value}, and active above {level}"
+        yield f"{signal.signal} is {signal.says}: {signal.reason}{numbers}"
 
 
-def _quieter(record: Record, one: Activation) -> Need:
-    if one.value is None or one.threshold is None:
-        return Need(
-            of=one.signal, key=None, now=None, text=f"{one.signal} has to be idle: {one.reason}"
-        )
-    now = _number(one.value, record.unit if one.signal == "gpus" else "")
-    if one.signal == "gpus":
-        level = _number(one.threshold, record.unit)
-        window = _setting(record, "activationWindow")
-        text = (
-            f"no GPU above activationThreshold {level} for activationWindow {window}: the busiest "
-            f"showed {now}{_since(record, window)}"
-        )
-    else:
-        text = f"the demand has to be at most {_number(one.threshold)} (is {now})"
-    return Need(of=one.signal, key=None, now=one.value, at_most=one.threshold, text=text)
-
-
-def _higher_level(record: Record, one: Activation) -> Need | None:
-    key = _LEVELS.get(one.signal)
-    if one.value is None or one.threshold is None or key is None:
-        return None
-    unit = record.unit if one.signal == "gpus" else ""
-    text = f"{key} at least {_number(one.value, unit)} (is {_number(one.threshold, unit)})"
-    return Need(of=one.signal, key=key, now=one.threshold, at_least=one.value, text=text)
-
-
-def _louder(one: Activation) -> Need:
-    if one.value is None or one.threshold is None:
-        text = f"{one.signal} has to say active: {one.reason}"
-        return Need(of=one.signal, key=None, now=None, text=text)
-    text = f"the demand has to be above {_number(one.threshold)} (is {_number(one.value)})"
-    return Need(of=one.signal, key=None, now=one.value, above=one.threshold, text=text)
-
-
-def _lower_level(one: Activation) -> Need | None:
-    key = _LEVELS.get(one.signal)
-    if not one.value or one.threshold is None or key is None:  # no level is below 0
-        return None
-    text = f"{key} below {_number(one.value)} (is {_number(one.threshold)})"
-    return Need(of=one.signal, key=key, now=one.threshold, below=one.value, text=text)
-
-
-_LEVELS = {"gpus": "activationThreshold", "demand": "demandActivationThreshold"}
-_MEASURED, _STARTING = PodState.MEASURED.name.lower(), PodState.STARTING.name.lower()
-_AWAITED = frozenset(state.name.lower() for state in PodState) - {_MEASURED}
-"""The states of pods whose load should be known, and is not."""
-_IN_DOUBT = frozenset({State.UNKNOWN, State.PARTIAL, State.STARTING})
-
-
-def _since(record: Record, window: str) -> str:
-    """Return when a GPU was above the level last, and when that will have been long enough ago."""
-    there = [pod for pod in record.pods if pod.state != "ended"]
-    times = [gpu.active_at for pod in there for gpu in pod.gpus if gpu.active_at is not None]
-    if not times:
-        return ""
-    ago = max(0.0, record.at - max(times))
-    try:
-        said = f", and one was above it {durations.text(round(ago))} ago"
-    except (ValueError, OverflowError):  # no scaler's times
-        return ""
-    try:
-        left = round(durations.parse(window) - ago)
-    except (ValueError, OverflowError):  # the window comes from the environment
-        return said
-    return f"{said}; without another it is idle in {durations.text(max(0, left))}"
-
-
-# Between one and many
-
-
-def _scale(record: Record, wanted: int, replicas: int, found: _Found) -> None:
+def _by_hpa(record: Record, asked: int, wanted: int, replicas: int) -> Iterator[str]:
+    without = [metric.name for metric in record.metrics if not _is_usable(metric)]
     if record.active is False:
-        found.reasons.append(
-            "it is inactive: KEDA takes the last replica after its cooldownPeriod, whatever the "
-            "HPA asks for, where minReplicaCount is 0 and no other trigger is active"
-        )
-    known = [one for one in record.metrics if _is_usable(one)]
-    unknown = [one for one in record.metrics if not _is_usable(one)]
-    asked = max((_asked(one, one.value) for one in known), default=None)
-    if unknown and (asked is None or asked < replicas):
-        asked = replicas
-        held = "a metric without a value holds the replicas"
-    else:
-        held = "the metrics ask for it"
+        yield _INACTIVE
+    yield from (f"{name} has no value, which holds the replicas" for name in without)
     if asked == wanted:
-        found.so(f"{held}, at {_count(replicas)}")
-        return
-    if wanted > (asked or 0):
-        found.reasons += [_without(one) for one in unknown]
-        found.reasons += _missing(record) if unknown else []
-        _raise(record, wanted, replicas, known, found)
-    elif unknown or not _is_whole(record, replicas):
-        found.reasons += [_without(one) for one in unknown]
-        found.reasons += _held(record, replicas)
-    else:
-        _lower(record, wanted, known, found)
-
-
-def _raise(
-    record: Record, wanted: int, replicas: int, known: Sequence[Metric], found: _Found
-) -> None:
+        yield f"the trigger asks for {wanted}"
+    elif wanted < asked and not _is_whole(record, replicas):
+        if record.measured < replicas:
+            known = f"{record.measured} of {replicas} replicas"
+            yield f"the load of {known} is known: fewer are not asked for"
+        yield from _unknown(record)
+    elif without:
+        yield from _unknown(record)
     limit = rules.scale_up_limit(replicas)
     if wanted > limit:
-        found.reasons.append(
-            f"without other policies the HPA goes from {replicas} to at most {limit} at once"
-        )
-    for one in known:
-        least = _least(one, wanted)
-        asked = _asked(one, least / _MILLI)
-        change = _load(record, one, (least - 1) / _MILLI, is_raised=True)
-        if asked != wanted:
-            found.reasons.append(_skipped(one, wanted, asked))
-        elif _is_impossible(record, one, change):
-            found.reasons.append(f"no load of the pods that there are is enough: {change.text}")
-        else:
-            found.way([change])
-    for one in known:
-        found.way([_target(record, one, wanted, is_raised=True)])
+        yield f"without other policies the HPA goes from {replicas} to at most {limit} at once"
+    if wanted < asked and len(_to_change(record, wanted)) > 1:
+        yield "every metric that asks for more has to change: the HPA takes the largest number"
 
 
-def _lower(record: Record, wanted: int, known: Sequence[Metric], found: _Found) -> None:
-    """All metrics that ask for more have to fall, and one of them or another has to ask for it."""
-    more = [one for one in known if _asked(one, one.value) > wanted]
-    falls = [(one, (_least(one, wanted + 1) - 1) / _MILLI) for one in more]
-    reached = {_asked(one, most) for one, most in falls}
-    if wanted in reached | {_asked(one, one.value) for one in known}:
-        found.way(_load(record, one, most, is_raised=False) for one, most in falls)
-    else:
-        found.reasons += [_skipped(one, wanted, max(reached)) for one in more]
-    if any(pod.state == "ended" for pod in record.pods):
-        found.reasons.append("a lower value is held for a while after a pod has ended")
-    found.way(_target(record, one, wanted, is_raised=False) for one in more)
-
-
-def _asked(one: Metric, value: float | None, target: float | None = None) -> int:
-    """Return what the HPA would ask for, which is never less than 1."""
-    step = rules.recommend(
-        [
-            rules.Metric(
-                value=value,
-                target=one.target if target is None else target,
-                metric_type=rules.MetricType(one.metric_type),
+def _impossible(record: Record, wanted: int, ways: Iterable[Way]) -> Iterator[str]:
+    """Yield the metrics that no value makes ask for so many."""
+    possible = {way.metric for way in ways if way.key is None}
+    for metric in _to_change(record, wanted):
+        if metric.name not in possible:
+            yield (
+                f"no value of {metric.name} asks for {wanted} at {metric.replicas} replicas: "
+                f"within {_number(100 * metric.tolerance, '%')} of its target nothing changes"
             )
-        ],
-        rules.Scale.steady(one.replicas),
-        rules.Tolerances(up=one.tolerance, down=one.tolerance),
+
+
+def _to_change(record: Record, wanted: int) -> list[Metric]:
+    """Return the metrics that ask for more; if none does, those that could ask for so many."""
+    usable = [metric for metric in record.metrics if _is_usable(metric)]
+    more = [metric for metric in usable if _asked(metric, metric.value, metric.target) > wanted]
+    return more or [
+        metric for metric in usable if _asked(metric, metric.value, metric.target) < wanted
+    ]
+
+
+def _ways(record: Record, wanted: int) -> Iterator[Way]:
+    for metric in _to_change(record, wanted):
+        yield from _ways_of(record, metric, wanted)
+
+
+def _ways_of(record: Record, metric: Metric, wanted: int) -> Iterator[Way]:
+    is_more = _asked(metric, metric.value, metric.target) < wanted
+    edge = _edge(metric, wanted, is_more=is_more)
+    if metric.metric_type == rules.MetricType.VALUE:
+        edge /= metric.replicas  # the HPA multiplies an average by them
+    value = _nearest(
+        edge * rules.milli(metric.target),
+        lambda value: _asked(metric, value, metric.target) == wanted,
+        is_upwards=is_more,
+    )
+    if value is not None:
+        yield _way(record, metric, None, value, is_least=is_more)
+    target = _nearest(
+        rules.milli(metric.value or 0.0) / edge,
+        lambda target: _asked(metric, metric.value, target) == wanted,
+        is_upwards=not is_more,
+    )
+    is_demand = metric.name == METRIC_NAME
+    is_refused = record.unit == "%" and not is_demand and (target or 0.0) > REACHABLE_PERCENT
+    if target is not None and not is_refused:
+        key = "demandThreshold" if is_demand else "threshold"
+        yield _way(record, metric, key, target, is_least=not is_more)
+
+
+def _way(record: Record, metric: Metric, key: str | None, bound: float, *, is_least: bool) -> Way:
+    unit = "" if metric.name == METRIC_NAME else record.unit
+    now = (metric.value or 0.0) if key is None else metric.target
+    note = ""
+    if key is not None:
+        note = ", if the value stays"
+    elif metric.metric_type == rules.MetricType.AVERAGE_VALUE:
+        note = f": {bound / metric.replicas:.6g} {unit}".rstrip() + " for each replica"
+    words = "at least" if is_least else "at most"
+    return Way(
+        metric=metric.name,
+        key=key,
+        now=now,
+        at_least=bound if is_least else None,
+        at_most=None if is_least else bound,
+        text=f"{key or metric.name} {words} {_number(bound, unit)} (is {_number(now, unit)}){note}",
+    )
+
+
+def _edge(metric: Metric, wanted: int, *, is_more: bool) -> float:
+    """Return the replicas' worth of load at which the HPA begins, or ends, to ask for so many."""
+    above, below = 1 + metric.tolerance, 1 - metric.tolerance
+    exact = wanted - 1 if is_more else wanted
+    if wanted == metric.replicas:  # the tolerance keeps what there is
+        return min(exact, below * wanted) if is_more else max(exact, above * wanted)
+    if is_more:
+        return max(exact, above * metric.replicas) if wanted > metric.replicas else exact
+    return min(exact, below * metric.replicas) if wanted < metric.replicas else exact
+
+
+def _nearest(
+    thousandths: float, is_enough: Callable[[float], bool], *, is_upwards: bool
+) -> float | None:
+    """Return the number next to a bound from which on something is so; None: it is not so there."""
+    near = range(int(thousandths) - 1, int(thousandths) + 3)
+    tried = (each / _MILLI for each in (near if is_upwards else reversed(near)) if each > 0)
+    return next((each for each in tried if is_enough(each)), None)
+
+
+def _asked(metric: Metric, value: float | None, target: float) -> int:
+    """Return what the HPA would ask for, which is never less than 1."""
+    kind = rules.MetricType(metric.metric_type)
+    step = rules.recommend(
+        [rules.Metric(value=value, target=target, metric_type=kind)],
+        rules.Scale.steady(metric.replicas),
+        rules.Tolerances(up=metric.tolerance, down=metric.tolerance),
     )
     return 1 if step is None else max(1, step.replicas)
 
 
-def _least(one: Metric, enough: int) -> int:
-    """Return the fewest thousandths of a value that asks for so many replicas, or more."""
-    most = 2 * (max(enough, one.replicas) + 1) * rules.milli(one.target)
-    return _first(lambda value: _asked(one, value) >= enough, most)
-
-
-def _first(is_enough: Callable[[float], bool], most: int) -> int:
-    """Return the fewest thousandths from which on something is so; `most` are enough."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high) // 2
-        if is_enough(middle / _MILLI):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _load(record: Record, one: Metric, bound: float, *, is_raised: bool) -> Need:
-    is_demand, words = one.name == METRIC_NAME, "above" if is_raised else "at most"
-    unit = "" if is_demand else record.unit
-    text = f"{words} {_number(bound, unit)} (is {_number(one.value, unit)})"
-    if is_demand:
-        text = f"the demand has to be {text}"
-    elif one.metric_type == rules.MetricType.VALUE:
-        text = f"the average load has to be {text}"
-    else:
-        aggregation = _setting(record, "aggregation")
-        by, average = (
-            ("", "on average ") if aggregation not in _RAISING else (f" by {aggregation}", "")
-        )
-        counted = one.replicas if not by else max(1, min(_counted(record), one.replicas))
-        each, now = bound / counted, (one.value or 0.0) / counted
-        text = f"the load of all replicas{by} has to be {text}: {average}{words} "
-        text += f"{_rounded(each, unit)} each (is {_rounded(now, unit)})"
-    if is_raised:
-        return Need(of=one.name, key=None, now=one.value, above=bound, text=text)
-    return Need(of=one.name, key=None, now=one.value, at_most=bound, text=text)
-
-
-def _is_impossible(record: Record, one: Metric, change: Need) -> bool:
-    is_load = one.name != METRIC_NAME and record.unit == "%"
-    if not is_load or _setting(record, "gpuAggregation") == "sum" or change.above is None:
-        return False
-    replicas = one.replicas if one.metric_type == rules.MetricType.AVERAGE_VALUE else 1
-    # Full ones ask for more than they show.
-    most = _MOST_PERCENT if _setting(record, "signal") == Signal.MEMORY else FULL
-    return change.above >= most * replicas
-
-
-def _target(record: Record, one: Metric, wanted: int, *, is_raised: bool) -> Need | None:
-    """Return the nearest target at which the value asks for so many; None: none is known."""
-    is_demand = one.name == METRIC_NAME
-    if not is_demand and not _is_plain(record, one):
-        return None
-    most = 2 * rules.milli(one.value or 0.0) * one.replicas + 1
-    enough = wanted if is_raised else wanted + 1
-    # The larger the target, the fewer are asked for; a target of 0 is none.
-    found = _first(lambda target: target > 0 and _asked(one, one.value, target) < enough, most)
-    found -= is_raised
-    if found <= 0 or _asked(one, one.value, found / _MILLI) != wanted:
-        return None
-    target, unit = found / _MILLI, "" if is_demand else record.unit
-    is_bounded = unit == "%" and _setting(record, "gpuAggregation") != "sum"
-    if is_bounded and target > REACHABLE_PERCENT:
-        return None
-    key = "demandThreshold" if is_demand else "threshold"
-    words = "at most" if is_raised else "at least"
-    text = f"{key} {words} {_number(target, unit)} (is {_number(one.target, unit)})"
-    if is_raised:
-        return Need(of=one.name, key=key, now=one.target, at_most=target, text=text)
-    return Need(of=one.name, key=key, now=one.target, at_least=target, text=text)
-
-
-def _is_usable(one: Metric) -> bool:
-    """Tell whether the HPA can count with a metric; a record may come from anywhere."""
-    return (
-        one.value is not None
-        and is_countable(one.value)
-        and is_countable(one.target)
-        and rules.milli(one.target) > 0
-        and 0 <= one.tolerance < 1
-        and one.replicas > 0
-        and one.metric_type in set(rules.MetricType)
+def _asked_by_all(record: Record, replicas: int) -> int:
+    """Return the most that a metric asks for; one without a value holds what there is."""
+    return max(
+        _asked(metric, metric.value, metric.target) if _is_usable(metric) else replicas
+        for metric in record.metrics
     )
 
 
-def _is_plain(record: Record, one: Metric) -> bool:
-    """Tell whether the value is what the pods that count do, and nothing that depends on targets.
-
-    Replicas that work unseen, or have just left, count by the target.
-    """
-    loads: dict[str, list[float]] = defaultdict(list)
-    for pod in record.pods:
-        if pod.load is not None:
-            loads[pod.replica].append(pod.load)
-    known = [sum(group) / len(group) for group in loads.values()]
-    total, aggregation = sum(known), _setting(record, "aggregation")
-    if aggregation in _RAISING:
-        raised = load.outstanding(Aggregation(aggregation), known)
-        total = max(total, min(len(known), one.replicas) * raised)
-    counted = len(loads) if one.metric_type == rules.MetricType.VALUE else 1
-    is_sum = one.value is not None and abs(one.value - total / max(1, counted)) < 1 / _MILLI
-    return is_sum and _is_whole(record, one.replicas)
+def _is_usable(metric: Metric) -> bool:
+    """Tell whether the HPA can count with a metric; a record may come from anywhere."""
+    return (
+        metric.value is not None
+        and is_countable(metric.value)
+        and is_countable(metric.target)
+        and rules.milli(metric.target) > 0
+        and 0 <= metric.tolerance < 1
+        and metric.replicas > 0
+        and metric.metric_type in set(rules.MetricType)
+    )
 
 
 def _is_whole(record: Record, replicas: int) -> bool:
     """Tell whether a lower value would be an answer, and not only a lower bound."""
-    return record.state == State.MEASURED and _counted(record) >= replicas
+    is_known = all(_is_usable(metric) for metric in record.metrics)
+    return is_known and record.state == State.MEASURED and record.measured >= replicas
 
 
-def _counted(record: Record) -> int:
-    """Return how many replicas count; of pods that are not listed, where each pod is one."""
-    counted = {pod.replica for pod in record.pods if pod.counts}
-    is_pod = all(pod.replica == pod.name for pod in record.pods)
-    pods = {one.state: one.pods for one in record.pod_counts}
-    return max(len(counted), pods.get(_MEASURED, 0)) if is_pod else len(counted)
-
-
-def _held(record: Record, replicas: int) -> Iterator[str]:
-    """Yield why fewer replicas are not asked for, whatever the others do."""
-    if record.state != State.MEASURED:
+def _unknown(record: Record) -> Iterator[str]:
+    """Yield what is not known of the load, and why."""
+    if record.state in {State.UNKNOWN, State.PARTIAL, State.STARTING}:
         yield f"it is {record.state}: {record.reason}"
-    counted = _counted(record)
-    if counted < replicas:
-        yield f"the load of {counted} of {_count(replicas)} is known: fewer are not asked for"
-    yield from _missing(record)
-
-
-def _missing(record: Record) -> Iterator[str]:
-    """Yield the pods whose load is not known, and why."""
     if record.source.trouble is not None:
         yield record.source.trouble
-    pods = [pod for pod in record.pods if _is_awaited(pod)]
-    for pod in pods[:_SHOWN_PODS]:
-        yield f"pod {pod.name}: {pod.reason}"
-    all_of_them = sum(one.pods for one in record.pod_counts if one.state in _AWAITED)
-    left = max(len(pods), all_of_them) - _SHOWN_PODS
+    pods = [pod for pod in record.pods if not pod.counts and pod.state in _AWAITED]
+    yield from (f"pod {pod.name}: {pod.reason}" for pod in pods[:_PODS_NAMED])
+    there = sum(count.pods for count in record.pod_counts if count.state in _AWAITED)
+    left = max(len(pods), there) - _PODS_NAMED
     if left > 0:
         yield f"and {left} more pods"
 
 
-def _is_awaited(pod: Pod) -> bool:
-    return not pod.counts and pod.state in _AWAITED
-
-
-def _without(one: Metric) -> str:
-    return f"{one.name} has no value, which holds the replicas"
-
-
-def _skipped(one: Metric, wanted: int, instead: int) -> str:
-    return (
-        f"no value of {one.name} asks for {wanted} at {_count(one.replicas)}: within "
-        f"{_number(100 * one.tolerance, '%')} of its target nothing changes, and beyond that it "
-        f"asks for {instead}"
-    )
-
-
-def _setting(record: Record, key: str) -> str:
-    return next((one.value for one in record.settings if one.key == key), "")
-
-
-def _count(replicas: int) -> str:
-    return f"{replicas} replica" if replicas == 1 else f"{replicas} replicas"
-
-
-def _rounded(value: float, unit: str) -> str:
-    return f"{value:.6g} {unit}".rstrip()
-
-
-def _number(value: float | None, unit: str = "") -> str:
-    shown = "-" if value is None else f"{value:.10g}"
-    return f"{shown} {unit}".rstrip()
+def _number(value: float, unit: str) -> str:
+    return f"{value:.10g} {unit}".rstrip()

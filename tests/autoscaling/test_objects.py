@@ -52,8 +52,8 @@ def test_what_is_left_out_has_the_defaults() -> None:
     spec = {"scaleTargetRef": {"name": "bert"}}
     found = msgspec.convert(spec, objects.ScaledObjectSpec)
     assert (found.min_replica_count, found.max_replica_count) == (0, 100)
-    assert (found.polling_interval, found.cooldown_period) == (30, 300)
-    assert (found.idle_replica_count, found.initial_cooldown_period) == (None, 0)
+    assert (found.cooldown_period, found.initial_cooldown_period) == (300, 0)
+    assert found.idle_replica_count is None
 
 
 @pytest.mark.parametrize("count", [-1, 2**31, "3", 1.5])
@@ -61,13 +61,6 @@ def test_a_count_is_one_of_the_api(count: object) -> None:
     spec = {"scaleTargetRef": {"name": "bert"}, "minReplicaCount": count}
     with pytest.raises(msgspec.ValidationError, match="minReplicaCount"):
         msgspec.convert(spec, objects.ScaledObjectSpec)
-
-
-def test_a_condition_that_is_not_there_is_unknown() -> None:
-    there = objects.Condition("Ready", "True", "ScaledObjectReady")
-    assert objects.condition((there,), "Ready") is there
-    assert objects.condition(None, "Ready").status == "Unknown"
-    assert str(there) == "Ready=True/ScaledObjectReady"
 
 
 def test_the_time_of_day_is_that_of_utc() -> None:

@@ -4,7 +4,6 @@ import asyncio
 import functools
 import http.server
 import json
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,16 +12,12 @@ from pathlib import Path
 
 import orjson
 import pytest
-import yaml
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
-from keda_gpu_scaler.autoscaling import gates
 from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.record.build import Answered, record
 from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.history import History
 from tests.cli.test_cluster import Kubernetes
 from tests.support.processes import free_port
 from tests.support.snapshots import NOW, bert, pod, said, snapshot, unseen
@@ -60,11 +55,8 @@ async def test_a_record_is_shown_in_words_with_its_pods_signals_and_arithmetic()
     assert "\x1b" not in result.stdout
 
 
-@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
-async def test_programs_get_the_record_itself(output: str, read: object) -> None:
-    result = await explained("--output", output)
-    assert callable(read)
-    found = read(result.stdout)
+async def test_programs_get_the_record_itself() -> None:
+    found = json.loads((await explained("--output", "json")).stdout)
     assert [one["version"] for one in found["triggers"]] == [1, 1]
     assert found["triggers"][0]["pods"][0]["gpus"][0]["value"] == 90
     assert found["gates"] is None
@@ -78,22 +70,22 @@ async def test_what_holds_the_replicas_is_shown_below_the_records(tmp_path: Path
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[0] == "ml/bert: deployment/bert is measured, active"
     title = lines.index("From the value to 2 replicas, by staging")
-    assert lines[title + 1] == "max: maxReplicaCount 2 is reached, and 3 replicas are asked for"
-    rows = [line.split()[:2] for line in lines[title:]]
-    assert ["max", "yes"] in rows
-    assert ["min", "no"] in rows
+    reason = "maxReplicaCount 2 is reached, and 3 replicas are asked for"
+    assert lines[title + 1 :] == [f"max: {reason} (ScalingLimited=True/TooManyReplicas)"]
     assert "\x1b" not in result.stdout
-    assert (found["gates"]["first"], found["gates"]["asked"]) == ("max", 2)
-    assert [one["name"] for one in found["gates"]["gates"]] == list(gates.NAMES)
+    assert found["gates"]["asked"] == 2
+    assert [gate["name"] for gate in found["gates"]["gates"]] == ["max"]
 
 
 async def test_where_nothing_holds_no_gate_is_named(tmp_path: Path) -> None:
     kubernetes = Kubernetes.of("settling", "bert")
-    del kubernetes.answers[kubernetes.paths[2]]
-    kubernetes.change(kubernetes.paths[1], status={"currentReplicas": 0, "conditions": []})
+    steady = {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale"}
+    kubernetes.change(kubernetes.paths[1], status={"conditions": [steady]})
     with kubernetes.serving(tmp_path) as path:
         result = await explained(kubeconfig=path)
-    assert "\nhpa: the HPA has not looked yet\n" in result.stdout
+    *_, title, reason = result.stdout.splitlines()
+    assert title == "From the value to 3 replicas, by staging"
+    assert reason.startswith("nothing that the cluster shows holds: the value asks for 2")
 
 
 async def test_without_access_to_kubernetes_one_line_says_so(tmp_path: Path) -> None:
@@ -120,15 +112,18 @@ async def test_what_would_give_another_number_is_said() -> None:
     assert result.exit_code == 0
     first, what, *_ = result.stdout.splitlines()
     assert first == "ml/bert at 1 replica: does gpu-utilization ask for 2? yes"
-    assert what == "- the metrics ask for it, at 1 replica"
-    lines = (await explained("--why-not", "3")).stdout.splitlines()
-    assert lines[0].endswith("ask for 3? no")
-    assert lines[3:5] == ["What would do:", "- threshold at most 44.999 % (is 70 %)"]
-    idle = (await explained("--why-not", "0")).stdout.splitlines()
-    assert "or" in idle
-    assert "inactive" in idle[0]
+    assert what == "- the trigger asks for 2"
+    assert (await explained("--why-not", "3")).stdout.splitlines()[:4] == [
+        "ml/bert at 1 replica: does gpu-utilization ask for 3? no",
+        "What would do:",
+        "- gpu-utilization at least 140.001 % (is 90 %): 140.001 % for each replica",
+        "- threshold at most 44.999 % (is 70 %), if the value stays",
+    ]
+    question, why, *_ = (await explained("--why-not", "0")).stdout.splitlines()
+    assert "inactive" in question
+    assert why.startswith("- gpus is active: the busiest GPU is above activationThreshold")
     found = json.loads((await explained("--why-not", "3", "--output", "json")).stdout)
-    assert found[0]["ways"][0][0]["at_most"] == 44.999
+    assert [way["key"] for way in found[0]["ways"]] == [None, "threshold"]
 
 
 async def test_the_costs_of_pods_are_printed_once_for_a_scaledobject_and_ready_to_run() -> None:
@@ -141,8 +136,6 @@ async def test_the_costs_of_pods_are_printed_once_for_a_scaledobject_and_ready_t
         "# load 90 %, busiest moment 90 %",
         f"kubectl annotate pod --namespace ml {name} --overwrite {cost}",
     ]
-    (found,) = json.loads((await explained("--drain", "--output", "json")).stdout)
-    assert [one["cost"] for one in found["costs"]] == [-1]
 
 
 async def test_the_token_comes_out_of_a_file(tmp_path: Path) -> None:
@@ -178,9 +171,8 @@ async def test_a_terminal_has_colours() -> None:
     assert "\x1b[" in result.stdout
 
 
-@pytest.mark.parametrize("flags", [(), ("--history",)])
-def test_where_nothing_listens_there_is_one_line(flags: Sequence[str]) -> None:
-    result = explaining("ml/bert", "--server", f"http://127.0.0.1:{free_port()}", *flags)
+def test_where_nothing_listens_there_is_one_line() -> None:
+    result = explaining("ml/bert", "--server", f"http://127.0.0.1:{free_port()}")
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
 
@@ -196,7 +188,7 @@ def test_where_nothing_listens_there_is_one_line(flags: Sequence[str]) -> None:
         ("ml/bert", "--prometheus-url", "http://prometheus:9090"),
         ("ml/bert", "--at", "2h"),
         ("ml/bert", "--drain", "--why-not", "1"),
-        ("ml/bert", "--drain", "--history"),
+        ("ml/bert", "--drain", "--output", "json"),
         ("-f", "-", "--drain", "--at", "2h"),
         ("-f", "-", "--server", "http://localhost:8080"),
     ],
@@ -204,6 +196,12 @@ def test_where_nothing_listens_there_is_one_line(flags: Sequence[str]) -> None:
 def test_what_cannot_be_asked_is_a_wrong_argument(arguments: Sequence[str]) -> None:
     result = explaining(*arguments)
     assert result.exit_code == 2
+
+
+def test_the_option_that_was_removed_names_what_has_the_history_now() -> None:
+    result = explaining("ml/bert", "--history")
+    assert result.exit_code == 2
+    assert "/api/v1/triggers/NAMESPACE/NAME/history" in result.stderr
 
 
 @contextmanager
@@ -269,68 +267,6 @@ def test_all_that_a_record_can_hold_is_shown() -> None:
     assert "1e+300 s since 1970" in text
     assert "known last" in text
     assert "UTIL by namespace, pod" in text
-
-
-def noted() -> History:
-    """Return the history of a workload that goes from one replica's load to three and to none."""
-    kept = History(lambda: NOW)
-    context = Context(NOW, 3600)
-    for pods in ([bert("b", 90)], [bert(letter, 90) for letter in "bcd"], []):
-        kept(facts.Evaluated(BERT, spec(), decide(spec(), snapshot(*pods), context), 1.0))
-    return kept
-
-
-async def remembered(*arguments: str, changes: History) -> Result:
-    async with serving(changes=changes) as url:
-        command = ("ml/bert", "--server", url, "--history", *arguments)
-        return await asyncio.to_thread(explaining, *command)
-
-
-async def test_the_history_is_a_line_for_each_change() -> None:
-    kept = noted()
-    result = await remembered(changes=kept)
-    assert result.exit_code == 0, result.output
-    first, *lines = result.stdout.splitlines()
-    assert re.fullmatch(
-        r"ml/bert: 3 changes since \S+Z, when this replica of the scaler started", first
-    )
-    assert [re.sub(r"^\S+Z ", "", line) for line in lines] == [
-        f"measured, active, value 90: {kept.of(BERT)[0].reason}",
-        f"measured, active, value 270: {kept.of(BERT)[1].reason}",
-        f"ended, inactive, no value: {kept.of(BERT)[2].reason}",
-    ]
-
-
-async def test_a_workload_that_nothing_was_decided_about_has_no_history() -> None:
-    result = await remembered(changes=History(lambda: NOW))
-    assert result.stdout.startswith("ml/bert: no decision since ")
-
-
-async def test_the_history_names_metrics_where_there_are_several() -> None:
-    kept = History(lambda: NOW)
-    decided = decide(spec(), snapshot(bert("b", 90)), Context(NOW, 3600))
-    kept(facts.Evaluated(BERT, spec(), decided, 1.0))
-    assert "1 change since" in (await remembered(changes=kept)).stdout
-    kept(facts.Evaluated(BERT, spec(metricName="other"), decided, 1.0))
-    _, first, second = (await remembered(changes=kept)).stdout.splitlines()
-    assert " gpu-utilization of deployment/bert measured, active" in first
-    assert " other of deployment/bert measured, active" in second
-
-
-@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
-async def test_programs_get_the_history_itself(output: str, read: object) -> None:
-    result = await remembered("--output", output, changes=noted())
-    assert callable(read)
-    found = read(result.stdout)
-    assert found["since"] == NOW
-    assert [one["value"] for one in found["changes"]] == [90, 270, None]
-
-
-@pytest.mark.parametrize(
-    "beside", [("--file", "-"), ("ml/bert", "--drain"), ("ml/bert", "--why-not", "1")]
-)
-def test_a_history_is_of_a_running_scaler_and_alone(beside: Sequence[str]) -> None:
-    assert explaining(*beside, "--history").exit_code == 2
 
 
 async def test_a_reason_is_one_line_in_a_pipe() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import trigger
 from keda_gpu_scaler.decision.decision import Context, decide
 from keda_gpu_scaler.record.build import Answered, record
-from keda_gpu_scaler.record.drain import ANNOTATION, drain, script
+from keda_gpu_scaler.record.drain import ANNOTATION, drain
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -19,8 +19,8 @@ from tests.support.triggers import BERT, access, spec
 
 PODS = "bert-7b6667bd9-"
 COMMAND = re.compile(
-    "kubectl annotate pod --namespace [a-z0-9-]+ [a-z0-9.-]+ "
-    f"(?:--overwrite {ANNOTATION}=-[0-9]+|{ANNOTATION}-)"
+    "kubectl annotate pod --namespace [a-z0-9-]+ (?P<pod>[a-z0-9.-]+) "
+    f"(?:--overwrite {ANNOTATION}=(?P<cost>-[0-9]+)|{ANNOTATION}-)"
 )
 
 
@@ -30,27 +30,28 @@ def decided(*pods: Pod, given: TriggerSpec | None = None) -> Record:
     return record(Answered(scaled_object=BERT, spec=given, decision=decision, now=NOW, view=view))
 
 
-def test_the_least_busy_pod_goes_first_and_equal_ones_are_equal() -> None:
-    found = drain(decided(bert("b", 90), bert("c", 0), bert("d", 40), bert("f", 40)))
-    assert [(one.pod.removeprefix(PODS)[0], one.load, one.cost) for one in found.costs] == [
-        ("c", 0, -3),
-        ("d", 40, -2),
-        ("f", 40, -2),
-        ("b", 90, -1),
+def costs(shown: Record) -> list[tuple[str, int]]:
+    """Return the first letter of each pod that gets a cost, with the cost."""
+    commands = [COMMAND.fullmatch(line) for line in drain(shown)]
+    return [
+        (one["pod"].removeprefix(PODS)[0], int(one["cost"]))
+        for one in commands
+        if one and one["cost"]
     ]
-    assert (found.left, found.trouble) == ((), None)
+
+
+def test_the_least_busy_pod_goes_first_and_equal_ones_are_equal() -> None:
+    shown = decided(bert("b", 90), bert("c", 0), bert("d", 40), bert("f", 40))
+    assert costs(shown) == [("c", -3), ("d", -2), ("f", -2), ("b", -1)]
 
 
 def test_between_equal_loads_the_busier_moment_decides() -> None:
     """A pod that had work a while ago may have more to come than one that had none."""
     burst = [100, 100, *[0] * 20]
-    found = drain(
-        decided(bert("b", burst), bert("c", 0), given=spec(window="1m", activationWindow="10m"))
-    )
-    assert [(one.pod.removeprefix(PODS)[0], one.load, one.busiest) for one in found.costs] == [
-        ("c", 0, 0),
-        ("b", 0, 100),
-    ]
+    given = spec(window="1m", activationWindow="10m")
+    shown = decided(bert("b", burst), bert("c", 0), given=given)
+    assert costs(shown) == [("c", -2), ("b", -1)]
+    assert "# load 0 %, busiest moment 100 %" in list(drain(shown))
 
 
 def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
@@ -62,10 +63,7 @@ def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
         starting,
         bert("f", 1, ended=True),
     )
-    found = drain(decided(*pods))
-    assert [one.cost for one in found.costs] == [-1]
-    assert [one.pod.removeprefix(PODS)[0] for one in found.left] == ["c", "d"]
-    assert list(script(found)) == [
+    assert list(drain(decided(*pods))) == [
         "# ml/bert: deployment/bert by gpu-utilization",
         "# load 90 %, busiest moment 90 %",
         f"kubectl annotate pod --namespace ml {PODS}bbbbb --overwrite {ANNOTATION}=-1",
@@ -82,52 +80,63 @@ def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
     ]
 
 
-def test_pods_that_are_not_listed_are_counted() -> None:
-    found = drain(replace(decided(bert("b", 90)), pods_left_out=3))
-    assert list(script(found))[-1] == "# 3 more pods are not listed, and get none"
-
-
-def test_where_no_load_is_known_there_is_no_cost() -> None:
-    assert (
-        list(script(drain(decided(unseen("b", said())))))[1] == "# no costs: no pod's load is known"
-    )
+NAMED_BY_ENV = {"workload": "bert", "threshold": "70", "namespaceFromEnv": "ml"}
 
 
 @pytest.mark.parametrize(
-    ("workload", "pod"),
+    ("shown", "line"),
     [
-        ("statefulset/bert", "bert-0"),
-        ("leaderworkerset/bert", "bert-0"),
-        ("job/bert", "bert-bbbbb"),
+        pytest.param(
+            replace(decided(bert("b", 90)), pods_left_out=3),
+            "# 3 more pods are not listed, and get none",
+            id="not listed",
+        ),
+        pytest.param(
+            decided(unseen("b", said())), "# no costs: no pod's load is known", id="no load"
+        ),
+        pytest.param(
+            decided(bert("b", 90), given=trigger.parse(BERT, NAMED_BY_ENV, access())),
+            "# no costs: the namespace of its pods is not known here",
+            id="no namespace",
+        ),
+        *(
+            pytest.param(
+                decided(replace(bert("b", 90), name=pod), given=spec(workload=workload)),
+                f"# no costs: {why}",
+                id=workload,
+            )
+            for workload, pod, why in (
+                (
+                    "statefulset/bert",
+                    "bert-0",
+                    "a StatefulSet always takes the pod with the highest number",
+                ),
+                (
+                    "leaderworkerset/bert",
+                    "bert-0",
+                    "a LeaderWorkerSet always takes the group with the highest number",
+                ),
+                ("job/bert", "bert-bbbbb", "a Job's controller does not look at costs"),
+            )
+        ),
     ],
 )
-def test_pods_that_no_replicaset_controls_get_none(workload: str, pod: str) -> None:
-    given = spec(workload=workload)
-    shown = decided(replace(bert("b", 90), name=pod), given=given)
-    assert any(each.load == 90 for each in shown.pods)
-    found = drain(shown)
-    assert (found.costs, found.left) == ((), ())
-    assert list(script(found))[1].startswith("# no costs: a")
+def test_where_a_pod_gets_no_cost_that_is_said(shown: Record, line: str) -> None:
+    lines = list(drain(shown))
+    assert line in lines
+    assert (not costs(shown)) == line.startswith("# no costs")
 
 
 def test_pods_found_by_a_pattern_get_costs() -> None:
     given = spec(workload="", podPattern="bert-.*")
-    assert len(drain(decided(bert("b", 90), given=given)).costs) == 1
-
-
-def test_a_namespace_that_is_not_known_here_gives_no_command() -> None:
-    metadata = {"workload": "bert", "threshold": "70", "namespaceFromEnv": "ml"}
-    found = drain(decided(bert("b", 90), given=trigger.parse(BERT, metadata, access())))
-    assert found.trouble == "the namespace of its pods is not known here"
+    assert costs(decided(bert("b", 90), given=given)) == [("b", -1)]
 
 
 def test_a_sample_too_old_for_the_window_is_no_moment() -> None:
     shown = decided(bert("b", 90))
     (pod,) = shown.pods
     before = replace(shown, pods=(replace(pod, gpus=(replace(pod.gpus[0], busiest=None),)),))
-    assert drain(before).costs[0].busiest is None
-    assert "# load 90 %" in list(script(drain(before)))
-    assert drain(replace(shown, metrics=())).metric_name == ""
+    assert "# load 90 %" in list(drain(before))
 
 
 @given(st.text(), st.text(), st.text(), st.sampled_from([90.0, None]))
@@ -142,13 +151,11 @@ def test_every_line_is_a_comment_or_a_command_about_one_name(
         replace(each, value=where) if each.key == "namespace" else each for each in shown.settings
     )
     for record_ in (wrong, replace(wrong, settings=elsewhere)):
-        for line in script(drain(record_)):
+        for line in drain(record_):
             assert line.isprintable()
             assert line.startswith("#") or COMMAND.fullmatch(line)
 
 
 @given(st.from_type(Record))
 def test_whatever_a_record_holds_there_is_an_answer(shown: Record) -> None:
-    found = drain(shown)
-    assert all(one.cost < 0 for one in found.costs)
-    assert all(line.startswith("#") or COMMAND.fullmatch(line) for line in script(found))
+    assert all(line.startswith("#") or COMMAND.fullmatch(line) for line in drain(shown))

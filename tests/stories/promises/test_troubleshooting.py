@@ -36,7 +36,12 @@ PROGRAM = Path(sys.executable).with_name("keda-gpu-scaler")
 SHORT = {"window": "4s", "activationWindow": "4s", "warmup": "4s"}
 PATIENCE_SECONDS = 20
 PODS = ["bert-7b6667bd9-bbbbb", "bert-7b6667bd9-ccccc"]
-OURS = ("keda-gpu-scaler explain ", "applied | keda-gpu-scaler check ", "keda-gpu-scaler probe ")
+OURS = (
+    "keda-gpu-scaler explain ",
+    "applied | keda-gpu-scaler check ",
+    "keda-gpu-scaler probe ",
+    'curl -s "http://localhost:8080/api/v1/',
+)
 LEADS = {
     step.section: step
     for step in reversed(guides.steps(guides.page("troubleshooting")))
@@ -104,6 +109,7 @@ keda-gpu-scaler() {{
     *) "$program" "$command" "$@" ;;
   esac
 }}
+curl() {{ command curl "${{@/localhost:8080/localhost:{self.ports.http_port}}}"; }}
 failed=0; trap 'failed=1' ERR
 {step.commands}
 exit $failed
