@@ -3,19 +3,11 @@
 Values only. Types are those that Kubernetes sees: a plain `70` is a number, and "70" a string.
 """
 
-import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keda_gpu_scaler.check.findings import Position
-
-_INTEGER = re.compile(r"[+-]?(?:[1-9][0-9]*|0(?:[xX][0-9a-fA-F]+|[bB][01]+|[oO][0-7]+)?)")
-_OCTAL = re.compile(r"[+-]?0[0-7]+")
-_FLOAT = re.compile(r"[+-]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][+-]?[0-9]+)?")
-_LONGEST = 40
-"""Characters of a number that is read; no count needs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +21,11 @@ class Scalar:
 
     @property
     def integer(self) -> int | None:
-        """The whole number that Kubernetes reads, if it is one: `010` is 8, and `1e1` is 10."""
-        return _integer(self.text.replace("_", "")) if self.kind == "number" else None
+        """The whole number that it is; None: it is none."""
+        try:
+            return int(self.text, 0) if self.kind == "number" else None
+        except ValueError:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +101,3 @@ class Block:
 
 
 Node = Scalar | Sequence | Block
-
-
-def _integer(text: str) -> int | None:
-    if len(text) > _LONGEST:
-        return None
-    if _OCTAL.fullmatch(text):
-        return int(text, 8)
-    if _INTEGER.fullmatch(text):
-        return int(text, 0)
-    number = float(text) if _FLOAT.fullmatch(text) else math.nan
-    return int(number) if number.is_integer() else None

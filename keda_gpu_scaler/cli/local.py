@@ -14,8 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from keda_gpu_scaler import app, errors, settings, trigger
-from keda_gpu_scaler.check import keys
+from keda_gpu_scaler import app, check, errors, settings, trigger
 from keda_gpu_scaler.check.findings import Finding
 from keda_gpu_scaler.check.objects import Terms, Trigger
 from keda_gpu_scaler.cli import files
@@ -140,7 +139,7 @@ def _read(one: Trigger, access: Access) -> Given | list[Finding]:
         spec = trigger.parse(scaled_object, one.metadata, access)
     except errors.SpecError as wrong:
         known = (each for each in wrong.mistakes if not each.key.endswith(FROM_ENV))
-        return [*from_env, *keys.refused(one, known)]
+        return [*from_env, *check.refused(one, known)]
     return from_env or Given(scaled_object, spec)
 
 
