@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from keda_gpu_scaler.check.findings import Position
-from keda_gpu_scaler.check.nodes import Block, Entry, Node, Scalar, Sequence
+from keda_gpu_scaler.check.nodes import Entry, Node
 
 BYTES_LIMIT = 16 << 20
 """Several times what the largest Helm charts render."""
@@ -40,7 +40,7 @@ class Problem(NamedTuple):
 class Reading(NamedTuple):
     """What is in a text."""
 
-    documents: tuple[Block, ...]
+    documents: tuple[Node, ...]
     problems: tuple[Problem, ...]
 
 
@@ -64,7 +64,7 @@ def read(text: str, values_limit: int = VALUES_LIMIT) -> Reading:
             problems.append(error.problem)
         else:
             problems += builder.duplicates
-            if isinstance(document, Block):
+            if document is not None and document.kind == "mapping":
                 documents.append(document)
         values_left = builder.values_left
         if values_left < 0:
@@ -137,7 +137,6 @@ class _Builder:
         if depth > DEPTH_LIMIT:
             what = f"it is nested deeper than {DEPTH_LIMIT} levels"
             raise _ProblemError("too-large", place, what)
-        node: Node
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
                 what = "an alias stands for nothing before it that is complete"
@@ -146,11 +145,11 @@ class _Builder:
             self._spend(values, place)
             return node
         if isinstance(event, yaml.ScalarEvent):
-            node = Scalar(place, event.value, _kind(event))
+            node = Node(place, _kind(event), event.value)
         elif isinstance(event, yaml.SequenceStartEvent):
-            node = Sequence(place, tuple(self._items(depth)))
+            node = Node(place, "list", items=tuple(self._items(depth)))
         else:
-            node = Block(place, self._entries(depth))
+            node = Node(place, "mapping", entries=self._entries(depth))
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
             self._anchors[event.anchor] = node, before - self.values_left
         return node
@@ -167,22 +166,21 @@ class _Builder:
 
     def _entries(self, depth: int) -> dict[str, Entry]:
         entries: dict[str, Entry] = {}
-        merged: list[Block] = []
+        merged: list[Node] = []
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._node(event, depth + 1)
             value = self._node(next(self._events), depth + 1)
-            if not isinstance(key, Scalar):
+            if key.kind in ("list", "mapping"):
                 raise _ProblemError("yaml-syntax", key.position, "a key is no text")
-            if key.text == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
-                candidates = value.items if isinstance(value, Sequence) else (value,)
-                merged += [one for one in candidates if isinstance(one, Block)]
-            elif key.text in entries:
-                shown = key.text[:_KEYS_SHOWN].encode("unicode_escape").decode()
-                first = entries[key.text].position.line
+            if key.scalar == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+                merged += value.items or (value,)
+            elif key.scalar in entries:
+                shown = key.scalar[:_KEYS_SHOWN].encode("unicode_escape").decode()
+                first = entries[key.scalar].position.line
                 what = f'the key "{shown}" is there already, in line {first}'
                 self.duplicates.append(Problem("duplicate-key", key.position, what))
             else:
-                entries[key.text] = Entry(key.position, value)
+                entries[key.scalar] = Entry(key.position, value)
         for block in merged:
             for name, entry in block.entries.items():
                 entries.setdefault(name, entry)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.nodes import Block
+from keda_gpu_scaler.check.nodes import Node
 from keda_gpu_scaler.check.objects import Manifest, shown
 from keda_gpu_scaler.check.workloads import Workloads
 
@@ -67,7 +67,7 @@ def unknown_field(of: Manifest, _: Workloads) -> Iterator[Wrong]:
         yield from _unknown(trigger.node, f"spec.triggers[{number}]", _TRIGGER)
 
 
-def _unknown(block: Block, path: str, known: tuple[str, ...]) -> Iterator[Wrong]:
+def _unknown(block: Node, path: str, known: tuple[str, ...]) -> Iterator[Wrong]:
     for key, entry in block.entries.items():
         if key not in known:
             name = shown(f"{path}.{key}")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.check.findings import Position
-from keda_gpu_scaler.check.nodes import Block, Scalar
+from keda_gpu_scaler.check.nodes import Node
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec import workload
@@ -40,7 +40,7 @@ class Manifest:
     """One Kubernetes object."""
 
     file: str
-    node: Block
+    node: Node
     terms: Terms
 
     @property
@@ -110,7 +110,7 @@ class Trigger:
     """One entry of `triggers`."""
 
     of: Manifest
-    node: Block
+    node: Node
 
     @property
     def type(self) -> str:
@@ -127,9 +127,9 @@ class Trigger:
         """The strings that KEDA forwards."""
         entries = self.node.block("metadata").entries
         return {
-            key: entry.value.text
+            key: entry.value.scalar
             for key, entry in entries.items()
-            if isinstance(entry.value, Scalar) and entry.value.kind != "null"
+            if entry.value.kind not in ("list", "mapping", "null")
         }
 
     @property
@@ -219,7 +219,7 @@ class Trigger:
         )
 
 
-def manifests(file: str, document: Block, terms: Terms) -> Iterator[Manifest]:
+def manifests(file: str, document: Node, terms: Terms) -> Iterator[Manifest]:
     """Yield the object of a document, or those in its list as kubectl or the API prints it."""
     if document.text("kind").endswith("List") and document.has("items"):
         for item in document.blocks("items"):

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from keda_gpu_scaler.check.findings import Wrong
-from keda_gpu_scaler.check.nodes import Block
+from keda_gpu_scaler.check.nodes import Node
 from keda_gpu_scaler.check.objects import Manifest, shown
 from keda_gpu_scaler.check.workloads import Workloads
 from keda_gpu_scaler.spec.spec import OnUnknown
@@ -124,7 +124,7 @@ def no_pre_stop(of: Manifest, workloads: Workloads) -> Iterator[Wrong]:
                 yield Wrong(container.place("name"), why, fix, workloads.workload(of))
 
 
-def _serves(container: Block) -> bool:
+def _serves(container: Node) -> bool:
     return container.has("readinessProbe") or any(
         _NOT_FOR_REQUESTS not in port.text("name") for port in container.blocks("ports")
     )

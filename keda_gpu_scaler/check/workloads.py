@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from keda_gpu_scaler.check.nodes import Block, Scalar
+from keda_gpu_scaler.check.nodes import Node
 from keda_gpu_scaler.check.objects import Manifest
 
 _GPU_RESOURCES = ("nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "aliyun.com/gpu")
@@ -51,7 +51,7 @@ class Workloads:
         """Return an HPA that scales what a ScaledObject scales, or else the first ScaledObject."""
         return self._scaled[target(of)]
 
-    def pods(self, of: Manifest) -> list[Block]:
+    def pods(self, of: Manifest) -> list[Node]:
         """Return the specs of the workload's pods; a LeaderWorkerSet has two at most."""
         workload = self.workload(of)
         return [
@@ -80,9 +80,8 @@ def _is_of_keda(hpa: Manifest, hpas_of_keda: set[tuple[str, str]]) -> bool:
     return is_owned or (hpa.namespace, hpa.name) in hpas_of_keda
 
 
-def _gpus(container: Block) -> int:
+def _gpus(container: Node) -> int:
     limits = container.block("resources", "limits").entries
-    counts = (limits[name].value for name in limits if name.startswith(_GPU_RESOURCES))
-    texts = [count.text for count in counts if isinstance(count, Scalar)]
+    texts = [limits[name].value.scalar for name in limits if name.startswith(_GPU_RESOURCES)]
     # No pod has 10,000.
     return sum(int(text) for text in texts if re.fullmatch("[0-9]{1,4}", text))
