@@ -118,3 +118,19 @@ def wrong_type(of: Manifest, _: Workloads) -> Iterator[Wrong]:
                 text = shown(trigger.node.text("metadata", key))
                 fix = f'Put it in quotes: "{text}".' if text else "Write a string."
                 yield Wrong(entry.position, why, fix)
+
+
+def replica_bounds(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield replica counts that contradict each other."""
+    least, most, idle = of.minimum, of.maximum, of.node.integer("spec", "idleReplicaCount")
+    # A count that is refused by itself is one finding already.
+    if least > most >= 1:
+        why = f"minReplicaCount {least} is above maxReplicaCount {most}: KEDA refuses the object"
+        yield Wrong(of.node.place("spec", "minReplicaCount"), why, f"Write {most} at most.")
+    if idle is not None and (idle > 0 or least == 0):
+        why = (
+            f"idleReplicaCount is {idle} and minReplicaCount is {least}: KEDA refuses the object, "
+            "as idleReplicaCount has to be 0, and less than minReplicaCount"
+        )
+        fix = "Remove idleReplicaCount, or write 0 and a minReplicaCount of 1 or more."
+        yield Wrong(of.node.place("spec", "idleReplicaCount"), why, fix)

@@ -1,6 +1,5 @@
-"""Rules about fields beside a trigger: of KEDA, of the workload, and the scaler's address. Pure."""
+"""Rules about KEDA's other fields beside a trigger, and about the pods that it removes. Pure."""
 
-import ipaddress
 from collections.abc import Iterator
 
 from keda_gpu_scaler.check.findings import Wrong
@@ -91,20 +90,6 @@ def scaled_job(of: Manifest, _: Workloads) -> Iterator[Wrong]:
         )
         fix = "Use a ScaledObject, or a trigger on the queue that the jobs work on."
         yield Wrong(trigger.node.place("type"), why, fix)
-
-
-def cluster_ip_address(of: Manifest, _: Workloads) -> Iterator[Wrong]:
-    """Yield each scalerAddress that leads KEDA to one replica of the scaler."""
-    for trigger in of.ours:
-        address = trigger.metadata.get("scalerAddress", "")
-        host = address.rpartition(":")[0] or address
-        try:
-            ipaddress.ip_address(host.strip("[]"))
-        except ValueError:
-            continue
-        why = "an IP address leads KEDA to one replica of the scaler, and to none when that moves"
-        fix = "Name a headless Service (clusterIP: None), which shows KEDA every replica."
-        yield Wrong(trigger.place("scalerAddress"), why, fix)
 
 
 def no_pre_stop(of: Manifest, workloads: Workloads) -> Iterator[Wrong]:

@@ -22,6 +22,7 @@ OF_FIELDS = (
     _rule(_ERROR, fields.unknown_field, "a field that KEDA does not know"),
     _rule(_ERROR, fields.missing_field, "a field of a trigger that KEDA requires"),
     _rule(_ERROR, fields.wrong_type, "a value that the API server refuses"),
+    _rule(_ERROR, fields.replica_bounds, "replica counts that contradict each other"),
 )
 """While one of them finds something in an object, how it scales is not looked at."""
 OF_TRIGGERS = (
@@ -58,8 +59,6 @@ OF_SCALING = (
         other_fields.no_pre_stop,
         "a container that serves, and is stopped without a pause",
     ),
-    # The way from KEDA to the scaler.
-    _rule(_WARNING, other_fields.cluster_ip_address, "a `scalerAddress` of only one replica"),
 )
 OF_JOBS = (_rule(_ERROR, other_fields.scaled_job, "a ScaledJob with the scaler's trigger"),)
 """Of ScaledJobs; the others are of ScaledObjects."""

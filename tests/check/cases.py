@@ -157,6 +157,10 @@ FAILS: Mapping[str, str] = {
         ("maxReplicaCount: 8", 'maxReplicaCount: "8"  # finds wrong-type'),
         ('"70"', "70  # finds wrong-type"),
     ),
+    "replica-bounds": spec(
+        changed(STAYS, ("Count: 1", "Count: 9  # finds replica-bounds")),
+        "idleReplicaCount: 2  # finds replica-bounds",
+    ),
     "unknown-key": key(STAYS, 'tresholdd: "70"  # finds unknown-key'),
     "missing-key": changed(
         STAYS,
@@ -205,8 +209,5 @@ FAILS: Mapping[str, str] = {
     "scaled-job": JOB,
     "no-pre-stop": STAYS
     + changed(DEPLOYMENT, ("name: server", "name: server  # finds no-pre-stop")),
-    "cluster-ip-address": changed(
-        STAYS, ("keda-gpu-scaler.keda.svc:6000", "10.0.0.7:6000  # finds cluster-ip-address")
-    ),
 }
 """For each rule of texts, a text in which it finds something, and no other rule does."""

@@ -147,6 +147,8 @@ VARIANTS = [
     (STAYS + changed(HPA, ("spec:", "  ownerReferences: [{kind: ScaledObject}]\nspec:")), ""),
     (spec(STAYS, HPA_FIELDS.format("name: bert-by-cpu")) + HPA, ""),
     # To zero and back.
+    (spec(SLEEPS, "idleReplicaCount: 0"), "replica-bounds"),
+    (spec(changed(SLEEPS, ("Count: 0", "Count: 2")), "idleReplicaCount: 0"), ""),
     (spec(STAYS, "idleReplicaCount: 0"), "nothing-wakes"),
     *(
         (key(ZERO, line), "")
@@ -224,11 +226,6 @@ VARIANTS = [
             ("          ports", "          lifecycle: {preStop: {}}\n          ports"),
         ),
         "",
-    ),
-    # The way to the scaler.
-    (
-        changed(STAYS, ("keda-gpu-scaler.keda.svc:6000", "'[fd00::7]:6000'")),
-        "cluster-ip-address",
     ),
 ]
 """Texts, each with the only rule that finds something in it, if one does."""
