@@ -1,8 +1,8 @@
 """What `check` reports: findings of a rule at a place in a text. Values only."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from keda_gpu_scaler.check.objects import Manifest
@@ -44,13 +44,8 @@ class Wrong(NamedTuple):
     """The object that the position is in; None: the one that the rule looks at."""
 
 
-class Check(Protocol):
-    """Looks at one ScaledObject or ScaledJob, beside all other objects."""
-
-    __name__: str
-
-    def __call__(self, of: "Manifest", workloads: "Workloads", /) -> Iterator[Wrong]:
-        """Yield what is wrong."""
+Check = Callable[["Manifest", "Workloads"], Iterator[Wrong]]
+"""Looks at one ScaledObject or ScaledJob, beside the other objects."""
 
 
 class Rule(NamedTuple):

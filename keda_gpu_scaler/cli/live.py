@@ -33,14 +33,6 @@ TRIGGERS_LIMIT = 200
 """Of one run: each costs a handful of queries."""
 
 
-class _Given(NamedTuple):
-    """A trigger to look at."""
-
-    trigger: Trigger
-    scaled_object: ScaledObject
-    spec: TriggerSpec
-
-
 def look(
     texts: Mapping[str, str], terms: Terms, settings: Settings, timeout_seconds: float
 ) -> list[Finding]:
@@ -57,7 +49,7 @@ def look(
         ValueError: there are more triggers than are asked about.
     """
     findings: list[Finding] = []
-    given: list[_Given] = []
+    looks: list[_Look] = []
     for one in _triggers(texts, terms):
         scaled_object = ScaledObject(one.of.namespace, one.of.name)
         try:
@@ -67,10 +59,10 @@ def look(
             here = [each for each in wrong.mistakes if each not in one.mistakes]
             findings += check.refused(one, here)
         else:
-            given.append(_Given(one, scaled_object, spec))
-    if len(given) > TRIGGERS_LIMIT:
-        raise ValueError(f"{len(given)} triggers, and --live asks about {TRIGGERS_LIMIT} at most")
-    return findings + asyncio.run(_findings(given, settings, timeout_seconds))
+            looks.append(_Look(one, scaled_object, spec))
+    if len(looks) > TRIGGERS_LIMIT:
+        raise ValueError(f"{len(looks)} triggers, and --live asks about {TRIGGERS_LIMIT} at most")
+    return findings + asyncio.run(_findings(looks, settings, timeout_seconds))
 
 
 def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
@@ -83,20 +75,21 @@ def _triggers(texts: Mapping[str, str], terms: Terms) -> Iterator[Trigger]:
 
 
 async def _findings(
-    given: list[_Given], settings: Settings, timeout_seconds: float
+    looks: list["_Look"], settings: Settings, timeout_seconds: float
 ) -> list[Finding]:
-    used = {name: settings.sources[name] for name in sorted({one.spec.source for one in given})}
+    used = {name: settings.sources[name] for name in sorted({one.spec.source for one in looks})}
     settings = settings.model_copy(update={"sources": used})
     findings: list[Finding] = []
     async with AsyncExitStack() as stack:
         evaluations = await app.start_evaluator(
             stack, settings, facts.ignore, slow_seconds=timeout_seconds
         )
-        looks = [_Look(evaluations, one.scaled_object, one.spec) for one in given]
-        records = await asyncio.gather(*(each.record() for each in looks))
+        records = await asyncio.gather(
+            *(evaluations.record(one.scaled_object, one.spec) for one in looks)
+        )
         # One after the other: each number that a source is asked for waits for its turn.
-        for one, each, record in zip(given, looks, records, strict=True):
-            seen = await each.seen(record)
+        for one, record in zip(looks, records, strict=True):
+            seen = await one.seen(evaluations, record)
             findings += (
                 check.finding(rules.RULES[name], one.trigger.of, wrong)
                 for name, wrong in live.check(one.trigger, one.spec, seen)
@@ -107,64 +100,58 @@ async def _findings(
 class _Look(NamedTuple):
     """A look at what the source and the cluster show of one trigger."""
 
-    evaluations: Evaluator
+    trigger: Trigger
     scaled_object: ScaledObject
     spec: TriggerSpec
 
-    async def record(self) -> Record:
-        """Decide the trigger."""
-        return await self.evaluations.record(self.scaled_object, self.spec)
-
-    async def seen(self, record: Record) -> live.Seen:
+    async def seen(self, evaluations: Evaluator, record: Record) -> live.Seen:
         """Return what was seen, with what else the source shows."""
         if record.source.snapshot_at is None:
             return live.Seen(trouble=record.source.trouble or "no answer")
+        demand = Demand(None)
+        if self.spec.demand is not None:
+            demand = await evaluations.demand(self.scaled_object, self.spec, None)
         seen = live.Seen(
             is_empty=record.state == State.EMPTY,
             has_gpus=any(pod.gpus for pod in record.pods),
             lag_seconds=record.source.lag_seconds,
             has_readiness=record.source.evidence not in (None, EvidenceSource.EXPORTERS),
-            demand_trouble=await self._demand_trouble(),
+            demand_trouble=demand.trouble or None,
         )
         if self.spec.query is not None:
             return seen
         metrics = {name for _, name in profiles.metric_names(self.spec.profile, self.spec.signal)}
-        interval_seconds = (await self._ask(_interval(metrics))).value
+        interval_seconds = (await self._ask(evaluations, _interval(metrics))).value
         if interval_seconds is not None:
             seen = replace(seen, interval_seconds=round(interval_seconds))
         if seen.has_gpus or seen.is_empty:
             return seen
         pods = PodPattern(self.spec.pods.namespace, ".*")
         every_pod = replace(self.spec, pods=pods, demand=None, neighbour=None)
-        neighbours = await self.evaluations.record(self.scaled_object, every_pod)
+        neighbours = await evaluations.record(self.scaled_object, every_pod)
         series, known = _selector(metrics), _selector(profiles.KNOWN_METRICS)
         return replace(
             seen,
             metrics=metrics,
             neighbours=[pod.name for pod in neighbours.pods if pod.gpus and pod.state != "ended"],
-            has_series=await self._has(series),
-            has_ended_series=await self._has(f"last_over_time({series}[1h])") is True,
-            has_other_series=await self._has(known) is True,
-            has_pod_labels=await self._has(_naming_pods(metrics)) is not False,
+            has_series=await self._has(evaluations, series),
+            has_ended_series=await self._has(evaluations, f"last_over_time({series}[1h])") is True,
+            has_other_series=await self._has(evaluations, known) is True,
+            has_pod_labels=await self._has(evaluations, _naming_pods(metrics)) is not False,
         )
 
-    async def _demand_trouble(self) -> str | None:
-        if self.spec.demand is None:
-            return None
-        return (await self._ask(self.spec.demand.text)).trouble or None
-
-    async def _has(self, vector: str) -> bool | None:
+    async def _has(self, evaluations: Evaluator, vector: str) -> bool | None:
         """Tell whether a vector has elements; None: the source does not say."""
-        count = await self._ask(f"count({vector})")
+        count = await self._ask(evaluations, f"count({vector})")
         return True if count.value is not None else (False if count.trouble == NOTHING else None)
 
-    async def _ask(self, text: str) -> Demand:
+    async def _ask(self, evaluations: Evaluator, text: str) -> Demand:
         """Ask for one number, as for a demand."""
         demand = DemandSpec(
             text=text, activation_threshold=0.0, threshold=None, on_empty=OnEmpty.ERROR
         )
         spec = replace(self.spec, demand=demand)
-        return await self.evaluations.demand(self.scaled_object, spec, None)
+        return await evaluations.demand(self.scaled_object, spec, None)
 
 
 def _selector(metrics: Collection[str], label: str = "") -> str:
