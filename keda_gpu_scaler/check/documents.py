@@ -16,6 +16,7 @@ from keda_gpu_scaler.check.nodes import Entry, Node
 
 BYTES_LIMIT = 16 << 20
 """Several times what the largest Helm charts render."""
+DOCUMENTS_LIMIT = 10_000
 VALUES_LIMIT = 500_000
 """Of all documents of a text together: a few seconds of work."""
 DEPTH_LIMIT = 64
@@ -56,7 +57,11 @@ def read(text: str, values_limit: int = VALUES_LIMIT) -> Reading:
         what = f"the text is larger than {BYTES_LIMIT >> 20} MiB"
         return Reading((), (Problem("too-large", Position(1, 1), what),))
     documents, problems, values_left = [], [], values_limit
-    for line, piece in _pieces(text):
+    for number, (line, piece) in enumerate(_pieces(text)):
+        if number == DOCUMENTS_LIMIT:
+            what = f"there are more than {DOCUMENTS_LIMIT:,} documents"
+            problems.append(Problem("too-large", Position(line, 1), what))
+            break
         builder = _Builder(piece, line, values_left)
         try:
             document = builder.document()
@@ -104,8 +109,6 @@ class _Builder:
             _ProblemError: it is no YAML, or beyond a limit.
         """
         root: Node | None = None
-        # One that is wrong from its beginning counts as well.
-        self._spend(1, Position(self._line, 1))
         try:
             # Both loaders have the same events; the one in C needs a tenth of the time.
             self._events = yaml.parse(self._text, yaml.CSafeLoader)

@@ -48,7 +48,8 @@ def test_the_findings_that_are_shown_are_what_is_printed(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "said",
     [
-        f"{documents.BYTES_LIMIT >> 20} MiB, {documents.VALUES_LIMIT:,} values and",
+        f"{documents.BYTES_LIMIT >> 20} MiB, {documents.DOCUMENTS_LIMIT:,} documents",
+        f"{documents.VALUES_LIMIT:,} values and",
         f"{documents.DEPTH_LIMIT} levels",
         f"{FINDINGS_LIMIT:,} findings",
     ],
