@@ -154,7 +154,7 @@ def short_stabilization(of: Manifest, _: Workloads) -> Iterator[Wrong]:
     if given < longest:
         why = (
             f"stabilizationWindowSeconds {given} is shorter than window "
-            f"({durations.text(longest)}): replicas go with each lull of the load, "
+            f"({durations.text(longest)}): replicas go with each dip of the load, "
             "and come back, with a start, when it ends"
         )
         yield Wrong(of.node.place(*path), why, "Remove it: 300 s is Kubernetes' default.")

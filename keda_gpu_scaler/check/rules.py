@@ -14,9 +14,9 @@ def _rule(severity: Severity, check: Check, meaning: str) -> Rule:
 
 
 OF_TEXTS = (
-    Rule("yaml-syntax", _ERROR, "a document that is no YAML"),
-    Rule("too-large", _ERROR, "a text beyond what is read: bytes, documents, values, depth"),
-    Rule("duplicate-key", _ERROR, "a key that is there twice in one mapping"),
+    Rule("yaml-syntax", _ERROR, "a document that is not YAML"),
+    Rule("too-large", _ERROR, "a text beyond a limit: bytes, documents, values, depth"),
+    Rule("duplicate-key", _ERROR, "a key that occurs twice in one mapping"),
 )
 OF_FIELDS = (
     _rule(_ERROR, fields.unknown_field, "a field that KEDA does not know"),
@@ -29,8 +29,8 @@ OF_TRIGGERS = (
     _rule(_ERROR, keys.unknown_key, "a key of the trigger that the scaler does not know"),
     _rule(_ERROR, keys.missing_key, "a key that the trigger needs"),
     _rule(_ERROR, keys.wrong_value, "a value of the trigger that the scaler refuses"),
-    _rule(_NOTE, keys.needs_setting, "what the scaler takes only with a setting of its operator"),
-    _rule(_WARNING, keys.doubtful_value, "what the scaler takes with a warning in its log"),
+    _rule(_NOTE, keys.needs_setting, "what the scaler accepts only with a setting"),
+    _rule(_WARNING, keys.doubtful_value, "what the scaler accepts with a warning in its log"),
 )
 OF_SCALING = (
     # How many replicas.
@@ -41,7 +41,7 @@ OF_SCALING = (
     _rule(_WARNING, replicas.short_stabilization, "a scale-in that waits for less than `window`"),
     _rule(_NOTE, replicas.no_maximum, "no `maxReplicaCount`, which means 100"),
     _rule(_WARNING, replicas.other_workload, "a `workload` that the ScaledObject does not scale"),
-    _rule(_ERROR, replicas.shared_workload, "a workload that two scale"),
+    _rule(_ERROR, replicas.shared_workload, "a workload that two objects scale"),
     # To and from zero.
     _rule(_ERROR, zero.nothing_wakes, "zero replicas and nothing that wakes the workload"),
     _rule(_NOTE, zero.push_without_signal, "`external-push` that only an alert can wake"),
@@ -63,14 +63,14 @@ OF_SCALING = (
 OF_JOBS = (_rule(_ERROR, other_fields.scaled_job, "a ScaledJob with the scaler's trigger"),)
 """Of ScaledJobs; the others are of ScaledObjects."""
 OF_SOURCES = (
-    Rule("no-answer", _ERROR, "a source that gives nothing"),
+    Rule("no-answer", _ERROR, "a source that does not answer"),
     Rule("no-series", _ERROR, "no series of the signal"),
     Rule("no-pod-labels", _ERROR, "series of GPUs that name no pod"),
-    Rule("no-pods", _ERROR, "no GPU of the workload's pods, and whose there are"),
+    Rule("no-pods", _ERROR, "no GPU of the workload's pods, but others"),
     Rule("late-samples", _WARNING, "samples that arrive late, or have ended"),
     Rule("slow-scrape", _WARNING, "samples that come less often than a window is long"),
-    Rule("no-readiness", _WARNING, "nothing that says which pods there are and are Ready"),
-    Rule("demand-unknown", _ERROR, "a demand that gives nothing, or an error"),
+    Rule("no-readiness", _WARNING, "no evidence which pods exist and are Ready"),
+    Rule("demand-unknown", _ERROR, "a demand query without a number"),
 )
 """What the source and the cluster show, with --live."""
 RULES: Mapping[str, Rule] = {
