@@ -103,7 +103,7 @@ proto: $(TOOLS) ## Regenerate the gRPC code from proto/externalscaler.proto
 chart: $(TOOLS) ## Regenerate what follows from the Helm chart and the settings
 	@$(BIN)/python -m tests.repository.chart.regenerate
 schema: $(TOOLS) ## Regenerate the JSON Schema and the page of triggers from their keys, and the picture of states
-	@$(BIN)/python -c 'from keda_gpu_scaler.check import schema; print(schema.text(), end="")' \
+	@$(BIN)/python -c 'from tests.repository import schema; print(schema.text(), end="")' \
 		> deploy/schema/scaledobject.json
 	@$(BIN)/python -m tests.repository.specification
 	@$(BIN)/python -m tests.repository.states_picture

@@ -2,30 +2,28 @@
 
 Pure: files are read by `cli/`. Every text is either read or refused with a finding.
 
-    findings    rules, severities, findings at a place
-    catalog     every rule by its name
+    findings    what is found, and where
     nodes       what a YAML document consists of, with positions
     documents   text → nodes, bounded
-    kustomize   files that are patches, and no objects
     objects     nodes → objects, and their triggers that are for this scaler
-    fields      what KEDA's definitions refuse
-    keys        what the scaler's own reader of triggers refuses
-    workloads   what else the texts say of the workloads, and who shares one
-    replicas, zero, around, leaving    rules about a ScaledObject
+    workloads   what the texts say of the workloads
+    rules       every rule by its name; each is a function of one of these modules:
+                fields, keys, replicas, zero, other_fields
     live        what the source and the cluster show of a trigger
-    formats     findings → JSON, SARIF, GitHub's annotations
+    formats     findings → JSON and SARIF
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
-from keda_gpu_scaler.check import around, catalog, documents, fields, keys, leaving, replicas, zero
+from keda_gpu_scaler.check import documents, keys, rules
 from keda_gpu_scaler.check.documents import Problem
-from keda_gpu_scaler.check.findings import Finding, Position
-from keda_gpu_scaler.check.objects import Manifest, Terms, manifests, shown
-from keda_gpu_scaler.check.workloads import World
+from keda_gpu_scaler.check.findings import Finding, Rule, Wrong
+from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
+from keda_gpu_scaler.check.workloads import Workloads
+from keda_gpu_scaler.errors import Mistake
 
 _IGNORE = re.compile(
     r"#[ \t]*keda-gpu-scaler:[ \t]*ignore[ \t]+([a-z0-9-]+(?:[ \t]*,[ \t]*[a-z0-9-]+)*)"
@@ -35,8 +33,8 @@ _FIXES = {
     "too-large": "Split the text, or check the rendered ScaledObjects alone.",
     "duplicate-key": "Remove one of the two: readers differ in which one counts.",
 }
-FIELDS_LIMIT = 100
-"""Findings about the fields of one object: each unknown one is compared with all known."""
+FINDINGS_LIMIT = 1000
+"""No person reads more; without it, a text of 16 MiB could have a million."""
 
 
 class Report(NamedTuple):
@@ -45,7 +43,9 @@ class Report(NamedTuple):
     findings: tuple[Finding, ...]
     """By file, in the order in which they were given, and by position."""
     checked: int
-    """How many of KEDA's objects there were."""
+    """How many ScaledObjects and ScaledJobs there were."""
+    is_complete: bool = True
+    """False: it stopped at the limit of findings."""
 
 
 def check(
@@ -62,73 +62,74 @@ def check(
         ignored: names of rules that are not looked at.
         seen: what was found beside the texts.
     """
-    found: list[Finding] = [*seen]
     objects: list[Manifest] = []
+    problems: list[Finding] = []
     for file, text in texts.items():
         reading = documents.read(text)
-        found += [_problem(file, one) for one in reading.problems]
         for document in reading.documents:
             objects += manifests(file, document, terms)
-    world = World(objects)
-    of_keda = [one for one in objects if one.kind in fields.SPECS or one.is_of_keda]
-    for one in of_keda:
-        found += _object(one, world)
-    found += [*world.shared(), *around.authentications(world)]
-    left_out = {file: _ignores(file, text) for file, text in texts.items()}
-    for unknown, _ in left_out.values():
-        found += unknown
-    ignored = frozenset(ignored)
-    kept = [
-        one
-        for one in found
-        if one.rule.name not in ignored
-        and one.rule.name not in left_out[one.file][1].get(one.position.line, ())
-    ]
+        problems += (_of_text(file, problem) for problem in reading.problems)
+    workloads = Workloads(objects)
+    scaled = [one for one in objects if one.kind in ("ScaledObject", "ScaledJob")]
+    everywhere = frozenset(ignored)
+    by_line = {file: _ignored(text) for file, text in texts.items()}
+    kept: dict[Finding, None] = {}
+    is_complete = True
+    for one in chain(seen, problems, *(_of_object(each, workloads) for each in scaled)):
+        here = by_line[one.file].get(one.position.line, frozenset())
+        if one.rule.name in everywhere | here or one in kept:
+            continue
+        if len(kept) == FINDINGS_LIMIT:
+            is_complete = False
+            break
+        kept[one] = None
     order = {file: number for number, file in enumerate(texts)}
-    kept.sort(key=lambda one: (order[one.file], one.position, one.rule.name))
-    return Report(tuple(dict.fromkeys(kept)), len(of_keda))
+    found = sorted(kept, key=lambda one: (order[one.file], one.position, one.rule.name))
+    return Report(tuple(found), len(scaled), is_complete)
 
 
-def _object(one: Manifest, world: World) -> Iterator[Finding]:
+def _of_text(file: str, problem: Problem) -> Finding:
+    rule = rules.RULES[problem.rule]
+    return Finding(rule, file, problem.position, "", problem.what, _FIXES[problem.rule])
+
+
+def _of_object(of: Manifest, workloads: Workloads) -> Iterator[Finding]:
     """Yield what is wrong with one object; how it scales only once its fields are right."""
-    refused = tuple(islice(fields.check(one), FIELDS_LIMIT))
-    yield from refused
-    if one.kind in ("ScaledObject", "ScaledJob"):
-        for trigger in one.ours:
-            yield from keys.check(trigger)
-    if refused:
+    if of.kind == "ScaledJob":
+        yield from _found(rules.OF_JOBS, of, workloads)
         return
-    if one.kind == "ScaledJob":
-        yield from around.jobs(one)
-    if one.kind == "ScaledObject":
-        yield from replicas.check(one, world)
-        yield from zero.check(one, world)
-        yield from around.check(one, world)
-        yield from leaving.check(one, world)
+    wrong_fields = tuple(islice(_found(rules.OF_FIELDS, of, workloads), FINDINGS_LIMIT + 1))
+    yield from wrong_fields
+    yield from _found(rules.OF_TRIGGERS, of, workloads)
+    if of.is_whole and not wrong_fields:
+        yield from _found(rules.OF_SCALING, of, workloads)
 
 
-def _problem(file: str, one: Problem) -> Finding:
-    return Finding(catalog.RULES[one.rule], file, one.position, "", one.what, _FIXES[one.rule])
+def _found(table: Iterable[Rule], of: Manifest, workloads: Workloads) -> Iterator[Finding]:
+    for rule in table:
+        for wrong in rule.check(of, workloads) if rule.check is not None else ():
+            yield finding(rule, of, wrong)
 
 
-def _ignores(file: str, text: str) -> tuple[list[Finding], dict[int, set[str]]]:
-    """Return what comments leave out, by line: their own, and the next that is no comment."""
-    unknown: list[Finding] = []
-    lines: dict[int, set[str]] = {}
-    waiting: set[str] = set()
+def _ignored(text: str) -> dict[int, frozenset[str]]:
+    """Return the rules that comments leave out, by line: their own, and the next with content."""
+    by_line: dict[int, frozenset[str]] = {}
+    waiting: frozenset[str] = frozenset()
     for number, line in enumerate(text.split("\n"), 1):
-        is_content = not line.lstrip().startswith("#") and bool(line.strip())
-        names: set[str] = set()
         for match in _IGNORE.finditer(line):
-            named = set(re.split(r"[ \t]*,[ \t]*", match[1]))
-            names |= named
-            for name in sorted(named - catalog.RULES.keys()):
-                place = Position(number, match.start() + 1)
-                why = f"there is no rule {shown(name)} to ignore"
-                rule = catalog.RULES["unknown-rule"]
-                fix = "Write a rule's name as findings show it."
-                unknown.append(Finding(rule, file, place, "", why, fix))
-        waiting |= names
-        if is_content and waiting:
-            lines[number], waiting = waiting, set()
-    return unknown, lines
+            waiting |= frozenset(re.split(r"[ \t]*,[ \t]*", match[1]))
+        if waiting and line.strip() and not line.lstrip().startswith("#"):
+            by_line[number], waiting = waiting, frozenset()
+    return by_line
+
+
+def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
+    """Yield a finding for each mistake of a trigger, where its key is."""
+    for name, wrong in keys.refused(trigger, mistakes):
+        yield finding(rules.RULES[name], trigger.of, wrong)
+
+
+def finding(rule: Rule, of: Manifest, wrong: Wrong) -> Finding:
+    """Return what a rule found wrong in an object, with the object."""
+    where = wrong.where or of
+    return Finding(rule, where.file, wrong.position, where.subject, wrong.why, wrong.fix)

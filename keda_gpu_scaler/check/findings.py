@@ -1,19 +1,23 @@
-"""What `check` says: rules with stable names, and findings at a place in a text. Values only."""
+"""What `check` reports: findings of a rule at a place in a text. Values only."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from keda_gpu_scaler.check.objects import Manifest
+    from keda_gpu_scaler.check.workloads import Workloads
 
 
 class Severity(StrEnum):
-    """How bad a finding is, the worst first; SARIF and GitHub have the same three words."""
+    """How bad a finding is, the worst first; SARIF has the same three words."""
 
     ERROR = "error"
     """KEDA, the API server or the scaler refuses it, or it scales wrongly."""
     WARNING = "warning"
-    """It works, and likely not as it was meant."""
+    """It works, but probably not as intended."""
     NOTE = "note"
-    """It may be as it was meant; a reader should know."""
+    """It may be intended; a reader should check it."""
 
     @property
     def rank(self) -> int:
@@ -28,18 +32,36 @@ class Position(NamedTuple):
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One thing that `check` looks at; its name never changes once it is released."""
+class Wrong(NamedTuple):
+    """What a rule finds wrong at one place of an object."""
+
+    position: Position
+    why: str
+    """What is wrong and what follows from it, in one sentence."""
+    fix: str
+    """What to write, in one sentence."""
+    where: "Manifest | None" = None
+    """The object that the position is in; None: the one that the rule looks at."""
+
+
+Check = Callable[["Manifest", "Workloads"], Iterator[Wrong]]
+"""Looks at one ScaledObject or ScaledJob, beside the other objects."""
+
+
+class Rule(NamedTuple):
+    """One thing that `check` looks at."""
 
     name: str
+    """It never changes once it is released."""
     severity: Severity
     meaning: str
     """What it finds, in a few words for a table."""
+    check: Check | None = None
+    """None: the reader of texts finds it, or a look at the source."""
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong at one place."""
+    """One thing that is wrong, where it is and in which object."""
 
     rule: Rule
     file: str
@@ -47,9 +69,4 @@ class Finding(NamedTuple):
     subject: str
     """The object, as `ScaledObject namespace/name`; empty if it is about the text itself."""
     why: str
-    """What is wrong and what comes of it, in one sentence."""
     fix: str
-    """What to write, in one sentence."""
-    replacement: str = ""
-    """YAML in block style to put in the place of the value that begins at the position, to whose
-    column the lines after its first are indented; empty if there is none."""

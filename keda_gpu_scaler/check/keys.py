@@ -1,41 +1,67 @@
-"""What is wrong with a trigger by itself: the scaler's own reader says it. Pure.
+"""What is wrong with a trigger by itself, in the words of the scaler's own parser. Pure.
 
-Nothing here knows a key: what a trigger may say is told once, in `trigger/`.
+Nothing here knows a key: `trigger/` alone defines what a trigger may contain.
 """
 
 from collections.abc import Iterable, Iterator
 
-from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.objects import Trigger
+from keda_gpu_scaler.check.findings import Wrong
+from keda_gpu_scaler.check.objects import Manifest, Trigger
+from keda_gpu_scaler.check.workloads import Workloads
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
 
-def check(one: Trigger) -> Iterator[Finding]:
-    """Yield what the scaler refuses in a trigger, needs a setting for, or warns of."""
-    yield from refused(one, one.mistakes)
-    for mistake in one.needs:
-        yield _finding(one, "needs-setting", mistake, "Without a setting the scaler refuses")
-    for warning in one.spec.warnings if one.spec is not None else ():
-        # Every warning begins with the key that it is about.
-        key, _, _ = warning.partition(" ")
-        fix = f"Change {key}, or what the sentence compares it with."
-        yield one.of.find("doubtful-value", one.place(key), warning, fix)
+def unknown_key(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield each key that the scaler does not know."""
+    return _of_rule("unknown-key", of)
 
 
-def refused(one: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
-    """Yield a finding for each mistake, where its key is."""
+def missing_key(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield each key that a trigger needs."""
+    return _of_rule("missing-key", of)
+
+
+def wrong_value(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield each value that the scaler refuses."""
+    return _of_rule("wrong-value", of)
+
+
+def needs_setting(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield what the scaler accepts only with a setting of its operator."""
+    for trigger in of.ours:
+        for mistake in trigger.needs:
+            yield _wrong(trigger, mistake, "Without a setting the scaler refuses")
+
+
+def doubtful_value(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield what the scaler accepts with a warning in its log."""
+    for trigger in of.ours:
+        for warning in trigger.spec.warnings if trigger.spec is not None else ():
+            # Every warning begins with the key that it is about.
+            key = warning.partition(" ")[0]
+            fix = f"Change {key}, or what the sentence compares it with."
+            yield Wrong(trigger.place(key), warning, fix)
+
+
+def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str, Wrong]]:
+    """Yield the name of the rule and what is wrong for each mistake, where its key is."""
     for mistake in mistakes:
-        yield _finding(one, _rule(one, mistake), mistake, "The scaler refuses")
+        rule = "unknown-key"
+        if not mistake.key or mistake.key.removesuffix(FROM_ENV) in KEYS:
+            is_given = not mistake.key or mistake.key in trigger.metadata
+            rule = "wrong-value" if is_given else "missing-key"
+        yield rule, _wrong(trigger, mistake, "The scaler refuses")
 
 
-def _rule(one: Trigger, mistake: Mistake) -> str:
-    if not mistake.key or mistake.key.removesuffix(FROM_ENV) in KEYS:
-        return "wrong-value" if not mistake.key or mistake.key in one.metadata else "missing-key"
-    return "unknown-key"
+def _of_rule(name: str, of: Manifest) -> Iterator[Wrong]:
+    for trigger in of.ours:
+        for rule, wrong in refused(trigger, trigger.mistakes):
+            if rule == name:
+                yield wrong
 
 
-def _finding(one: Trigger, rule: str, mistake: Mistake, refuses: str) -> Finding:
+def _wrong(trigger: Trigger, mistake: Mistake, refuses: str) -> Wrong:
     end = "" if mistake.advice.endswith("?") else "."
     fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
-    return one.of.find(rule, one.place(mistake.key), f"{refuses} {mistake.what}", fix)
+    return Wrong(trigger.place(mistake.key), f"{refuses} {mistake.what}", fix)

@@ -1,45 +1,13 @@
-"""What a YAML document consists of: mappings, sequences and scalars, each with its position.
+"""What a YAML document consists of: mappings, lists and scalars, each with its position.
 
 Values only. Types are those that Kubernetes sees: a plain `70` is a number, and "70" a string.
 """
 
-import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keda_gpu_scaler.check.findings import Position
-
-_INTEGER = re.compile(r"[+-]?(?:[1-9][0-9]*|0(?:[xX][0-9a-fA-F]+|[bB][01]+|[oO][0-7]+)?)")
-_OCTAL = re.compile(r"[+-]?0[0-7]+")
-_FLOAT = re.compile(r"[+-]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][+-]?[0-9]+)?")
-_LONGEST = 40
-"""Characters of a number that is read; no count needs more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """A text and the type that it has in JSON."""
-
-    position: Position
-    text: str
-    kind: str = "string"
-    """`string`, `number`, `boolean` or `null`."""
-
-    @property
-    def integer(self) -> int | None:
-        """The whole number that Kubernetes reads, if it is one: `010` is 8, and `1e1` is 10."""
-        return _integer(self.text.replace("_", "")) if self.kind == "number" else None
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """A list."""
-
-    position: Position
-    items: "tuple[Node, ...]" = ()
-    kind: str = "list"
 
 
 class Entry(NamedTuple):
@@ -51,41 +19,51 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A mapping."""
+class Node:
+    """A mapping, a list or a scalar."""
 
     position: Position
+    kind: str
+    """`mapping`, `list`, `string`, `number`, `boolean` or `null`."""
+    scalar: str = ""
+    """The text of a scalar."""
+    items: "tuple[Node, ...]" = ()
+    """What is in a list."""
     entries: Mapping[str, Entry] = field(default_factory=dict)
-    kind: str = "mapping"
+    """What is in a mapping."""
 
     def get(self, *path: str) -> "Node | None":
         """Return the value at a path of keys; None if a part of the path is missing or null."""
-        found: Node | None = self
+        node = self
         for key in path:
-            entry = found.entries.get(key) if isinstance(found, Block) else None
-            found = None if entry is None or entry.value.kind == "null" else entry.value
-        return found
+            entry = node.entries.get(key)
+            if entry is None or entry.value.kind == "null":
+                return None
+            node = entry.value
+        return node
 
-    def block(self, *path: str) -> "Block":
+    def block(self, *path: str) -> "Node":
         """Return the mapping at a path; an empty one if there is none."""
-        found = self.get(*path)
-        return found if isinstance(found, Block) else Block(self.place(*path))
+        node = self.get(*path)
+        return node if node is not None and node.entries else Node(self.place(*path), "mapping")
 
-    def blocks(self, *path: str) -> "Iterator[Block]":
-        """Yield the mappings of the list at a path."""
-        found = self.get(*path)
-        if isinstance(found, Sequence):
-            yield from (item for item in found.items if isinstance(item, Block))
+    def blocks(self, *path: str) -> "list[Node]":
+        """Return the mappings of the list at a path."""
+        node = self.get(*path)
+        return [item for item in node.items if item.kind == "mapping"] if node is not None else []
 
     def text(self, *path: str) -> str:
         """Return the text of the scalar at a path; empty if there is none."""
-        found = self.get(*path)
-        return found.text if isinstance(found, Scalar) else ""
+        node = self.get(*path)
+        return node.scalar if node is not None else ""
 
     def integer(self, *path: str) -> int | None:
-        """Return the whole number at a path, if there is one."""
-        found = self.get(*path)
-        return found.integer if isinstance(found, Scalar) else None
+        """Return the whole number at a path; None: there is none."""
+        node = self.get(*path)
+        try:
+            return int(node.scalar, 0) if node is not None and node.kind == "number" else None
+        except ValueError:
+            return None
 
     def has(self, *path: str) -> bool:
         """Tell whether there is a value at a path."""
@@ -93,27 +71,9 @@ class Block:
 
     def place(self, *path: str) -> Position:
         """Return where a key is; where it is missing, the key above it."""
-        place, found = self.position, self
+        node, place = self, self.position
         for key in path:
-            entry = found.entries.get(key)
-            if entry is None:
+            if key not in node.entries:
                 break
-            place = entry.position
-            if not isinstance(entry.value, Block):
-                break
-            found = entry.value
+            place, node = node.entries[key]
         return place
-
-
-Node = Scalar | Sequence | Block
-
-
-def _integer(text: str) -> int | None:
-    if len(text) > _LONGEST:
-        return None
-    if _OCTAL.fullmatch(text):
-        return int(text, 8)
-    if _INTEGER.fullmatch(text):
-        return int(text, 0)
-    number = float(text) if _FLOAT.fullmatch(text) else math.nan
-    return int(number) if number.is_integer() else None

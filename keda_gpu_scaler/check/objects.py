@@ -7,18 +7,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.check import catalog
-from keda_gpu_scaler.check.findings import Finding, Position
-from keda_gpu_scaler.check.nodes import Block, Scalar
+from keda_gpu_scaler.check.findings import Position
+from keda_gpu_scaler.check.nodes import Node
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.query.promql import Policy
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import Aggregation, ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
-EXTERNAL = frozenset({"external", "external-push"})
-MOST_SHOWN = 100
+_EXTERNAL = frozenset({"external", "external-push"})
+_MOST_SHOWN = 100
 _OUR_NAME = "gpu-scaler"
 _OUR_KEYS = frozenset(
     {"workload", "podPattern", "demandQuery", "demandPreset", "activationWorkload"}
@@ -34,8 +33,6 @@ class Terms(NamedTuple):
     """The namespace of objects that name none, as for kubectl."""
     addresses: frozenset[str] = frozenset()
     """Where the scaler is; empty: its triggers are known by their name or their keys."""
-    longest_request_seconds: float | None = None
-    """How long a request can take to a workload whose ScaledObject does not say; None: unknown."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Manifest:
     """One Kubernetes object."""
 
     file: str
-    node: Block
+    node: Node
     terms: Terms
 
     @property
@@ -71,20 +68,20 @@ class Manifest:
         """How findings name it."""
         return shown(f"{self.kind} {self.namespace}/{self.name}")
 
-    def find(self, rule: str, place: Position, why: str, fix: str, instead: str = "") -> Finding:
-        """Return a finding in this object."""
-        found = catalog.RULES[rule]
-        return Finding(found, self.file, place, self.subject, why, fix, instead)
-
     @cached_property
     def triggers(self) -> "tuple[Trigger, ...]":
         """All triggers of a ScaledObject or a ScaledJob."""
         return tuple(Trigger(self, node) for node in self.node.blocks("spec", "triggers"))
 
-    @property
+    @cached_property
     def ours(self) -> "tuple[Trigger, ...]":
         """Those for this scaler."""
         return tuple(one for one in self.triggers if one.is_ours)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it can be applied by itself; a patch of Kustomize is a part of one."""
+        return bool(self.triggers) and self.node.has("spec", "scaleTargetRef", "name")
 
     @property
     def minimum(self) -> int:
@@ -113,7 +110,7 @@ class Trigger:
     """One entry of `triggers`."""
 
     of: Manifest
-    node: Block
+    node: Node
 
     @property
     def type(self) -> str:
@@ -125,25 +122,37 @@ class Trigger:
         """Whether the HPA divides by the replicas, which is KEDA's default."""
         return self.node.text("metricType") != "Value"
 
-    @property
+    @cached_property
     def metadata(self) -> Mapping[str, str]:
         """The strings that KEDA forwards."""
         entries = self.node.block("metadata").entries
         return {
-            key: entry.value.text
+            key: entry.value.scalar
             for key, entry in entries.items()
-            if isinstance(entry.value, Scalar) and entry.value.kind != "null"
+            if entry.value.kind not in ("list", "mapping", "null")
         }
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it asks an external scaler."""
+        return self.type in _EXTERNAL
 
     @property
     def is_ours(self) -> bool:
         """Whether it asks this scaler, as far as its address or its keys tell."""
-        if self.type not in EXTERNAL:
+        if not self.is_external:
             return False
         address = self.metadata.get("scalerAddress", "")
         if self.of.terms.addresses:
             return address in self.of.terms.addresses
         return _OUR_NAME in address or not _OUR_KEYS.isdisjoint(self.metadata)
+
+    @property
+    def aggregation(self) -> str | None:
+        """How it makes one number of the replicas; None: unknown here, or a formula decides."""
+        if self.of.formula or "aggregationFromEnv" in self.metadata:
+            return None
+        return self.metadata.get("aggregation", Aggregation.SUM).strip()
 
     def place(self, key: str) -> Position:
         """Return where a key of the metadata is; where it is missing, the metadata."""
@@ -155,10 +164,6 @@ class Trigger:
         from_env = any(key.removesuffix(FROM_ENV) in KEYS for key in self._from_env)
         return self._parsed if isinstance(self._parsed, TriggerSpec) and not from_env else None
 
-    def refuses(self, metadata: Mapping[str, str]) -> bool:
-        """Tell whether the scaler would refuse other metadata in its place."""
-        return not isinstance(self._read(self._everything(), metadata), TriggerSpec)
-
     @cached_property
     def mistakes(self) -> tuple[Mistake, ...]:
         """What the scaler refuses, whatever its settings are."""
@@ -169,9 +174,7 @@ class Trigger:
         """What the scaler refuses unless its operator allows it."""
         usual = Access(dict.fromkeys(self._sources(), EVERY_NAMESPACE))
         known = frozenset(self.mistakes)
-        return tuple(
-            one for one in self._known(self._read(usual, self.metadata)) if one not in known
-        )
+        return tuple(one for one in self._known(self._read(usual)) if one not in known)
 
     @property
     def _from_env(self) -> frozenset[str]:
@@ -179,7 +182,7 @@ class Trigger:
 
     @cached_property
     def _parsed(self) -> TriggerSpec | tuple[Mistake, ...]:
-        return self._read(self._everything(), self.metadata)
+        return self._read(self._everything())
 
     def _known(self, read: TriggerSpec | tuple[Mistake, ...]) -> tuple[Mistake, ...]:
         if isinstance(read, TriggerSpec):
@@ -191,15 +194,13 @@ class Trigger:
             if one.key not in self._from_env or one.key.removesuffix(FROM_ENV) not in KEYS
         )
 
-    def _read(
-        self, access: Access, metadata: Mapping[str, str]
-    ) -> TriggerSpec | tuple[Mistake, ...]:
+    def _read(self, access: Access) -> TriggerSpec | tuple[Mistake, ...]:
         # A wrong name or namespace is a finding about the object, and none about its trigger.
         names = self.of
         namespace = names.namespace if workload.is_namespace(names.namespace) else "default"
         name = names.name if workload.is_name(names.name) else "unnamed"
         try:
-            return trigger.parse(ScaledObject(namespace, name), metadata, access)
+            return trigger.parse(ScaledObject(namespace, name), self.metadata, access)
         except errors.SpecError as wrong:
             return wrong.mistakes
 
@@ -218,7 +219,7 @@ class Trigger:
         )
 
 
-def manifests(file: str, document: Block, terms: Terms) -> Iterator[Manifest]:
+def manifests(file: str, document: Node, terms: Terms) -> Iterator[Manifest]:
     """Yield the object of a document, or those in its list as kubectl or the API prints it."""
     if document.text("kind").endswith("List") and document.has("items"):
         for item in document.blocks("items"):
@@ -229,5 +230,5 @@ def manifests(file: str, document: Block, terms: Terms) -> Iterator[Manifest]:
 
 def shown(text: str) -> str:
     """Return a text of a file in ASCII, on one line and cut."""
-    cut = text[:MOST_SHOWN].encode("unicode_escape").decode("ascii")
-    return f"{cut}..." if len(text) > MOST_SHOWN else cut
+    cut = text[:_MOST_SHOWN].encode("unicode_escape").decode("ascii")
+    return f"{cut}..." if len(text) > _MOST_SHOWN else cut

@@ -1,18 +1,14 @@
-"""What else a text says of the workloads in it: their GPUs, their starts, who scales them. Pure."""
+"""What the texts say of the workloads in them: their GPUs, and what scales them. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from keda_gpu_scaler.check.findings import Finding
-from keda_gpu_scaler.check.nodes import Block
-from keda_gpu_scaler.check.objects import Manifest, shown
+from keda_gpu_scaler.check.nodes import Node
+from keda_gpu_scaler.check.objects import Manifest
 
 _GPU_RESOURCES = ("nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "aliyun.com/gpu")
-_CLUSTER_SUFFIXES = ("", "svc", "svc.cluster.local", "svc.cluster.local.")
-_LABELS = ("spec", "template", "metadata", "labels")
-CANDIDATES_LIMIT = 50
-"""Workloads with one label of a Service that are compared with all of its labels."""
-_HPA_NAME = ("advanced", "horizontalPodAutoscalerConfig", "name")
+_HPA_NAME = ("spec", "advanced", "horizontalPodAutoscalerConfig", "name")
 _GROUP = ("spec", "leaderWorkerTemplate")
 _PODS = (
     ("spec", "template", "spec"),
@@ -29,112 +25,43 @@ class Target(NamedTuple):
     name: str
 
 
-class World:
+class Workloads:
     """All objects of all texts, found by what they are."""
 
-    def __init__(self, manifests: Iterable[Manifest]) -> None:
-        self.manifests: Sequence[Manifest] = tuple(manifests)
-        self._found = {(one.kind, one.namespace, one.name): one for one in self.manifests}
-        self._labelled: dict[tuple[str, str, str], list[Manifest]] = {}
-        for one in self.manifests:
-            for key in one.node.block(*_LABELS).entries:
-                label = (one.namespace, key, one.node.text(*_LABELS, key))
-                self._labelled.setdefault(label, []).append(one)
-        self._behind: dict[tuple[str, str], int | None] = {}
+    def __init__(self, manifests: Sequence[Manifest]) -> None:
+        self._named = {(one.kind, one.namespace, one.name): one for one in manifests}
+        self._scaled: dict[Target, Manifest] = {}
+        hpas_of_keda = {
+            (one.namespace, one.node.text(*_HPA_NAME) or f"keda-hpa-{one.name}")
+            for one in manifests
+            if one.kind == "ScaledObject"
+        }
+        # HPAs first: a finding belongs to the ScaledObject, wherever the HPA is.
+        for one in sorted(manifests, key=_is_hpa, reverse=True):
+            is_own = _is_hpa(one) and not _is_of_keda(one, hpas_of_keda)
+            if is_own or one.kind == "ScaledObject":
+                self._scaled.setdefault(target(one), one)
 
     def workload(self, of: Manifest) -> Manifest | None:
         """Return the workload that a ScaledObject scales, if it is in the texts."""
         wanted = target(of)
-        return self._found.get((wanted.kind, wanted.namespace, wanted.name))
+        return self._named.get((wanted.kind, wanted.namespace, wanted.name))
+
+    def first_scaling(self, of: Manifest) -> Manifest:
+        """Return an HPA that scales what a ScaledObject scales, or else the first ScaledObject."""
+        return self._scaled[target(of)]
+
+    def pods(self, of: Manifest) -> list[Node]:
+        """Return the specs of the workload's pods; a LeaderWorkerSet has two at most."""
+        workload = self.workload(of)
+        return [
+            workload.node.block(*path) for path in _PODS if workload and workload.node.has(*path)
+        ]
 
     def gpus(self, of: Manifest) -> int | None:
-        """Return how many GPUs a pod of a ScaledObject's workload asks for, if that is known."""
-        found = self.workload(of)
-        if found is None:
-            return None
-        pods = (found.node.blocks(*path, "containers") for path in pod_paths(found))
-        return max((sum(map(_gpus, containers)) for containers in pods), default=0) or None
-
-    def slowest_probe_seconds(self, of: Manifest) -> int:
-        """Return how long a new pod of the workload cannot be Ready, by its probes."""
-        found = self.workload(of)
-        if found is None:
-            return 0
-        return max(
-            (
-                each.integer(probe, "initialDelaySeconds") or 0
-                for path in pod_paths(found)
-                for each in found.node.blocks(*path, "containers")
-                for probe in ("readinessProbe", "startupProbe")
-            ),
-            default=0,
-        )
-
-    def service(self, address: str, namespace: str) -> Manifest | None:
-        """Return the Service of an address, if it is in the texts.
-
-        Args:
-            address: a host and a port, the host as within the cluster.
-            namespace: that of KEDA's operator is not known; a bare name is looked for here.
-        """
-        host = address.rpartition(":")[0] or address
-        name, _, rest = host.removeprefix("dns:///").partition(".")
-        where, _, domain = rest.partition(".")
-        if domain not in _CLUSTER_SUFFIXES:
-            return None
-        return self._found.get(("Service", where or namespace, name))
-
-    def replicas_behind(self, service: Manifest) -> int | None:
-        """Return how many replicas a Service has behind it, if that is known.
-
-        It is looked for once, among the workloads of its rarest label, and of these in few: so the
-        work does not grow with Services times workloads.
-        """
-        name = (service.namespace, service.name)
-        if name not in self._behind:
-            self._behind[name] = self._replicas(service)
-        return self._behind[name]
-
-    def _replicas(self, service: Manifest) -> int | None:
-        selector = service.node.block("spec", "selector").entries
-        wanted = {key: service.node.text("spec", "selector", key) for key in selector}
-        candidates = min(
-            (self._labelled.get((service.namespace, *label), []) for label in wanted.items()),
-            key=len,
-            default=[],
-        )
-        for one in candidates[:CANDIDATES_LIMIT]:
-            if {key: one.node.text(*_LABELS, key) for key in wanted} == wanted:
-                replicas = one.node.integer("spec", "replicas")
-                return 1 if replicas is None else replicas
-        return None
-
-    def shared(self) -> Iterator[Finding]:
-        """Yield each ScaledObject and HPA whose workload another one scales as well."""
-        first: dict[Target, Manifest] = {}
-        of_keda = {
-            (one.namespace, one.node.text("spec", *_HPA_NAME))
-            for one in self.manifests
-            if one.kind == "ScaledObject"
-        }
-        for one in self.manifests:
-            if not _scales(one) or (_is_hpa(one) and (one.namespace, one.name) in of_keda):
-                continue
-            other = first.setdefault(target(one), one)
-            # Two versions of one object, as in overlays, never meet in one cluster.
-            if (other.kind, other.name) != (one.kind, one.name):
-                why = (
-                    f"{other.subject} scales {shown(' '.join(target(one)[1:]))} as well: the two "
-                    "overrule each other at every turn, and KEDA's webhook refuses the second"
-                )
-                fix = "Put the triggers of both into one ScaledObject."
-                place = one.node.place("spec", "scaleTargetRef", "name")
-                yield one.find("shared-workload", place, why, fix)
-
-
-def pod_paths(workload: Manifest) -> list[tuple[str, ...]]:
-    """Return where the specs of a workload's pods are; a LeaderWorkerSet has two at most."""
-    return [path for path in _PODS if workload.node.has(*path)]
+        """Return how many GPUs a pod of a ScaledObject's workload requests, if that is known."""
+        counts = [sum(map(_gpus, pod.blocks("containers"))) for pod in self.pods(of)]
+        return max(counts, default=0) or None
 
 
 def target(of: Manifest) -> Target:
@@ -143,24 +70,18 @@ def target(of: Manifest) -> Target:
     return Target(of.namespace, reference.text("kind") or "Deployment", reference.text("name"))
 
 
-def _scales(one: Manifest) -> bool:
-    if _is_hpa(one):
-        # KEDA's own HPA belongs to its ScaledObject.
-        owners = one.node.blocks("metadata", "ownerReferences")
-        is_owned = any(owner.text("kind") == "ScaledObject" for owner in owners)
-        return not is_owned and not one.name.startswith("keda-hpa-")
-    return one.kind == "ScaledObject" and bool(target(one).name)
-
-
 def _is_hpa(one: Manifest) -> bool:
     return one.kind == "HorizontalPodAutoscaler"
 
 
-def _gpus(container: Block) -> int:
+def _is_of_keda(hpa: Manifest, hpas_of_keda: set[tuple[str, str]]) -> bool:
+    owners = hpa.node.blocks("metadata", "ownerReferences")
+    is_owned = any(owner.text("kind") == "ScaledObject" for owner in owners)
+    return is_owned or (hpa.namespace, hpa.name) in hpas_of_keda
+
+
+def _gpus(container: Node) -> int:
     limits = container.block("resources", "limits").entries
-    names = [name for name in limits if name.startswith(_GPU_RESOURCES)]
-    return sum(_count(container.text("resources", "limits", name)) for name in names)
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 5 else 0  # noqa: PLR2004 - no pod has 10,000
+    texts = [limits[name].value.scalar for name in limits if name.startswith(_GPU_RESOURCES)]
+    # No pod has 10,000.
+    return sum(int(text) for text in texts if re.fullmatch("[0-9]{1,4}", text))

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator
 
-from keda_gpu_scaler.check.findings import Finding
+from keda_gpu_scaler.check.findings import Wrong
 from keda_gpu_scaler.check.objects import Manifest, Trigger, shown
 from keda_gpu_scaler.check.replicas import shows_gpus
-from keda_gpu_scaler.check.workloads import World
+from keda_gpu_scaler.check.workloads import Workloads
 from keda_gpu_scaler.query.presets import PRESETS
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import Signal, TriggerSpec
@@ -32,92 +32,100 @@ _IDLE = {
 """What a GPU shows that does nothing, and for the last four without a model; each at the least."""
 
 
-def check(of: Manifest, world: World) -> Iterator[Finding]:
-    """Yield what keeps a ScaledObject from zero, or from coming back."""
-    if not of.goes_to_zero or not of.ours:
+def nothing_wakes(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield that a workload goes to zero and stays there."""
+    if not _sleeps_for_good(of) or any(trigger.type == "external-push" for trigger in of.ours):
         return
-    yield from _waking(of)
-    for one in of.ours:
-        if one.spec is not None:
-            yield from _never_idle(one, one.spec)
-            yield from _windows(one, one.spec, world)
+    why = (
+        "KEDA takes the last replica, and nothing but an alert sent to the scaler brings it "
+        "back: without pods no GPU is busy"
+    )
+    presets = {
+        trigger.metadata["demandPreset"]
+        for trigger in of.ours
+        if "demandPreset" in trigger.metadata
+    }
+    if presets:
+        why += f", and {shown(', '.join(sorted(presets)))} shows no request"
+    fix = (
+        f"Write minReplicaCount: 1, or type external-push with {_SIGNALS} beside it, or with "
+        "none if alerts are what you mean."
+    )
+    yield Wrong(of.node.place("spec", "minReplicaCount"), why, fix)
 
 
-def _waking(of: Manifest) -> Iterator[Finding]:
-    if any(_wakes(one) for one in of.triggers):
-        return
-    pushing = [one for one in of.ours if one.type == "external-push"]
-    if pushing:
+def push_without_signal(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield that a workload goes to zero and only an alert brings it back."""
+    pushing = [trigger for trigger in of.ours if trigger.type == "external-push"]
+    if pushing and _sleeps_for_good(of):
         why = (
             "only an alert that is sent to the scaler's webhook can wake this workload: the "
             "trigger is of type external-push and names nothing else that could"
         )
         fix = f"Add {_SIGNALS}, or an activationWorkload, unless alerts are what you mean."
-        yield of.find("push-without-signal", pushing[0].node.place("type"), why, fix)
-    else:
-        why = (
-            "KEDA takes the last replica, and nothing but an alert sent to the scaler brings it "
-            "back: without pods no GPU is busy"
-        )
-        presets = {
-            one.metadata["demandPreset"] for one in of.ours if "demandPreset" in one.metadata
-        }
-        if presets:
-            why += f", and {shown(', '.join(sorted(presets)))} shows no request"
-        fix = (
-            f"Write minReplicaCount: 1, or type external-push with {_SIGNALS} beside it, or with "
-            "none if alerts are what you mean."
-        )
-        place = of.node.place("spec", "minReplicaCount")
-        yield of.find("nothing-wakes", place, why, fix)
+        yield Wrong(pushing[0].node.place("type"), why, fix)
 
 
-def _wakes(one: Trigger) -> bool:
-    if one.is_ours:
-        keys = {key.removesuffix(FROM_ENV) for key in one.metadata}
-        preset = PRESETS.get(one.metadata.get("demandPreset", "").strip())
+def _sleeps_for_good(of: Manifest) -> bool:
+    return of.goes_to_zero and bool(of.ours) and not any(map(_wakes, of.triggers))
+
+
+def _wakes(trigger: Trigger) -> bool:
+    if trigger.is_ours:
+        keys = {key.removesuffix(FROM_ENV) for key in trigger.metadata}
+        preset = PRESETS.get(trigger.metadata.get("demandPreset", "").strip())
         by_preset = "demandPreset" in keys and (preset is None or preset.wakes)
         return by_preset or not _WAKES.isdisjoint(keys)
-    return one.type not in _NEVER_WAKES and not shows_gpus(one.metadata.get("query", ""))
+    return trigger.type not in _NEVER_WAKES and not shows_gpus(trigger.metadata.get("query", ""))
 
 
-def _never_idle(one: Trigger, spec: TriggerSpec) -> Iterator[Finding]:
-    least = _IDLE.get(spec.signal, 0.0) if spec.query is None else 0.0
-    if spec.activation_threshold < least:
-        why = (
-            f"activationThreshold {spec.activation_threshold:g} is below what a GPU shows that "
-            f"does nothing ({least:g} {spec.signal.unit} and more): the workload hardly ever goes "
-            "to zero"
-        )
-        fix = "Write a number a little above what your GPUs show while they are idle."
-        yield one.of.find("never-idle", one.place("activationThreshold"), why, fix)
+def never_idle(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield each activationThreshold that an idle GPU is above."""
+    for trigger, spec in _that_sleep(of):
+        least = _IDLE.get(spec.signal, 0.0) if spec.query is None else 0.0
+        if spec.activation_threshold < least:
+            why = (
+                f"activationThreshold {spec.activation_threshold:g} is below what a GPU shows that "
+                f"does nothing ({least:g} {spec.signal.unit} and more): the workload hardly ever "
+                "goes to zero"
+            )
+            fix = "Write a number a little above what your GPUs show while they are idle."
+            yield Wrong(trigger.place("activationThreshold"), why, fix)
 
 
-def _windows(one: Trigger, spec: TriggerSpec, world: World) -> Iterator[Finding]:
-    of = one.of
-    polling = _or(of.node.integer("spec", "pollingInterval"), _POLLING_SECONDS)
-    cooldown = _or(of.node.integer("spec", "cooldownPeriod"), _COOLDOWN_SECONDS)
-    window = spec.activation_window_seconds
-    start = world.slowest_probe_seconds(of)
-    if window < polling + SCRAPE_SECONDS:
-        why = (
-            f"activationWindow {durations.text(window)} is shorter than a poll and a scrape of "
-            f"{SCRAPE_SECONDS} s together ({durations.text(polling + SCRAPE_SECONDS)}): a burst of "
-            "work between two looks is not seen"
-        )
-        fix = f"Write {durations.text(polling + SCRAPE_SECONDS)} or more."
-        yield of.find("short-activation-window", one.place("activationWindow"), why, fix)
-    needed, what = window + SCRAPE_SECONDS, f"activationWindow and a scrape of {SCRAPE_SECONDS} s"
-    if start > needed:
-        needed, what = start, "a new pod's first probe"
+def short_activation_window(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield each activationWindow in which a burst of work can be missed."""
+    polling = of.node.integer("spec", "pollingInterval") or _POLLING_SECONDS
+    for trigger, spec in _that_sleep(of):
+        window, needed = spec.activation_window_seconds, polling + SCRAPE_SECONDS
+        if window < needed:
+            why = (
+                f"activationWindow {durations.text(window)} is shorter than a poll and a scrape of "
+                f"{SCRAPE_SECONDS} s together ({durations.text(needed)}): a burst of work between "
+                "two looks is not seen"
+            )
+            fix = f"Write {durations.text(needed)} or more."
+            yield Wrong(trigger.place("activationWindow"), why, fix)
+
+
+def short_cooldown(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield a cooldownPeriod that ends before idleness can be seen."""
+    given = of.node.integer("spec", "cooldownPeriod")
+    cooldown = _COOLDOWN_SECONDS if given is None else given
+    windows = [spec.activation_window_seconds for _, spec in _that_sleep(of)]
+    needed = max(windows, default=-math.inf) + SCRAPE_SECONDS
     if cooldown < needed:
         why = (
-            f"cooldownPeriod {cooldown} s is shorter than {what} ({durations.text(needed)}): the "
-            "workload can go down and up again between two requests"
+            f"cooldownPeriod {cooldown} s is shorter than activationWindow and a scrape of "
+            f"{SCRAPE_SECONDS} s ({durations.text(needed)}): the workload can go down and up again "
+            "between two requests"
         )
         fix = f"Write {math.ceil(needed)} or more, and more than a start takes."
-        yield of.find("short-cooldown", of.node.place("spec", "cooldownPeriod"), why, fix)
+        yield Wrong(of.node.place("spec", "cooldownPeriod"), why, fix)
 
 
-def _or(found: int | None, usual: int) -> int:
-    return usual if found is None else found
+def _that_sleep(of: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
+    """Yield the triggers for this scaler in a ScaledObject that goes to zero."""
+    for trigger in of.ours if of.goes_to_zero else ():
+        if trigger.spec is not None:
+            yield trigger, trigger.spec

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keda_gpu_scaler import check
-from keda_gpu_scaler.check import documents, formats
-from keda_gpu_scaler.check.findings import Finding
+from keda_gpu_scaler.check import documents, formats, rules
+from keda_gpu_scaler.check.findings import Finding, Wrong
 from keda_gpu_scaler.check.objects import Manifest, Terms, Trigger, manifests
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 
@@ -82,7 +82,8 @@ def from_env(one: Trigger) -> Iterator[Finding]:
         if key != written and key in KEYS:
             why = f"The value of {key} is in the environment of what is scaled, and not known here"
             fix = f"Write {key} with its value in a copy of the file."
-            yield one.of.find("wrong-value", one.place(written), why, fix)
+            rule = rules.RULES["wrong-value"]
+            yield check.finding(rule, one.of, Wrong(one.place(written), why, fix))
 
 
 def _line(one: Finding) -> str:

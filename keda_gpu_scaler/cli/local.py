@@ -15,8 +15,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-from keda_gpu_scaler import app, errors, settings, trigger
-from keda_gpu_scaler.check import keys
+from keda_gpu_scaler import app, check, errors, settings, trigger
 from keda_gpu_scaler.check.objects import Terms
 from keda_gpu_scaler.cli import files
 from keda_gpu_scaler.record.record import Record
@@ -114,7 +113,7 @@ def given(
             )
         except errors.SpecError as wrong:
             known = (each for each in wrong.mistakes if not each.key.endswith(FROM_ENV))
-            mistakes += keys.refused(one, known)
+            mistakes += check.refused(one, known)
         refused += mistakes
     files.require(found, triggers, refused)
     return triggers

@@ -1,14 +1,89 @@
-"""A passing and a failing text for each rule, as files; comments say what is found where."""
+"""Texts for the tests of `check`: two in which nothing is found, and one that fails for each rule.
+
+A comment `# finds RULE` says what is found in its line.
+"""
 
 import re
-from pathlib import Path
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from keda_gpu_scaler.check import Report, check
 from keda_gpu_scaler.check.objects import Terms
 
-FOLDER = Path(__file__).parent / "cases"
 _FINDS = re.compile(r"# finds ([a-z-]+)")
+
+STAYS = """apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata:
+  name: bert
+  namespace: inference
+spec:
+  scaleTargetRef:
+    name: bert
+  minReplicaCount: 1
+  maxReplicaCount: 8
+  triggers:
+    - type: external
+      metadata:
+        scalerAddress: keda-gpu-scaler.keda.svc:6000
+        workload: bert
+        threshold: "70"
+"""
+"""A ScaledObject with one replica at the least, in which nothing is found."""
+DEMAND = 'demandQuery: sum(gateway_requests_in_progress{service="bert"})'
+SLEEPS = STAYS.replace("Count: 1", "Count: 0").replace("external", "external-push") + (
+    f"        {DEMAND}\n"
+)
+"""One that a demand wakes from zero, in which nothing is found."""
+JOB = """apiVersion: keda.sh/v1alpha1
+kind: ScaledJob
+metadata:
+  name: training
+  namespace: inference
+spec:
+  jobTargetRef: {}
+  triggers:
+    - type: external  # finds scaled-job
+      metadata:
+        scalerAddress: keda-gpu-scaler.keda.svc:6000
+"""
+HPA = """---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  name: bert-by-cpu
+  namespace: inference
+spec:
+  scaleTargetRef:
+    apiVersion: apps/v1
+    kind: Deployment
+    name: bert
+"""
+DEPLOYMENT = """---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: bert
+  namespace: inference
+spec:
+  template:
+    spec:
+      containers:
+        - name: server
+          ports:
+            - containerPort: 8000
+          resources: {limits: {nvidia.com/gpu: "2"}}
+"""
+RECIPE = (
+    STAYS[: STAYS.index("    - type")]
+    + """    - type: prometheus
+      metadata:
+        serverAddress: http://prometheus.monitoring.svc:9090
+        query: avg(avg_over_time(DCGM_FI_DEV_GPU_UTIL{pod=~"bert-.*"}[5m]))
+        threshold: "70"
+"""
+)
+"""The recipe that this scaler replaces."""
 
 
 class Place(NamedTuple):
@@ -37,11 +112,6 @@ def report(text: str, terms: Terms = Terms()) -> Report:  # noqa: B008 - it is i
     return check({"one.yaml": text}, terms)
 
 
-def text(rule: str, outcome: str = "pass") -> str:
-    """Return the text of a rule that passes, or that fails."""
-    return (FOLDER / rule / f"{outcome}.yaml").read_text(encoding="utf-8")
-
-
 def changed(source: str, *changes: tuple[str, str]) -> str:
     """Return a text with some pieces replaced, each of which has to be there."""
     for before, after in changes:
@@ -50,7 +120,94 @@ def changed(source: str, *changes: tuple[str, str]) -> str:
     return source
 
 
-STAYS = text("unknown-key")
-"""A ScaledObject with one replica at the least, in which nothing is found."""
-SLEEPS = text("nothing-wakes")
-"""One that a demand wakes from zero, in which nothing is found."""
+def spec(source: str, *lines: str) -> str:
+    """Return a ScaledObject with more lines in its spec."""
+    return changed(
+        source, ("  triggers:\n", "".join(f"  {line}\n" for line in lines) + "  triggers:\n")
+    )
+
+
+def key(source: str, *lines: str) -> str:
+    """Return a ScaledObject with more keys in its last trigger."""
+    return source + "".join(f"        {line}\n" for line in lines)
+
+
+def beside(source: str, line: str) -> str:
+    """Return a ScaledObject with a line beside its trigger's metadata."""
+    return changed(source, ("      metadata:\n", f"      {line}\n      metadata:\n"))
+
+
+FORMULA = "advanced: {scalingModifiers: {formula: gpu, target: '70'}}"
+_SCALE_DOWN = (
+    "advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown: "
+    "{stabilizationWindowSeconds: 15}}}}"
+)
+FAILS: Mapping[str, str] = {
+    "yaml-syntax": f"{STAYS}---\nkind: ConfigMap\n\tdata: a tab  # finds yaml-syntax\n---\n{STAYS}",
+    "too-large": f"{STAYS}---\na: {'[' * 65}1{']' * 65}  # finds too-large\n",
+    "duplicate-key": key(STAYS, 'threshold: "80"  # finds duplicate-key'),
+    "unknown-field": changed(STAYS, ("Count: 1", "s: 1  # finds unknown-field")),
+    "missing-field": changed(
+        STAYS,
+        ("      metadata:\n", "      metadata:  # finds missing-field\n"),
+        ("        scalerAddress: keda-gpu-scaler.keda.svc:6000\n", ""),
+    ),
+    "wrong-type": changed(
+        STAYS,
+        ("maxReplicaCount: 8", 'maxReplicaCount: "8"  # finds wrong-type'),
+        ('"70"', "70  # finds wrong-type"),
+    ),
+    "replica-bounds": spec(
+        changed(STAYS, ("Count: 1", "Count: 9  # finds replica-bounds")),
+        "idleReplicaCount: 2  # finds replica-bounds",
+    ),
+    "unknown-key": key(STAYS, 'tresholdd: "70"  # finds unknown-key'),
+    "missing-key": changed(
+        STAYS,
+        ("      metadata:\n", "      metadata:  # finds missing-key\n"),
+        ('        threshold: "70"\n', ""),
+    ),
+    "wrong-value": key(STAYS, 'window: "30"  # finds wrong-value'),
+    "needs-setting": key(STAYS, "namespace: training  # finds needs-setting"),
+    "doubtful-value": changed(STAYS, ('"70"', '"85"  # finds doubtful-value')),
+    "sum-with-value": beside(STAYS, "metricType: Value  # finds sum-with-value"),
+    "average-without-value": key(STAYS, "aggregation: average  # finds average-without-value"),
+    "average-recipe": changed(RECIPE, ("prometheus\n", "prometheus  # finds average-recipe\n")),
+    "threshold-out-of-reach": key(
+        changed(STAYS, ('"70"', '"190"  # finds threshold-out-of-reach')), "gpuAggregation: sum"
+    )
+    + changed(DEPLOYMENT, ("          ports:\n            - containerPort: 8000\n", "")),
+    "short-stabilization": spec(STAYS, f"{_SCALE_DOWN}  # finds short-stabilization"),
+    "no-maximum": changed(
+        STAYS, ("spec:\n", "spec:  # finds no-maximum\n"), ("  maxReplicaCount: 8\n", "")
+    ),
+    "other-workload": changed(STAYS, ("workload: bert", "workload: bart  # finds other-workload")),
+    "shared-workload": changed(
+        STAYS, ("    name: bert\n", "    name: bert  # finds shared-workload\n")
+    )
+    + HPA,
+    "nothing-wakes": changed(STAYS, ("Count: 1", "Count: 0  # finds nothing-wakes")),
+    "push-without-signal": changed(
+        SLEEPS, (f"        {DEMAND}\n", ""), ("push\n", "push  # finds push-without-signal\n")
+    ),
+    "never-idle": key(SLEEPS, 'activationThreshold: "1"  # finds never-idle'),
+    "short-cooldown": spec(SLEEPS, "cooldownPeriod: 60  # finds short-cooldown"),
+    "short-activation-window": key(
+        SLEEPS, "activationWindow: 30s  # finds short-activation-window"
+    ),
+    "cached-metrics": beside(STAYS, "useCachedMetrics: true  # finds cached-metrics"),
+    "fallback-to-zero": spec(
+        SLEEPS, "fallback:", "  failureThreshold: 3", "  replicas: 0  # finds fallback-to-zero"
+    ),
+    "fallback-scales-in": key(
+        spec(STAYS, "fallback: {failureThreshold: 3, replicas: 4}  # finds fallback-scales-in"),
+        "onUnknown: error",
+    ),
+    "modifiers-with-demand": changed(
+        spec(SLEEPS, FORMULA), (DEMAND, f"{DEMAND}  # finds modifiers-with-demand")
+    ),
+    "scaled-job": JOB,
+    "no-pre-stop": STAYS
+    + changed(DEPLOYMENT, ("name: server", "name: server  # finds no-pre-stop")),
+}
+"""For each rule of texts, a text in which it finds something, and no other rule does."""

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 from typer.testing import CliRunner, Result
 
@@ -87,16 +86,16 @@ async def test_the_pods_that_are_shown_are_named(prometheus: PrometheusServer) -
     assert why.endswith(f"of namespace ml that are shown: {OTHER}")
 
 
-async def test_pods_of_other_namespaces_are_named_by_these(prometheus: PrometheusServer) -> None:
+async def test_pods_of_other_namespaces_are_told_from_none(prometheus: PrometheusServer) -> None:
     url = await written(prometheus, [Up(), Gpu(OTHER, 90, namespace="web")], KubePod(name=POD))
-    assert (await found(url))["no-pods"][1].endswith("pods are shown in: web")
+    assert "no GPU is shown of any pod in namespace ml" in (await found(url))["no-pods"][1]
 
 
 @ON_EVERY_SERVER
 async def test_samples_that_have_ended_are_told_from_none(prometheus: PrometheusServer) -> None:
     ended = [replace(one, begin=-1500, end=-720) for one in both(OTHER)]
     url = await written(prometheus, [Up(), *ended], KubePod(name=POD))
-    assert "the newest sample of any GPU is 1" in (await found(url))["late-samples"][1]
+    assert "the newest sample of any GPU is minutes old" in (await found(url))["late-samples"][1]
 
 
 async def test_a_signal_that_no_exporter_shows_is_told_from_no_exporter(
@@ -195,7 +194,7 @@ async def test_a_namespace_is_named_to_a_server_that_keeps_tenants_apart(
     environ = {"KEDA_GPU_SCALER_PROMETHEUS_NAMESPACE_PARAMETER": "tenant"}
     result = await checked(given, "--prometheus-url", empty.url, **environ)
     assert "no-series" in result.stdout
-    own = [one for one in empty.requests if "group by" in one.form["query"]]
+    own = [one for one in empty.requests if "count(" in one.form["query"]]
     assert own
     assert all("tenant=ml" in one.path for one in own)
 
@@ -216,13 +215,12 @@ async def test_exporters_that_are_scraped_directly_are_judged_by_their_records()
 
 async def test_a_server_that_refuses_our_own_questions_is_judged_by_its_answers() -> None:
     async def picky(request: web.Request, writer: asyncio.StreamWriter) -> None:
-        reply = web.says("{}", status=422) if "group by" in request.form["query"] else healthy
+        reply = web.says("{}", status=422) if "count(" in request.form["query"] else healthy
         await reply(request, writer)
 
     async with HttpServer(picky) as server:
         why = (await found(server.url))["no-pods"][1]
-    assert why.startswith("the source shows no GPU of deployment/bert, and does not say what it ")
-    assert "422" in why
+    assert why == "the source shows no GPU of deployment/bert"
 
 
 async def test_the_kubernetes_api_is_asked_where_the_settings_say_so(
@@ -240,13 +238,9 @@ async def test_the_kubernetes_api_is_asked_where_the_settings_say_so(
     assert {one["rule"] for one in json.loads(result.stdout)["findings"]} == {"demand-unknown"}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("--prometheus-url", "http://localhost:9090"), ("--gateway", "http://localhost")],
-)
-def test_what_is_for_live_alone_is_refused_without_it(arguments: tuple[str, ...]) -> None:
-    result = CliRunner().invoke(cli.app, ["check", "-", *arguments], input=HERE)
-    assert result.exit_code == 2
+def test_a_source_is_refused_without_live() -> None:
+    command = ["check", "-", "--prometheus-url", "http://localhost:9090"]
+    assert CliRunner().invoke(cli.app, command, input=HERE).exit_code == 2
 
 
 async def test_a_wrong_setting_is_a_wrong_argument() -> None:
@@ -260,22 +254,3 @@ async def test_the_triggers_of_one_run_are_bounded(empty: HttpServer) -> None:
     result = await checked(given, "--prometheus-url", empty.url)
     assert result.exit_code == 2
     assert "--live asks about 200 at most" in result.stderr
-
-
-def empty_by_evidence(prometheus: PrometheusServer) -> Iterable[Series]:
-    """Return what kube-state-metrics shows of a workload with no replicas."""
-    now = prometheus.now()
-    return kube_state.history(now, [kube_state.up(), kube_state.replicas(0), kube_state.wanted(0)])
-
-
-async def test_a_gateway_that_answers_404_at_zero_is_found(prometheus: PrometheusServer) -> None:
-    await prometheus.write(empty_by_evidence(prometheus))
-    given = changed(
-        SLEEPING,
-        ('sum(gateway_requests_in_progress{service="bert"})', "sum(kube_deployment_spec_replicas)"),
-    )
-    for status, rules in ((404, {"gateway-forgets"}), (503, set())):
-        async with HttpServer(web.says("x", status=status)) as gateway:
-            assert set(await found(prometheus.url, given, "--gateway", gateway.url)) == rules
-    gone = await found(prometheus.url, given, "--gateway", "http://127.0.0.1:9/")
-    assert set(gone) == set()

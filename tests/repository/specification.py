@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from keda_gpu_scaler.check import schema
 from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS
+from tests.repository import schema
 from tests.support.go_modules import ROOT
 
 PAGE = ROOT / "docs" / "specification.md"

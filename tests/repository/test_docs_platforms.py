@@ -65,7 +65,7 @@ def test_check_finds_nothing_in_a_scaled_object_of_these_pages(
     file.write_text(yaml.safe_dump(scaled))
     done = CliRunner().invoke(cli.app, ["check", str(file), "--fail-on", "warning"])
     assert done.exit_code == 0, done.output
-    assert "1 object of KEDA's checked" in done.output
+    assert "checked 1 KEDA object" in done.output
 
 
 def test_the_cluster_to_try_it_on_has_the_keda_that_the_scenarios_run() -> None:

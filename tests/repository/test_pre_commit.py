@@ -10,16 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.cases import text
+from tests.check.cases import FAILS, STAYS
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-CLEAN, WRONG, DOUBTFUL = (
-    text("unknown-key"),
-    text("unknown-key", "fail"),
-    text("no-pre-stop", "fail"),
-)
+CLEAN, WRONG, DOUBTFUL = STAYS, FAILS["unknown-key"], FAILS["no-pre-stop"]
 
 
 class Repository:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.check import schema
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.trigger import KEYS
 from tests.check.test_own_files import ADDRESS, SCALED
+from tests.repository import schema
 from tests.support.triggers import access
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,115 @@
+"""Rules about KEDA's other fields beside a trigger, and about the pods that it removes. Pure."""
+
+from collections.abc import Iterator
+
+from keda_gpu_scaler.check.findings import Wrong
+from keda_gpu_scaler.check.nodes import Node
+from keda_gpu_scaler.check.objects import Manifest, shown
+from keda_gpu_scaler.check.workloads import Workloads
+from keda_gpu_scaler.spec.spec import OnUnknown
+from keda_gpu_scaler.trigger.keys import FROM_ENV
+
+_DEMANDS = frozenset({"demandQuery", "demandPreset"})
+_SHRINKS = ("static", "currentReplicasIfLower")
+_NOT_FOR_REQUESTS = "metrics"
+
+
+def cached_metrics(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield each trigger that answers the HPA from KEDA's last poll."""
+    for trigger in of.ours:
+        if trigger.node.text("useCachedMetrics").lower() == "true":
+            why = (
+                "useCachedMetrics answers the HPA from the last poll: scaling out waits for up to "
+                "a pollingInterval more, and the scaler cannot see that there are replicas"
+            )
+            fix = "Remove it: the scaler asks its source once for all triggers anyway."
+            yield Wrong(trigger.node.place("useCachedMetrics"), why, fix)
+
+
+def fallback_to_zero(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield a fallback that takes the last replica of a workload whose load is unknown."""
+    if of.ours and _falls_to_zero(of):
+        why = (
+            "with 0 replicas neither an error nor a scaler that does not answer blocks the last "
+            "step to zero, busy or not"
+        )
+        place = of.node.place("spec", "fallback", "replicas")
+        yield Wrong(place, why, "Remove fallback, or write 1 or more.")
+
+
+def fallback_scales_in(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield a fallback that removes busy replicas."""
+    fallback = of.node.block("spec", "fallback")
+    replicas, behavior = fallback.integer("replicas"), fallback.text("behavior") or "static"
+    if (
+        replicas is not None
+        and 0 < replicas < of.maximum
+        and behavior in _SHRINKS
+        and _is_error_counted(of)
+    ):
+        why = (
+            f"behavior {behavior} sets {replicas} replicas while the load is unknown, and takes "
+            "the busy ones above that away"
+        )
+        fix = "Write behavior: currentReplicasIfHigher, which KEDA has since 2.17."
+        yield Wrong(of.node.place("spec", "fallback", "behavior"), why, fix)
+
+
+def _falls_to_zero(of: Manifest) -> bool:
+    replicas = of.node.integer("spec", "fallback", "replicas")
+    return replicas == 0 and (_is_error_counted(of) or of.goes_to_zero)
+
+
+def _is_error_counted(of: Manifest) -> bool:
+    """Tell whether a trigger for this scaler lets KEDA count errors, as far as it is known."""
+    return any(
+        trigger.metadata.get("onUnknown", "").strip() == OnUnknown.ERROR
+        or "onUnknownFromEnv" in trigger.metadata
+        for trigger in of.ours
+    )
+
+
+def modifiers_with_demand(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield each demand that a formula of KEDA ignores."""
+    for trigger in of.ours if of.formula else ():
+        keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
+        if keys:
+            why = (
+                "with scalingModifiers KEDA sees one number of each trigger and ignores its "
+                "activity: the demand takes the place of the load, or counts for nothing"
+            )
+            fix = "Give the demand a trigger of its own, and name it in the formula."
+            yield Wrong(trigger.place(keys[0]), why, fix)
+
+
+def scaled_job(of: Manifest, _: Workloads) -> Iterator[Wrong]:
+    """Yield each trigger for this scaler in a ScaledJob."""
+    for trigger in of.ours:
+        why = (
+            "ScaledJobs are not supported: one busy job keeps the load up, and starts more of them"
+        )
+        fix = "Use a ScaledObject, or a trigger on the queue that the jobs work on."
+        yield Wrong(trigger.node.place("type"), why, fix)
+
+
+def no_pre_stop(of: Manifest, workloads: Workloads) -> Iterator[Wrong]:
+    """Yield each container that serves and is stopped without a pause."""
+    for pod in workloads.pods(of) if of.ours else ():
+        for container in pod.blocks("containers"):
+            if _serves(container) and not container.has("lifecycle", "preStop"):
+                why = (
+                    f"container {shown(container.text('name'))} serves and has no preStop: it is "
+                    "told to stop while Services and gateways still send it requests, for a second "
+                    "or more, and those fail"
+                )
+                fix = (
+                    "Add lifecycle: {preStop: {sleep: {seconds: 10}}}, which Kubernetes has since "
+                    "1.30, or an exec of sleep."
+                )
+                yield Wrong(container.place("name"), why, fix, workloads.workload(of))
+
+
+def _serves(container: Node) -> bool:
+    return container.has("readinessProbe") or any(
+        _NOT_FOR_REQUESTS not in port.text("name") for port in container.blocks("ports")
+    )
