@@ -9,7 +9,6 @@ it is sent.
 """
 
 import asyncio
-import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -30,7 +29,6 @@ from keda_gpu_scaler.sources.evaluation_times import ServerClock
 from keda_gpu_scaler.sources.influxdb import api, rows
 from keda_gpu_scaler.sources.influxdb.api import Series
 from keda_gpu_scaler.sources.influxdb.rows import lookback_seconds, record, samples
-from keda_gpu_scaler.sources.json_answers import Room
 from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, NUMBERS_AT_ONCE, QueryClient, Turns
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
@@ -215,11 +213,10 @@ class InfluxdbSource:
         return await asyncio.to_thread(rows.rows, found, self._schema, metric_sources)
 
     async def _series(self, kind: str, query: SplittableQuery, at: float) -> list[Series]:
-        read = functools.partial(api.series, room=Room())
         return [
             one
             for text in query.texts(LONGEST_BYTES)
-            for one in await self._queries.asked(kind, text, at, read)
+            for one in await self._queries.asked(kind, text, at, api.series)
         ]
 
 

@@ -16,7 +16,6 @@ from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.json_answers import Room
 from keda_gpu_scaler.sources.prometheus import api
 from keda_gpu_scaler.sources.query_client import (
     NUMBERS_AT_ONCE,
@@ -117,10 +116,7 @@ class RowQueryClient(QueryClient):
         kind: str,
         promql: SplittableQuery | str,
         at: float,
-        parse: Callable[[Answer, Room], list[Row]],
+        parse: Callable[[Answer], list[Row]],
     ) -> list[Row]:
-        room, rows = Room(), list[Row]()
         texts = (promql,) if isinstance(promql, str) else promql.texts(self.longest_bytes)
-        for text in texts:
-            rows += await self.asked(kind, text, at, lambda answer: parse(answer, room))
-        return rows
+        return [row for text in texts for row in await self.asked(kind, text, at, parse)]
