@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.snapshot_cache import BoundedFetcher
 from keda_gpu_scaler.evaluator.snapshot_fetcher import MANY_PODS, EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement, Readiness
@@ -215,27 +214,6 @@ async def test_without_the_kubernetes_api_absence_proves_nothing_any_more(  # no
             "default", EvidenceSource.EXPORTERS, f"the Kubernetes API: {AWAY}; {reason}"
         )
     ]
-
-
-async def test_of_a_snapshot_without_room_nothing_is_remembered(source: ScriptedSource) -> None:
-    created: list[SnapshotFetcher] = []
-
-    def create() -> SnapshotFetcher:
-        evidence = EvidenceFetcher("default", source.ports())
-        created.append(SnapshotFetcher(source, evidence, 3600))
-        return created[-1]
-
-    def keep(size: int) -> None:
-        assert size >= 0
-        if len(created) == 1:
-            raise errors.SourceMalformedError("no room")
-
-    fetcher = BoundedFetcher(create, keep)
-    query = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
-    with pytest.raises(errors.SourceMalformedError, match="no room"):
-        await fetcher.fetch(query, AT)
-    assert (await fetcher.fetch(query, AT)).at == AT
-    assert len(created) == 2
 
 
 QUERY = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
