@@ -26,7 +26,6 @@ from keda_gpu_scaler.snapshot.observation import (
     Series,
     Target,
     is_ascending,
-    let_go,
 )
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
@@ -88,7 +87,6 @@ def read_series(
         series, more = _series(key, readings)
         found.append(series)
         refused += more
-    let_go(read, grouped)
     return tuple(found), refused
 
 
@@ -339,7 +337,7 @@ def read_observation(
     """Return the observation in the rows of a snapshot.
 
     Args:
-        rows: GPUs with their pods, and the good scrapes of their targets; none is left.
+        rows: GPUs with their pods, and the good scrapes of their targets.
         snapshot_query: the query that was sent.
         at: the newest instant.
         step: the seconds between two instants.
@@ -352,7 +350,6 @@ def read_observation(
         Target(row.labels.get("job", ""), row.labels.get("instance", "")): scrape_times(row.points)
         for row in targets
     }
-    let_go(inside, rows)
     return Observation(
         instants=times,
         series=fill_gaps(series, good_scrapes),

@@ -1,20 +1,18 @@
 """Claims about asking a source for evidence: once for all triggers, and never delaying them."""
 
 import asyncio
-import sys
 
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.snapshot_fetcher import MANY_PODS, EvidenceFetcher, SnapshotFetcher
+from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement, Readiness
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from tests.support.processes import until as eventually
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
-from tests.support.worlds import STEP, World, WorldPod, until
+from tests.support.worlds import World, WorldPod, until
 
 AT = 99_990.0
 KSM = Target("ksm", "10.0.1.1:8080")
@@ -258,18 +256,3 @@ async def test_of_a_pod_from_the_history_it_is_not_known_when_it_was_last_seen()
         "gone": 0,
         "new": 0,
     }
-
-
-async def test_the_pods_of_a_large_former_snapshot_are_freed_when_nothing_uses_it() -> None:
-    pods = tuple(WorldPod(f"a-{number}") for number in range(MANY_PODS))
-    fetcher = _fetcher(ScriptedSource(World(pods), Clock()))
-    snapshot = await fetcher.fetch(QUERY, AT)
-    pod = snapshot.of("ml").pods["a-0"]
-
-    snapshot = await fetcher.fetch(QUERY, AT + STEP)
-
-    async def is_alone() -> bool:
-        return sys.getrefcount(pod) == 2  # it, and the argument
-
-    await eventually(is_alone, 10.0, "nothing but this test has the pod")
-    assert snapshot.pod_count == MANY_PODS
