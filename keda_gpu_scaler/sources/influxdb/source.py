@@ -29,7 +29,7 @@ from keda_gpu_scaler.sources.evaluation_times import ServerClock
 from keda_gpu_scaler.sources.influxdb import api, rows
 from keda_gpu_scaler.sources.influxdb.api import Series
 from keda_gpu_scaler.sources.influxdb.rows import lookback_seconds, record, samples
-from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, NUMBERS_AT_ONCE, QueryClient, Turns
+from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, NUMBERS_AT_ONCE, QueryClient
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import Answer, Client
@@ -84,7 +84,7 @@ class InfluxdbSource:
         self._queries = QueryClient(name, _Endpoint(settings, self._client), observe, clock)
         small = _Endpoint(settings, self._client, NUMBER_BYTES)
         self._numbers = QueryClient(name, small, observe, clock)
-        self._number_turns = Turns(NUMBERS_AT_ONCE, NUMBERS_AT_ONCE)
+        self._number_turns = asyncio.Semaphore(NUMBERS_AT_ONCE)
         self._server_clock = ServerClock(clock)
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
@@ -188,7 +188,7 @@ class InfluxdbSource:
             asked = influxql.selection(text)
         except ValueError as error:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
-        async with self._number_turns.turn(None):
+        async with self._number_turns:
             return await self._numbers.asked("demand", asked, None, api.number)
 
     def _meant(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
