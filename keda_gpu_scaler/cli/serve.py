@@ -13,15 +13,10 @@ from typing import Annotated
 
 import typer
 
-from keda_gpu_scaler.cli import lean
-
-with lean.without("h2", "pygments", "rich", "trio"):
-    import httpcore  # noqa: F401 - httpx loads it only with its first client
-
-    from keda_gpu_scaler import app, errors, settings
-    from keda_gpu_scaler.cli import interpreter
-    from keda_gpu_scaler.settings.names import MEANT, PREFIX
-    from keda_gpu_scaler.telemetry import logs, output
+from keda_gpu_scaler import app, errors, settings
+from keda_gpu_scaler.cli import interpreter
+from keda_gpu_scaler.settings.names import MEANT, PREFIX
+from keda_gpu_scaler.telemetry import logs, output
 
 _WRONG_SETTINGS = 2
 _FAILED = 1

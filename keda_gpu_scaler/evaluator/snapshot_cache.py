@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.kept_bytes import KeptBytes
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Samples, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
@@ -62,38 +61,6 @@ class SnapshotQueries:
     @property
     def _since(self) -> float:
         return self._clock() - FORGET_SECONDS
-
-
-class BoundedFetcher:
-    """Fetches the snapshots for which there is room."""
-
-    def __init__(self, create: Callable[[], SnapshotFetcher], keep: Callable[[int], None]) -> None:
-        """Take what fetches, and what knows how much room there is.
-
-        Args:
-            create: creates a fetcher, which remembers what its snapshots showed.
-            keep: is called with the size of each; raises SourceError if there is no room for it.
-        """
-        self._create, self._keep = create, keep
-        self._fetcher = create()
-
-    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Snapshot:
-        """Return a snapshot; without room for it, nothing of it is remembered.
-
-        Raises:
-            errors.SourceError: the source gave no usable answer, or there is no room.
-        """
-        snapshot = await self._fetcher.fetch(snapshot_query, at)
-        try:
-            self._keep(await asyncio.to_thread(lambda: snapshot.kept_bytes))
-        except errors.SourceError:
-            self._fetcher = self._create()
-            raise
-        return snapshot
-
-    def forget_after(self, at: float) -> None:
-        """Forget what was learnt at later instants: the source's clock was set back."""
-        self._fetcher.forget_after(at)
 
 
 USABLE_STEPS = 2
@@ -158,7 +125,7 @@ class SharedSnapshot:
         key: Key,
         samples: Samples,
         state: SourceState,
-        snapshot_fetcher: "BoundedFetcher",
+        snapshot_fetcher: SnapshotFetcher,
         clock: Callable[[], float] = time.monotonic,
         *,
         slow_seconds: float = SLOW_SECONDS,
@@ -314,9 +281,9 @@ class SharedSnapshot:
             self._state.succeeded(self._key, self.snapshot)
 
 
-OWN_QUERIES = 500
-"""Each is two or three queries per step to its source."""
-OWN_QUERIES_PER_NAMESPACE = 250
+OWN_QUERIES = 100
+"""To one source: each is two or three queries per step, and 3 MiB of samples at most."""
+OWN_QUERIES_PER_NAMESPACE = 20
 """One tenant does not take them all."""
 OBSERVED_SNAPSHOTS = 100
 """Of triggers that KEDA does not ask about, where no other trigger has the same."""
@@ -357,7 +324,6 @@ class SnapshotCache:
         self._give_up_seconds, self._clock = give_up_seconds, clock
         self._slow_seconds = slow_seconds
         self._shared_snapshots: dict[Key, SharedSnapshot] = {}
-        self._kept_bytes = KeptBytes()
         self._payers: dict[Key, tuple[str, str]] = {}
         """For each own query its source, and the namespace of the ScaledObject that asked first."""
         self._observed: set[Key] = set()
@@ -413,7 +379,7 @@ class SnapshotCache:
                 self._admit_observed(key)
             elif key.query is not None:
                 self._admit(key, spec.source, namespace)
-            shared = self._shared_snapshots[key] = self._made(key, spec, namespace)
+            shared = self._shared_snapshots[key] = self._made(key, spec)
         elif not is_observed:
             self._observed.discard(key)
         return shared
@@ -429,15 +395,23 @@ class SnapshotCache:
     def _admit(self, key: Key, source: str, namespace: str) -> None:
         """Count one more own query; raise if there are too many already."""
         there = [payer for payer in self._payers.values() if payer[0] == source]
-        if len(there) >= OWN_QUERIES:
-            raise errors.SourceRefusedError(f"too many different queries, more than {OWN_QUERIES}")
-        if there.count((source, namespace)) >= OWN_QUERIES_PER_NAMESPACE:
-            raise errors.SourceRefusedError(
-                f"too many different queries of {namespace}, more than {OWN_QUERIES_PER_NAMESPACE}"
-            )
+        limits = [
+            (len(there), OWN_QUERIES, "one source"),
+            (
+                there.count((source, namespace)),
+                OWN_QUERIES_PER_NAMESPACE,
+                f"namespace {namespace} to one source",
+            ),
+        ]
+        for count, limit, whose in limits:
+            if count >= limit:
+                raise errors.SourceRefusedError(
+                    f"more than {limit} different custom queries of {whose}; expected at most "
+                    f"{limit}: use a signal, or the same query in several triggers"
+                )
         self._payers[key] = source, namespace
 
-    def _made(self, key: Key, spec: TriggerSpec, namespace: str) -> SharedSnapshot:
+    def _made(self, key: Key, spec: TriggerSpec) -> SharedSnapshot:
         shared = self._shared_sources.get(key.source)
         if shared is None:
             source = self._sources[spec.source].within(spec.pods.namespace)
@@ -446,13 +420,8 @@ class SnapshotCache:
                 SourceState(key.source, self._observe, self._clock),
                 EvidenceFetcher(key.source, source, self._observe),
             )
-        samples, evidence_fetcher = shared.source.samples, shared.evidence_fetcher
-        fetcher = BoundedFetcher(
-            lambda: SnapshotFetcher(samples, evidence_fetcher, self._give_up_seconds),
-            lambda size: self._kept_bytes.keep(
-                key, namespace, size, is_observed=key in self._observed
-            ),
-        )
+        samples = shared.source.samples
+        fetcher = SnapshotFetcher(samples, shared.evidence_fetcher, self._give_up_seconds)
         return SharedSnapshot(
             key, samples, shared.state, fetcher, self._clock, slow_seconds=self._slow_seconds
         )
@@ -468,7 +437,6 @@ class SnapshotCache:
             del self._shared_snapshots[key]
             self._payers.pop(key, None)
             self._observed.discard(key)
-            self._kept_bytes.drop(key)
             self._shared_sources[key.source].state.let_go(key)
         named = {key.source for key in self._shared_snapshots}
         self._shared_sources = {

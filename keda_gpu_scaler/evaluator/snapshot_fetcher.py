@@ -9,10 +9,7 @@ exporters' evidence is used. Each change of the evidence source is reported.
 """
 
 import asyncio
-import contextlib
 import math
-import threading
-import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -22,7 +19,7 @@ from keda_gpu_scaler.evaluator.ports import Samples, Source
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.build import build_snapshot
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, let_go
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, advance_pod_statuses, silenced
 from keda_gpu_scaler.snapshot.reported_pods import (
     ReportedPods,
@@ -32,7 +29,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     confined,
     join,
 )
-from keda_gpu_scaler.snapshot.snapshot import Pod, Snapshot
+from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.spec.retention import FORGET_SECONDS
 from keda_gpu_scaler.telemetry import facts
 
@@ -150,23 +147,12 @@ LOOKS = 20
 small queries, and only for pods that are not shown any more."""
 
 
-MANY_PODS = 1000
-"""To free so many takes as long as a call."""
-
-
 class _Past(NamedTuple):
     """What was before a namespace was watched."""
 
     reported_pods: ReportedPods
     step_seconds: float = 0.0
     """The time between two of its instants."""
-
-
-def _let_go_aside(pods: list[Pod]) -> None:
-    """Free the pods of a snapshot that nothing uses any more, while calls go on."""
-    if len(pods) >= MANY_PODS:
-        with contextlib.suppress(RuntimeError):  # no thread can be started; they are freed at once
-            threading.Thread(target=let_go, args=(pods,), name="let go", daemon=True).start()
 
 
 def _step_seconds(history: Observation) -> float:
@@ -223,7 +209,7 @@ class SnapshotFetcher:
         self._reported_pods = reported_pods
         self._watched = watched
         recorded = {name for name, since in watched.items() if at - since >= HOUR_SECONDS}
-        snapshot = await asyncio.to_thread(
+        return await asyncio.to_thread(
             build_snapshot,
             self._reported_pods,
             pod_statuses,
@@ -231,12 +217,6 @@ class SnapshotFetcher:
             snapshot_query.namespaces,
             recorded,
         )
-        pods = [pod for each in snapshot.namespaces.values() for pod in each.pods.values()]
-        weakref.finalize(snapshot, _let_go_aside, pods).atexit = False
-        series = list(observation.series)
-        del observation
-        await asyncio.to_thread(let_go, series)
-        return snapshot
 
     async def _both(
         self, snapshot_query: SnapshotQuery, at: float

@@ -81,29 +81,25 @@ _UNSPEAKABLE = frozenset("\r\0")
 """The scanner reads a carriage return as the end of a line and NUL as the end of the text."""
 
 
-def quoted_name(text: str) -> str:
-    """Return the name of a database, a measurement, a field or a tag, as InfluxQL.
-
-    Raises:
-        ValueError: InfluxQL cannot express it.
-    """
-    return f'"{_escaped(text)}"'
-
-
-def quoted_string(text: str) -> str:
-    """Return a string literal; raises as `quoted_name` does."""
-    return f"'{_escaped(text)}'"
-
-
 def is_speakable(text: str) -> bool:
     """Tell whether InfluxQL can express a text at all."""
     return _UNSPEAKABLE.isdisjoint(text)
 
 
-def _escaped(text: str) -> str:
+def quoted_string(text: str, quote: str = "'") -> str:
+    """Return a string literal.
+
+    Raises:
+        ValueError: InfluxQL cannot express it.
+    """
     if not is_speakable(text):
         raise ValueError("a text without carriage returns and NUL")
-    return text.translate(_ESCAPES)
+    return f"{quote}{text.translate(_ESCAPES)}{quote}"
+
+
+def quoted_name(text: str) -> str:
+    """Return the name of a database, a measurement, a field or a tag; raises the same error."""
+    return quoted_string(text, quote='"')
 
 
 LONGEST_CHARACTERS = 4096
@@ -150,74 +146,39 @@ def policies(database: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Points(SplittableQuery):
-    """Every point of the pods of some namespaces."""
+class PointsQuery(SplittableQuery):
+    """The points of the pods of some namespaces, or those of some GPUs with any pod or none."""
 
     schema: Schema
     metrics: frozenset[str]
     span: Span
+    each_ms: int | None = None
+    """Only the newest point of each series in each of many intervals of this length; such a point
+    gets the time at which its interval begins."""
+    names_gpus: bool = False
+    """The names are UUIDs of GPUs, and not namespaces."""
 
     @property
     def text(self) -> str:
         """The InfluxQL."""
-        fields = ", ".join(map(quoted_name, self.schema.fields(self.metrics)))
-        where = _where(self.span, _of_pods(self.schema, self.names))
-        return f"SELECT {fields} {_from(self.schema, self.metrics)} {where} GROUP BY *"
-
-
-@dataclass(frozen=True, slots=True)
-class NewestPoints(SplittableQuery):
-    """The newest point of each series in each of many equal intervals.
-
-    A point gets the time at which its interval begins.
-    """
-
-    schema: Schema
-    metrics: frozenset[str]
-    span: Span
-    each_ms: int
-
-    @property
-    def text(self) -> str:
-        """The InfluxQL."""
-        names = map(quoted_name, self.schema.fields(self.metrics))
-        fields = ", ".join(f"last({name}) AS {name}" for name in names)
-        where = _where(self.span, _of_pods(self.schema, self.names))
-        intervals = f"GROUP BY time({self.each_ms}ms), * fill(none)"
-        return f"SELECT {fields} {_from(self.schema, self.metrics)} {where} {intervals}"
-
-
-@dataclass(frozen=True, slots=True)
-class GpuPoints(SplittableQuery):
-    """Every point of the GPUs with these UUIDs, with any pod or none."""
-
-    schema: Schema
-    metrics: frozenset[str]
-    span: Span
-
-    @property
-    def text(self) -> str:
-        """The InfluxQL."""
-        fields = ", ".join(map(quoted_name, self.schema.fields(self.metrics)))
-        where = _where(self.span, _one_of(self.schema.gpu_tag, self.names))
-        return f"SELECT {fields} {_from(self.schema, self.metrics)} {where} GROUP BY *"
-
-
-def _from(schema: Schema, metrics: Iterable[str]) -> str:
-    return f"FROM {', '.join(map(quoted_name, schema.measurements(metrics)))}"
-
-
-def _where(span: Span, condition: str) -> str:
-    return f"WHERE time > {span.since_ms}ms AND time <= {span.until_ms}ms AND {condition}"
-
-
-def _of_pods(schema: Schema, namespaces: Iterable[str]) -> str:
-    named = f"{quoted_name(schema.pod_tag)} != ''"
-    return f"{named} AND {_one_of(schema.namespace_tag, namespaces)}"
-
-
-def _one_of(tag: str, values: Iterable[str]) -> str:
-    options = " OR ".join(
-        f"{quoted_name(tag)} = {quoted_string(value)}" for value in sorted(values)
-    )
-    return f"({options})"
+        fields = [quoted_name(name) for name in self.schema.fields(self.metrics)]
+        groups = "*"
+        if self.each_ms is not None:
+            fields = [f"last({name}) AS {name}" for name in fields]
+            groups = f"time({self.each_ms}ms), * fill(none)"
+        tag = quoted_name(self.schema.gpu_tag if self.names_gpus else self.schema.namespace_tag)
+        named = [f"{tag} = {quoted_string(name)}" for name in sorted(self.names)]
+        conditions = [
+            f"time > {self.span.since_ms}ms",
+            f"time <= {self.span.until_ms}ms",
+            *([] if self.names_gpus else [f"{quoted_name(self.schema.pod_tag)} != ''"]),
+            f"({' OR '.join(named)})",
+        ]
+        measurements = map(quoted_name, self.schema.measurements(self.metrics))
+        clauses = {
+            "SELECT": ", ".join(fields),
+            "FROM": ", ".join(measurements),
+            "WHERE": " AND ".join(conditions),
+            "GROUP BY": groups,
+        }
+        return " ".join(f"{keyword} {text}" for keyword, text in clauses.items())

@@ -47,7 +47,7 @@ class ApiSettings(BaseModel):
     timeout_seconds: values.PositiveSeconds = 10.0
     """Longest time for one query; RPCs do not wait for it."""
     max_response_bytes: values.Bytes = LIMIT_BYTES
-    """An answer larger than this is refused; its rows may take twice as much memory."""
+    """An answer larger than this is refused; reading one may take ten times as much memory."""
     bearer_token: values.Token | None = None
     """Token to authenticate with."""
     bearer_token_file: values.ReadableFile | None = None

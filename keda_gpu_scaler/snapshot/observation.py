@@ -9,7 +9,7 @@ import operator
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple, overload
 
 
 class Target(NamedTuple):
@@ -22,17 +22,6 @@ class Target(NamedTuple):
 def is_ascending(times: tuple[float, ...]) -> bool:
     """Tell whether each time is later than the one before."""
     return all(map(operator.lt, times, times[1:]))
-
-
-def let_go(*collections: list[Any] | dict[Any, Any]) -> None:
-    """Empty lists and dicts one item after the other.
-
-    To free thousands of objects at once holds the interpreter for milliseconds, and calls wait.
-    """
-    for items in collections:
-        take = items.pop if isinstance(items, list) else items.popitem
-        while items:
-            take()
 
 
 class Points(Sequence[tuple[float, float]]):

@@ -18,7 +18,6 @@ from keda_gpu_scaler.snapshot.observation import (
     Series,
     Target,
     is_ascending,
-    let_go,
     uuid_of,
 )
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
@@ -343,10 +342,8 @@ def advance_reported_pods(
     naming = frozenset(one.target for one in observation.series if one.present[-1] >= at)
     scene = Scene(observation, up_intervals, targets, naming)
     pods = dict(reported_pods.pods)
-    groups = _by_pod(observation.series)
-    for key, group in groups.items():
+    for key, group in _by_pod(observation.series).items():
         pods[key] = update_reporting(scene, key, pods.get(key), group)
-    let_go(groups)
     for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
         # Its exporter may not know its pods.
         if not pod.ended or pod.is_unnamed:

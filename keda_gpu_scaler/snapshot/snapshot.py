@@ -4,7 +4,6 @@ Values only. A snapshot is complete for its namespaces: the decision for any wor
 nothing else. All times are seconds on the source's own clock (Unix time).
 """
 
-import sys
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -140,16 +139,6 @@ class NamespaceSnapshot:
         return self.shows_every_pod or (self.evidence is not None and self.evidence.absence_known)
 
 
-_POD_BYTES, _GPU_BYTES, _SAMPLE_BYTES = 800, 320, 48
-"""As measured, without names."""
-
-
-def _kept_bytes(pod: Pod) -> int:
-    samples = sum(len(gpu.times) + len(gpu.refused) for gpu in pod.gpus)
-    names = sys.getsizeof(pod.name) + sum(sys.getsizeof(gpu.gpu) for gpu in pod.gpus)
-    return _POD_BYTES + _GPU_BYTES * len(pod.gpus) + _SAMPLE_BYTES * samples + names
-
-
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Snapshot:
     """Every pod's load for one (source, signal, profile) at one instant."""
@@ -160,13 +149,6 @@ class Snapshot:
     """The queried namespaces; one without pods is present and empty."""
     refused_samples: int = 0
     """Samples left out because no such GPU can exist: NaN, infinite, negative, beyond the limit."""
-
-    @property
-    def kept_bytes(self) -> int:
-        """About how much memory it takes, together with what is remembered for the next one."""
-        return sum(
-            _kept_bytes(pod) for each in self.namespaces.values() for pod in each.pods.values()
-        )
 
     def of(self, namespace: str) -> NamespaceSnapshot:
         """Return the snapshot of one namespace; empty for one that was not queried."""

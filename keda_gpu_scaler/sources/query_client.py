@@ -1,10 +1,10 @@
 """Queries to one server: sends them, reads the answers, and reports each as a fact."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Protocol, TypeVar
-from weakref import WeakValueDictionary
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.profiles import dcgm
@@ -40,19 +40,20 @@ OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE = 3
 some of them."""
 
 
-class Turns:
-    """Lets so many queries be under way at a time, and so many for each tenant among them."""
+class OwnTurns:
+    """Lets a few custom queries be under way at a time, and fewer of one namespace among them."""
 
-    def __init__(self, at_once: int, of_each: int) -> None:
-        """Let `at_once` be under way, and `of_each` of them for each tenant."""
-        self._all, self._of_each = asyncio.Semaphore(at_once), of_each
-        self._theirs: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
+    def __init__(self) -> None:
+        """Start with none under way."""
+        self._all = asyncio.Semaphore(OWN_QUERIES_AT_ONCE)
+        self._by_namespace: dict[Hashable, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE)
+        )
 
     @asynccontextmanager
-    async def turn(self, whose: Hashable) -> AsyncIterator[None]:
-        """Wait for a turn, first among those of the same tenant, and take it for the context."""
-        theirs = self._theirs.setdefault(whose, asyncio.Semaphore(self._of_each))
-        async with theirs, self._all:
+    async def turn(self, namespaces: Hashable) -> AsyncIterator[None]:
+        """Wait for a turn, first among those of the same namespaces, and keep it in the context."""
+        async with self._by_namespace[namespaces], self._all:
             yield
 
 

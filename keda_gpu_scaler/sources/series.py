@@ -8,9 +8,10 @@ that it reads last (dcgm-exporter issues 307, 340). Each scrape then seems to en
 begin another; the gaps are filled here.
 """
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,15 +20,7 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import Labels, Measure, Metric, MetricSource, Part
 from keda_gpu_scaler.query.profiles.model import SHARE_LIMIT
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.observation import (
-    Observation,
-    Points,
-    Row,
-    Series,
-    Target,
-    is_ascending,
-    let_go,
-)
+from keda_gpu_scaler.snapshot.observation import Observation, Points, Row, Series, Target
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.spec.spec import Signal
 
@@ -41,21 +34,12 @@ class _Key(NamedTuple):
     target: Target
 
 
-class _Shown(NamedTuple):
-    """One metric under one convention of labels, with what is the same for all its rows."""
-
-    way: MetricSource
-    metric: Metric
-    is_ratio: bool
-    shows_free_gpus: bool
-    naming: str
-
-
 class _Reading(NamedTuple):
     """One recognised row: its pod and GPU, and which metric of which measure it shows."""
 
     key: _Key
-    shown: _Shown
+    way: MetricSource
+    metric: Metric
     points: Points
 
 
@@ -71,64 +55,59 @@ def read_series(
     Raises:
         errors.SourceMalformedError: there are more GPUs than any cluster has.
     """
-    candidates = _candidates(profiles.metric_sources(profile, signal))
-    targets: dict[tuple[str, str], Target] = {}
-    recognised = (_recognised(row, candidates, targets) for row in rows)
-    read = [one for one in recognised if one is not None]
+    ways: dict[str, list[tuple[MetricSource, Metric]]] = defaultdict(list)
+    for way in profiles.metric_sources(profile, signal):
+        for metric in way.measure.metrics:
+            ways[metric.name].append((way, metric))
+    targets: dict[Target, Target] = {}
+    readings = list[_Reading]()
+    for row in rows:
+        reading = _recognised(row, ways.get(row.labels.get("__name__", ""), ()), targets)
+        if reading is not None and reading.points.times:
+            readings.append(reading)
+    readings = _of_one_exporter(readings)
     grouped: dict[_Key, list[_Reading]] = defaultdict(list)
-    for reading in _of_one_exporter(read):
+    for reading in readings:
         grouped[reading.key].append(reading)
     if len(grouped) > LARGEST_GPUS:
         raise errors.SourceMalformedError(
             f"an answer with {len(grouped):,} GPUs of pods; expected at most {LARGEST_GPUS:,}: "
             "spread the triggers over several sources"
         )
-    found, refused = list[Series](), 0
-    for key, readings in grouped.items():
-        series, more = _series(key, readings)
-        found.append(series)
-        refused += more
-    let_go(read, grouped)
-    return tuple(found), refused
-
-
-def _candidates(metric_sources: Iterable[MetricSource]) -> Mapping[str, list[_Shown]]:
-    """Return the possible metrics for each metric name."""
-    named: dict[str, list[_Shown]] = defaultdict(list)
-    for way in metric_sources:
-        is_ratio = way.measure.is_ratio
-        shows_free_gpus = not _BOARD_LABELS.isdisjoint(way.labels.gpu)
-        for metric in way.measure.metrics:
-            naming = way.labels.naming(metric)
-            named[metric.name].append(_Shown(way, metric, is_ratio, shows_free_gpus, naming))
-    return named
+    return tuple(itertools.starmap(_series, grouped.items())), sum(map(_refused, readings))
 
 
 def _recognised(
-    row: Row, candidates: Mapping[str, list[_Shown]], targets: dict[tuple[str, str], Target]
+    row: Row, ways: Iterable[tuple[MetricSource, Metric]], targets: dict[Target, Target]
 ) -> _Reading | None:
-    """Return what a row shows; None: nothing. Its target is one of `targets`, or becomes one.
+    """Return what a row shows in one of these ways; None: nothing.
 
-    Every pod of a target has the same object.
+    Every pod of a target has the same object of `targets`, which gets new ones.
     """
-    found, points = row.labels, Points.of(row.points)
-    if not points.times:
-        return None
-    for shown in candidates.get(found.get("__name__", ""), ()):
-        labels, measure, _ = shown.way
-        if labels.fit(found) and _is_meant(shown.metric, labels, found):
-            named = found.get("job", ""), found.get("instance", "")
-            target = targets.get(named) or targets.setdefault(named, Target(*named))
-            gpu = _gpu(labels, measure, found, target)
-            key = _Key(found[labels.namespace], found[labels.pod], gpu, target)
-            return _Reading(key, shown, points)
+    found = row.labels
+    for way, metric in ways:
+        labels, measure, _ = way
+        part = found.get(labels.slice, "")
+        if not labels.fit(found) or (metric.whole_gpus_only and part not in labels.whole):
+            continue
+        if not all(found.get(label, "") in texts for label, texts in metric.where):
+            continue
+        target = _target(row)
+        target = targets.setdefault(target, target)
+        gpu = _board(labels, found) or f"{target.instance}#{found.get(labels.number, '')}"
+        if not measure.per_board and part not in labels.whole:
+            gpu = f"{gpu}/{part}"
+        key = _Key(found[labels.namespace], found[labels.pod], gpu, target)
+        return _Reading(key, way, metric, Points.of(row.points))
     return None
 
 
-def _is_meant(metric: Metric, labels: Labels, row: Mapping[str, str]) -> bool:
-    if metric.whole_gpus_only and row.get(labels.slice, "") not in labels.whole:
-        return False
-    return not metric.where or all(row.get(label, "") in texts for label, texts in metric.where)
+def _board(labels: Labels, row: Mapping[str, str]) -> str:
+    """Return the UUID of a GPU, or what identifies it otherwise; empty: it is not there."""
+    for label in labels.gpu:
+        if board := row.get(label, ""):
+            return board
+    return ""
 
 
 def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
@@ -136,70 +115,32 @@ def _of_one_exporter(readings: list[_Reading]) -> list[_Reading]:
 
     It is the preferred exporter of those that showed the pod last.
     """
-    if len({one.shown.way.rank for one in readings}) <= 1:
+    if len({one.way.rank for one in readings}) <= 1:
         return readings
     last: dict[tuple[str, str], tuple[float, int]] = {}
     for one in readings:
-        pod, shown = one.key[:2], (one.points.times[-1], -one.shown.way.rank)
+        pod, shown = one.key[:2], (one.points.times[-1], -one.way.rank)
         last[pod] = max(shown, last.get(pod, shown))
-    return [one for one in readings if -one.shown.way.rank == last[one.key[:2]][1]]
+    return [one for one in readings if -one.way.rank == last[one.key[:2]][1]]
 
 
-def _gpu(labels: Labels, measure: Measure, row: Mapping[str, str], target: Target) -> str:
-    """Identify a GPU by its UUID, or without one by its number on the target."""
-    for label in labels.gpu:
-        if board := row.get(label, ""):
-            break
+def _series(key: _Key, readings: list[_Reading]) -> Series:
+    """Return the series of a GPU and pod."""
+    _, way, metric, _ = readings[0]
+    if way.measure.is_ratio:
+        values, used = _ratio(way.measure, readings)
     else:
-        board = f"{target.instance}#{row.get(labels.number, '')}"
-    part = row.get(labels.slice, "")
-    return board if measure.per_board or part in labels.whole else f"{board}/{part}"
-
-
-def _series(key: _Key, readings: list[_Reading]) -> tuple[Series, int]:
-    """Return the series of a GPU and pod, and how many of its samples were refused."""
-    first, *others = readings
-    if others or first.shown.is_ratio or not is_ascending(first.points.times):
-        return _combined(key, readings), sum(map(_refused, readings))
-    return _alone(first)
-
-
-def _alone(reading: _Reading) -> tuple[Series, int]:
-    """Return what `_combined` does of one reading, which most GPUs have."""
-    metric, times = reading.shown.metric, reading.points.times
-    present, believed = times, reading.points.values.tolist()
-    refused = len(believed) - len([value for value in believed if 0 <= value <= metric.limit])
-    if refused or (metric.zero_is_unknown and 0 in believed):
-        known = [one for one in reading.points if _believable(one[1], metric)]
-        times, believed = tuple(time for time, _ in known), [value for _, value in known]
-    if metric.factor != 1:
-        believed = [value * metric.factor for value in believed]
-    series = Series(
-        *reading.key,
-        present=present,
-        times=times,
-        values=tuple(believed),
-        averaged=metric.averaged or not times,
-        shows_free_gpus=reading.shown.shows_free_gpus,
-        shown_by=(reading.shown.naming,) if times else (),
-    )
-    return series, refused
-
-
-def _combined(key: _Key, readings: list[_Reading]) -> Series:
-    present = tuple(sorted({time for reading in readings for time in reading.points.times}))
-    way, _, is_ratio, shows_free_gpus, _ = readings[0].shown
-    read = _ratio if is_ratio else _preferred
-    values, used = read(way.measure, readings)
+        metrics = (metric,) if len(readings) == 1 else way.measure.metrics
+        values, used = _preferred(metrics, readings)
     times = tuple(sorted(values))
     return Series(
         *key,
-        present=present,
+        present=tuple(sorted({time for one in readings for time in one.points.times})),
         times=times,
-        values=tuple(values[time] for time in times),
+        values=tuple([values[time] for time in times]),
         averaged=all(metric.averaged for metric in used),
-        shows_free_gpus=shows_free_gpus,
-        shown_by=tuple(way.labels.naming(metric) for metric in used),
+        shows_free_gpus=not _BOARD_LABELS.isdisjoint(way.labels.gpu),
+        shown_by=tuple([way.labels.naming(metric) for metric in used]),
     )
 
 
@@ -207,15 +148,14 @@ _Read = tuple[dict[float, float], list[Metric]]
 """The values by their instants, and the metrics that they come from."""
 
 
-def _preferred(measure: Measure, readings: list[_Reading]) -> _Read:
-    """Return the measure's first present metric at each instant."""
+def _preferred(metrics: Iterable[Metric], readings: list[_Reading]) -> _Read:
+    """Return the first present one of these metrics at each instant."""
     values: dict[float, float] = {}
     used: list[Metric] = []
-    for metric in measure.metrics:
+    for metric in metrics:
         found = _largest(metric, readings)
-        added = {time: value for time, value in found.items() if time not in values}
-        values |= added
-        if added:
+        if not values.keys() >= found.keys():
+            values = found | values
             used.append(metric)
     return values, used
 
@@ -230,7 +170,7 @@ def _ratio(measure: Measure, readings: list[_Reading]) -> _Read:
     )
     whole = total | {time: used[time] + value for time, value in free.items() if time in used}
     shares = {time: 100 * used[time] / whole[time] for time in used if whole.get(time, 0) > 0}
-    shown = {reading.shown.metric for reading in readings}
+    shown = {reading.metric for reading in readings}
     values = {time: share for time, share in shares.items() if share <= SHARE_LIMIT}
     return values, [metric for metric in measure.metrics if metric in shown]
 
@@ -244,24 +184,24 @@ def _part(part: Part, measure: Measure, readings: list[_Reading]) -> dict[float,
 
 
 def _largest(metric: Metric, readings: list[_Reading]) -> dict[float, float]:
-    """Return one value per instant: the larger one of duplicates."""
-    values: dict[float, float] = {}
-    for reading in readings:
-        if reading.shown.metric is metric:
-            for time, value in reading.points:
-                if _believable(value, metric):
-                    values[time] = max(value * metric.factor, values.get(time, 0.0))
-    return values
+    """Return one value per instant, the larger one of duplicates, in ascending time.
+
+    NaN and infinities are not between 0 and the limit.
+    """
+    limit, factor, takes_zero = metric.limit, metric.factor, not metric.zero_is_unknown
+    believed = [
+        (time, value * factor)
+        for reading in readings
+        if reading.metric is metric
+        for time, value in reading.points
+        if 0 <= value <= limit and (value or takes_zero)
+    ]
+    return dict(sorted(believed))  # of two at an instant the larger one comes last
 
 
 def _refused(reading: _Reading) -> int:
-    values, limit = reading.points.values, reading.shown.metric.limit
+    values, limit = reading.points.values, reading.metric.limit
     return len(values) - len([value for value in values if 0 <= value <= limit])
-
-
-def _believable(value: float, metric: Metric) -> bool:
-    """Tell whether a value is usable; NaN and infinities fail one of these comparisons."""
-    return 0 <= value <= metric.limit and not (value == 0 and metric.zero_is_unknown)
 
 
 GAPS = 2
@@ -269,8 +209,6 @@ GAPS = 2
 
 TURNS_SECONDS = 300.0
 """Turns change at every other scrape; older gaps come from pods that were replaced."""
-
-_Holders = Mapping[tuple[Target, str], Sequence[frozenset[float]]]
 
 
 def fill_gaps(
@@ -281,18 +219,24 @@ def fill_gaps(
     At the filled instants the pod is present without a value, because its load is unknown. The end
     of such a pod is believed only after `TURNS_SECONDS`.
     """
-    found = tuple(series)
+    found = list(series)
     good = {target: _of_late(scrapes) for target, scrapes in good_scrapes.items()}
-    gaps = [_gaps(one, good.get(one.target, ())) for one in found]
-    if not any(gaps):
-        return found
-    holders = _holders(found)
-    return tuple(
-        replace(one, present=_since_first(one, good[one.target]))
-        if _takes_turns(one, missed, holders)
-        else one
-        for one, missed in zip(found, gaps, strict=True)
-    )
+    gaps = {
+        index: missed
+        for index, one in enumerate(found)
+        if (missed := _gaps(one, good.get(one.target, ())))
+    }
+    if not gaps:
+        return tuple(found)
+    holders: dict[tuple[Target, str], list[frozenset[float]]] = defaultdict(list)
+    for one in found:
+        holders[one.target, one.gpu].append(frozenset(one.present))
+    for index, missed in gaps.items():
+        one = found[index]
+        if _takes_turns(one, missed, holders[one.target, one.gpu]):
+            since = {at for at in good[one.target] if at > one.present[0]}
+            found[index] = replace(one, present=tuple(sorted({*one.present, *since})))
+    return tuple(found)
 
 
 def _of_late(scrapes: Iterable[float]) -> tuple[float, ...]:
@@ -315,22 +259,11 @@ def _gaps(one: Series, good: tuple[float, ...]) -> list[set[float]]:
     return gaps
 
 
-def _takes_turns(one: Series, gaps: list[set[float]], holders: _Holders) -> bool:
+def _takes_turns(one: Series, gaps: list[set[float]], holders: Iterable[frozenset[float]]) -> bool:
     """Tell whether the series came back twice, or once after a gap that another pod filled."""
     present, missed = frozenset(one.present), set[float]().union(*gaps)
-    others = (other for other in holders[one.target, one.gpu] if not present & other)
+    others = (other for other in holders if not present & other)
     return len(gaps) >= GAPS or any(missed & other for other in others)
-
-
-def _holders(series: Iterable[Series]) -> _Holders:
-    held: dict[tuple[Target, str], list[frozenset[float]]] = defaultdict(list)
-    for one in series:
-        held[one.target, one.gpu].append(frozenset(one.present))
-    return held
-
-
-def _since_first(one: Series, good: Sequence[float]) -> tuple[float, ...]:
-    return tuple(sorted({*one.present, *(at for at in good if at > one.present[0])}))
 
 
 def read_observation(
@@ -339,7 +272,7 @@ def read_observation(
     """Return the observation in the rows of a snapshot.
 
     Args:
-        rows: GPUs with their pods, and the good scrapes of their targets; none is left.
+        rows: GPUs with their pods, and the good scrapes of their targets.
         snapshot_query: the query that was sent.
         at: the newest instant.
         step: the seconds between two instants.
@@ -348,17 +281,17 @@ def read_observation(
     inside = evaluation_times.between(times[0], times[-1], rows)
     targets = [row for row in inside if profiles.pod_of(row.labels) is None]
     series, refused = read_series(inside, snapshot_query.profile, snapshot_query.signal)
-    good_scrapes = {
-        Target(row.labels.get("job", ""), row.labels.get("instance", "")): scrape_times(row.points)
-        for row in targets
-    }
-    let_go(inside, rows)
+    good_scrapes = {_target(row): scrape_times(row.points) for row in targets}
     return Observation(
         instants=times,
         series=fill_gaps(series, good_scrapes),
         good_scrapes=good_scrapes,
         refused_samples=refused,
     )
+
+
+def _target(row: Row) -> Target:
+    return Target(row.labels.get("job", ""), row.labels.get("instance", ""))
 
 
 SCRAPED_SECONDS = 3600.0

@@ -1,7 +1,5 @@
 """The command line as a whole."""
 
-import importlib
-import json
 import os
 import re
 import subprocess
@@ -14,7 +12,6 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from keda_gpu_scaler import __version__, cli
-from keda_gpu_scaler.cli import lean
 
 MODULE = [sys.executable, "-m", "keda_gpu_scaler"]
 
@@ -215,12 +212,3 @@ def test_a_command_that_fails_does_not_show_the_values_of_variables() -> None:
     assert done.returncode == 1
     assert done.stderr.endswith("RuntimeError: broken\n")
     assert "hunter2" not in done.stderr
-
-
-def test_a_package_can_be_left_out_of_imports_and_is_there_again_afterwards() -> None:
-    with lean.without("json", "colorsys"):
-        for name in ("json", "colorsys"):
-            with pytest.raises(ModuleNotFoundError):
-                importlib.import_module(name)
-    assert sys.modules["json"] is json
-    assert importlib.import_module("colorsys") is sys.modules["colorsys"]

@@ -200,8 +200,8 @@ LOADED = AT_A_SIGNAL.format("print(*sys.modules, file=sys.stderr)")
 FROZEN = AT_A_SIGNAL.format("print(gc.get_freeze_count(), file=sys.stderr)")
 WAITS = "loop.run_in_executor(None, threading.Event().wait)"
 FAILS = "[task.cancel() for task in asyncio.all_tasks() if task.get_name() == 'alerts']"
-UNUSED = {"botocore", "cryptography", "h2", "httpx2", "jinja2", "lightkube", "opentelemetry"}
-UNUSED |= {"promql_parser", "pygments", "rich", "trio", "yaml"}
+UNUSED = {"botocore", "cryptography", "httpx2", "jinja2", "lightkube", "opentelemetry"}
+UNUSED |= {"promql_parser", "yaml"}
 UNUSED |= {f"keda_gpu_scaler.{name}" for name in ("check", "observing", "simulator", "cli.probe")}
 UNUSED |= {f"keda_gpu_scaler.sources.{name}.source" for name in ("influxdb", "scrape")}
 UNUSED |= {"keda_gpu_scaler.sources.kubernetes", "keda_gpu_scaler.transport.certificates"}
@@ -238,7 +238,7 @@ def test_it_ends_although_a_thread_waits_for_ever(then: str, status: int, words:
         assert process.stderr.read().endswith(words)
 
 
-def test_it_loads_nothing_for_people_for_other_commands_and_for_what_is_not_set() -> None:
+def test_it_loads_nothing_for_other_commands_and_for_what_is_not_set() -> None:
     found = told(LOADED, environment(SCRAPE_TARGETS="", PROMETHEUS_URL="http://127.0.0.1:1"))
     assert {"grpc", "httpx", "structlog", "keda_gpu_scaler.service"} <= found
     assert found & UNUSED == set()

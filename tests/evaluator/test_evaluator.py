@@ -575,7 +575,7 @@ async def test_a_query_that_there_is_no_room_for_is_explained_as_such(bench: Ben
     assert (await bench.ask(_own("load"))).state is State.UNKNOWN
     shown, *_ = await bench.evaluator.records(BERT)
     assert shown.source.trouble is not None
-    assert "too many different queries of ml" in shown.source.trouble
+    assert "more than 20 different custom queries of namespace ml" in shown.source.trouble
     assert shown.pods == ()
 
 

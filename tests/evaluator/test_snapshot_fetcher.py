@@ -1,21 +1,18 @@
 """Claims about asking a source for evidence: once for all triggers, and never delaying them."""
 
 import asyncio
-import sys
 
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.snapshot_cache import BoundedFetcher
-from keda_gpu_scaler.evaluator.snapshot_fetcher import MANY_PODS, EvidenceFetcher, SnapshotFetcher
+from keda_gpu_scaler.evaluator.snapshot_fetcher import EvidenceFetcher, SnapshotFetcher
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement, Readiness
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from tests.support.processes import until as eventually
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
-from tests.support.worlds import STEP, World, WorldPod, until
+from tests.support.worlds import World, WorldPod, until
 
 AT = 99_990.0
 KSM = Target("ksm", "10.0.1.1:8080")
@@ -217,27 +214,6 @@ async def test_without_the_kubernetes_api_absence_proves_nothing_any_more(  # no
     ]
 
 
-async def test_of_a_snapshot_without_room_nothing_is_remembered(source: ScriptedSource) -> None:
-    created: list[SnapshotFetcher] = []
-
-    def create() -> SnapshotFetcher:
-        evidence = EvidenceFetcher("default", source.ports())
-        created.append(SnapshotFetcher(source, evidence, 3600))
-        return created[-1]
-
-    def keep(size: int) -> None:
-        assert size >= 0
-        if len(created) == 1:
-            raise errors.SourceMalformedError("no room")
-
-    fetcher = BoundedFetcher(create, keep)
-    query = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
-    with pytest.raises(errors.SourceMalformedError, match="no room"):
-        await fetcher.fetch(query, AT)
-    assert (await fetcher.fetch(query, AT)).at == AT
-    assert len(created) == 2
-
-
 QUERY = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
 
 
@@ -280,18 +256,3 @@ async def test_of_a_pod_from_the_history_it_is_not_known_when_it_was_last_seen()
         "gone": 0,
         "new": 0,
     }
-
-
-async def test_the_pods_of_a_large_former_snapshot_are_freed_when_nothing_uses_it() -> None:
-    pods = tuple(WorldPod(f"a-{number}") for number in range(MANY_PODS))
-    fetcher = _fetcher(ScriptedSource(World(pods), Clock()))
-    snapshot = await fetcher.fetch(QUERY, AT)
-    pod = snapshot.of("ml").pods["a-0"]
-
-    snapshot = await fetcher.fetch(QUERY, AT + STEP)
-
-    async def is_alone() -> bool:
-        return sys.getrefcount(pod) == 2  # it, and the argument
-
-    await eventually(is_alone, 10.0, "nothing but this test has the pod")
-    assert snapshot.pod_count == MANY_PODS

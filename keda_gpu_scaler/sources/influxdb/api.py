@@ -12,8 +12,8 @@ import msgspec
 from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.snapshot.observation import Points
 from keda_gpu_scaler.sources import json_answers
-from keda_gpu_scaler.sources.json_answers import LABEL_BYTES, NOTHING, POINT_BYTES, Room, Text
 from keda_gpu_scaler.sources.query_client import countable
 from keda_gpu_scaler.transport.client import OK, Answer, printable
 
@@ -28,48 +28,40 @@ class Series(NamedTuple):
     """Time in seconds and value, in ascending time; at least one."""
 
 
-class _Body(msgspec.Struct):
-    results: Text = NOTHING
-    error: Text = NOTHING
+class _Table(msgspec.Struct):
+    columns: list[str]
+    values: msgspec.Raw
+    name: str = ""
+    tags: dict[str, str] = {}
+    partial: bool = False
 
 
 class _Statement(msgspec.Struct):
-    series: Text = msgspec.Raw(b"[]")
-    error: Text = NOTHING
-    partial: Text = NOTHING
+    series: list[_Table] = []
+    error: str | None = None
+    partial: bool = False
 
 
-class _Table(msgspec.Struct):
-    name: Text = NOTHING
-    tags: Text = msgspec.Raw(b"{}")
-    columns: Text = NOTHING
-    values: Text = NOTHING
-    partial: Text = NOTHING
+class _Body(msgspec.Struct):
+    results: list[_Statement] = []
+    error: str | None = None
 
 
-_BODY, _STATEMENTS = Decoder(_Body), Decoder(list[_Statement])
-_TABLES, _ROWS = Decoder(list[_Table]), Decoder(list[list[float | None]])
+_BODY, _ROWS = Decoder(_Body), Decoder(list[list[float | None]])
 
 
-def series(answer: Answer, room: Room | None = None) -> list[Series]:
+def series(answer: Answer) -> list[Series]:
     """Return every field that has a value, for each set of tags.
-
-    Args:
-        answer: the server's answer.
-        room: for the points of all parts of a query; None: there is one part.
 
     Raises:
         errors.SourceRefusedError: the server answered with an error.
-        errors.SourceMalformedError: the answer is partial, of the wrong shape, or takes more memory
-            than it may.
+        errors.SourceMalformedError: the answer is partial, too large, or of the wrong shape.
     """
-    room = room or Room()
-    room.open(answer)
     tables = _tables(answer)
     try:
-        return [one for table in tables for one in _fields(table, room) if one.points]
-    except (ValueError, IndexError) as error:
-        raise errors.SourceMalformedError("a series of the wrong shape") from error
+        return [one for table in tables for one in _fields(table) if one.points]
+    except (*json_answers.UNREADABLE, IndexError) as error:
+        raise json_answers.wrong_shape("a series", error) from error
 
 
 def number(answer: Answer) -> float | None:
@@ -101,15 +93,13 @@ def clock(answer: Answer) -> float:
         raise errors.SourceMalformedError("an answer without its date") from error
 
 
-def _fields(table: _Table, room: Room) -> Iterator[Series]:
-    name = json_answers.part(table.name, json_answers.STRING, LABEL_BYTES)
-    tags = {tag: text for tag, text in room.labels([table.tags])[0].items() if text}
-    time, *fields = json_answers.part(table.columns, json_answers.STRINGS, LABEL_BYTES)
-    if time != "time":
-        raise ValueError(f"{time!r} where the time should be")
-    rows = json_answers.part(table.values, _ROWS, POINT_BYTES)
-    for column, field in enumerate(fields, start=1):
-        yield Series(name, tags, field, room.points(sorted(_points(rows, column))))
+def _fields(table: _Table) -> Iterator[Series]:
+    if not table.name or table.columns[:1] != ["time"]:
+        raise ValueError(f"a table {table.name!r} without a name, or without times first")
+    tags = {tag: text for tag, text in table.tags.items() if text}
+    rows = _ROWS.decode(table.values)
+    for column, field in enumerate(table.columns[1:], start=1):
+        yield Series(table.name, tags, field, Points.of(sorted(_points(rows, column))))
 
 
 def _points(rows: Sequence[Sequence[float | None]], column: int) -> Iterator[tuple[float, float]]:
@@ -123,27 +113,18 @@ def _points(rows: Sequence[Sequence[float | None]], column: int) -> Iterator[tup
 
 def _tables(answer: Answer) -> list[_Table]:
     """Return the tables of the one statement in the query."""
-    body = json_answers.body(answer, _BODY, "InfluxDB's JSON")
-    _require_success(answer, body.error)
-    try:
-        (statement,) = json_answers.decoded(body.results, _STATEMENTS)
-    except ValueError as error:
-        raise errors.SourceMalformedError("an answer without its one result") from error
-    _require_success(answer, statement.error)
-    try:
-        tables = json_answers.decoded(statement.series, _TABLES)
-    except ValueError as error:
-        raise errors.SourceMalformedError("a result whose series are no list") from error
-    partial = {bytes(one) for one in (statement.partial, *(table.partial for table in tables))}
-    if not partial <= {b"null", b"false"}:
+    body = json_answers.decoded(answer, _BODY, "InfluxDB's JSON")
+    # Errors of a statement come with the status of success.
+    reasons = [body.error, *(statement.error for statement in body.results)]
+    words = next((reason for reason in reasons if reason is not None), None)
+    if answer.status != OK or words is not None:
+        words = "no reason given" if words is None else words
+        raise errors.SourceRefusedError(printable(f"HTTP {answer.status}: {words}"))
+    if len(body.results) != 1:
+        raise errors.SourceMalformedError("an answer without its one result")
+    (statement,) = body.results
+    if statement.partial or any(table.partial for table in statement.series):
         raise errors.SourceMalformedError(
             "an incomplete answer: the server's max-row-limit is too small"
         )
-    return tables
-
-
-def _require_success(answer: Answer, error: Text) -> None:
-    """Raise for an error; errors of a statement come with the status of success."""
-    if answer.status != OK or error != NOTHING:
-        words = "no reason given" if error == NOTHING else json_answers.words(error)
-        raise errors.SourceRefusedError(printable(f"HTTP {answer.status}: {words}"))
+    return statement.series

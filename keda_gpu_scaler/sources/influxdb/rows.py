@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.influxql import Schema
-from keda_gpu_scaler.query.profiles import MetricSource
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import evaluation_times
@@ -31,13 +31,11 @@ def lookback_seconds(step: float) -> float:
     return max(_LONGEST_SECONDS, _INTERVALS * step)
 
 
-def rows(
-    found: Iterable[Series], schema: Schema, metric_sources: Sequence[MetricSource]
-) -> list[Row]:
+def rows(found: Iterable[Series], schema: Schema, asked: SnapshotQuery) -> list[Row]:
     """Return the points with the labels that an exporter would show."""
     known = {
         metric.name: way.labels
-        for way in reversed(metric_sources)
+        for way in reversed(profiles.metric_sources(asked.profile, asked.signal))
         for metric in way.measure.metrics
     }
     named = ((schema.metric(one.measurement, one.field), one) for one in found)
@@ -48,32 +46,38 @@ def rows(
     ]
 
 
-def samples(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
+def samples(
+    found: Iterable[Series], schema: Schema, asked: SnapshotQuery, at: float, step: float
+) -> Observation:
     """Return the observation at each instant, from points at any time.
 
     Args:
-        raw: the rows with those points.
-        snapshot_query: the query that was sent.
+        found: the series with those points.
+        schema: how they are laid out.
+        asked: the query that was sent.
         at: the newest instant.
         step: the seconds between two instants.
     """
-    times = evaluation_times.within(at, snapshot_query.span_seconds, step)
+    times = evaluation_times.within(at, asked.span_seconds, step)
+    raw = rows(found, schema, asked)
     placed = [Row(row.labels, at_instants(row.points, times, step)) for row in raw]
-    return replace(_observation(placed, snapshot_query, times), sample_ages=_ages(raw, at))
+    newest = [Row(row.labels, [(at, at - row.points[-1][0])]) for row in raw]
+    return replace(_observation(placed, asked, times), sample_ages=sample_ages(newest))
 
 
-def record(raw: list[Row], snapshot_query: SnapshotQuery, at: float, step: float) -> Observation:
-    """Return the same for points that are dated at the beginning of the step they stand for."""
-    ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in raw]
-    return _observation(
-        ended, snapshot_query, evaluation_times.within(at, snapshot_query.span_seconds, step)
-    )
-
-
-def _observation(
-    placed: list[Row], snapshot_query: SnapshotQuery, times: tuple[float, ...]
+def record(
+    found: Iterable[Series], schema: Schema, asked: SnapshotQuery, at: float, step: float
 ) -> Observation:
-    series, refused = read_series(placed, snapshot_query.profile, snapshot_query.signal)
+    """Return the same for points that are dated at the beginning of the step they stand for."""
+    ended = [
+        Row(row.labels, [(time + step, value) for time, value in row.points])
+        for row in rows(found, schema, asked)
+    ]
+    return _observation(ended, asked, evaluation_times.within(at, asked.span_seconds, step))
+
+
+def _observation(placed: list[Row], asked: SnapshotQuery, times: tuple[float, ...]) -> Observation:
+    series, refused = read_series(placed, asked.profile, asked.signal)
     return Observation(times, series, good_scrapes={}, refused_samples=refused)
 
 
@@ -108,8 +112,3 @@ def reports(
             elif now[0][1] > 0:
                 busy.add(part)
     return GpuReports(frozenset(reported), frozenset(uuid for uuid, _ in busy - mapped))
-
-
-def _ages(raw: Iterable[Row], at: float) -> dict[tuple[str, str], float]:
-    """Return the age of each pod's newest point."""
-    return sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in raw])

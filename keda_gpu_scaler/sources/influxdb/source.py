@@ -9,9 +9,8 @@ it is sent.
 """
 
 import asyncio
-import functools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
@@ -19,19 +18,15 @@ from urllib.parse import urlencode
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import SETTLED_LAG_SECONDS, EvidenceProvider, Source
 from keda_gpu_scaler.query import influxql, profiles
-from keda_gpu_scaler.query.influxql import Span
-from keda_gpu_scaler.query.profiles import MetricSource
+from keda_gpu_scaler.query.influxql import PointsQuery, Span
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.settings import InfluxdbSettings
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.sources import connection, evaluation_times
-from keda_gpu_scaler.sources.evaluation_times import ServerClock
+from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, ServerClock
 from keda_gpu_scaler.sources.influxdb import api, rows
 from keda_gpu_scaler.sources.influxdb.api import Series
-from keda_gpu_scaler.sources.influxdb.rows import lookback_seconds, record, samples
-from keda_gpu_scaler.sources.json_answers import Room
-from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, NUMBERS_AT_ONCE, QueryClient, Turns
+from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, NUMBERS_AT_ONCE, QueryClient
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.client import Answer, Client
@@ -86,7 +81,7 @@ class InfluxdbSource:
         self._queries = QueryClient(name, _Endpoint(settings, self._client), observe, clock)
         small = _Endpoint(settings, self._client, NUMBER_BYTES)
         self._numbers = QueryClient(name, small, observe, clock)
-        self._number_turns = Turns(NUMBERS_AT_ONCE, NUMBERS_AT_ONCE)
+        self._number_turns = asyncio.Semaphore(NUMBERS_AT_ONCE)
         self._server_clock = ServerClock(clock)
 
     def ports(self, *evidence_providers: EvidenceProvider) -> Source:
@@ -128,40 +123,27 @@ class InfluxdbSource:
 
         They overlap with the time that `history` covers, so that both give one continuous record.
         """
-        snapshot_query = self._meant(snapshot_query)
-        reach = max(snapshot_query.span_seconds, 2 * evaluation_times.HISTORY_STEP_SECONDS)
-        wide = replace(
-            snapshot_query, span_seconds=evaluation_times.whole_steps(reach, self.step_seconds)
-        )
-        before = at - wide.span_seconds - lookback_seconds(self.step_seconds)
-        metric_sources = profiles.metric_sources(wide.profile, wide.signal)
-        metrics, span = _names(metric_sources), _span(before, at)
-        query = influxql.Points(wide.namespaces, self._schema, metrics, span)
+        step, asked = self.step_seconds, self._meant(snapshot_query)
+        reach = max(asked.span_seconds, 2 * HISTORY_STEP_SECONDS)
+        asked = replace(asked, span_seconds=evaluation_times.whole_steps(reach, step))
+        span = _span(at - asked.span_seconds - rows.lookback_seconds(step), at)
         with self._queries.turn():
-            rows = await self._rows("snapshot", query, metric_sources, at)
-            observed = await asyncio.to_thread(samples, rows, wide, at, self.step_seconds)
-            del rows
+            found = await self._series("snapshot", self._points_query(asked, span), at)
+            observed = await asyncio.to_thread(rows.samples, found, self._schema, asked, at, step)
         return replace(observed, collection_seconds=self._settings.collection_seconds)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         """Return the pods that reported in the hour before `at`, at a coarse step."""
-        hour = replace(self._meant(snapshot_query), span_seconds=evaluation_times.HISTORY_SECONDS)
-        last = evaluation_times.floored(
-            at - self.step_seconds, evaluation_times.HISTORY_STEP_SECONDS
-        )
-        each = evaluation_times.milliseconds(evaluation_times.HISTORY_STEP_SECONDS)
-        since, until = _span(last - evaluation_times.HISTORY_SECONDS, last)
+        step, asked = HISTORY_STEP_SECONDS, self._meant(snapshot_query)
+        asked = replace(asked, span_seconds=evaluation_times.HISTORY_SECONDS)
+        last = evaluation_times.floored(at - self.step_seconds, step)
+        since, until = _span(last - asked.span_seconds, last)
         # A point at an instant belongs to the step that begins at it.
-        span = Span(since - 1, until - 1)
-        metric_sources = profiles.metric_sources(hour.profile, hour.signal)
-        metrics = _names(metric_sources)
-        query = influxql.NewestPoints(hour.namespaces, self._schema, metrics, span, each)
+        query = self._points_query(asked, Span(since - 1, until - 1))
+        query = replace(query, each_ms=evaluation_times.milliseconds(step))
         with self._queries.turn():
-            rows = await self._rows("history", query, metric_sources, last)
-            observed = await asyncio.to_thread(
-                record, rows, hour, last, evaluation_times.HISTORY_STEP_SECONDS
-            )
-            del rows
+            found = await self._series("history", query, last)
+            observed = await asyncio.to_thread(rows.record, found, self._schema, asked, last, step)
         return replace(observed, collection_seconds=self._settings.collection_seconds)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
@@ -171,7 +153,7 @@ class InfluxdbSource:
             return GpuReports()
         metrics = profiles.UTILIZATION_METRICS
         span = _span(at - rows.lookback_seconds(self.step_seconds), at)
-        query = influxql.GpuPoints(wanted, self._schema, metrics, span)
+        query = PointsQuery(wanted, self._schema, metrics, span, names_gpus=True)
         with self._queries.turn():
             found = await self._series("gpus", query, at)
         return rows.reports(found, self._schema, wanted, at, self.step_seconds)
@@ -190,7 +172,7 @@ class InfluxdbSource:
             asked = influxql.selection(text)
         except ValueError as error:
             raise errors.SourceRefusedError(f"not asked: expected {error}") from error
-        async with self._number_turns.turn(None):
+        async with self._number_turns:
             return await self._numbers.asked("demand", asked, None, api.number)
 
     def _meant(self, snapshot_query: SnapshotQuery) -> SnapshotQuery:
@@ -204,27 +186,20 @@ class InfluxdbSource:
             )
         return replace(snapshot_query, profile=profiles.AUTO)
 
-    async def _rows(
-        self,
-        kind: str,
-        query: SplittableQuery,
-        metric_sources: Sequence[MetricSource],
-        at: float,
-    ) -> list[Row]:
-        found = await self._series(kind, query, at)
-        return await asyncio.to_thread(rows.rows, found, self._schema, metric_sources)
+    def _points_query(self, asked: SnapshotQuery, span: Span) -> PointsQuery:
+        metrics = frozenset(
+            metric.name
+            for way in profiles.metric_sources(asked.profile, asked.signal)
+            for metric in way.measure.metrics
+        )
+        return PointsQuery(asked.namespaces, self._schema, metrics, span)
 
-    async def _series(self, kind: str, query: SplittableQuery, at: float) -> list[Series]:
-        read = functools.partial(api.series, room=Room())
+    async def _series(self, kind: str, query: PointsQuery, at: float) -> list[Series]:
         return [
             one
             for text in query.texts(LONGEST_BYTES)
-            for one in await self._queries.asked(kind, text, at, read)
+            for one in await self._queries.asked(kind, text, at, api.series)
         ]
-
-
-def _names(metric_sources: Iterable[MetricSource]) -> frozenset[str]:
-    return frozenset(metric.name for way in metric_sources for metric in way.measure.metrics)
 
 
 def _span(since: float, until: float) -> Span:

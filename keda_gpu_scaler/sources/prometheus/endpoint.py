@@ -16,15 +16,8 @@ from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.query.splitting import SplittableQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.json_answers import Room
 from keda_gpu_scaler.sources.prometheus import api
-from keda_gpu_scaler.sources.query_client import (
-    NUMBERS_AT_ONCE,
-    OWN_QUERIES_AT_ONCE,
-    OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE,
-    QueryClient,
-    Turns,
-)
+from keda_gpu_scaler.sources.query_client import NUMBERS_AT_ONCE, OwnTurns, QueryClient
 from keda_gpu_scaler.transport.client import Answer, Client
 
 
@@ -38,11 +31,11 @@ class Endpoint:
     """The only namespace of all requests, named in each; None: any namespace, and none is named."""
     limit_bytes: int | None = None
     """The limit of an answer, below that of the settings."""
-    own_turns: Turns = field(
-        default_factory=lambda: Turns(OWN_QUERIES_AT_ONCE, OWN_QUERIES_OF_A_NAMESPACE_AT_ONCE)
-    )
+    own_turns: OwnTurns = field(default_factory=OwnTurns)
     """For users' own queries, of all namespaces together."""
-    number_turns: Turns = field(default_factory=lambda: Turns(NUMBERS_AT_ONCE, NUMBERS_AT_ONCE))
+    number_turns: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(NUMBERS_AT_ONCE)
+    )
     """For demandQueries."""
 
     def within(self, namespace: str) -> "Endpoint":
@@ -117,10 +110,7 @@ class RowQueryClient(QueryClient):
         kind: str,
         promql: SplittableQuery | str,
         at: float,
-        parse: Callable[[Answer, Room], list[Row]],
+        parse: Callable[[Answer], list[Row]],
     ) -> list[Row]:
-        room, rows = Room(), list[Row]()
         texts = (promql,) if isinstance(promql, str) else promql.texts(self.longest_bytes)
-        for text in texts:
-            rows += await self.asked(kind, text, at, lambda answer: parse(answer, room))
-        return rows
+        return [row for text in texts for row in await self.asked(kind, text, at, parse)]

@@ -213,7 +213,7 @@ class PrometheusSource:
 
         VictoriaMetrics answers for 30 s ago, as for every query without a time.
         """
-        async with self._endpoint.number_turns.turn(None):
+        async with self._endpoint.number_turns:
             return await self._numbers.asked("demand", text, self._at, api.number)
 
     async def _observed(

@@ -140,13 +140,13 @@ def test_a_refusal_is_in_the_words_of_the_server(given: Answer, words: str) -> N
         pytest.param(
             Answer(200, "application/json", b'{"results":[{"series":[{"na'), "JSON", id="cut"
         ),
-        pytest.param(answer([]), "instead of InfluxDB's JSON", id="no object"),
+        pytest.param(answer([]), "JSON of the wrong shape", id="no object"),
         pytest.param(answer({}), "without its one result", id="no results"),
-        pytest.param(answer({"results": {}}), "without its one result", id="results no list"),
+        pytest.param(answer({"results": {}}), "wrong shape", id="results no list"),
         pytest.param(answer({"results": [{}, {}]}), "without its one result", id="two results"),
-        pytest.param(answer({"results": ["x"]}), "without its one result", id="no result"),
-        pytest.param(answer({"results": [{"series": {}}]}), "are no list", id="series no list"),
-        pytest.param(answer({"results": [{"series": ["x"]}]}), "are no list", id="no table"),
+        pytest.param(answer({"results": ["x"]}), "wrong shape", id="no result"),
+        pytest.param(answer({"results": [{"series": {}}]}), "wrong shape", id="series no list"),
+        pytest.param(answer({"results": [{"series": ["x"]}]}), "wrong shape", id="no table"),
         pytest.param(result({**TABLE, "values": [[1000, "90"]]}), "wrong shape", id="text"),
         pytest.param(result({**TABLE, "values": [[1000, True]]}), "wrong shape", id="a flag"),
         pytest.param(result({**TABLE, "values": [[None, 1]]}), "wrong shape", id="no time"),

@@ -7,7 +7,7 @@ import pytest
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.influxql import METRIC, Schema
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.observation import GpuReports, Row
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources.influxdb import rows
 from keda_gpu_scaler.sources.influxdb.api import Series
 from keda_gpu_scaler.spec.spec import Signal
@@ -38,11 +38,12 @@ def shown(points: list[tuple[float, float]], step: float = STEP) -> list[float]:
     return [time - AT for time, _ in rows.at_instants(points, TIMES, step)]
 
 
-def read(
-    *found: Series, schema: Schema | None = None, signal: Signal = Signal.UTILIZATION
-) -> list[Row]:
-    metric_sources = profiles.metric_sources("auto", signal)
-    return rows.rows(found, schema or Schema(), metric_sources)
+def read(*found: Series, schema: Schema | None = None) -> list[Row]:
+    return rows.rows(found, schema or Schema(), NEED)
+
+
+def observed(*found: Series, schema: Schema | None = None) -> Observation:
+    return rows.samples(found, schema or Schema(), NEED, AT, STEP)
 
 
 def test_a_series_that_goes_on_has_no_gap() -> None:
@@ -105,43 +106,39 @@ def test_tags_that_are_named_say_whose_it_is_whatever_else_there_is() -> None:
     tags = {"ns": "ml", "Pod": "bert-0", "card": "GPU-1", "pod_name": "exporter", "pod": "exporter"}
     schema = Schema(namespace_tag="ns", pod_tag="Pod", gpu_tag="card")
 
-    raw = read(Series(UTIL, tags, "gauge", [(AT, 50.0)]), schema=schema)
-    (one,) = rows.samples(raw, NEED, AT, STEP).series
+    (one,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)]), schema=schema).series
 
     assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
 
 
 @pytest.mark.parametrize("metric", ANYBODYS)
 def test_metrics_of_every_convention_have_the_tags_that_were_named(metric: str) -> None:
-    raw = read(Series(metric, TELEGRAF, "gauge", [(AT, 1.0)]))
-    (one,) = rows.samples(raw, NEED, AT, STEP).series
+    (one,) = observed(Series(metric, TELEGRAF, "gauge", [(AT, 1.0)])).series
     assert (one.namespace, one.pod, one.gpu) == ("ml", "bert-0", "GPU-1")
 
 
 def test_a_gpu_that_no_tag_names_keeps_what_its_exporter_calls_it() -> None:
     tags = {"namespace": "ml", "pod": "bert-0", "gpu": "3"}
-    raw = read(Series(UTIL, tags, "gauge", [(AT, 50.0)]))
-    (one,) = rows.samples(raw, NEED, AT, STEP).series
+    (one,) = observed(Series(UTIL, tags, "gauge", [(AT, 50.0)])).series
     assert one.gpu == "#3"
 
 
 def test_a_pod_is_as_old_as_its_newest_point() -> None:
-    raw = read(
+    found = observed(
         Series(UTIL, TELEGRAF, "gauge", [(AT - 20, 50.0)]),
         Series(UTIL, {**TELEGRAF, "UUID": "GPU-2"}, "gauge", [(AT - 24, 1.0), (AT - 9, 50.0)]),
     )
-    found = rows.samples(raw, NEED, AT, STEP)
     assert found.sample_ages == {("ml", "bert-0"): 9}
 
 
 def test_a_point_that_names_no_pod_counts_for_nobody() -> None:
-    found = rows.samples(read(Series(UTIL, IDLE, "gauge", [(AT, 50.0)])), NEED, AT, STEP)
+    found = observed(Series(UTIL, IDLE, "gauge", [(AT, 50.0)]))
     assert not found.series
     assert not found.sample_ages
 
 
 def test_absence_proves_nothing() -> None:
-    found = rows.samples([], NEED, AT, STEP)
+    found = observed()
     assert found.instants == TIMES
     assert not found.absence_known
     assert not found.good_scrapes
@@ -150,9 +147,9 @@ def test_absence_proves_nothing() -> None:
 def test_a_record_shows_each_step_at_its_end_and_nothing_between() -> None:
     hour = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 3600, 120)
     at = AT // 120 * 120
-    raw = read(Series(UTIL, TELEGRAF, "gauge", [(at - 360, 40.0), (at - 240, 50.0)]))
+    series = Series(UTIL, TELEGRAF, "gauge", [(at - 360, 40.0), (at - 240, 50.0)])
 
-    found = rows.record(raw, hour, at, 120)
+    found = rows.record([series], Schema(), hour, at, 120)
 
     (one,) = found.series
     assert one.present == (at - 240, at - 120)

@@ -89,7 +89,7 @@ UNKNOWN = {
     ),
     "victoria-metrics cluster, a vmstorage is down": (
         web.says(answered(isPartial=True)),
-        "an incomplete answer: ['the answer is partial']",
+        "an incomplete answer: the answer is partial",
     ),
     "victoria-metrics, text too long": (
         web.says(
@@ -113,7 +113,7 @@ UNKNOWN = {
     ),
     "a warning that is no list": (
         web.says(answered(warnings="store-3 is down")),
-        "an incomplete answer: ['store-3 is down']",
+        "Prometheus' JSON of the wrong shape: Expected `array | null`, got `str` - at `$.warnings`",
     ),
 }
 
