@@ -112,7 +112,7 @@ def decoded(answer: bytearray | bytes, wanted: type[Found]) -> Found:
 async def _asked(asked: Asked, below: str, token: str | None) -> client.Answer:
     url = f"{asked.server}/api/v1/triggers/{asked.scaled_object}{below}"
     requests = client.of_one_server(
-        None if token is None else lambda: token, asked.ca_file, asked.timeout_seconds
+        url, None if token is None else lambda: token, asked.ca_file, asked.timeout_seconds
     )
     try:
         return await requests.get(url)

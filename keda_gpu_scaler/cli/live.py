@@ -101,7 +101,7 @@ async def _status(wanted: Wanted) -> int | None:
     """Return the status with which the gateway answers; None: it gives none."""
     if wanted.gateway is None:
         return None
-    requests = client.of_one_server(None, None, wanted.timeout_seconds)
+    requests = client.of_one_server(wanted.gateway, None, None, wanted.timeout_seconds)
     try:
         return (await requests.get(wanted.gateway)).status
     except errors.SourceError:

@@ -250,11 +250,12 @@ class Client:
 
 
 def of_one_server(
-    token: Callable[[], str] | None, ca_file: Path | None, timeout_seconds: float
+    url: str, token: Callable[[], str] | None, ca_file: Path | None, timeout_seconds: float
 ) -> Client:
     """Return a client for people's requests to one server; the environment's proxies are used.
 
     Args:
+        url: any URL of the server.
         token: returns the bearer token to send; None: none.
         ca_file: PEM file with the CAs to trust instead of the system's; None: the system's.
         timeout_seconds: limit of a request.
@@ -269,6 +270,8 @@ def of_one_server(
         headers={"User-Agent": USER_AGENT},
         timeout=timeout_seconds,
         verify=ssl.create_default_context(cafile=ca_file),
+        proxy=proxies.of(url),
+        trust_env=False,
     )
     return Client(requests, timeout_seconds=timeout_seconds, max_response_bytes=LIMIT_BYTES)
 
