@@ -39,8 +39,30 @@ class Bounds(NamedTuple):
 class Server(uvicorn.Server):
     """Uvicorn without its own signal handlers, and with limits on connections."""
 
-    def __init__(self, config: uvicorn.Config, bounds: Bounds) -> None:
-        """Serve as `config` says, within these bounds."""
+    def __init__(
+        self,
+        app: Starlette,
+        bounds: Bounds,
+        certificate: "Callable[[], Certificate] | None" = None,
+    ) -> None:
+        """Prepare the server; it listens on the sockets that `serve` gets.
+
+        Args:
+            app: the application to serve.
+            bounds: the limits of clients.
+            certificate: returns the current certificate, called at each handshake; None: no TLS.
+        """
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=bounds.shutdown_seconds,
+            ssl_context_factory=None if certificate is None else lambda *_: _following(certificate),
+        )
         super().__init__(config)
         self._bounds = bounds
         self._since: dict[tuple[H11Protocol, RequestResponseCycle | None], float] = {}
@@ -67,32 +89,6 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Install no signal handlers: the process has its own."""
         yield
-
-
-def create_server(
-    app: Starlette,
-    bounds: Bounds,
-    certificate: "Callable[[], Certificate] | None" = None,
-) -> Server:
-    """Return a server that does not listen yet.
-
-    Args:
-        app: the application to serve.
-        bounds: the limits of clients.
-        certificate: returns the current certificate, called at each handshake; None: no TLS.
-    """
-    config = uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=bounds.shutdown_seconds,
-        ssl_context_factory=None if certificate is None else lambda *_: _following(certificate),
-    )
-    return Server(config, bounds)
 
 
 def _following(certificate: "Callable[[], Certificate]") -> ssl.SSLContext:
@@ -128,11 +124,10 @@ class HttpServer:
             app: the application to serve.
             host: one of this machine's addresses or names; empty for every address.
             port: the port; 0 takes a free one.
-            certificate: returns the current certificate, called at each handshake; the port then
-                speaks TLS only. None: no TLS.
+            certificate: as in `Server`; the port then speaks TLS only.
             bounds: the limits of clients.
         """
-        self._server = create_server(app, bounds, certificate)
+        self._server = Server(app, bounds, certificate)
         self._host, self._port = host, port
         self._listener: socket.socket | None = None
         self._serving: asyncio.Task[None] | None = None
