@@ -109,7 +109,9 @@ async def test_a_redirect_is_not_followed(server: HttpServer, location: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("sent", "body"), [(gzip.compress(b"hello " * 1000), b"hello " * 1000), (b"", b"")]
+    ("sent", "body"),
+    [(gzip.compress(b"hello " * 1000), b"hello " * 1000), (b"", b"")],
+    ids=["compressed", "empty"],
 )
 async def test_a_compressed_answer_is_unpacked_and_an_empty_one_need_not_be_compressed(
     server: HttpServer, sent: bytes, body: bytes
