@@ -53,7 +53,7 @@ async def ask(
     try:
         token = _token(token_file)
         requests = client.of_one_server(
-            None if token is None else lambda: token, ca_file, timeout_seconds
+            url, None if token is None else lambda: token, ca_file, timeout_seconds
         )
         try:
             answer = await requests.get(url)

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keda_gpu_scaler.simulator import changes, cluster, exposition
-from keda_gpu_scaler.transport.server import Bounds, create_server
+from keda_gpu_scaler.transport.server import Bounds, Server
 
 _BOUNDS = Bounds(shutdown_seconds=2)
 
@@ -30,7 +30,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) -> None:
     """Serve until `stop` is set, then finish the answers in progress."""
-    server = create_server(app, _BOUNDS)
+    server = Server(app, _BOUNDS)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(server.serve(sockets=[listener]), name="simulator-http")
         serving.add_done_callback(lambda _: stop.set())

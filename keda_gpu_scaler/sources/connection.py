@@ -35,7 +35,8 @@ def create_client(settings: ApiSettings) -> Client:
             **{name: value.get_secret_value() for name, value in settings.headers.items()},
         },
         timeout=settings.timeout_seconds,
-        trust_env=proxies.are_followed(settings.url),
+        proxy=proxies.of(settings.url),
+        trust_env=False,
     )
     return Client(
         client,

@@ -32,13 +32,9 @@ _CHALLENGE = {"www-authenticate": 'Bearer, Basic realm="keda-gpu-scaler", charse
 def admit(request: Request, token: Callable[[], str], name: str) -> None:
     """Admit a request with the token, as a bearer token or as the Basic password of any user.
 
-    Args:
-        request: any request.
-        token: returns the current token, or raises SettingsError.
-        name: the name of the token in messages.
-
     Raises:
-        HTTPException: the request does not have the token (401), or the token cannot be read (503).
+        HTTPException: it does not have the token, which the message calls `name` (401), or the
+            token cannot be read (503).
     """
     try:
         expected = token()
@@ -76,15 +72,11 @@ class Bodies:
     async def read(
         self, request: Request, limit_bytes: int = BODY_BYTES
     ) -> AsyncIterator[bytearray]:
-        """Yield the body of a request; it counts as open while the context lasts.
-
-        Args:
-            request: a request that was admitted.
-            limit_bytes: the largest size of its body.
+        """Yield the body of an admitted request; it counts as open while the context lasts.
 
         Raises:
-            HTTPException: it is too large (413), too slow (408), compressed (415) or cut off (400),
-                or too much of others is open (503).
+            HTTPException: it has more than `limit_bytes` (413), is too slow (408), compressed (415)
+                or cut off (400), or too much of others is open (503).
         """
         if request.headers.get("content-encoding", "identity") != "identity":
             raise HTTPException(415, "expected a body that is not compressed")
@@ -114,11 +106,7 @@ class Bodies:
 
 
 def decoded(body: bytearray) -> object:
-    """Return what a body of JSON says.
-
-    Raises:
-        HTTPException: it is no JSON (400).
-    """
+    """Return what a body of JSON says, or raise HTTPException (400)."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:

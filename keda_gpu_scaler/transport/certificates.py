@@ -5,26 +5,23 @@ shows the content of a file.
 
 A valid certificate may still be refused: OpenSSL requires a certain strength of every signature and
 key of the chain; gRPC's BoringSSL supports fewer kinds of keys and checks the key usage. These
-rules change with updates of the libraries, so the certificate is loaded into the library that will
-show it, to see whether it is accepted.
+rules change with updates of the libraries, so the certificate is loaded into the libraries to see
+whether they accept it.
 """
 
+import contextlib
 import os
-import re
 import secrets
 import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeGuard
+from typing import Literal, NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Certificate:
     chain: bytes
     """PEM: the server's own certificate first, then those that lead to its CA."""
     key: bytes = field(repr=False)
-    """PEM, unencrypted."""
+    """PEM, unencrypted; perhaps with certificates beside it."""
     client_ca: bytes | None
     """PEM: the CAs of the clients' certificates; None: clients need no certificate."""
     begins_at: float
@@ -54,26 +51,13 @@ class Certificate:
         return context
 
 
-@contextmanager
+@contextlib.contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
     """Yield a path for OpenSSL, which reads only files; the root file system is read-only."""
     with os.fdopen(os.memfd_create("pem"), "wb") as file:
         file.write(content)
         file.flush()
         yield f"/proc/self/fd/{file.fileno()}"
-
-
-Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
-
-# All keys that both gRPC's library and OpenSSL accept.
-_KEYS = "RSA of 2048 bits or more, ECDSA on P-256, P-384 or P-521, or Ed25519"
-_RSA_BITS = 2048
-_CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
-
-# The parser skips parts of a file that it cannot read, such as a certificate that is cut off.
-_BEGINNINGS = re.compile(rb"-----BEGIN [A-Z0-9 ]*CERTIFICATE-----")
-_BLOCKS = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----")
-_CUT = re.compile(rb"-----BEGIN|-----END|^-{1,5}[A-Z ]*\Z", re.MULTILINE)
 
 
 class PemFile(NamedTuple):
@@ -103,20 +87,17 @@ def judge(cert: PemFile, key: PemFile, client_ca: PemFile | None = None) -> Cert
         own = chain(cert)
     with named(key):
         private = private_key(key, own[0])
+    authorities = []
     if client_ca is not None:
         with named(client_ca):
             authorities = chain(client_ca)
     return Certificate(
         chain=_pem(own),
-        key=private.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
-        client_ca=None if client_ca is None else _pem(authorities),
+        key=private,
+        client_ca=_pem(authorities) or None,
         begins_at=max(each.not_valid_before_utc for each in own).timestamp(),
         expires_at=_first_end(own),
-        client_ca_expires_at=None if client_ca is None else _first_end(authorities),
+        client_ca_expires_at=_first_end(authorities) if authorities else None,
     )
 
 
@@ -124,7 +105,11 @@ def _first_end(certificates: list[x509.Certificate]) -> float:
     return min(each.not_valid_after_utc for each in certificates).timestamp()
 
 
-@contextmanager
+def _pem(certificates: list[x509.Certificate]) -> bytes:
+    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
+
+
+@contextlib.contextmanager
 def named(file: PemFile) -> Iterator[None]:
     """Add the name of the file to the reason why it cannot be used."""
     try:
@@ -144,45 +129,30 @@ def chain(file: PemFile) -> list[x509.Certificate]:
         found = x509.load_pem_x509_certificates(content)
     except (ValueError, x509.InvalidVersion):
         raise ValueError("a PEM file with certificates") from None
-    if len(found) != len(_BEGINNINGS.findall(content)) or _CUT.search(_BLOCKS.sub(b"", content)):
+    # The parser skips what it cannot read, such as a certificate that is cut off. Each one has a
+    # first and a last line.
+    if content.count(b"CERTIFICATE-----") != 2 * len(found):
         raise ValueError("a PEM file with certificates, each of them whole")
     return found
 
 
-def private_key(file: PemFile, certificate: x509.Certificate) -> Key:
-    """Return the key in a file, which has to belong to the certificate.
+def private_key(file: PemFile, certificate: x509.Certificate) -> bytes:
+    """Return the content of a file with the key that belongs to a certificate.
 
     Raises:
-        ValueError: it does not; the message says what was expected.
+        ValueError: it has no such key; the message says what was expected.
     """
     content = _content(file)
     try:
-        found = serialization.load_pem_private_key(content, password=None)
+        key = serialization.load_pem_private_key(content, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         # Not chained: causes may show the content of the file.
         raise ValueError("a PEM file with an unencrypted private key") from None
-    if not _serves(found):
-        raise ValueError(f"a PEM file with a key that can be served with: {_KEYS}")
-    if not _belongs(found, certificate):
-        raise ValueError("the key of the first certificate in the certificate's file")
-    return found
-
-
-def _serves(key: PrivateKeyTypes) -> TypeGuard[Key]:
-    match key:
-        case rsa.RSAPrivateKey():
-            return key.key_size >= _RSA_BITS
-        case ec.EllipticCurvePrivateKey():
-            return isinstance(key.curve, _CURVES)
-        case _:
-            return isinstance(key, ed25519.Ed25519PrivateKey)
-
-
-def _belongs(key: Key, certificate: x509.Certificate) -> bool:
-    try:
-        return key.public_key() == certificate.public_key()
-    except (ValueError, UnsupportedAlgorithm):  # a kind of certificate that no server supports
-        return False
+    # The certificate may have a kind of key that no server supports.
+    with contextlib.suppress(ValueError, UnsupportedAlgorithm):
+        if key.public_key() == certificate.public_key():
+            return content
+    raise ValueError("the key of the first certificate in the certificate's file")
 
 
 def _content(file: PemFile) -> bytes:
@@ -191,31 +161,25 @@ def _content(file: PemFile) -> bytes:
     return file.content
 
 
-def _pem(certificates: list[x509.Certificate]) -> bytes:
-    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
-
-
 Server = Literal["grpc", "http"]
 
 
 def require_served(server: Server, certificate: Certificate) -> None:
-    """Check that this server can show a certificate.
+    """Check that this server can show a certificate, and that OpenSSL finds it strong enough.
 
     Raises:
         ValueError: it cannot; the message says what was expected.
     """
-    _TRIALS[server](certificate)
-
-
-def _with_openssl(certificate: Certificate) -> None:
     try:
         certificate.context()
     except OSError as error:  # ssl.SSLError is one
         why = getattr(error, "reason", None) or error.strerror
         raise ValueError(f"a certificate that OpenSSL takes with its key ({why})") from None
+    if server == "grpc":
+        _try_grpc(certificate)
 
 
-def _with_grpc(certificate: Certificate) -> None:
+def _try_grpc(certificate: Certificate) -> None:
     """Open a port as the server would, on a random abstract socket; this takes 2 ms.
 
     The library writes the reason to its own log. It closes the port of a server only if that was
@@ -232,9 +196,8 @@ def _with_grpc(certificate: Certificate) -> None:
         server.add_secure_port(f"unix-abstract:{secrets.token_hex(16)}", shown)
         server.start()
     except RuntimeError:
-        raise ValueError("a certificate that gRPC's library takes with its key") from None
+        expected = "such as RSA of 2048 bits or ECDSA on P-256"
+        message = f"a certificate that gRPC's library takes with its key, {expected}"
+        raise ValueError(message) from None
     finally:
         server.stop(None).wait()
-
-
-_TRIALS = {"grpc": _with_grpc, "http": _with_openssl}

@@ -43,19 +43,11 @@ class Bearer(httpx.Auth):
     """Sends a token that is read for every request, because tokens rotate."""
 
     def __init__(self, token: Callable[[], str]) -> None:
-        """Send what this function returns.
-
-        Args:
-            token: returns the current token, or raises SettingsError.
-        """
+        """Send what `token` returns; without one it raises SettingsError."""
         self._token = token
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Add the current token.
-
-        Raises:
-            errors.SourceUnreachableError: there is none.
-        """
+        """Add the current token, or raise SourceUnreachableError if there is none."""
         try:
             request.headers["Authorization"] = f"Bearer {self._token()}"
         except errors.SettingsError as error:
@@ -87,24 +79,8 @@ class Answer:
     """How large the body may have been."""
 
 
-class _Turn:
-    """The turn of one reader of large answers: it begins with the first one that comes."""
-
-    def __init__(self, large: asyncio.Lock) -> None:
-        self._large = large
-        self._has_begun = False
-
-    async def begin(self) -> None:
-        if not self._has_begun:
-            await self._large.acquire()
-            self._has_begun = True
-
-    def end(self) -> None:
-        if self._has_begun:
-            self._large.release()
-
-
-_turn: ContextVar[_Turn | None] = ContextVar("turn", default=None)
+_turn: ContextVar[list[asyncio.Lock] | None] = ContextVar("turn", default=None)
+"""What the present reader of large answers holds; None: it reads them without a turn."""
 
 
 class Client:
@@ -131,13 +107,14 @@ class Client:
         An answer and what is made of it take up to a hundred MiB. The rest of an answer that turns
         out to be large is read when its turn comes, within the time of the request.
         """
-        turn = _Turn(self._large)
-        before = _turn.set(turn)
+        held = list[asyncio.Lock]()
+        before = _turn.set(held)
         try:
             yield
         finally:
             _turn.reset(before)
-            turn.end()
+            for lock in held:
+                lock.release()
 
     async def get(
         self,
@@ -158,8 +135,7 @@ class Client:
         Raises:
             errors.SourceError: there is no whole answer.
         """
-        expecting = _expecting(server_name)
-        return await self._bounded("GET", url, limit_bytes, take, extensions=expecting)
+        return await self._answer("GET", url, server_name, limit_bytes, take)
 
     async def post(
         self,
@@ -174,38 +150,32 @@ class Client:
         The other arguments, and the errors, are those of `get`.
         """
         given: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
-        return await self._bounded(
-            "POST",
-            url,
-            limit_bytes,
-            None,
-            headers=headers,
-            extensions=_expecting(server_name),
-            **given,
+        return await self._answer(
+            "POST", url, server_name, limit_bytes, None, headers=headers, **given
         )
 
     async def close(self) -> None:
         """Close every connection."""
         await self._client.aclose()
 
-    async def _bounded(
+    async def _answer(
         self,
         method: str,
         url: str,
+        server_name: str | None,
         limit_bytes: int | None,
         take: Callable[[bytes], None] | None,
         **given: Any,  # noqa: ANN401 - httpx's
     ) -> Answer:
+        expected_name = {} if server_name is None else {"sni_hostname": server_name}
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                request = self._client.build_request(method, url, **given)
+                request = self._client.build_request(method, url, extensions=expected_name, **given)
                 request.headers["Accept-Encoding"] = "gzip"
                 return await self._sent(request, limit_bytes or self._max_response_bytes, take)
-        except TimeoutError as error:
+        except (TimeoutError, httpx.TimeoutException) as error:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error
-        except httpx.TimeoutException as error:
-            raise errors.SourceTimeoutError(f"no answer in time: {error_text(error)}") from error
         except zlib.error as error:
             raise errors.SourceMalformedError(f"undecodable answer: {error_text(error)}") from error
         except httpx.LocalProtocolError:
@@ -229,19 +199,23 @@ class Client:
         if take is None or response.status_code != OK:
             take = body.extend
         try:
-            unpacked = _Unpacked(response.headers.get("content-encoding", "identity"))
+            gzip = _decompressor(response.headers.get("content-encoding", "identity"))
             async for piece in response.aiter_raw():
-                for part in unpacked.parts(piece):
+                left = piece
+                while left:
+                    part, left = _unpacked(left, gzip)
                     size += len(part)
                     if size > limit_bytes:
                         message = f"an answer of more than {limit_bytes} bytes"
                         raise errors.SourceMalformedError(message)
-                    if size > LARGE_BYTES and turn is not None:
-                        await turn.begin()
+                    if size > LARGE_BYTES and turn is not None and self._large not in turn:
+                        await self._large.acquire()
+                        turn.append(self._large)
                     if part:
                         take(part)
                     await asyncio.sleep(0)
-            unpacked.end()
+            if gzip is not None and response.num_bytes_downloaded and not gzip.eof:
+                raise errors.SourceMalformedError("an answer whose compression is cut")
         finally:
             await response.aclose()
         headers = response.headers
@@ -250,11 +224,12 @@ class Client:
 
 
 def of_one_server(
-    token: Callable[[], str] | None, ca_file: Path | None, timeout_seconds: float
+    url: str, token: Callable[[], str] | None, ca_file: Path | None, timeout_seconds: float
 ) -> Client:
     """Return a client for people's requests to one server; the environment's proxies are used.
 
     Args:
+        url: any URL of the server.
         token: returns the bearer token to send; None: none.
         ca_file: PEM file with the CAs to trust instead of the system's; None: the system's.
         timeout_seconds: limit of a request.
@@ -269,53 +244,38 @@ def of_one_server(
         headers={"User-Agent": USER_AGENT},
         timeout=timeout_seconds,
         verify=ssl.create_default_context(cafile=ca_file),
+        proxy=proxies.of(url),
+        trust_env=False,
     )
     return Client(requests, timeout_seconds=timeout_seconds, max_response_bytes=LIMIT_BYTES)
 
 
-def _expecting(server_name: str | None) -> dict[str, str]:
-    """Return the option that makes TLS expect this name instead of the URL's."""
-    return {} if server_name is None else {"sni_hostname": server_name}
+def _decompressor(encoding: str) -> "zlib._Decompress | None":
+    """Return what unpacks a body with this Content-Encoding; None: it is not compressed.
+
+    Raises:
+        errors.SourceMalformedError: it is not what was asked for.
+    """
+    if encoding.lower() == "identity":
+        return None
+    if encoding.lower() == "gzip":
+        return zlib.decompressobj(zlib.MAX_WBITS | 16)
+    message = f"an answer with the encoding {printable(encoding)} instead of gzip"
+    raise errors.SourceMalformedError(message)
 
 
-class _Unpacked:
-    """The parts of a body: small, because a few compressed bytes can become gigabytes."""
+def _unpacked(piece: bytes, gzip: "zlib._Decompress | None") -> tuple[bytes, bytes]:
+    """Return the next part of a piece of a body, perhaps empty, and what is left of the piece.
 
-    def __init__(self, encoding: str) -> None:
-        """Take the answer's Content-Encoding.
+    Parts are small, because a few compressed bytes can become gigabytes.
 
-        Raises:
-            errors.SourceMalformedError: it is not what was asked for.
-        """
-        if encoding.lower() not in ("identity", "gzip"):
-            message = f"an answer with the encoding {printable(encoding)} instead of gzip"
-            raise errors.SourceMalformedError(message)
-        is_packed = encoding.lower() == "gzip"
-        self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16) if is_packed else None
-        self._is_cut = False
-
-    def parts(self, piece: bytes) -> Iterator[bytes]:
-        """Yield the parts that this piece of the body becomes; some may be empty.
-
-        Raises:
-            zlib.error: it is not compressed as it claims.
-            errors.SourceMalformedError: something follows the end of what was compressed.
-        """
-        if self._gzip is None:
-            for begin in range(0, len(piece), PART_BYTES):
-                yield piece[begin : begin + PART_BYTES]
-            return
-        while piece:
-            yield self._gzip.decompress(piece, PART_BYTES)
-            if self._gzip.unused_data:
-                raise errors.SourceMalformedError("an answer that goes on after its compression")
-            piece, self._is_cut = self._gzip.unconsumed_tail, not self._gzip.eof
-
-    def end(self) -> None:
-        """Check that the compressed body was whole.
-
-        Raises:
-            errors.SourceMalformedError: it was not.
-        """
-        if self._is_cut:
-            raise errors.SourceMalformedError("an answer whose compression is cut")
+    Raises:
+        zlib.error: it is not compressed as it claims.
+        errors.SourceMalformedError: something follows the end of what was compressed.
+    """
+    if gzip is None:
+        return piece[:PART_BYTES], piece[PART_BYTES:]
+    part = gzip.decompress(piece, PART_BYTES)
+    if gzip.unused_data:
+        raise errors.SourceMalformedError("an answer that goes on after its compression")
+    return part, gzip.unconsumed_tail

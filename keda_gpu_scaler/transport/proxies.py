@@ -1,14 +1,13 @@
-"""The HTTP proxies that the environment names, as far as httpx does not follow them by itself.
+"""The HTTP proxies that the environment names.
 
-httpx reads these variables for every client that is made. Over some values it raises an error, with
-which the process would end: here each becomes a sentence. And it knows hosts that are spared, but
-no networks.
+httpx can read these variables, but it ends the process with an error over some values and spares no
+networks. So its clients are made without the environment, and their proxy comes from here.
 """
 
 import ipaddress
 import os
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
@@ -17,47 +16,32 @@ _SCHEMES = ("http", "https")
 
 
 def mistakes(environ: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each variable that names what no request can go through.
+    """Return a sentence for each variable that names a proxy that no request can go through.
 
-    Of a proxy only the scheme is shown, and no text with an `@`: before it may be a password.
+    Of the proxy only the scheme is shown, and nothing before an `@`: it may be a password.
     """
     given = _given(environ)
-    spared, hosts = given.pop("no_proxy", ("NO_PROXY", ""))
-    entries = [entry.strip() for entry in hosts.split(",")]
-    if "*" in entries:
+    if "*" in _spared(given):
         return []
-    found = [
+    return [
         f"{name}: {_scheme(text)}://…; expected an HTTP proxy such as http://proxy:3128, "
         "and SOCKS is none; NO_PROXY=* sends requests without one"
-        for name, text in given.values()
-        if not _is_proxy(text)
-    ]
-    return found + [
-        f'{spared}: "{entry.rpartition("@")[2]}"; expected hosts such as .svc, 10.0.0.0/8 or '
-        "fd00::1, IPv6 without brackets and without the length of a network"
-        for entry in entries
-        if not _is_host(entry)
+        for variable, (name, text) in given.items()
+        if variable != "no_proxy" and not _is_proxy(text)
     ]
 
 
-def are_followed(url: str) -> bool:
-    """Return whether requests to this URL follow the proxies that this process's environment names.
-
-    They do not where its host is an address in a network that NO_PROXY spares.
-    """
+def of(url: str) -> str | None:
+    """Return the proxy for requests to a URL; None: there is none for it."""
+    given = _given(os.environ)
     try:
-        address = ipaddress.ip_address(urlsplit(url).hostname or "")
-    except ValueError:
-        return True
-    _, spared = _given(os.environ).get("no_proxy", ("", ""))
-    return not any(_is_network_of(entry.strip(), address) for entry in spared.split(","))
-
-
-def _is_network_of(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    try:
-        return "/" in entry and address in ipaddress.ip_network(entry, strict=False)
-    except ValueError:
-        return False
+        target = urlsplit(url)
+    except ValueError:  # the request fails and says why
+        return None
+    if any(_is_spared(target, entry) for entry in _spared(given)):
+        return None
+    _, proxy = given.get(f"{target.scheme}_proxy") or given.get("all_proxy") or ("", "")
+    return _with_scheme(proxy) if proxy else None
 
 
 def _given(environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -69,31 +53,34 @@ def _given(environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     return {variable: named for variable, named in given.items() if named[1]}
 
 
+def _spared(given: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Return the hosts and networks in NO_PROXY."""
+    _, entries = given.get("no_proxy", ("", ""))
+    return [entry.strip() for entry in entries.split(",")]
+
+
+def _is_spared(target: SplitResult, entry: str) -> bool:
+    host, server = target.hostname or "", target.netloc.rpartition("@")[2].lower()
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
+    except ValueError:  # one of the two is a name
+        name = entry.lower().lstrip(".")
+        if name in ("", "*"):
+            return name == "*"
+        return any(f".{each}".endswith(f".{name}") for each in (host, server))
+
+
+def _with_scheme(text: str) -> str:
+    return text if "://" in text else f"http://{text}"
+
+
 def _scheme(text: str) -> str:
-    scheme, mark, _ = text.partition("://")
-    return scheme.rpartition("@")[2] if mark else "http"
+    return _with_scheme(text).partition("://")[0].rpartition("@")[2]
 
 
 def _is_proxy(text: str) -> bool:
     try:
-        url = httpx.URL(text if "://" in text else f"http://{text}")
+        url = httpx.URL(_with_scheme(text))
     except httpx.InvalidURL:
         return False
     return url.scheme in _SCHEMES and bool(url.host)
-
-
-def _is_host(entry: str) -> bool:
-    """Return whether httpx can read an entry of NO_PROXY, which it turns into a URL."""
-    try:
-        httpx.URL(entry if "://" in entry else f"all://{_bracketed(entry)}")
-    except httpx.InvalidURL:
-        return False
-    return True
-
-
-def _bracketed(entry: str) -> str:
-    try:
-        ipaddress.IPv6Address(entry.partition("/")[0])
-    except ValueError:
-        return f"*{entry}"
-    return f"[{entry}]"

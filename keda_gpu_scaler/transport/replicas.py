@@ -89,16 +89,24 @@ class Replicas:
             limit_bytes: the limit of each answer.
             body: JSON to post; None: get the path.
         """
-        found = await self._resolver.resolve(self.targets, LOOKUP_SECONDS)
-        # Where a name cannot be looked up, use its last known addresses.
-        peers = sorted(found.urls | found.before)
+        resolving = (self._resolver.urls(target, LOOKUP_SECONDS) for target in self.targets)
+        troubles, names = dict[str, str | None](), dict[str, str]()
+        for target, found in zip(self.targets, await asyncio.gather(*resolving), strict=True):
+            urls = found
+            if isinstance(urls, str):
+                troubles[target] = urls
+                urls = self._resolver.last_known(target)
+            # Certificates are for the name, not for its addresses.
+            name = httpx.URL(target.removeprefix(resolver.DNS_PREFIX)).host
+            names |= dict.fromkeys(urls, name)
+        peers = sorted(names)
         came = await asyncio.gather(
-            *(self._asked(peer + path, found.names.get(peer), limit_bytes, body) for peer in peers)
+            *(self._asked(peer + path, names[peer], limit_bytes, body) for peer in peers)
         )
         answers = dict(zip(peers, came, strict=True))
-        troubles = {peer: one if isinstance(one, str) else None for peer, one in answers.items()}
         bodies = {peer: one for peer, one in answers.items() if not isinstance(one, str)}
-        return Replies(bodies, {**found.troubles, **troubles})
+        troubles |= {peer: one if isinstance(one, str) else None for peer, one in answers.items()}
+        return Replies(bodies, troubles)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -106,7 +114,7 @@ class Replicas:
         await self._client.close()
 
     async def _asked(
-        self, url: str, name: str | None, limit_bytes: int, body: bytes | None
+        self, url: str, name: str, limit_bytes: int, body: bytes | None
     ) -> bytes | bytearray | str:
         """Return what a replica answers, or why it could not be reached."""
         try:

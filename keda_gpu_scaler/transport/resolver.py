@@ -12,26 +12,13 @@ import asyncio
 import functools
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 import httpx
 
 DNS_PREFIX = "dns+"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The URLs of all exporters, and why a target has none."""
-
-    urls: frozenset[str]
-    troubles: Mapping[str, str]
-    before: frozenset[str] = frozenset()
-    """The last URLs of names that cannot be looked up now, unless DNS says they no longer exist."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """The name behind each URL of an address: certificates are for names."""
 
 
 LookUp = Callable[[httpx.URL], Awaitable[frozenset[str]]]
@@ -79,31 +66,11 @@ class Resolver:
         self._lookups: dict[str, asyncio.Task[frozenset[str] | str]] = {}
         self._known: dict[str, frozenset[str]] = {}
 
-    async def resolve(self, targets: Iterable[str], timeout_seconds: float) -> Found:
-        """Return every exporter's URL; a name that cannot be resolved is a trouble, not an error.
+    async def urls(self, target: str, timeout_seconds: float) -> frozenset[str] | str:
+        """Return the URLs of a target, or a message why there are none.
 
         A call during a lookup of the same name waits for that one, within its own timeout.
         """
-        asked = tuple(targets)
-        answers = await asyncio.gather(*(self._urls(target, timeout_seconds) for target in asked))
-        named = dict(zip(asked, answers, strict=True))
-        troubles = {target: words for target, words in named.items() if isinstance(words, str)}
-        return Found(
-            urls=frozenset().union(*(urls for urls in answers if not isinstance(urls, str))),
-            troubles=troubles,
-            before=frozenset().union(*(self._known.get(target, ()) for target in troubles)),
-            names={url: _name(target) for target in asked for url in self._known.get(target, ())},
-        )
-
-    async def close(self) -> None:
-        """Cancel the wait for all lookups."""
-        lookups = list(self._lookups.values())
-        for lookup in lookups:
-            lookup.cancel()
-        await asyncio.gather(*lookups, return_exceptions=True)
-
-    async def _urls(self, target: str, timeout_seconds: float) -> frozenset[str] | str:
-        """Return a target's URLs, or a message why there are none."""
         if not target.startswith(DNS_PREFIX):
             return frozenset((target,))
         lookup = self._lookups.get(target)
@@ -113,6 +80,17 @@ class Resolver:
         if not done:
             return f"the name was not resolved within {timeout_seconds:g} s"
         return lookup.result()
+
+    def last_known(self, target: str) -> frozenset[str]:
+        """Return the last URLs of a name, unless DNS says that they no longer exist."""
+        return self._known.get(target, frozenset())
+
+    async def close(self) -> None:
+        """Cancel the wait for all lookups."""
+        lookups = list(self._lookups.values())
+        for lookup in lookups:
+            lookup.cancel()
+        await asyncio.gather(*lookups, return_exceptions=True)
 
     async def _looked_up(self, target: str) -> frozenset[str] | str:
         try:
@@ -126,7 +104,3 @@ class Resolver:
             del self._lookups[target]
         self._known[target] = found
         return found
-
-
-def _name(target: str) -> str:
-    return httpx.URL(target.removeprefix(DNS_PREFIX)).host

@@ -2,17 +2,19 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import (
+    CertificateIssuerPrivateKeyTypes,
+    PrivateKeyTypes,
+)
 from cryptography.x509.oid import NameOID
 
-from keda_gpu_scaler.transport.certificates import Key
-
+Key: TypeAlias = CertificateIssuerPrivateKeyTypes
 HOST = "localhost"
 DAY = timedelta(days=1)
 
@@ -53,7 +55,8 @@ def self_signed(key: Key) -> bytes:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     now = datetime.now(UTC)
     made = x509.CertificateBuilder(name, name, key.public_key(), 1, now - DAY, now + DAY)
-    digest = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
+    has_own_digest = isinstance(key, ed448.Ed448PrivateKey | ed25519.Ed25519PrivateKey)
+    digest = None if has_own_digest else hashes.SHA256()
     return made.sign(key, digest).public_bytes(serialization.Encoding.PEM)
 
 

@@ -59,23 +59,6 @@ async def test_everybody_else_is_not(path: str, subtests: pytest.Subtests) -> No
     assert hook.notified == ([] if path == "/alerts" else [("unknown", 401)] * len(NO_TOKEN))
 
 
-async def test_a_token_that_rotates_counts_from_the_next_request_on() -> None:
-    hook = Hook()
-    async with serving(hook) as client:
-        hook.token = "another"  # noqa: S105 - no secret
-        answer = await client.post("/webhook", json=group(alert()))
-        new = {"authorization": "Bearer another"}
-        later = await client.post("/webhook", json=group(alert()), headers=new)
-    assert (answer.status_code, later.status_code) == (401, 200)
-
-
-async def test_while_the_token_cannot_be_read_the_sender_is_asked_to_try_again() -> None:
-    async with serving(Hook(token=None)) as client:
-        answer = await client.post("/webhook", json=group(alert()))
-    assert answer.status_code == 503
-    assert answer.text == "the webhook's token file cannot be read: gone"
-
-
 async def test_what_is_no_json_is_refused(subtests: pytest.Subtests) -> None:
     bodies = (b"", b"text", b'{"alerts":[', b'{"a":NaN}', b'{"a":"\xff"}', b"[" * 100_000)
     async with serving(Hook()) as client:

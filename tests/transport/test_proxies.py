@@ -1,4 +1,4 @@
-"""The proxies that an environment names: what httpx cannot use is said, and all else is used."""
+"""The proxies that an environment names: which request goes through which, and what none can."""
 
 import os
 import ssl
@@ -18,6 +18,70 @@ TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Made once: it takes longer than all else here."""
 
 
+def proxy_of(monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], url: str) -> str | None:
+    """Return the proxy of a URL in an environment without other proxies."""
+    with monkeypatch.context() as changed:
+        for name in [one for one in os.environ if one.lower().endswith("_proxy")]:
+            changed.delenv(name)
+        for name, value in environ.items():
+            changed.setenv(name, value)
+        return proxies.of(url)
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, None),
+        ({"HTTP_PROXY": "http://p:1"}, "http://p:1"),
+        ({"HTTP_PROXY": "user:pw@p:1"}, "http://user:pw@p:1"),
+        ({"HTTPS_PROXY": "http://p:1"}, None),
+        ({"ALL_PROXY": "https://p:1"}, "https://p:1"),
+        ({"ALL_PROXY": "http://p:1", "HTTP_PROXY": "http://q:1"}, "http://q:1"),
+        ({"HTTP_PROXY": "http://p:1", "http_proxy": "http://q:1"}, "http://q:1"),
+        ({"HTTP_PROXY": "http://p:1", "http_proxy": ""}, None),
+    ],
+)
+def test_the_scheme_of_a_url_decides_its_proxy(
+    monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], expected: str | None
+) -> None:
+    assert proxy_of(monkeypatch, environ, "http://prometheus:9090") == expected
+
+
+@pytest.mark.parametrize(
+    ("entries", "host", "is_spared"),
+    [
+        ("*", "a", True),
+        ("b, *", "a", True),
+        ("", "a", False),
+        ("b", "a", False),
+        ("A.svc", "a.svc", True),
+        ("svc", "a.svc", True),
+        (".svc", "a.svc", True),
+        ("svc", "a.xsvc", False),
+        ("a:9090", "a", True),
+        ("a:9091", "a", False),
+        ("10.0.0.1", "10.0.0.1", True),
+        ("x, 10.1.2.3/8", "10.9.9.9", True),
+        ("10.0.0.0/8", "11.0.0.1", False),
+        ("10.0.0.0/8", "a", False),
+        ("fd00::1", "[fd00::1]", True),
+        ("[fd00::1]", "[fd00::1]", True),
+        ("fd00::/8", "[fd00::1]", True),
+        ("fd00::/8", "[fe00::1]", False),
+        ("10.0.0.0/8", "[fd00::1]", False),
+    ],
+)
+def test_no_proxy_spares_names_addresses_and_networks(
+    monkeypatch: pytest.MonkeyPatch,
+    entries: str,
+    host: str,
+    is_spared: bool,  # noqa: FBT001 - a table
+) -> None:
+    environ = {"ALL_PROXY": "http://p:1", "NO_PROXY": entries}
+    found = proxy_of(monkeypatch, environ, f"http://user@{host}:9090/path")
+    assert found == (None if is_spared else "http://p:1")
+
+
 @pytest.mark.parametrize(
     ("environ", "named"),
     [
@@ -26,16 +90,19 @@ TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         pytest.param({"HTTP_PROXY": "ftp://proxy"}, ["HTTP_PROXY: ftp://…"], id="ftp"),
         pytest.param({"HTTP_PROXY": "proxy:http"}, ["HTTP_PROXY: http://…"], id="port"),
         pytest.param({"HTTP_PROXY": "http://"}, ["HTTP_PROXY: http://…"], id="no host"),
-        pytest.param({"NO_PROXY": ".svc,fd00::/8"}, ['NO_PROXY: "fd00::/8"'], id="network"),
-        pytest.param({"no_proxy": "[fd00::1]"}, ['no_proxy: "[fd00::1]"'], id="brackets"),
         pytest.param(
-            {"ALL_PROXY": "socks://a", "NO_PROXY": "[::1]"},
-            ["ALL_PROXY: socks://…", 'NO_PROXY: "[::1]"'],
+            {"ALL_PROXY": "socks://a", "http_proxy": "ftp://b"},
+            ["ALL_PROXY: socks://…", "http_proxy: ftp://…"],
             id="two",
         ),
+        pytest.param({"ALL_PROXY": "socks://proxy:1080", "NO_PROXY": "a,*"}, [], id="none used"),
+        pytest.param(
+            {"HTTP_PROXY": "socks://a", "http_proxy": "http://a"}, [], id="lower case wins"
+        ),
+        pytest.param({"TRAVIS_APT_PROXY": "socks://proxy:1080"}, [], id="of something else"),
     ],
 )
-def test_what_cannot_be_used_is_named_with_its_variable(
+def test_a_proxy_that_cannot_be_used_is_named_with_its_variable(
     environ: Mapping[str, str], named: list[str]
 ) -> None:
     found = proxies.mistakes(environ)
@@ -43,31 +110,16 @@ def test_what_cannot_be_used_is_named_with_its_variable(
 
 
 @pytest.mark.parametrize(
-    "environ",
+    "value",
     [
-        {},
-        {"HTTP_PROXY": "http://proxy:3128", "HTTPS_PROXY": "https://user:pass@proxy"},
-        {"HTTP_PROXY": "proxy:3128", "NO_PROXY": "localhost, .svc,10.0.0.0/8,fd00::1,[x"},
-        {"ALL_PROXY": "socks://proxy:1080", "NO_PROXY": "a,*"},
-        {"HTTP_PROXY": "socks://proxy:1080", "http_proxy": "http://proxy:3128"},
-        {"HTTP_PROXY": "socks://proxy:1080", "http_proxy": ""},
-        {"TRAVIS_APT_PROXY": "socks://proxy:1080"},
-    ],
-)
-def test_what_can_be_used_or_does_not_count_is_no_mistake(environ: Mapping[str, str]) -> None:
-    assert proxies.mistakes(environ) == []
-
-
-def test_the_password_of_a_proxy_is_not_shown() -> None:
-    for value in (
         f"socks://user:{SECRET}@proxy",
         f"user:{SECRET}@proxy:http",
         f"http://{SECRET}@",
         f"{SECRET}@socks://proxy",
-    ):
-        (shown,) = proxies.mistakes({"HTTP_PROXY": value})
-        assert SECRET not in shown
-    (shown,) = proxies.mistakes({"NO_PROXY": f"user:{SECRET}@host:bad"})
+    ],
+)
+def test_the_password_of_a_proxy_is_not_shown(value: str) -> None:
+    (shown,) = proxies.mistakes({"HTTP_PROXY": value})
     assert SECRET not in shown
 
 
@@ -81,18 +133,17 @@ VALUES = st.one_of(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@example({"NO_PROXY": "fd00::/8"})
-@example({"HTTP_PROXY": "http:p"})
-@given(st.dictionaries(st.sampled_from(NAMES + SPARED), VALUES, max_size=3))
+@example({"NO_PROXY": "fd00::/8"}, "http://[fd00::1]")
+@example({"HTTP_PROXY": "http:p"}, "http://a")
+@given(
+    st.dictionaries(st.sampled_from(NAMES + SPARED), VALUES, max_size=3),
+    st.sampled_from(["http://a", "https://10.0.0.1:9090", "http://[::1]:1", "http://[::1"]),
+)
 def test_whatever_httpx_cannot_use_is_a_mistake(
-    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], url: str
 ) -> None:
-    with monkeypatch.context() as changed:
-        for name in [one for one in os.environ if one.lower().endswith("_proxy")]:
-            changed.delenv(name)
-        for name, value in environ.items():
-            changed.setenv(name, value)
-        try:
-            assert httpx.AsyncClient(verify=TRUST).trust_env
-        except (ValueError, ImportError, httpx.InvalidURL):
-            assert proxies.mistakes(environ)
+    proxy = proxy_of(monkeypatch, environ, url)
+    try:
+        httpx.AsyncClient(verify=TRUST, proxy=proxy, trust_env=False)
+    except (ValueError, ImportError, httpx.InvalidURL):
+        assert proxies.mistakes(environ)

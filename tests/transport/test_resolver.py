@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from keda_gpu_scaler.transport import resolver
-from keda_gpu_scaler.transport.resolver import Found, Resolver
+from keda_gpu_scaler.transport.resolver import Resolver
 
 BOUND_SECONDS = 30.0
 """Only a process that hangs reaches this bound."""
@@ -21,33 +21,21 @@ def local_urls(scheme: str = "http", path: str = "/metrics") -> set[str]:
     return {f"{scheme}://{host}:9400{path}" for host in hosts}
 
 
-async def test_a_plain_target_is_one_url_whatever_its_name() -> None:
-    targets = ("http://10.0.0.1:9400/metrics", "https://no-such-name.invalid/metrics")
-
-    found = await resolver.Resolver().resolve(targets, 5)
-
-    assert found == resolver.Found(frozenset(targets), {})
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_name_is_every_address_it_has(scheme: str) -> None:
-    found = await resolver.Resolver().resolve([f"dns+{scheme}://localhost:9400/a/path?x=1"], 5)
-
-    urls = local_urls(scheme, "/a/path?x=1")
-    assert found == resolver.Found(frozenset(urls), {}, names=dict.fromkeys(urls, "localhost"))
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-async def test_an_address_is_its_own_name(host: str) -> None:
-    found = await resolver.Resolver().resolve([f"dns+http://{host}:9400/metrics"], 5)
-
-    assert found.urls == {f"http://{host}:9400/metrics"}
-
-
-async def test_two_names_of_one_address_are_one_exporter() -> None:
-    targets = ["dns+http://localhost:9400/metrics", *local_urls()]
-
-    assert (await resolver.Resolver().resolve(targets, 5)).urls == local_urls()
+@pytest.mark.parametrize(
+    ("target", "urls"),
+    [
+        ("http://10.0.0.1:9400/metrics", {"http://10.0.0.1:9400/metrics"}),
+        ("https://no-such-name.invalid/metrics", {"https://no-such-name.invalid/metrics"}),
+        ("dns+http://localhost:9400/a/path?x=1", local_urls("http", "/a/path?x=1")),
+        ("dns+https://localhost:9400/a/path?x=1", local_urls("https", "/a/path?x=1")),
+        ("dns+http://127.0.0.1:9400/metrics", {"http://127.0.0.1:9400/metrics"}),
+        ("dns+http://[::1]:9400/metrics", {"http://[::1]:9400/metrics"}),
+    ],
+)
+async def test_a_target_is_one_url_or_every_address_of_its_name(
+    target: str, urls: set[str]
+) -> None:
+    assert await Resolver().urls(target, BOUND_SECONDS) == frozenset(urls)
 
 
 @pytest.mark.parametrize(
@@ -60,17 +48,12 @@ async def test_two_names_of_one_address_are_one_exporter() -> None:
         pytest.param("exa mple", "", id="a blank"),
     ],
 )
-async def test_a_name_without_an_address_is_a_trouble_beside_the_others(
-    name: str, words: str
-) -> None:
-    target = f"dns+http://{name}:9400/metrics"
+async def test_a_name_without_an_address_is_a_message(name: str, words: str) -> None:
+    found = await Resolver().urls(f"dns+http://{name}:9400/metrics", BOUND_SECONDS)
 
-    found = await resolver.Resolver().resolve([target, "http://10.0.0.1:9400/metrics"], 5)
-
-    assert found.urls == {"http://10.0.0.1:9400/metrics"}
-    assert found.troubles.keys() == {target}
-    assert words in found.troubles[target]
-    assert found.troubles[target]
+    assert isinstance(found, str)
+    assert found
+    assert words in found
 
 
 async def ended(program: str) -> str:
@@ -96,8 +79,7 @@ async def look_up(_url):
     return await resolver.in_daemon_thread(threading.Event().wait)
 
 async def main():
-    found = await resolver.Resolver(look_up).resolve(["dns+http://slow.test:9400"], 0.1)
-    print(*found.troubles.values())
+    print(await resolver.Resolver(look_up).urls("dns+http://slow.test:9400", 0.1))
 
 asyncio.run(main())
 """
@@ -110,7 +92,7 @@ import asyncio, threading
 from keda_gpu_scaler.transport import resolver
 
 async def main():
-    print(len((await resolver.Resolver().resolve(["dns+http://localhost:9400"], 60)).urls) > 0)
+    print(len(await resolver.Resolver().urls("dns+http://localhost:9400", 60)) > 0)
     print([one.name for one in threading.enumerate() if not one.daemon])
 
 asyncio.run(main())
@@ -153,36 +135,32 @@ async def test_a_name_is_looked_up_once_at_a_time_whoever_gives_up_waiting() -> 
     resolver = Resolver(lookups)
 
     for _ in range(10):
-        assert (await resolver.resolve([NAMED], 0)).urls == frozenset()
+        assert await resolver.urls(NAMED, 0) == "the name was not resolved within 0 s"
     assert lookups.begun == 1
     lookups.may_end.set()
-    assert (await resolver.resolve([NAMED], 30)).urls == THERE
+    assert await resolver.urls(NAMED, BOUND_SECONDS) == THERE
 
     begun = lookups.begun
-    assert (await resolver.resolve([NAMED], 30)).urls == THERE
+    assert await resolver.urls(NAMED, BOUND_SECONDS) == THERE
     assert lookups.begun == begun + 1
 
 
-async def test_a_name_that_is_not_resolved_in_time_is_a_trouble() -> None:
+async def test_a_lookup_that_goes_on_ends_with_the_resolver() -> None:
     resolver = Resolver(Lookups())
-
-    found = await resolver.resolve([NAMED], 0)
-
-    assert found == Found(frozenset(), {NAMED: "the name was not resolved within 0 s"})
+    await resolver.urls(NAMED, 0)
     await resolver.close()
 
 
-async def test_what_a_name_stood_for_is_known_until_somebody_says_that_it_is_gone() -> None:
+async def test_the_addresses_of_a_name_are_known_until_dns_says_that_they_are_gone() -> None:
     lookups = Lookups()
     lookups.may_end.set()
     resolver = Resolver(lookups)
-    assert (await resolver.resolve([NAMED], 30)).before == frozenset()
+    assert resolver.last_known(NAMED) == frozenset()
+    await resolver.urls(NAMED, BOUND_SECONDS)
 
     lookups.answer = socket.gaierror(socket.EAI_AGAIN, "try again")
-    unknown = await resolver.resolve([NAMED], 30)
-    assert (unknown.before, frozenset(unknown.names)) == (THERE, THERE)
-    assert (await resolver.resolve([NAMED], 0)).before == THERE
+    assert "try again" in await resolver.urls(NAMED, BOUND_SECONDS)
+    assert resolver.last_known(NAMED) == THERE
     lookups.answer = socket.gaierror(socket.EAI_NONAME, "no such name")
-    found = await resolver.resolve([NAMED], 30)
-
-    assert found == Found(frozenset(), {NAMED: f"[Errno {socket.EAI_NONAME}] no such name"})
+    assert "no such name" in await resolver.urls(NAMED, BOUND_SECONDS)
+    assert resolver.last_known(NAMED) == frozenset()

@@ -149,12 +149,11 @@ class ScrapeSource:
         """Have the exporters of a target read, for as long as its name stands for them."""
         while True:
             began = self._clock()
-            found = await self._resolver.resolve([target], self._settings.timeout_seconds)
-            if target in found.troubles:
-                named = self._named(target, target)
-                self._found[target] = self._stated(named, began, found.troubles[target])
+            urls = await self._resolver.urls(target, self._settings.timeout_seconds)
+            if isinstance(urls, str):
+                self._found[target] = self._stated(self._named(target, target), began, urls)
             else:
-                self._found[target] = {self._named(url, target): url for url in found.urls}
+                self._found[target] = {self._named(url, target): url for url in urls}
             self._read_found(tasks)
             if not target.startswith(resolver.DNS_PREFIX):
                 return
