@@ -42,10 +42,6 @@ def load(
 
     An empty value counts as not set: charts write one for each value that was not filled in.
 
-    Args:
-        environ: the environment; by default that of this process.
-        removed: what to use instead of settings that earlier versions had.
-
     Raises:
         errors.SettingsError: something is wrong; the message names every wrong setting.
     """

@@ -7,7 +7,7 @@ shown: they are SecretStr, and so is the content of every header, since a header
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasGenerator, BaseModel, Field, ValidationInfo
 from pydantic_settings import SettingsConfigDict
@@ -48,13 +48,6 @@ def _client_certificate(key: Path | None, info: ValidationInfo) -> Path | None:
         except ssl.SSLError as error:
             raise ValueError(f"the unencrypted key of the PEM certificate in {cert}") from error
     return key
-
-
-def _header_of_its_own(name: str | None, info: ValidationInfo) -> str | None:
-    others = {"authorization", *map(str.lower, info.data.get("headers", {}))}
-    if name is not None and name.lower() in others:
-        raise ValueError("a header that nothing else sets")
-    return name
 
 
 class ApiSettings(BaseModel):
@@ -111,17 +104,13 @@ class PrometheusSettings(ApiSettings):
     """What every series has to match, such as cluster="eu-1": one of several clusters."""
     namespace_parameter: values.Parameter | None = None
     """URL parameter with the namespace; each request is then about one namespace."""
-    namespace_header: Annotated[values.HeaderName | None, AfterValidator(_header_of_its_own)] = None
+    namespace_header: values.HeaderName | None = None
     """Header with the namespace; each request is then about one namespace."""
 
     @property
     def is_per_namespace(self) -> bool:
         """Whether each request is about one namespace, and names it."""
         return self.namespace_parameter is not None or self.namespace_header is not None
-
-
-def _interval(validated: dict[str, Any]) -> float:
-    return float(validated.get("interval_seconds", 5.0))
 
 
 def _within_the_interval(timeout: float, info: ValidationInfo) -> float:
@@ -146,7 +135,7 @@ class ScrapeSettings(BaseModel):
     """How often each exporter is asked."""
     collection_seconds: values.Seconds = 30.0
     """How often exporters read their GPUs, as dcgm-exporter's `-c` says; a scrape can be as old."""
-    timeout_seconds: ScrapeTimeout = Field(default_factory=_interval)
+    timeout_seconds: ScrapeTimeout = Field(default_factory=lambda data: data["interval_seconds"])
     """Longest time for one scrape, at most the interval; by default the interval."""
     max_response_bytes: values.Bytes = 16 * _MIB
     """An exporter's answer larger than this is refused."""

@@ -26,10 +26,7 @@ _TOKEN = TypeAdapter[SecretStr](values.Token)
 def of(token: SecretStr | None, path: Path | None, name: str) -> Callable[[], str] | None:
     """Return a function that returns the current token or raises SettingsError; None: no token.
 
-    Args:
-        token: a token in the settings.
-        path: a file that holds a token.
-        name: the name of the file in messages.
+    `name` is what messages call the file.
     """
     if path is not None:
         return lambda: held_by(path, name)
@@ -39,12 +36,8 @@ def of(token: SecretStr | None, path: Path | None, name: str) -> Callable[[], st
 def held_by(path: Path, name: str) -> str:
     """Return the token that a file holds now.
 
-    Args:
-        path: the file.
-        name: the name of the file in messages.
-
     Raises:
-        errors.SettingsError: the file cannot be read, or holds no token.
+        errors.SettingsError: the file, which the message calls `name`, holds none.
     """
     try:
         text = path.read_text(encoding="utf-8").strip()
@@ -72,12 +65,7 @@ class OfNamespaces:
     """The tokens in a folder: each file is named after the namespace that it shows."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Take a folder; it is read when a token is shown, at most once a second.
-
-        Args:
-            path: the folder.
-            clock: seconds that never go back.
-        """
+        """Take a folder; it is read when a token is shown, at most once a second."""
         self._path, self._clock = path, clock
         self._read_at = -math.inf
         self._tokens: dict[str, bytes] = {}

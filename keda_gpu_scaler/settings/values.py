@@ -77,6 +77,10 @@ def _once(items: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(items))
 
 
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:]+)\]|([0-9A-Za-z._-]*)):([0-9]{1,5})")
+_LAST_PORT = 65_535
+
+
 class Address(NamedTuple):
     """The address to listen on; an empty host means every address of this machine."""
 
@@ -97,15 +101,10 @@ def address(value: object) -> Address:
     """Read `:port`, `host:port` or `[::1]:port`; port 0 takes a free one."""
     if isinstance(value, Address):
         return value
-    try:
-        parts = urlsplit(f"//{value}")
-        found = Address(parts.hostname or "", -1 if parts.port is None else parts.port)
-    except ValueError:
-        found = None
-    is_host = found is not None and re.fullmatch(r"[0-9A-Za-z._:-]*", found.host)
-    if found is None or not is_host or str(found) != str(value).lower():
+    found = _ADDRESS.fullmatch(str(value))
+    if found is None or int(found[3]) > _LAST_PORT:
         raise ValueError("an address such as :6000, 127.0.0.1:6000 or [::1]:6000")
-    return found
+    return Address(found[1] or found[2] or "", int(found[3]))
 
 
 def _url(
@@ -114,14 +113,7 @@ def _url(
     schemes: tuple[str, ...] = ("http", "https", "dns+http", "dns+https"),
     path: str = "",
 ) -> AfterValidator:
-    """Return a check of a URL.
-
-    Args:
-        expected: what is expected, with an example.
-        absent: the parts that it must not have.
-        schemes: one of them is its scheme.
-        path: its path if it has none; without this, it loses the slash at its end.
-    """
+    """Return a check of a URL without the absent parts; `path` is its path if it has none."""
 
     def check(text: str) -> str:
         try:
