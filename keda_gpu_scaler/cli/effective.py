@@ -11,11 +11,9 @@ import orjson
 import yaml
 from pydantic import BaseModel
 
-from keda_gpu_scaler.settings import Settings, values
+from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.settings.names import GROUPS
 from keda_gpu_scaler.spec import durations
-
-_SECONDS, _BYTES = "_seconds", "_bytes"
 
 
 def as_file(chosen: Settings) -> dict[str, Any]:
@@ -53,6 +51,4 @@ def _entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
 def _text(field: str, value: Any) -> Any:  # noqa: ANN401 - any of JSON's
     if value is None:
         return ""
-    if field.endswith(_SECONDS):
-        return durations.text(value)
-    return values.size_text(value) if field.endswith(_BYTES) else value
+    return durations.text(value) if field.endswith("_seconds") else value

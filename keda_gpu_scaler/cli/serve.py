@@ -15,7 +15,7 @@ import typer
 
 from keda_gpu_scaler import app, errors, settings
 from keda_gpu_scaler.cli import interpreter
-from keda_gpu_scaler.settings.names import MEANT, PREFIX
+from keda_gpu_scaler.settings.names import PREFIX
 from keda_gpu_scaler.telemetry import logs, output
 
 _WRONG_SETTINGS = 2
@@ -43,9 +43,7 @@ def unknown_option(option: str) -> str | None:
     """
     name = option.lstrip("-").replace("-", "_").lower()
     keys = {row.key: row.variable for row in settings.describe()}
-    near = difflib.get_close_matches(name, [*keys, *MEANT, *_OPTIONS], n=1)
-    found = MEANT.get(name) or (name if name in keys else next(iter(near), ""))
-    key = MEANT.get(found, found)
+    key = next(iter(difflib.get_close_matches(name, [*keys, *_OPTIONS], n=1)), "")
     if key in _OPTIONS:
         return None
     if key not in keys:

@@ -1,16 +1,17 @@
 """All process settings in one frozen value."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, DirectoryPath, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keda_gpu_scaler.query.promql import Policy
-from keda_gpu_scaler.settings import names, values
 from keda_gpu_scaler.settings import sources as kinds
+from keda_gpu_scaler.settings import values
 from keda_gpu_scaler.settings.ports import PortSettings, WebhookSettings
-from keda_gpu_scaler.settings.sources import CONFIG, conflict
+from keda_gpu_scaler.settings.sources import CONFIG
 from keda_gpu_scaler.spec.demand import Pace
 from keda_gpu_scaler.telemetry.logs import LogFormat, LogLevel
 from keda_gpu_scaler.trigger.access import NO_NAMESPACE, Access
@@ -21,21 +22,14 @@ _LOWER = BeforeValidator(lambda value: value.lower() if isinstance(value, str) e
 class Settings(PortSettings, BaseSettings):
     """The operator's settings, checked.
 
-    An instance made directly holds the given values and those of the file that `config` names. Only
-    `load` reads the environment.
+    An instance made directly holds the given values; `load` reads the environment and the file.
     """
 
     model_config = SettingsConfigDict(
-        **CONFIG,
-        case_sensitive=True,
-        enable_decoding=False,
-        env_prefix=names.PREFIX,
-        env_prefix_target="all",
-        env_nested_delimiter="_",
-        env_nested_max_split=1,
+        **CONFIG, enable_decoding=False, env_nested_delimiter="_", env_nested_max_split=1
     )
 
-    config: names.SettingsFile | None = None
+    config: Path | None = None
     """YAML file with more settings, such as several named sources."""
     log_level: Annotated[LogLevel, _LOWER] = LogLevel.INFO
     """debug, info, warning or error."""
@@ -44,14 +38,14 @@ class Settings(PortSettings, BaseSettings):
     own_promql: Annotated[Policy, _LOWER] = Policy.NAMESPACED
     """What PromQL in triggers may read: allow, namespaced (only series of the ScaledObject's
     namespace), or deny."""
-    kubernetes: values.Flag = False
+    kubernetes: bool = False
     """true: ask the Kubernetes API which pods there are; it needs the role in
     deploy/kubernetes-evidence.yaml."""
     claims_without_gpus: values.Names = frozenset()
     """ResourceClaims that are for no GPU, by their name, their template's or their name in the pod,
     and DeviceClasses of extended resources, separated by commas; every other one counts as one for
     a GPU."""
-    observe: values.ReadableFolder | None = None
+    observe: DirectoryPath | None = None
     """Folder with ScaledObjects in YAML to evaluate without power, where KEDA does not ask about
     them; read again when it changes."""
     traces: values.Traces = False
@@ -60,7 +54,7 @@ class Settings(PortSettings, BaseSettings):
     give_up_seconds: Annotated[float, BeforeValidator(values.seconds(60))] = 3600.0
     """How long a pod that vanished together with its exporter still counts as missing."""
     shutdown_grace_seconds: Annotated[float, BeforeValidator(values.seconds(0))] = 20.0
-    """Longest time for calls to end when the process is asked to; keep it below
+    """How long the process waits for open calls when it stops. It must be below
     terminationGracePeriodSeconds."""
     connection_max_age_seconds: Annotated[float, BeforeValidator(values.seconds(1))] = 600.0
     """After this KEDA connects again and finds new replicas of the scaler."""
@@ -91,13 +85,13 @@ class Settings(PortSettings, BaseSettings):
             users,
             self.other_namespaces,
             self.own_promql,
-            direct_sources=self._named(kinds.ScrapeSettings),
+            direct_sources=self._named("scrape"),
             knows_targets=self.kubernetes,
-            influxql_sources=self._named(kinds.InfluxdbSettings),
+            influxql_sources=self._named("influxdb"),
         )
 
-    def _named(self, kind: type[kinds.Source]) -> frozenset[str]:
-        return frozenset(name for name, one in self.sources.items() if isinstance(one, kind))
+    def _named(self, kind: str) -> frozenset[str]:
+        return frozenset(name for name, source in self.sources.items() if source.type == kind)
 
     @property
     def demand_pace(self) -> Pace:
@@ -109,15 +103,12 @@ class Settings(PortSettings, BaseSettings):
     def _with_the_default(
         cls, named: Mapping[str, kinds.Source], info: ValidationInfo
     ) -> Mapping[str, kinds.Source]:
-        claims = {
-            "prometheus.url": info.data.get("prometheus"),
-            "scrape.targets": info.data.get("scrape"),
-            "influxdb.url": info.data.get("influxdb"),
-            "sources.default": named.get("default"),
-        }
-        given = {claim: source for claim, source in claims.items() if source is not None}
+        short = {kind: info.data.get(kind) for kind in kinds.KINDS}
+        given = {f"{kind}_…": source for kind, source in short.items() if source is not None}
+        if "default" in named:
+            given["sources.default"] = named["default"]
         if len(given) > 1:
-            raise conflict("only one of them to say what `default` is", *given)
+            raise ValueError(f"one definition of `default`, and not {' and '.join(given)}")
         if not given and not named and kinds.KINDS.keys() <= info.data.keys():
             raise ValueError(
                 "at least one: set KEDA_GPU_SCALER_PROMETHEUS_URL, KEDA_GPU_SCALER_SCRAPE_TARGETS "
@@ -129,11 +120,10 @@ class Settings(PortSettings, BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the names are the library's
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - `load` gives what it says
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not wanted
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not wanted
+        *_: PydanticBaseSettingsSource,
+        **others: PydanticBaseSettingsSource,  # noqa: ARG003 - `load` reads what is wanted
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let given values win over the file."""
-        return init_settings, names.FileSource(settings_cls, init_settings().get("config"))
+        """Keep environment and files away from instances that are made directly."""
+        return (init_settings,)

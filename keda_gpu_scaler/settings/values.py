@@ -1,192 +1,84 @@
-"""Text → value, one function for each kind of setting, including those of HTTP requests.
+"""Types of settings: text → value, where pydantic has no type that reads the text.
 
-Each takes text or a value that is valid already, and raises ValueError with what was expected;
-`loading` puts the name of the setting in front. Files are read here only to check that they can be
-read; there is no access to the network.
+A mistake is a ValueError that says what was expected; `loading` writes the name of the setting and
+its value in front. Files are only read to check that this process can read them.
 """
 
-import importlib.util
+import importlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, PlainSerializer, SecretStr, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    ValidationInfo,
+)
 
 from keda_gpu_scaler.query.promql.policy import parsed_matchers
 from keda_gpu_scaler.query.promql.tree import Matcher
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.trigger import access
 
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
-_PARAMETER = re.compile(r"[0-9A-Za-z_.-]+")
-_REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}")
-_TOKEN = re.compile(r"[\x21-\x7e]+")
-_QUERY_PARAMETERS = ("query", "time", "timeout")
-_PAIRS = TypeAdapter(dict[str, SecretStr])
+
+def needs(*partners: str) -> AfterValidator:
+    """Refuse a setting without one of these settings, which are read before it."""
+
+    def check(value: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - of any setting
+        # A partner with a mistake of its own is missing from the data.
+        if value and not any(info.data.get(partner, True) for partner in partners):
+            raise ValueError(f"{' or '.join(partners)} with it")
+        return value
+
+    return AfterValidator(check)
 
 
-def url(value: object) -> str:
-    """Read the address of an HTTP API; the paths of its endpoints are added to it."""
-    expected = "a URL such as http://prometheus:9090"
-    parts = _split(str(value), ("http", "https"), expected)
-    if parts.query or parts.fragment:
-        raise ValueError(f"{expected}, without ? and #")
-    return parts.geturl().rstrip("/")
+def without(*others: str) -> AfterValidator:
+    """Refuse a setting beside any of these settings, which are read before it."""
+
+    def check(value: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - of any setting
+        for other in others:
+            if value is not None and info.data.get(other) is not None:
+                raise ValueError(f"no {other} beside it")
+        return value
+
+    return AfterValidator(check)
 
 
-def targets(value: object) -> tuple[str, ...]:
-    """Read exporter endpoints, separated by commas or as a list; the path is /metrics by default.
+def _installed(module: str, expected: str) -> AfterValidator:
+    """Refuse a setting that is on while the extra with this module is not installed."""
 
-    `http://host:port/path` is one endpoint, `dns+http://name:port/path` is one for every address of
-    the name.
-    """
-    texts = value if isinstance(value, list | tuple) else str(value).split(",")
-    found = [_target(text) for text in (str(text).strip() for text in texts) if text]
-    if not found:
-        raise ValueError("at least one target such as http://10.0.0.1:9400/metrics")
-    return tuple(dict.fromkeys(found))
+    def check(value: Any) -> Any:  # noqa: ANN401 - of any setting
+        try:
+            if value:
+                importlib.import_module(module)
+        except ImportError as error:
+            raise ValueError(expected) from error
+        return value
 
-
-def without_query(url: str) -> str:
-    """Return a URL as it may be shown: its query can hold a token."""
-    before, mark, _ = url.partition("?")
-    return f"{before}?***" if mark else url
+    return AfterValidator(check)
 
 
-def _target(text: str) -> str:
-    expected = (
-        "targets such as http://10.0.0.1:9400/metrics (one exporter) or "
-        "dns+http://dcgm-exporter.gpu:9400/metrics (every address of the name)"
-    )
-    parts = _split(text, ("http", "https", "dns+http", "dns+https"), expected)
-    if parts.fragment:
-        raise ValueError(f"{expected}, without #")
-    return parts._replace(path=parts.path or "/metrics").geturl()
+def _split(value: object) -> object:
+    """Split a text at its commas; a list stays one."""
+    if not isinstance(value, str):
+        return value
+    return [item.strip() for item in value.split(",") if item.strip()]
 
 
-def peers(value: object) -> tuple[str, ...]:
-    """Read the addresses of other replicas of the scaler, separated by commas or as a list."""
-    texts = value if isinstance(value, list | tuple) else str(value).split(",")
-    return tuple(
-        dict.fromkeys(_peer(text) for text in (str(text).strip() for text in texts) if text)
-    )
+def _once(items: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(items))
 
 
-def _peer(text: str) -> str:
-    expected = (
-        "addresses of replicas such as http://10.0.0.1:8080 (one) or "
-        "dns+http://keda-gpu-scaler:8080 (every address of the name)"
-    )
-    parts = _split(text, ("http", "https", "dns+http", "dns+https"), expected)
-    if parts.path.strip("/") or parts.query or parts.fragment:
-        raise ValueError(f"{expected}, without a path")
-    return parts._replace(path="").geturl()
-
-
-def _split(text: str, schemes: tuple[str, ...], expected: str) -> SplitResult:
-    try:
-        parts = urlsplit(text)
-        is_complete = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError as error:
-        raise ValueError(expected) from error
-    if "@" in parts.netloc:
-        raise ValueError(
-            f"{expected}, without a user or password: those have settings of their own "
-            "(username and password, bearer_token or bearer_token_file, headers)"
-        )
-    if not is_complete or not text.isprintable() or " " in text:
-        raise ValueError(expected)
-    return parts
-
-
-def secret(value: object) -> object:
-    """Return a secret, unless it is what stands for one where settings are shown."""
-    text = value.get_secret_value() if isinstance(value, SecretStr) else value
-    if isinstance(text, str) and text and not text.strip("*"):
-        raise ValueError(
-            "the secret itself, and not the asterisks that serve --print-config shows for it: "
-            "write the secret, or leave the setting out"
-        )
-    return value
-
-
-def headers(value: object) -> Mapping[str, SecretStr]:
-    """Read HTTP headers: a mapping, a JSON object, or `name=value,name=value`."""
-    try:
-        found = _PAIRS.validate_python(_pairs(value) if isinstance(value, str) else value)
-    except ValueError:
-        # Not chained: the cause shows values.
-        raise ValueError('name=value,name=value or {"name": "value"}') from None
-    for name, text in found.items():
-        secret(text)
-        if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text.get_secret_value())):
-            raise ValueError("header names and values that HTTP allows: ASCII without line breaks")
-    return found
-
-
-def _pairs(text: str) -> object:
-    if text.startswith("{"):
-        return json.loads(text)
-    pairs = (pair.split("=", 1) for pair in text.split(","))
-    return {name.strip(): content.strip() for name, content in pairs}
-
-
-def header_name(value: object) -> str:
-    """Read the name of a header."""
-    if _HEADER_NAME.fullmatch(str(value)) is None:
-        raise ValueError("the name of a header such as X-Scope-OrgID")
-    return str(value)
-
-
-def parameter(value: object) -> str:
-    """Read the name of a URL parameter; the parameters of a query cannot be used."""
-    if _PARAMETER.fullmatch(str(value)) is None or value in _QUERY_PARAMETERS:
-        raise ValueError("the name of a URL parameter such as namespace")
-    return str(value)
-
-
-def matchers(value: object) -> tuple[Matcher, ...]:
-    """Read label matchers as written between the braces of a PromQL selector."""
-    return value if isinstance(value, tuple) else parsed_matchers(str(value))
-
-
-def token(value: object) -> str:
-    """Read a bearer token as written in an Authorization header."""
-    secret(value)
-    text = value.get_secret_value() if isinstance(value, SecretStr) else value
-    if not isinstance(text, str) or _TOKEN.fullmatch(text) is None:
-        raise ValueError("a token of visible ASCII characters")
-    return text
-
-
-Secret = Annotated[SecretStr, BeforeValidator(secret)]
-Token = Annotated[SecretStr, BeforeValidator(token)]
-Headers = Annotated[Mapping[str, SecretStr], BeforeValidator(headers)]
-HeaderName = Annotated[str, BeforeValidator(header_name)]
-Parameter = Annotated[str, BeforeValidator(parameter)]
-Matchers = Annotated[
-    tuple[Matcher, ...],
-    BeforeValidator(matchers),
-    PlainSerializer(lambda found: ",".join(map(str, found))),
-]
-Url = Annotated[str, BeforeValidator(url)]
-Targets = Annotated[
-    tuple[str, ...],
-    BeforeValidator(targets),
-    PlainSerializer(lambda found: [without_query(target) for target in found]),
-]
-Peers = Annotated[tuple[str, ...], BeforeValidator(peers)]
-
-
-_HOST = re.compile(r"[0-9A-Za-z._:-]*")
-_SIZE = re.compile(r"([0-9]{1,15})(?:([KMG]i)B?)?")
-_BYTES_PER_UNIT = {None: 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:]+)\]|([0-9A-Za-z._-]*)):([0-9]{1,5})")
+_LAST_PORT = 65_535
 
 
 class Address(NamedTuple):
@@ -209,14 +101,83 @@ def address(value: object) -> Address:
     """Read `:port`, `host:port` or `[::1]:port`; port 0 takes a free one."""
     if isinstance(value, Address):
         return value
-    try:
-        parts = urlsplit(f"//{value}")
-        found = Address(parts.hostname or "", -1 if parts.port is None else parts.port)
-    except ValueError:
-        found = None
-    if found is None or str(found) != str(value).lower() or not _HOST.fullmatch(found.host):
+    found = _ADDRESS.fullmatch(str(value))
+    if found is None or int(found[3]) > _LAST_PORT:
         raise ValueError("an address such as :6000, 127.0.0.1:6000 or [::1]:6000")
-    return found
+    return Address(found[1] or found[2] or "", int(found[3]))
+
+
+def _url(
+    expected: str,
+    *absent: str,
+    schemes: tuple[str, ...] = ("http", "https", "dns+http", "dns+https"),
+    path: str = "",
+) -> AfterValidator:
+    """Return a check of a URL without the absent parts; `path` is its path if it has none."""
+
+    def check(text: str) -> str:
+        try:
+            parts = urlsplit(text)
+            is_complete = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        except ValueError as error:
+            raise ValueError(expected) from error
+        if "@" in parts.netloc:
+            raise ValueError(
+                f"{expected}, without a user or password: those have settings of their own "
+                "(username and password, bearer_token or bearer_token_file, headers)"
+            )
+        if not is_complete or not text.isprintable() or " " in text:
+            raise ValueError(expected)
+        for part in absent:
+            if getattr(parts, part).strip("/"):
+                raise ValueError(f"{expected}, without a {part}")
+        kept = parts.path or path if path else parts.path.rstrip("/")
+        return parts._replace(path=kept).geturl()
+
+    return AfterValidator(check)
+
+
+def _without_query(url: str) -> str:
+    """Return a URL as it may be shown: its query can hold a token."""
+    before, mark, _ = url.partition("?")
+    return f"{before}?***" if mark else url
+
+
+def _secret(pattern: str, expected: str) -> AfterValidator:
+    """Refuse a secret of another form, and what stands for one where settings are printed."""
+
+    def check(value: SecretStr) -> SecretStr:
+        text = value.get_secret_value()
+        if re.fullmatch(pattern, text, re.DOTALL) is None:
+            raise ValueError(expected)
+        if text and not text.strip("*"):
+            raise ValueError(
+                "the secret itself, and not the asterisks that serve --print-config shows for it: "
+                "write the secret, or leave the setting out"
+            )
+        return value
+
+    return AfterValidator(check)
+
+
+def _headers(value: object) -> object:
+    """Read headers from a JSON object or `name=value,name=value`; a mapping stays one."""
+    if not isinstance(value, str):
+        return value
+    try:
+        if value.startswith("{"):
+            return json.loads(value)
+        pairs = (pair.split("=", 1) for pair in value.split(","))
+        return {name.strip(): content.strip() for name, content in pairs}
+    except (ValueError, RecursionError):
+        # Not chained: the cause shows values.
+        raise ValueError('name=value,name=value or {"name": "value"}') from None
+
+
+def _no_parameter_of_a_query(name: str) -> str:
+    if name in {"query", "time", "timeout"}:
+        raise ValueError("the name of a URL parameter that no query has, such as namespace")
+    return name
 
 
 def seconds(minimum: float) -> Callable[[object], float]:
@@ -231,65 +192,18 @@ def seconds(minimum: float) -> Callable[[object], float]:
     return read
 
 
-def size(value: object) -> int:
-    """Read a number of bytes: `1048576`, `64MiB`, `1Gi`."""
-    found = _SIZE.fullmatch(str(value))
-    if found is None or int(found[1]) == 0:
+_BYTES_PER_UNIT = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def _size(value: object) -> int:
+    """Read a number of bytes: `1048576`, `64MiB`, or `64Mi` as Kubernetes writes it."""
+    found = re.fullmatch(r"([0-9]{1,15})(?:([KMG]i)B?)?", str(value))
+    if found is None:
         raise ValueError("a number of bytes such as 1048576, 64MiB or 1GiB")
-    return int(found[1]) * _BYTES_PER_UNIT[found[2]]
+    return int(found[1]) * _BYTES_PER_UNIT[found[2] or ""]
 
 
-def size_text(count: int) -> str:
-    """Return the written form of a size: `64MiB`."""
-    for unit in ("Gi", "Mi", "Ki"):
-        if count % _BYTES_PER_UNIT[unit] == 0:
-            return f"{count // _BYTES_PER_UNIT[unit]}{unit}B"
-    return str(count)
-
-
-def count(value: object) -> int:
-    """Read a whole number of at least 1."""
-    text = str(value)
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise ValueError("a whole number of at least 1")
-    return int(text)
-
-
-def flag(value: object) -> bool:
-    """Read `true` or `false`."""
-    text = str(value).lower()
-    if text not in ("true", "false"):
-        raise ValueError("true or false")
-    return text == "true"
-
-
-def traces(value: object) -> bool:
-    """Read whether to send traces, and check that their optional libraries are installed."""
-    is_wanted = flag(value)
-    if is_wanted and not _is_installed("opentelemetry.sdk", "opentelemetry.exporter.otlp"):
-        raise ValueError("false, or the extra otel: pip install '.[otel]' in a checkout")
-    return is_wanted
-
-
-def aws_region(value: object) -> str:
-    """Read an AWS region to sign requests for, and check that what signs them is installed."""
-    if not _is_installed("botocore.auth"):
-        raise ValueError("nothing, or the extra aws: pip install 'keda-gpu-scaler[aws]'")
-    if _REGION.fullmatch(str(value)) is None:
-        raise ValueError("an AWS region such as eu-central-1")
-    return str(value)
-
-
-def _is_installed(*modules: str) -> bool:
-    try:
-        return all(importlib.util.find_spec(name) for name in modules)
-    except ModuleNotFoundError:  # the parent package is not installed
-        return False
-
-
-def readable_file(value: object) -> Path:
-    """Read the path of a file that this process can read."""
-    path = Path(str(value))
+def _readable(path: Path) -> Path:
     try:
         path.read_bytes()
     except OSError as error:
@@ -297,68 +211,96 @@ def readable_file(value: object) -> Path:
     return path
 
 
-def readable_folder(value: object) -> Path:
-    """Read the path of a folder that this process can list."""
-    path = Path(str(value))
-    try:
-        next(path.iterdir(), None)
-    except OSError as error:
-        raise ValueError(f"a folder this process can list ({error.strerror})") from error
-    return path
-
-
-def source_name(value: str) -> str:
-    """Read the name of a source, as triggers use it."""
-    if _LABEL.fullmatch(value) is None:
-        raise ValueError("a source name of lower-case letters, digits and inner dashes, 63 at most")
-    return value
-
-
-def name(value: object) -> str:
-    """Read the name of an object in a database, or a placeholder for such a name."""
-    text = str(value)
-    if not text or not text.isprintable():
-        raise ValueError("a name of visible characters")
-    return text
-
-
-def namespaces(value: object) -> access.Namespaces:
+def _namespaces(value: object) -> access.Namespaces:
     """Read names of namespaces, separated by commas or as a list, or `*` for all."""
     if isinstance(value, access.Namespaces):
         return value
-    texts = value if isinstance(value, list | tuple) else str(value).split(",")
-    found = frozenset(text for text in (str(text).strip() for text in texts) if text)
-    if found == {"*"}:
+    found = _split(value)
+    if found == ["*"]:
         return access.EVERY_NAMESPACE
-    if not found or not all(map(workload.is_namespace, found)):
+    if not isinstance(found, list) or not found or not all(map(workload.is_namespace, found)):
         raise ValueError("namespaces such as team-a,team-b, or * alone for every one")
-    return access.Namespaces(found)
+    return access.Namespaces(frozenset(found))
 
 
-def _listed(found: frozenset[str]) -> str:
-    return ",".join(sorted(found))
-
-
-def names(value: object) -> frozenset[str]:
-    """Read names of Kubernetes objects, separated by commas or as a list."""
-    texts = value if isinstance(value, list | tuple | frozenset) else str(value).split(",")
-    found = frozenset(text for text in (str(text).strip() for text in texts) if text)
-    if not all(map(workload.is_name, found)):
+def _object_name(name: str) -> str:
+    if not workload.is_name(name):
         raise ValueError("names of objects such as nic,rdma.example.com")
-    return found
+    return name
 
 
 ListenAddress = Annotated[Address, BeforeValidator(address), PlainSerializer(str)]
+Url = Annotated[
+    str,
+    _url("a URL such as http://prometheus:9090", "query", "fragment", schemes=("http", "https")),
+]
+Target = Annotated[
+    str,
+    _url(
+        "targets such as http://10.0.0.1:9400/metrics (one exporter) or "
+        "dns+http://dcgm-exporter.gpu:9400/metrics (every address of the name)",
+        "fragment",
+        path="/metrics",
+    ),
+]
+Targets = Annotated[
+    tuple[Target, ...],
+    BeforeValidator(_split),
+    AfterValidator(_once),
+    Field(min_length=1),
+    PlainSerializer(lambda found: [_without_query(target) for target in found]),
+]
+Peer = Annotated[
+    str,
+    _url(
+        "addresses of replicas such as http://10.0.0.1:8080 (one) or "
+        "dns+http://keda-gpu-scaler:8080 (every address of the name)",
+        *("path", "query", "fragment"),
+    ),
+]
+Peers = Annotated[tuple[Peer, ...], BeforeValidator(_split), AfterValidator(_once)]
+
+Secret = Annotated[SecretStr, _secret(".*", "any text")]
+Token = Annotated[SecretStr, _secret(r"[\x21-\x7e]+", "a token of visible ASCII characters")]
+HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
+HeaderValue = Annotated[
+    SecretStr,
+    _secret(r"[\t\x20-\x7e]*", "header values that HTTP allows: ASCII without line breaks"),
+]
+Headers = Annotated[dict[HeaderName, HeaderValue], BeforeValidator(_headers)]
+Parameter = Annotated[
+    str, Field(pattern=r"^[0-9A-Za-z_.-]+$"), AfterValidator(_no_parameter_of_a_query)
+]
+Region = Annotated[
+    str,
+    Field(pattern=r"^[a-z]+(-[a-z]+)+-[0-9]{1,2}$"),
+    _installed("botocore.auth", "nothing, or the extra aws: pip install 'keda-gpu-scaler[aws]'"),
+]
+Traces = Annotated[
+    bool,
+    _installed(
+        "opentelemetry.exporter.otlp.proto.grpc",
+        "false, or the extra otel: pip install '.[otel]' in a checkout",
+    ),
+]
+Matchers = Annotated[
+    tuple[Matcher, ...],
+    BeforeValidator(lambda value: parsed_matchers(value) if isinstance(value, str) else value),
+    PlainSerializer(lambda found: ",".join(map(str, found))),
+]
+
 Seconds = Annotated[float, BeforeValidator(seconds(0.0))]
 PositiveSeconds = Annotated[float, BeforeValidator(seconds(0.1))]
-Bytes = Annotated[int, BeforeValidator(size)]
-Count = Annotated[int, BeforeValidator(count)]
-Traces = Annotated[bool, BeforeValidator(traces)]
-Region = Annotated[str, BeforeValidator(aws_region)]
-Flag = Annotated[bool, BeforeValidator(flag)]
-ReadableFile = Annotated[Path, BeforeValidator(readable_file)]
-ReadableFolder = Annotated[Path, BeforeValidator(readable_folder)]
-Namespaces = Annotated[access.Namespaces, BeforeValidator(namespaces), PlainSerializer(str)]
-Names = Annotated[frozenset[str], BeforeValidator(names), PlainSerializer(_listed)]
-Name = Annotated[str, BeforeValidator(name)]
-SourceName = Annotated[str, BeforeValidator(source_name)]
+Bytes = Annotated[int, BeforeValidator(_size), Field(ge=1)]
+Count = Annotated[int, Field(ge=1)]
+ReadableFile = Annotated[Path, AfterValidator(_readable)]
+Namespaces = Annotated[access.Namespaces, BeforeValidator(_namespaces), PlainSerializer(str)]
+ObjectName = Annotated[str, AfterValidator(_object_name)]
+Names = Annotated[
+    frozenset[ObjectName],
+    BeforeValidator(_split),
+    PlainSerializer(lambda found: ",".join(sorted(found))),
+]
+Name = Annotated[str, Field(pattern=r"^[ \p{L}\p{M}\p{N}\p{P}\p{S}]+$")]
+"""The name of an object in a database, or a placeholder for such a name."""
+SourceName = Annotated[str, Field(pattern=r"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$")]

@@ -121,7 +121,6 @@ class Client:
         url: str,
         server_name: str | None = None,
         limit_bytes: int | None = None,
-        take: Callable[[bytes], None] | None = None,
     ) -> Answer:
         """Get `url`.
 
@@ -129,13 +128,11 @@ class Client:
             url: the whole URL.
             server_name: the name that the server's certificate has to be for; None: the URL's.
             limit_bytes: limit of this answer, below that of all.
-            take: gets the body of an answer whose status is OK, part by part as it arrives; the
-                answer's own body is then empty. An error that it raises ends the request.
 
         Raises:
             errors.SourceError: there is no whole answer.
         """
-        return await self._answer("GET", url, server_name, limit_bytes, take)
+        return await self._answer("GET", url, server_name, limit_bytes)
 
     async def post(
         self,
@@ -150,9 +147,7 @@ class Client:
         The other arguments, and the errors, are those of `get`.
         """
         given: dict[str, Any] = {"content" if isinstance(body, bytes) else "data": body}
-        return await self._answer(
-            "POST", url, server_name, limit_bytes, None, headers=headers, **given
-        )
+        return await self._answer("POST", url, server_name, limit_bytes, headers=headers, **given)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -164,7 +159,6 @@ class Client:
         url: str,
         server_name: str | None,
         limit_bytes: int | None,
-        take: Callable[[bytes], None] | None,
         **given: Any,  # noqa: ANN401 - httpx's
     ) -> Answer:
         expected_name = {} if server_name is None else {"sni_hostname": server_name}
@@ -172,7 +166,7 @@ class Client:
             async with asyncio.timeout(self._timeout_seconds):
                 request = self._client.build_request(method, url, extensions=expected_name, **given)
                 request.headers["Accept-Encoding"] = "gzip"
-                return await self._sent(request, limit_bytes or self._max_response_bytes, take)
+                return await self._sent(request, limit_bytes or self._max_response_bytes)
         except (TimeoutError, httpx.TimeoutException) as error:
             message = f"no answer within {self._timeout_seconds:g} s"
             raise errors.SourceTimeoutError(message) from error
@@ -191,13 +185,9 @@ class Client:
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
             raise errors.SourceUnreachableError(error_text(error)) from error
 
-    async def _sent(
-        self, request: httpx.Request, limit_bytes: int, take: Callable[[bytes], None] | None
-    ) -> Answer:
+    async def _sent(self, request: httpx.Request, limit_bytes: int) -> Answer:
         response = await self._client.send(request, stream=True)
         body, size, turn = bytearray(), 0, _turn.get()
-        if take is None or response.status_code != OK:
-            take = body.extend
         try:
             gzip = _decompressor(response.headers.get("content-encoding", "identity"))
             async for piece in response.aiter_raw():
@@ -211,8 +201,7 @@ class Client:
                     if size > LARGE_BYTES and turn is not None and self._large not in turn:
                         await self._large.acquire()
                         turn.append(self._large)
-                    if part:
-                        take(part)
+                    body += part
                     await asyncio.sleep(0)
             if gzip is not None and response.num_bytes_downloaded and not gzip.eof:
                 raise errors.SourceMalformedError("an answer whose compression is cut")

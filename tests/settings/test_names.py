@@ -2,9 +2,10 @@
 
 import pytest
 
-from keda_gpu_scaler import settings
-from keda_gpu_scaler.settings import Row
+from keda_gpu_scaler import errors, settings
+from keda_gpu_scaler.settings import Row, Settings
 from keda_gpu_scaler.settings.sources import KINDS
+from tests.repository.chart.schema import fields
 
 
 def test_every_setting_has_a_row_with_both_names_and_a_meaning() -> None:
@@ -57,6 +58,16 @@ def test_a_row_carries_the_unit_in_its_text() -> None:
         "KEDA_GPU_SCALER_SHUTDOWN_GRACE",
         "shutdown_grace",
         "20s",
-        "Longest time for calls to end when the process is asked to; keep it below "
+        "How long the process waits for open calls when it stops. It must be below "
         "terminationGracePeriodSeconds.",
     )
+
+
+SECRETS = [key for key, field in fields(Settings) if "SecretStr" in repr(field.annotation)]
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_a_setting_that_holds_a_secret_is_not_shown_with_a_mistake(key: str) -> None:
+    variable = f"KEDA_GPU_SCALER_{key.upper()}"
+    with pytest.raises(errors.SettingsError, match=f"{variable}: a value that is not shown;"):
+        settings.load({variable: "***"})

@@ -1,6 +1,6 @@
-r"""The forms of settings in JSON Schema, each after its reader in `settings.values`.
+r"""The forms of settings in JSON Schema, each after its type in `settings.values`.
 
-What a form lets through, its reader accepts: a test asks both. The other way round a few things are
+What a form lets through, its type accepts: a test asks both. The other way round a few things are
 left out that are not written in practice, such as `1h0m`, or a duration that is long enough only as
 a sum. What depends on more than the text stays the scaler's to say: whether a file is there, a
 pattern is RE2, two settings go together. An empty text counts as not set, so it is let through.
@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
+from annotated_types import Ge
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
+
+from keda_gpu_scaler.settings import values
 
 Part = dict[str, Any]
 Reader = Callable[[object], object]
@@ -59,28 +62,37 @@ def of(field: FieldInfo, *, required: bool = False) -> Part:
         field: the setting's field of a model.
         required: it has to be set, so that an empty text is not let through.
     """
+    marks = list(_marks(field))
     if choices := [one for part in _parts(field.annotation) for one in _choices(part)]:
         return {"enum": choices}
-    reader = reader_of(field)
-    if reader is None:
-        return _SCALARS.get(str(field.validation_alias), SCALAR)
-    name = reader.__qualname__.partition(".")[0]
-    if name == "seconds":
-        return _text(_duration(_shortest(reader)), maxLength=_LONGEST_DURATION)
-    if name not in _FORMS:
-        message = f"{field.validation_alias} is read by {name}, which has no form here yet: add one"
-        raise ValueError(message)
+    form = next((form for mark, form in _FORMS if mark in marks), None) or next(
+        (form for mark in marks for form in _general(mark)), SCALAR
+    )
     if required:
-        form = _FORMS[name]
         return {**form, "pattern": form["pattern"].removesuffix("?$") + "$"}
-    return _FORMS[name]
+    return form
 
 
-def reader_of(field: FieldInfo) -> Reader | None:
-    """Return the function that reads a setting; None: any text will do."""
-    nested = (part for one in _parts(field.annotation) for part in getattr(one, "__metadata__", ()))
-    readers = (one.func for one in (*field.metadata, *nested) if isinstance(one, BeforeValidator))
-    return typing.cast("Reader | None", next(readers, None))
+def _marks(field: object) -> Iterator[object]:
+    """Yield what a setting's type has beside Python's types: validators and constraints."""
+    if isinstance(field, FieldInfo):
+        yield from field.metadata
+        yield from _marks(field.annotation)
+        return
+    yield from getattr(field, "__metadata__", ())
+    for inner in typing.get_args(field):
+        yield from _marks(inner)
+
+
+def _general(mark: object) -> Iterator[Part]:
+    """Yield the form of a duration, a number or a pattern."""
+    if isinstance(mark, BeforeValidator) and mark.func.__qualname__.startswith("seconds."):
+        shortest = _shortest(typing.cast("Reader", mark.func))
+        yield _text(_duration(shortest), maxLength=_LONGEST_DURATION)
+    if pattern := getattr(mark, "pattern", None):
+        form = _text(pattern.removeprefix("^").removesuffix("$"))
+        # What any number is written as has such a pattern.
+        yield {**form, **SCALAR} if pattern.startswith(("^[^", "^[ ")) else form
 
 
 def _parts(annotation: object) -> tuple[object, ...]:
@@ -150,38 +162,52 @@ _NAMESPACES: Part = {
     "then": {"items": {"pattern": rf"^(\*|{_LABEL})$"}},
     "else": {"items": {"pattern": f"^{_LABEL}$"}},
 }
-_FORMS: dict[str, Part] = {
-    "url": _text(URL),
-    "targets": _texts(_TARGET_IN_TEXT, _TARGET),
-    "namespaces": _NAMESPACES,
-    "names": _texts(_OBJECT, _OBJECT),
-    "headers": {
-        **_text(rf"{_HEADER_PAIR}(,{_HEADER_PAIR})*|\{{({_JSON_PAIR}(,{_JSON_PAIR})*|\s*)\}}"),
-        "type": ["string", "object"],
-        "propertyNames": {"pattern": f"^{HEADER}$"},
-        "additionalProperties": {"type": "string", "pattern": "^[\t -~]*$"},
-    },
-    "header_name": _text(HEADER),
-    "aws_region": _text("[a-z]+(-[a-z]+)+-[0-9]{1,2}"),
-    "parameter": {**_text("[0-9A-Za-z_.-]+"), "not": {"enum": ["query", "time", "timeout"]}},
-    "matchers": _text(f"{_MATCHER}(,{_MATCHER})*,?\\s*"),
-    "size": {
-        **_text("[1-9][0-9]{0,14}([KMG]iB?)?"),
-        "type": ["string", "integer"],
-        "minimum": 1,
-        "maximum": _LARGEST_WHOLE,
-    },
-    "count": {
-        **_text("0*[1-9][0-9]{0,17}"),
-        "type": ["string", "integer"],
-        "maxLength": _LONGEST_DURATION,
-        "minimum": 1,
-        "maximum": _LARGEST_WHOLE,
-    },
-    "name": {**SCALAR, "pattern": r"^([ \p{L}\p{M}\p{N}\p{P}\p{S}]+)?$"},
-    "readable_file": {"type": "string"},
-    # Secrets: the chart refuses them with what to do.
-    "token": SCALAR,
-    "secret": SCALAR,
-}
-_SCALARS: dict[str, Part] = {"username": {**SCALAR, "pattern": "^[^:]*$"}}
+_FORMS: list[tuple[object, Part]] = [
+    (mark, form)
+    for kind, form in (
+        (values.Url, _text(URL)),
+        (values.Target, _texts(_TARGET_IN_TEXT, _TARGET)),
+        (values.Namespaces, _NAMESPACES),
+        (values.ObjectName, _texts(_OBJECT, _OBJECT)),
+        (
+            values.Headers,
+            {
+                **_text(
+                    rf"{_HEADER_PAIR}(,{_HEADER_PAIR})*|\{{({_JSON_PAIR}(,{_JSON_PAIR})*|\s*)\}}"
+                ),
+                "type": ["string", "object"],
+                "propertyNames": {"pattern": f"^{HEADER}$"},
+                "additionalProperties": {"type": "string", "pattern": "^[\t -~]*$"},
+            },
+        ),
+        (
+            values.Parameter,
+            {**_text("[0-9A-Za-z_.-]+"), "not": {"enum": ["query", "time", "timeout"]}},
+        ),
+        (values.Matchers, _text(f"{_MATCHER}(,{_MATCHER})*,?\\s*")),
+        (
+            values.Bytes,
+            {
+                **_text("[1-9][0-9]{0,14}([KMG]iB?)?"),
+                "type": ["string", "integer"],
+                "minimum": 1,
+                "maximum": _LARGEST_WHOLE,
+            },
+        ),
+        (values.ReadableFile, {"type": "string"}),
+    )
+    for mark in typing.get_args(kind)[1:]
+    if hasattr(mark, "func")
+] + [
+    (
+        Ge(1),
+        {
+            **_text("0*[1-9][0-9]{0,17}"),
+            "type": ["string", "integer"],
+            "maxLength": _LONGEST_DURATION,
+            "minimum": 1,
+            "maximum": _LARGEST_WHOLE,
+        },
+    )
+]
+"""The form of each type, by what marks it."""

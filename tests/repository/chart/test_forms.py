@@ -5,13 +5,13 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import describe, load, process, sources
@@ -215,14 +215,13 @@ def test_a_number_is_written_so_that_the_scaler_reads_it(tmp_path: Path) -> None
     )
 
 
-def test_every_setting_that_is_read_has_a_form_unless_it_is_a_file_or_a_secret() -> None:
+def test_every_setting_has_a_form_unless_it_is_a_file_or_a_secret() -> None:
     models: list[type[BaseModel]] = [process.Settings, *sources.KINDS.values()]
     loose = {
         key
         for model in models
         for key, field in schema.fields(model)
         if key not in charts.decided() | {"config"}
-        and forms.reader_of(field)
         and forms.of(field).keys() == {"type"}
         and not key.endswith("_file")
     }
@@ -243,18 +242,6 @@ def test_words_of_a_few_are_a_choice_also_where_none_has_to_be_given() -> None:
     fields = Model.model_fields
     assert forms.of(fields["access"]) == {"enum": ["read", "write"]}
     assert forms.of(fields["way"]) == {"enum": ["in", "out"]}
-
-
-def _colour(value: object) -> str:
-    return str(value)
-
-
-def test_a_reader_without_a_form_is_named() -> None:
-    class Model(BaseModel):
-        paint: Annotated[str, BeforeValidator(_colour)] = ""
-
-    with pytest.raises(ValueError, match="is read by _colour, which has no form here yet: add one"):
-        forms.of(Model.model_fields["paint"])
 
 
 @pytest.mark.parametrize(
