@@ -1,8 +1,7 @@
 """What a look at the status page costs: CPU time of the scaler, next to a scrape of it.
 
-The same process shows the same triggers as a page and as metrics, in turns. Each turn is several
-requests, each for another address: a page that was made for one who asked serves all who ask for
-the same.
+The same process shows the same triggers as a page, as JSON and as metrics, in turns. Each turn is
+several requests.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ AT_ONCE = 50
 """So many calls are under way while the triggers become known."""
 REQUESTS = 10
 """Of one turn."""
-PAGE, JSON, SCRAPE = "the page", "the page as JSON", "/metrics"
+PAGE, JSON, SCRAPE = "the page", "the list as JSON", "/metrics"
 
 
 async def measure(directory: Path, plan: Plan) -> Measured:
@@ -81,12 +80,11 @@ async def look(
         await _ask(server, asked)
         used: dict[str, list[float]] = {PAGE: [], JSON: [], SCRAPE: []}
         sent: dict[str, int] = {}
-        for number in range(rounds):
+        for _ in range(rounds):
             for name, figures in used.items():
                 before = server.cpu_seconds()
-                for request in range(REQUESTS):
-                    other = f"{number}-{request}"
-                    sent[name] = await _look(client, name, other, len(asked))
+                for _ in range(REQUESTS):
+                    sent[name] = await _look(client, name, len(asked))
                 figures.append((server.cpu_seconds() - before) / REQUESTS)
     return used, sent
 
@@ -104,10 +102,10 @@ async def _ask(server: Server, asked: list[world.Trigger]) -> None:
                     raise ServerError(f"{one.workload}: answered {found}, expected {one.value}")
 
 
-async def _look(client: httpx.AsyncClient, name: str, other: str, triggers: int) -> int:
-    """Request something under an address of its own; return its size."""
-    path = {PAGE: "/", JSON: "/?format=json", SCRAPE: "/metrics"}[name]
-    answer = await client.get(path, params={**httpx.URL(path).params, "other": other})
+async def _look(client: httpx.AsyncClient, name: str, triggers: int) -> int:
+    """Request something; return its size."""
+    path = {PAGE: "/", JSON: "/api/v1/triggers", SCRAPE: "/metrics"}[name]
+    answer = await client.get(path)
     mark = {PAGE: b'<th scope="row">', JSON: b'"scaled_object":', SCRAPE: b"_trigger_average"}[name]
     if answer.status_code != httpx.codes.OK or answer.content.count(mark) < triggers:
         raise ServerError(f"{path}: HTTP {answer.status_code}, and not all {triggers} triggers")
