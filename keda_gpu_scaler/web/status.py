@@ -76,16 +76,15 @@ def routes(shown: Shown) -> list[Route | Mount]:
         text = await asyncio.to_thread(_rendered, template, {**common, **values})
         return HTMLResponse(text, headers=_HEADERS)
 
-    async def every(request: Request) -> Response:
+    async def show_list(request: Request) -> Response:
         async with turns:
-            given = request.query_params
             namespace = request.path_params.get("namespace")
             known = [summary async for summary in shown.summaries(namespace)]
-            return await page(
-                request, "index.html", _list(known, given.get("name", ""), given.get("show", ""))
-            )
+            query = request.query_params
+            values = _list(known, query.get("name", ""), query.get("show", ""))
+            return await page(request, "index.html", values)
 
-    async def one(request: Request) -> Response:
+    async def show_object(request: Request) -> Response:
         async with turns:
             scaled_object = ScaledObject(**request.path_params)
             records = await shown.records(scaled_object)
@@ -103,9 +102,9 @@ def routes(shown: Shown) -> list[Route | Mount]:
             return await page(request, "trigger.html", values)
 
     return [
-        Route("/", every),
-        Route("/triggers/{namespace}", every),
-        Route("/triggers/{namespace}/{name}", one),
+        Route("/", show_list),
+        Route("/triggers/{namespace}", show_list),
+        Route("/triggers/{namespace}/{name}", show_object),
         Mount("/static", StaticFiles(packages=[("keda_gpu_scaler.web", "static")])),
     ]
 
@@ -128,7 +127,7 @@ def _list(known: Sequence[Summary], name: str, show: str) -> dict[str, object]:
     chosen.sort(key=lambda summary: order.index(standing(summary)))
     return {
         "known": len(known),
-        "counts": [("all", len(known)), *((one, counts[one]) for one in order)],
+        "counts": [("all", len(known)), *((word, counts[word]) for word in order)],
         "name": name,
         "show": show if show in order else "all",
         "rows": chosen[:ROWS],

@@ -64,7 +64,8 @@ class Period(NamedTuple):
     def ticks(self) -> Iterator[Tick]:
         """Yield full minutes, quarters or hours, so that each has another label."""
         length = self.end - self.begin
-        every = next((one for one in _TICK_SECONDS if length < MOST_TICKS * one), _TICK_SECONDS[-1])
+        fitting = (seconds for seconds in _TICK_SECONDS if length < MOST_TICKS * seconds)
+        every = next(fitting, _TICK_SECONDS[-1])
         first = math.ceil(self.begin / every)
         for number in range(first, math.floor(self.end / every) + 1):
             at = float(number * every)
@@ -98,16 +99,16 @@ def rows(changes: Sequence[Change], period: Period, threshold: float | None) -> 
         "Replicas": lambda change: change.replicas,
         "Replicas asked for": lambda change: change.recommended,
     }
-    found = []
+    drawn = []
     for title, value_of in values.items():
         target = threshold if title == "Average load" else None
         largest = max((value_of(change) or 0.0 for change in changes), default=0.0)
         whole = max(largest, target or 0.0)
         steps = list(period.steps(changes, value_of, whole))
         target_y = None if target is None else 100.0 - _height(target, whole)
-        found.append(Row(title, largest, steps, target_y))
-    return found
+        drawn.append(Row(title, largest, steps, target_y))
+    return drawn
 
 
 def _height(value: float, whole: float) -> float:
-    return round(_HIGHEST_PERCENT * value / (whole or 1.0), 2)
+    return round(_HIGHEST_PERCENT * (value / (whole or 1.0)), 2)
