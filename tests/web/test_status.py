@@ -266,8 +266,8 @@ async def test_a_few_pages_are_made_at_a_time_and_the_others_wait() -> None:
 
 
 async def test_what_is_held_comes_first_and_a_silent_pod_has_no_load_of_now() -> None:
-    opened = showroom.Showroom(showroom.fleet(), minutes=3)
-    app = web.create_app(CollectorRegistry(), lambda: True, shown=await opened.open())
+    shown = showroom.room(showroom.fleet())
+    app = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://scaler") as client:
         rows = Elements((await client.get("/")).text).rows
@@ -278,4 +278,3 @@ async def test_what_is_held_comes_first_and_a_silent_pod_has_no_load_of_now() ->
         silent = (await client.get("/triggers/speech/tts")).text
         assert re.search(r"not known, last \d+", silent)
         assert "up to" not in silent.partition("Pods, the least busy first")[2]
-    await opened.evaluator.close()
