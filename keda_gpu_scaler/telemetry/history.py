@@ -1,14 +1,12 @@
 """The last changes of each trigger's decision, for people who ask what happened.
 
-It begins with the process: what was decided before is not known here. It is bounded in changes of
-one ScaledObject, in age, and in bytes of all together; those that were decided longest ago go
-first.
+It begins with the process: earlier decisions are not in it. It is bounded in changes of one trigger
+and of all together; beyond that, the ScaledObject that was decided longest ago goes first.
 """
 
-import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.load import TOLERANCE
@@ -16,18 +14,11 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 
 CHANGES = 100
-"""Of one ScaledObject: about an hour of one that changes at each step, and days of a usual one."""
-AGE_SECONDS = 86_400.0
-TOTAL_BYTES = 32 * 2**20
-"""Room for the last hundred changes of four hundred ScaledObjects, or a few of five thousand."""
-METRICS = 100
-"""Of one ScaledObject: of more, those that were decided longest ago are taken for new again."""
-REASON_CHARACTERS = 4000
-"""Of one change; no usual reason has more than a few hundred."""
-_CHANGE_BYTES = 400
-"""What one takes beside its texts."""
-_OBJECT_BYTES = 2048
-"""What a ScaledObject takes beside its changes."""
+"""Of one trigger: about an hour of one that changes at each step, and days of a usual one."""
+TOTAL_CHANGES = 20_000
+"""Of all triggers, such as the last four of 5,000: 16 MiB, and 90 MiB with the longest reasons."""
+REASON_CHARACTERS = 1000
+"""Of one change; most reasons are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,83 +57,61 @@ class Change:
         return abs(now - before) > TOLERANCE * max(abs(before), abs(now))
 
 
-@dataclass(slots=True)
-class _Changes:
-    """The changes of one ScaledObject's triggers, the oldest first."""
-
-    kept: deque[Change] = field(default_factory=lambda: deque(maxlen=CHANGES))
-    last: dict[tuple[str, str], Change] = field(default_factory=dict)
-    """By the trigger's metric and workload, the one that changed longest ago first."""
-    kept_bytes: int = 0
-    """What it takes at most; a change that is kept and the last one counts twice."""
-
-    def add(self, change: Change) -> None:
-        """Add a change, in place of those that are too many or too old."""
-        self.kept.append(change)
-        while self.kept[0].at < change.at - AGE_SECONDS:
-            self.kept.popleft()
-        self.last.pop(change.trigger, None)
-        self.last[change.trigger] = change
-        if len(self.last) > METRICS:
-            del self.last[next(iter(self.last))]
-        changes = (*self.kept, *self.last.values())
-        texts = sum(
-            sys.getsizeof(text)
-            for one in changes
-            for text in (one.reason, one.metric_name, one.workload)
-        )
-        self.kept_bytes = _OBJECT_BYTES + _CHANGE_BYTES * len(changes) + texts
-
-
 class History(facts.Subscriber):
     """Notes the changes among the decisions that it observes."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], total_changes: int = TOTAL_CHANGES) -> None:
         """Start with no changes.
 
         Args:
             clock: returns Unix seconds.
+            total_changes: the most changes of all triggers together.
         """
         super().__init__({facts.Evaluated: self._evaluated})
-        self._clock = clock
+        self._clock, self._total_changes = clock, total_changes
         self.since = clock()
         """When it began."""
-        self._changes: OrderedDict[ScaledObject, _Changes] = OrderedDict()
-        """The ScaledObject that was decided longest ago first."""
-        self._kept_bytes = 0
+        self._changes: OrderedDict[ScaledObject, dict[tuple[str, str], deque[Change]]]
+        self._changes = OrderedDict()
+        """By trigger; the ScaledObject that was decided longest ago first."""
+        self._count = 0
 
     def _evaluated(self, fact: facts.Evaluated) -> None:
         """Note a decision if it differs from the last one of its trigger."""
-        changes = self._changes.get(fact.scaled_object)
-        if changes is None:
-            changes = self._changes[fact.scaled_object] = _Changes()
+        spec, decided = fact.spec, fact.decision
+        triggers = self._changes.setdefault(fact.scaled_object, {})
         self._changes.move_to_end(fact.scaled_object)
-        name, workload, decided = fact.spec.metric_name, fact.spec.workload, fact.decision
-        last = changes.last.get((name, workload))
-        if last is not None and not last.differs(decided) and last.is_observed is fact.is_observed:
+        changes = triggers.setdefault((spec.metric_name, spec.workload), deque(maxlen=CHANGES))
+        if (
+            changes
+            and changes[-1].is_observed is fact.is_observed
+            and not changes[-1].differs(decided)
+        ):
             return
-        change = Change(
-            at=self._clock(),
-            metric_name=name,
-            workload=workload,
-            state=decided.state,
-            value=decided.value,
-            active=decided.active,
-            average=decided.average,
-            replicas=decided.expected,
-            recommended=fact.recommended,
-            reason=decided.reason[:REASON_CHARACTERS],
-            is_observed=fact.is_observed,
+        self._count += len(changes) < CHANGES
+        changes.append(
+            Change(
+                at=self._clock(),
+                metric_name=spec.metric_name,
+                workload=spec.workload,
+                state=decided.state,
+                value=decided.value,
+                active=decided.active,
+                average=decided.average,
+                replicas=decided.expected,
+                recommended=fact.recommended,
+                reason=decided.reason[:REASON_CHARACTERS],
+                is_observed=fact.is_observed,
+            )
         )
-        self._kept_bytes -= changes.kept_bytes
-        changes.add(change)
-        self._kept_bytes += changes.kept_bytes
-        while self._kept_bytes > TOTAL_BYTES:
+        while self._count > self._total_changes:
             _, oldest = self._changes.popitem(last=False)
-            self._kept_bytes -= oldest.kept_bytes
+            self._count -= sum(len(dropped) for dropped in oldest.values())
 
     def of(self, scaled_object: ScaledObject) -> list[Change]:
-        """Return the changes of a ScaledObject's triggers within a day, the oldest first."""
-        changes = self._changes.get(scaled_object) or _Changes()
-        oldest = self._clock() - AGE_SECONDS
-        return [change for change in changes.kept if change.at >= oldest]
+        """Return the changes of a ScaledObject's triggers, the oldest first."""
+        triggers = self._changes.get(scaled_object, {})
+        return sorted(
+            (change for changes in triggers.values() for change in changes),
+            key=lambda change: change.at,
+        )

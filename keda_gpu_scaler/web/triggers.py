@@ -5,9 +5,8 @@ shown with everything that its decision was made of.
 """
 
 import asyncio
-import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -23,10 +22,9 @@ from keda_gpu_scaler.telemetry.history import Change
 
 PATH = "/api/v1/triggers"
 AT_ONCE = 1000
-"""The most triggers in one answer, about half a MiB; `after` asks for the next ones."""
+"""The triggers in one answer, about half a MiB; `after` asks for the next ones."""
 SLICE = 300
 """So many summaries are made at a time: about four milliseconds of work."""
-_LIMIT = re.compile(r"[1-9][0-9]{0,3}")
 UNKNOWN = (
     "KEDA has not asked this replica about such a ScaledObject within ten minutes: ask the other "
     "replicas, and see whether the ScaledObject is Ready"
@@ -41,7 +39,7 @@ class Decisions(Protocol):
         """How often there can be something new."""
 
     def summaries(self, namespace: str | None, /) -> Iterable[Summary]:
-        """Yield the recent answers of one namespace or of all."""
+        """Yield the recent answers of one namespace or of all, sorted by ScaledObject."""
 
     async def records(self, scaled_object: ScaledObject, /) -> Sequence[Record]:
         """Decide each trigger of a ScaledObject within a few seconds; that is no call about it."""
@@ -68,13 +66,20 @@ class Shown(NamedTuple):
     clock: Callable[[], float] = time.time
     """Returns Unix seconds, as for the changes."""
 
+    async def summaries(self, namespace: str | None) -> AsyncIterator[Summary]:
+        """Yield the recent answers; calls are answered in between, as there may be thousands."""
+        for count, summary in enumerate(self.decisions.summaries(namespace)):
+            if count % SLICE == 0:
+                await asyncio.sleep(0)
+            yield summary
+
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return the records of a ScaledObject's triggers, with a refusal among the warnings."""
-        found = await self.decisions.records(scaled_object)
+        records = await self.decisions.records(scaled_object)
         refusal = self.refusal(scaled_object)
         if refusal is None:
-            return [*found]
-        return [replace(one, warnings=(refusal, *one.warnings)) for one in found]
+            return [*records]
+        return [replace(record, warnings=(refusal, *record.warnings)) for record in records]
 
     def missing(self, scaled_object: ScaledObject) -> HTTPException:
         """Return the answer where there is no record; its text says why."""
@@ -85,8 +90,19 @@ def routes(shown: Shown) -> list[Route]:
     """Return the routes of the API."""
 
     async def summaries(request: Request) -> Response:
-        found = await listed(shown.decisions.summaries(request.path_params.get("namespace")))
-        return _json(_page(found, _after(request), _limit(request)))
+        after = request.query_params.get("after", "")
+        if after.count("/") > 1:
+            message = "after: expected namespace/name, as in next of the answer before"
+            raise HTTPException(400, message)
+        page: list[Summary] = []
+        async for summary in shown.summaries(request.path_params.get("namespace")):
+            if summary.scaled_object.split("/") <= after.split("/"):
+                continue
+            # A ScaledObject with several triggers is shown whole, as `next` can only name it.
+            if len(page) >= AT_ONCE and summary.scaled_object != page[-1].scaled_object:
+                return _json({"triggers": page, "next": page[-1].scaled_object})
+            page.append(summary)
+        return _json({"triggers": page, "next": None})
 
     async def records(request: Request) -> Response:
         scaled_object = ScaledObject(**request.path_params)
@@ -96,8 +112,8 @@ def routes(shown: Shown) -> list[Route]:
         return _json({"triggers": found})
 
     async def history(request: Request) -> Response:
-        found = shown.changes.of(ScaledObject(**request.path_params))
-        return _json({"since": shown.changes.since, "changes": found})
+        changes = shown.changes.of(ScaledObject(**request.path_params))
+        return _json({"since": shown.changes.since, "changes": changes})
 
     return [
         Route(PATH, summaries),
@@ -107,42 +123,5 @@ def routes(shown: Shown) -> list[Route]:
     ]
 
 
-async def listed(summaries: Iterable[Summary]) -> list[Summary]:
-    """Return all summaries; calls are answered in between, as there may be thousands."""
-    found = []
-    for count, one in enumerate(summaries):
-        if count % SLICE == 0:
-            await asyncio.sleep(0)
-        found.append(one)
-    return found
-
-
-def _page(found: Sequence[Summary], after: str, limit: int) -> dict[str, object]:
-    """Return those after a name, and the name to go on from; None: that is all."""
-    left = [one for one in found if _order(one.scaled_object) > _order(after)]
-    last = left[limit - 1].scaled_object if limit < len(left) else None
-    # A ScaledObject with several triggers is shown whole, or the next answer would skip the rest.
-    shown = [one for one in left if last is None or _order(one.scaled_object) <= _order(last)]
-    return {"triggers": shown, "next": last if len(shown) < len(left) else None}
-
-
-def _order(scaled_object: str) -> list[str]:
-    return scaled_object.split("/")
-
-
-def _json(found: object) -> Response:
-    return Response(orjson.dumps(found), media_type="application/json")
-
-
-def _limit(request: Request) -> int:
-    text = request.query_params.get("limit", str(AT_ONCE))
-    if not _LIMIT.fullmatch(text) or int(text) > AT_ONCE:
-        raise HTTPException(400, f"limit: expected a number from 1 to {AT_ONCE}")
-    return int(text)
-
-
-def _after(request: Request) -> str:
-    text = request.query_params.get("after", "")
-    if text.count("/") > 1:
-        raise HTTPException(400, "after: expected namespace/name, as in next of the answer before")
-    return text
+def _json(content: object) -> Response:
+    return Response(orjson.dumps(content), media_type="application/json")

@@ -1,43 +1,42 @@
-"""A cluster for people to look at: made-up workloads in every state, and a real scaler on it.
+"""Made-up workloads in every state, for people to look at, and what the product makes of them.
 
-The evaluator, the history and the HTTP server are the product's. Behind them is a source that
-shows what the workloads below do, second by second, on a clock that a test moves.
+Decisions, records, history and the HTTP server are the product's. The pods below have a load at
+each minute, and evidence of a kube-state-metrics that lists them.
 """
 
 import asyncio
 import math
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from keda_gpu_scaler import errors, trigger, web
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.evaluator.ports import Source
+from keda_gpu_scaler import trigger, web
+from keda_gpu_scaler.decision import activation, recommendation
+from keda_gpu_scaler.decision.decision import Context, State, decide
 from keda_gpu_scaler.query.promql import Policy
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
+from keda_gpu_scaler.record import build
+from keda_gpu_scaler.record.record import Record, Summary
+from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
+from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot, Pod
+from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
+from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
-from tests.support.bench import landed
-from tests.support.scripted import Clock, ScriptedAlerts
+from tests.support.clocks import Clock
 from tests.support.triggers import access
 
 END = 1_795_345_200.0
 """Sunday, 22 November 2026, 11:00 UTC: when somebody looks."""
-STEP = 15.0
-POLL = 30.0
+STEP, POLL, WINDOW = 15.0, 30.0, 300.0
 NEVER = float("inf")
 STARTS_WITHIN_SECONDS = 60
-MOMENT_SECONDS = 0.05
-"""A call that waits for the next sample waits for so long, and a second of the cluster's time."""
-KUBE_STATE = Target("kube-state-metrics", "10.0.1.1:8080")
+GIVE_UP_SECONDS = 3600.0
 Load = Callable[[float], float]
 """The percent of a GPU, by the minutes before the end, which are negative."""
 
@@ -66,6 +65,89 @@ class Shown:
     workload: str = ""
     demand: float | None = None
     alert: str | None = None
+
+    def view(self, now: float) -> NamespaceSnapshot:
+        """Return its pods as they are at a time."""
+        owner = Owner("Deployment", self.workload)
+        listed = [pod for pod in self.pods if _time(pod.begin) <= now < _time(pod.end)]
+        evidence = NamespaceEvidence(
+            scraped_at=now,
+            absence_known=True,
+            without_pods=frozenset() if listed else frozenset({owner}),
+            wanted={owner: len(listed)},
+        )
+        pods = {pod.name: _pod(pod, owner, now) for pod in listed}
+        names = tuple(sorted(pods))
+        return NamespaceSnapshot(now, names, pods, absence_known=True, evidence=evidence)
+
+    def answered(self, now: float) -> tuple[build.Answered, str | None]:
+        """Return what is answered at a time, and which signal says active."""
+        view = self.view(now)
+        remembered = Context(now, GIVE_UP_SECONDS, remembered=State.MEASURED)
+        decided, signal, demand = decide(self.spec, view, remembered), "gpus", None
+        if not decided.activated:
+            signal = "alert"
+            decided = activation.before_demand(decided, "", None, self.alert)
+        if not decided.activated and self.spec.demand is not None:
+            # A server repeats in its errors what it was asked.
+            trouble = f"HTTP 400, bad_data: {self.spec.demand.text}"
+            signal, demand = "demand", Demand(self.demand, trouble)
+            decided = activation.with_demand(decided, self.spec.demand, demand)
+        answered = build.Answered(
+            scaled_object=self.scaled_object,
+            spec=self.spec,
+            decision=decided,
+            now=now,
+            view=view,
+            source="default",
+            alert=self.alert,
+            takes_alerts=True,
+            demand=demand,
+        )
+        return answered, signal if decided.activated else None
+
+    def recommended(self, answered: build.Answered) -> int | None:
+        """Return the replicas that an answer asks for."""
+        return recommendation.recommended(self.spec, answered.decision, answered.demand)
+
+
+def _pod(shown: ShownPod, owner: Owner, now: float) -> Pod:
+    """Return a pod with five minutes of samples, if its exporter answers."""
+    begin, silent = _time(shown.begin), _time(shown.silent)
+    last = min(now, silent)
+    instants = [last - STEP * back for back in reversed(range(int(WINDOW / STEP)))]
+    times = tuple(at for at in instants if at >= begin)
+    is_ready = now >= _time(shown.ready)
+    return Pod(
+        name=shown.name,
+        gpus=tuple(
+            GpuSamples(gpu, times, tuple(_sample(shown, number, at) for at in times))
+            for number, gpu in enumerate(shown.gpus)
+        ),
+        first_seen=begin,
+        last_seen=last,
+        sampled_at=last,
+        scrape_interval_seconds=STEP,
+        status=PodStatus(
+            owners=frozenset({owner}),
+            created_at=begin,
+            readiness=Readiness.EVER if is_ready else Readiness.NEVER,
+            ready_since=_time(shown.ready) if is_ready else None,
+            is_ready=is_ready,
+            asks_gpu=True,
+            alive_at=now,
+            listed_at=now,
+        ),
+    )
+
+
+def _sample(shown: ShownPod, number: int, at: float) -> float:
+    """Return the load of one of its GPUs, which are not quite alike."""
+    return round(max(0.0, shown.load((at - END) / 60) - 2.5 * number), 1)
+
+
+def _time(minutes: float) -> float:
+    return END + 60 * minutes
 
 
 def shown(
@@ -191,183 +273,57 @@ def many(count: int) -> list[Shown]:
     ]
 
 
-@dataclass(slots=True)
-class Cluster:
-    """Reads the workloads as a Prometheus with exporters and kube-state-metrics would."""
+class Room:
+    """What a scaler shows of workloads at the end."""
 
-    workloads: Sequence[Shown]
-    clock: Clock
-    step_seconds: float = STEP
-    lag_seconds: float = 0.0
-    name: str = "kube-state-metrics"
+    step_seconds = STEP
 
-    async def synchronize(self) -> None:
-        """Learn nothing: the clock is the test's."""
+    def __init__(self, workloads: Sequence[Shown]) -> None:
+        """Take the workloads."""
+        self._workloads = sorted(workloads, key=lambda shown: shown.scaled_object)
 
-    def now(self) -> float:
-        """Return the test's time."""
-        return self.clock()
+    def summaries(self, namespace: str | None) -> Iterator[Summary]:
+        """Yield the answers of one namespace or of all."""
+        for shown in self._workloads:
+            if namespace in {None, shown.scaled_object.namespace}:
+                answered, signal = shown.answered(END)
+                yield build.summary(
+                    shown.scaled_object,
+                    shown.spec,
+                    answered.decision,
+                    0.0,
+                    recommended=shown.recommended(answered),
+                    active_by=signal,
+                )
 
-    def instant(self) -> float:
-        """Return the newest multiple of the step."""
-        return self.clock() // STEP * STEP
+    async def records(self, scaled_object: ScaledObject) -> list[Record]:
+        """Return the records of a ScaledObject."""
+        return [
+            build.record(shown.answered(END)[0])
+            for shown in self._workloads
+            if shown.scaled_object == scaled_object
+        ]
 
-    async def fetch(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
-        """Return five minutes of samples."""
-        return self._observed(snapshot_query, at, STEP, 300)
 
-    async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation | None:
-        """Return the last hour."""
-        return self._observed(snapshot_query, at - STEP, 120, 3600)
-
-    async def locate(self, _uuids: Iterable[str], _at: float) -> GpuReports:
-        """Return that nobody shows them."""
-        return GpuReports()
-
-    async def evidence(self, namespaces: Collection[str], at: float, _now: float) -> Evidence:
-        """Return what the cluster lists."""
-        there = [one for one in self.workloads if one.scaled_object.namespace in namespaces]
-        listed = {
-            (one.scaled_object.namespace, pod.name): self._stated(one, pod, at)
-            for one in there
-            for pod in one.pods
-            if _minute(pod.begin) <= at < _minute(pod.end)
-        }
-        wanted = {
-            (one.scaled_object.namespace, Owner("Deployment", one.workload)): sum(
-                _minute(pod.begin) <= at < _minute(pod.end) for pod in one.pods
+def room(workloads: Sequence[Shown], minutes: float = 0.0) -> web.Shown:
+    """Return what people are shown of workloads that were polled for some minutes."""
+    clock = Clock(END - 60 * minutes)
+    history = History(clock)
+    while clock.now <= END:
+        for shown in workloads:
+            answered, _ = shown.answered(clock.now)
+            recommended = shown.recommended(answered)
+            history(
+                facts.Evaluated(
+                    shown.scaled_object,
+                    shown.spec,
+                    answered.decision,
+                    1.0,
+                    recommended=recommended,
+                )
             )
-            for one in there
-        }
-        empty = frozenset(owner for owner, count in wanted.items() if not count)
-        return Evidence(
-            listed,
-            empty,
-            frozenset(namespaces),
-            {KUBE_STATE: at},
-            {KUBE_STATE: 30.0},
-            wanted=wanted,
-        )
-
-    async def number(self, text: str) -> float | None:
-        """Return what a router counts, or repeat what is asked, as servers do in their errors."""
-        for one in self.workloads:
-            if one.spec.demand is not None and one.spec.demand.text == text:
-                if one.demand is None:
-                    raise errors.SourceRefusedError(f"HTTP 400, bad_data: {text}")
-                return one.demand
-        return None
-
-    def _stated(self, one: Shown, pod: ShownPod, at: float) -> PodStatement:
-        is_ready = at >= _minute(pod.ready)
-        return PodStatement(
-            owners=frozenset(
-                {
-                    Owner("ReplicaSet", f"{one.workload}-7b6667bd9"),
-                    Owner("Deployment", one.workload),
-                }
-            ),
-            created_at=_minute(pod.begin),
-            ready=is_ready,
-            ready_at=_minute(pod.ready) if is_ready else None,
-            asks_gpu=True,
-        )
-
-    def _observed(
-        self, snapshot_query: SnapshotQuery, at: float, step: float, span: float
-    ) -> Observation:
-        instants = tuple(at - step * back for back in reversed(range(int(span // step))))
-        found: list[Series] = []
-        good: dict[Target, dict[float, float]] = {}
-        for number, one in enumerate(self.workloads):
-            namespace = one.scaled_object.namespace
-            for place, pod in enumerate(one.pods):
-                node = Target("dcgm", f"10.{number // 250}.{number % 250}.{place}:9400")
-                alive = [t for t in instants if t < _minute(pod.silent)]
-                good[node] = {t: t for t in alive}
-                if namespace in snapshot_query.namespaces:
-                    found += _series(namespace, pod, node, alive)
-        return Observation(
-            instants=instants,
-            series=tuple(found),
-            good_scrapes={node: times for node, times in good.items() if times},
-            absence_known=True,
-        )
-
-
-def _series(
-    namespace: str, pod: ShownPod, node: Target, instants: Sequence[float]
-) -> Iterator[Series]:
-    times = tuple(t for t in instants if _minute(pod.begin) <= t < _minute(pod.end))
-    for number, gpu in enumerate(pod.gpus if times else ()):
-        minutes = [(t - END) / 60 for t in times]
-        values = tuple(round(max(0.0, pod.load(minute) - 2.5 * number), 1) for minute in minutes)
-        yield Series(
-            namespace,
-            pod.name,
-            gpu,
-            node,
-            present=times,
-            times=times,
-            values=values,
-            averaged=False,
-        )
-
-
-def _minute(minutes: float) -> float:
-    return END + 60 * minutes
-
-
-@dataclass(slots=True)
-class Alarms(ScriptedAlerts):
-    """The alerts that the workloads say."""
-
-    workloads: Sequence[Shown] = ()
-
-    def firing(self, scaled_object: ScaledObject) -> str | None:
-        """Return what fires for one."""
-        found = (one.alert for one in self.workloads if one.scaled_object == scaled_object)
-        return next(found, None)
-
-
-@dataclass(slots=True)
-class Showroom:
-    """A scaler on a cluster, asked as KEDA asks since some minutes before the end."""
-
-    workloads: Sequence[Shown]
-    minutes: float = 0.0
-    clock: Clock = field(default_factory=lambda: Clock(END))
-    history: History = field(init=False)
-    evaluator: Evaluator = field(init=False)
-
-    async def open(self) -> web.Shown:
-        """Let the minutes pass, and return what people are shown."""
-        self.clock.seconds = END - 60 * self.minutes
-        cluster = Cluster(self.workloads, self.clock)
-        self.history = History(self.clock)
-        self.evaluator = Evaluator(
-            {"default": Source(cluster, (cluster,), cluster, exporters=tuple)},
-            self.history,
-            alerts=Alarms(workloads=self.workloads),
-            clock=self.clock,
-        )
-        while True:
-            await self.poll()
-            if self.clock.seconds >= END:
-                return web.Shown(self.evaluator, self.history, clock=self.clock)
-            self.clock.seconds += POLL
-
-    async def poll(self) -> None:
-        """Ask about all triggers at once, and again for what came while they were asked."""
-        for _ in range(2):
-            asked = [
-                asyncio.ensure_future(self.evaluator.evaluate(one.scaled_object, one.spec, None))
-                for one in self.workloads
-            ]
-            while left := [one for one in asked if not one.done()]:
-                await asyncio.wait(left, timeout=MOMENT_SECONDS)
-                self.clock.seconds += 1
-            await landed()
+        clock.now += POLL
+    return web.Shown(Room(workloads), history, clock=lambda: END)
 
 
 class Address(NamedTuple):
@@ -384,14 +340,12 @@ def opened(workloads: Sequence[Shown], minutes: float = 0.0) -> Iterator[Address
     stop = asyncio.Event()
 
     async def serve() -> None:
-        room = Showroom(workloads, minutes)
-        app = web.create_app(CollectorRegistry(), lambda: True, shown=await room.open())
+        app = web.create_app(CollectorRegistry(), lambda: True, shown=room(workloads, minutes))
         server = web.HttpServer(app, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{await server.start()}"
         opening.set_result(Address(url, asyncio.get_running_loop()))
         await stop.wait()
         await server.stop()
-        await room.evaluator.close()
 
     def run() -> None:
         try:

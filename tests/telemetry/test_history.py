@@ -1,6 +1,5 @@
 """Claims about the history of decisions."""
 
-import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -10,10 +9,8 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.telemetry.history import AGE_SECONDS, CHANGES, METRICS, TOTAL_BYTES, History
+from keda_gpu_scaler.telemetry.history import CHANGES, REASON_CHARACTERS, TOTAL_CHANGES, History
 from tests.support.triggers import BERT, spec
-
-pytestmark = pytest.mark.slow
 
 BUSY = Decision(state=State.MEASURED, reason="busy", value=100.0, active=True, average=50.0)
 
@@ -21,9 +18,9 @@ BUSY = Decision(state=State.MEASURED, reason="busy", value=100.0, active=True, a
 class Watched:
     """A history on a clock of the test's."""
 
-    def __init__(self) -> None:
+    def __init__(self, total_changes: int = TOTAL_CHANGES) -> None:
         self.now = 1000.0
-        self.history = History(lambda: self.now)
+        self.history = History(lambda: self.now, total_changes)
 
     def decided(self, decided: Decision, whose: ScaledObject = BERT, metric: str = "a") -> None:
         """Let it be decided a second later."""
@@ -77,14 +74,6 @@ def test_a_slow_drift_is_seen_once_it_is_ten_percent() -> None:
     assert watched.values() == [100, 112, 125]
 
 
-def test_two_metrics_of_one_object_do_not_change_each_other() -> None:
-    watched = Watched()
-    for _ in range(3):
-        watched.decided(BUSY, metric="a")
-        watched.decided(replace(BUSY, value=5.0), metric="b")
-    assert watched.values() == [100, 5]
-
-
 def test_nothing_else_is_noted_and_nothing_is_known_of_others() -> None:
     watched = Watched()
     watched.history(facts.CallDecided(BUSY))
@@ -92,73 +81,29 @@ def test_nothing_else_is_noted_and_nothing_is_known_of_others() -> None:
     assert watched.history.since == 1000
 
 
-def test_what_is_older_than_a_day_is_gone_also_where_nothing_changed_since() -> None:
+def test_a_trigger_keeps_its_last_changes_and_a_reason_of_bounded_length() -> None:
     watched = Watched()
-    watched.decided(BUSY)
-    watched.now += AGE_SECONDS
-    assert watched.values() == [100]
-    watched.now += 1
-    assert watched.values() == []
-    watched.decided(replace(BUSY, active=False))
-    watched.decided(BUSY)
-    assert watched.values() == [100, 100]
-
-
-def test_one_object_keeps_its_last_changes_and_all_keep_to_their_room() -> None:
-    watched = Watched()
-    for number in range(3 * CHANGES):
-        watched.decided(replace(BUSY, value=float(number), active=number % 2 == 0))
-    assert len(watched.history.of(BERT)) == CHANGES
-    assert watched.values()[-1] == 3 * CHANGES - 1
-    long = replace(BUSY, reason="x" * 4000)
-    others = [ScaledObject("web", f"bert-{number}") for number in range(TOTAL_BYTES // 8000)]
-    for other in others:
-        watched.decided(long, whose=other)
-    assert watched.history.of(BERT) == []
-    assert watched.history.of(others[0]) == []
-    assert len(watched.history.of(others[-1])) == 1
+    for number in range(CHANGES + 5):
+        watched.decided(replace(BUSY, value=2.0**number, reason="x" * 5000))
+    assert watched.values() == [2.0**number for number in range(5, CHANGES + 5)]
+    assert {len(change.reason) for change in watched.history.of(BERT)} == {REASON_CHARACTERS}
 
 
 @pytest.mark.parametrize(
-    ("objects", "metrics", "changes", "reason"),
-    [
-        pytest.param(14_000, 1, 1, "b", id="many objects"),
-        pytest.param(60, 1, 100, 4000 * "b", id="many changes"),
-        pytest.param(50, 110, 1, 4000 * "b", id="many metrics"),
-        pytest.param(25, 1, 100, 6000 * "\U0001f525", id="long texts of wide characters"),
-    ],
+    ("metrics", "values"), [(1, 10), (10, 1)], ids=["many changes", "many triggers"]
 )
-def test_the_memory_of_all_is_what_is_stated(
-    objects: int, metrics: int, changes: int, reason: str
+def test_the_changes_of_all_are_bounded_and_the_object_decided_longest_ago_goes_first(
+    metrics: int, values: int
 ) -> None:
-    watched = Watched()
-    named = [replace(spec(), metric_name=f"metric-{metric}") for metric in range(metrics)]
-    tracemalloc.start()
-    before, _ = tracemalloc.get_traced_memory()
-    for number in range(objects):
-        whose = ScaledObject("namespace", f"object-{number}")
-        for one in named:
-            for change in range(changes):
-                watched.now += 0.001
-                decided = replace(BUSY, value=float(change), reason=f"{change}{reason}")
-                active = replace(decided, active=change % 2 == 0)
-                watched.history(facts.Evaluated(whose, one, active, 1.0))
-    after, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert after - before < TOTAL_BYTES + 2**20
-    assert len(watched.history.of(whose)) == min(CHANGES, metrics * changes)
-
-
-def test_of_very_many_metrics_of_one_object_the_last_ones_are_remembered() -> None:
-    watched = Watched()
-    for number in range(2 * METRICS):
-        watched.decided(BUSY, metric=f"{number}")
-    watched.decided(BUSY, metric=f"{2 * METRICS - 1}")
-    assert [one.metric_name for one in watched.history.of(BERT)][-1] == f"{2 * METRICS - 1}"
-    known = len(watched.history.of(BERT))
-    watched.decided(BUSY, metric="0")
-    assert watched.history.of(BERT)[-1].metric_name == "0"
-    assert len(watched.history.of(BERT)) == known == CHANGES
+    watched = Watched(total_changes=100)
+    others = [ScaledObject("web", f"bert-{number}") for number in range(50)]
+    for other in others:
+        for metric in range(metrics):
+            for value in range(values):
+                watched.decided(replace(BUSY, value=2.0**value), other, f"{metric}")
+        watched.decided(replace(BUSY, value=2.0 ** (values - 1)), others[0], "0")
+    kept = [len(watched.history.of(other)) for other in others]
+    assert kept == [10] + [0] * 40 + [10] * 9
 
 
 def test_a_trigger_that_is_asked_about_after_it_was_observed_is_a_change() -> None:

@@ -10,7 +10,7 @@ import base64
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,6 @@ LARGEST_IMAGE_BYTES = 150_000
 SCALE = 0.75
 """Of the pictures of a wide screen: a page of the documentation is not as wide."""
 WAIT_SECONDS = 20
-JUDGED_ROWS = 20
-"""Of each table; all rows are of the same make, and a thousand of them would take half a minute."""
 DESKTOP, PHONE = 1280, 390
 SEEN = [(scheme, width) for scheme in ("light", "dark") for width in (DESKTOP, PHONE)]
 _AXE = "axe_playwright_python/axe.min.js"
@@ -42,9 +40,8 @@ document.addEventListener("securitypolicyviolation",
   (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
 """
 _JUDGED = """
-const [rows, done] = arguments;
-const exclude = [[`tbody tr:nth-child(n + ${rows + 1})`]];
-axe.run({ include: [["html"]], exclude }, { preload: false }).then(
+const [done] = arguments;
+axe.run({ preload: false }).then(
   (found) => done(found.violations.flatMap((one) =>
     one.nodes.map((node) => `${one.id}: ${node.html.slice(0, 200)}: ${node.failureSummary}`))),
   (error) => done([String(error)]));
@@ -67,8 +64,6 @@ class Browser:
     """One Chromium, and what it says of the pages that it was sent to."""
 
     driver: webdriver.Chrome
-    asked: dict[str, str] = field(default_factory=dict)
-    """The URL of each request, by Chromium's own number for it."""
 
     def look(self, url: str, scheme: str = "light", width: int = DESKTOP) -> None:
         """Open a page as somebody with such a screen does."""
@@ -108,7 +103,7 @@ class Browser:
         """Return what axe finds that keeps people out."""
         axe = metadata.distribution("axe-playwright-python").locate_file(_AXE)
         self.run(Path(str(axe)).read_text())
-        found: list[str] = self.driver.execute_async_script(_JUDGED, JUDGED_ROWS)
+        found: list[str] = self.driver.execute_async_script(_JUDGED)
         return found
 
     def is_wider_than_the_screen(self) -> bool:
@@ -116,17 +111,14 @@ class Browser:
         script = "const page = document.documentElement; return page.scrollWidth > innerWidth"
         return bool(self.run(script))
 
-    def statuses(self) -> list[int]:
-        """Return how requests were answered since the last time."""
-        found = []
-        for entry in self._log("performance"):
-            message = json.loads(entry["message"])["message"]
-            params = message["params"]
-            if message["method"] == "Network.requestWillBeSent":
-                self.asked[params["requestId"]] = params["request"]["url"]
-            elif message["method"] == "Network.responseReceived":
-                found.append(params["response"]["status"])
-        return found
+    def requests(self) -> list[str]:
+        """Return the URLs that were requested since the last time."""
+        messages = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
+        return [
+            message["params"]["request"]["url"]
+            for message in messages
+            if message["method"] == "Network.requestWillBeSent"
+        ]
 
     def _log(self, name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]  # of Selenium's
@@ -134,9 +126,7 @@ class Browser:
 
     def complaints(self, address: Address) -> list[str]:
         """Return what went wrong since the last time, and which other hosts were asked."""
-        self.statuses()
-        others = [url for url in self.asked.values() if not url.startswith(f"{address.url}/")]
-        self.asked.clear()
+        others = [url for url in self.requests() if not url.startswith(f"{address.url}/")]
         said = [entry["message"] for entry in self._log("browser")]
         said += others + list(self.run("return window.violations"))
         self.driver.get("about:blank")  # A page refreshes itself, for the next test to see.
@@ -201,8 +191,7 @@ def hostile() -> list[Shown]:
     [
         "/",
         "/triggers/inference/mistral-7b",
-        "/triggers/speech/whisper",
-        "/triggers/search/reranker",
+        "/triggers/speech/tts",
     ],
 )
 def test_every_page_can_be_used_by_everybody(
@@ -215,15 +204,12 @@ def test_every_page_can_be_used_by_everybody(
     assert browser.complaints(fleet) == []
 
 
-@pytest.mark.parametrize("count", [1, 50, 1000])
-def test_a_list_is_whole_whatever_its_length(browser: Browser, count: int) -> None:
-    with opened(showroom.many(count)) as address:
-        browser.look(f"{address.url}/", "dark")
-        assert len(browser.all("tbody tr")) == count
-        assert browser.barriers() == []
-        assert not browser.is_wider_than_the_screen()
-        browser.look(f"{address.url}/", "light", PHONE)
-        assert not browser.is_wider_than_the_screen()
+def test_the_longest_list_is_whole(browser: Browser) -> None:
+    with opened(showroom.many(1000)) as address:
+        for width in (DESKTOP, PHONE):
+            browser.look(f"{address.url}/", "dark", width)
+            assert len(browser.all("tbody tr")) == 1000
+            assert not browser.is_wider_than_the_screen()
         assert browser.complaints(address) == []
 
 
@@ -231,31 +217,18 @@ def test_a_glance_tells_what_becomes_of_each_workload_also_without_colours(
     browser: Browser, fleet: Address
 ) -> None:
     browser.look(f"{fleet.url}/")
-    tiles = [tile.text.split() for tile in browser.all(".tile")]
-    assert tiles == [["10", "all"], ["3", "held"], ["5", "active"], ["2", "idle"]]
+    counts = [link.text for link in browser.all("nav a")]
+    assert counts == ["10 all", "3 held", "5 active", "2 idle"]
     words = [one.text for one in browser.all("tbody .mark")]
     assert words == ["held"] * 3 + ["active"] * 5 + ["idle"] * 2
-    shapes = {
-        word: browser.run(
-            "const style = getComputedStyle(document.querySelector(`td .mark.${arguments[0]}`),"
-            " '::before'); return [style.borderWidth, style.borderRadius, style.borderStyle]",
-            word,
-        )
-        for word in ("held", "active", "idle")
-    }
-    assert len({tuple(shape) for shape in shapes.values()}) == len(shapes)
-
-
-def test_what_is_not_known_is_a_gap_and_no_line_at_zero(browser: Browser, fleet: Address) -> None:
-    browser.look(f"{fleet.url}/?name=speech/tts")
-    curve, gap = browser.all(".spark .line")[0], browser.all(".spark .gap")[0]
-    assert curve.rect["x"] + curve.rect["width"] <= gap.rect["x"] + 1
-    assert gap.rect["width"] > 1
-    assert [cell.text for cell in browser.all("tbody td.number")][1:3] == ["hold", "hold"]
+    shape = (
+        "return getComputedStyle(document.querySelector(`td .mark.${arguments[0]}`), '::before')"
+    )
+    assert len({browser.run(f"{shape}.content", word) for word in ("held", "active", "idle")}) == 3
 
 
 @pytest.mark.parametrize("has_script", [True, False])
-def test_lists_are_filtered_and_sorted_with_and_without_a_script(
+def test_lists_are_filtered_with_and_without_a_script(
     browser: Browser, fleet: Address, *, has_script: bool
 ) -> None:
     browser.command("Emulation.setScriptExecutionDisabled", value=not has_script)
@@ -263,17 +236,11 @@ def test_lists_are_filtered_and_sorted_with_and_without_a_script(
         browser.look(f"{fleet.url}/")
         browser.all("input[name=name]")[0].send_keys("inference/")
         browser.follow("form button")
-        assert "name=inference" in browser.driver.current_url
         assert len(browser.all("tbody tr")) == 4
-        browser.follow("thead th:first-child a")
-        names = [one.text.splitlines()[0] for one in browser.all("tbody th")]
-        assert names == sorted(names)
-        browser.follow("thead th:first-child a")
-        assert [one.text.splitlines()[0] for one in browser.all("tbody th")] == names[::-1]
-        browser.follow(".tile.active")
+        browser.follow("nav .active")
         assert len(browser.all("tbody tr")) == 2
         browser.follow("tbody th a")
-        assert browser.all("h1")[0].text == "inference/mistral-7b"
+        assert browser.all("h1")[0].text == "inference/llama-70b"
         browser.click("summary")
         assert browser.all("details[open] table")
     finally:
@@ -321,21 +288,18 @@ def test_a_text_that_turns_the_direction_turns_no_other(browser: Browser) -> Non
             assert browser.run(isolating) == 0
 
 
-def test_a_page_renews_itself_and_asks_only_whether_it_has_changed(browser: Browser) -> None:
+def test_a_page_renews_itself_until_it_is_in_use(browser: Browser) -> None:
+    renew = "document.dispatchEvent(new Event('visibilitychange'))"
     with opened(showroom.many(3)) as address:
         browser.look(f"{address.url}/triggers/team-00/model-0000")
-        browser.click("summary")
-        renew = "document.dispatchEvent(new Event('visibilitychange'))"
         browser.run(f"window.before = document.querySelector('h1'); {renew}")
         browser.until("return !window.before.isConnected")
-        assert browser.run("return document.activeElement.tagName") == "SUMMARY"
-        assert len(browser.all("details[open]")) == 1
-        browser.statuses()
-        browser.run(f"window.before = document.querySelector('h1'); {renew}")
-        wait = WebDriverWait(browser.driver, WAIT_SECONDS)
-        assert wait.until(lambda _: browser.statuses()) == [304]
-        assert browser.run("return window.before.isConnected")
+        browser.click("summary")
+        browser.requests()
+        browser.run(renew)
+        assert browser.requests() == []
         assert browser.all("#live")[0].text == ""
+        browser.look(f"{address.url}/")
     browser.run(renew)
     browser.until("return document.getElementById('live').textContent.startsWith('not renewed')")
     browser.complaints(address)  # that nothing answers any more

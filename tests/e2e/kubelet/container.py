@@ -169,6 +169,8 @@ class Container:
         await asyncio.sleep((probe or {}).get("initialDelaySeconds", 0))
         while probe is not None:
             await asyncio.sleep(_period(probe))
+            if self._stopping.is_set():
+                return  # as the kubelet, which does not ask whether a pod that ends is alive
             failures = 0 if await probes.succeeds(probe, target) else failures + 1
             if failures >= _failures_allowed(probe):
                 self._signal(signal.SIGTERM)

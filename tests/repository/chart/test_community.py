@@ -116,7 +116,7 @@ def test_a_probe_keeps_what_it_asks_unless_its_value_says_what_to_ask() -> None:
     changed = _release("livenessProbe.periodSeconds=3", "readinessProbe.exec.command=[]").container
     assert changed["livenessProbe"] == {**own["livenessProbe"], "periodSeconds": 3}
     assert changed["readinessProbe"].keys() == {"exec", "periodSeconds", "timeoutSeconds"}
-    assert own["readinessProbe"]["grpc"] == {"port": 6000}
+    assert own["livenessProbe"]["grpc"] == own["readinessProbe"]["grpc"] == {"port": 6000}
     assert changed["startupProbe"] == own["startupProbe"]
 
 

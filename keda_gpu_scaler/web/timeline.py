@@ -1,0 +1,114 @@
+"""The timeline of a trigger: what was active, its load and its replicas over the same time. Pure.
+
+A decision holds until the next one, so a curve goes in steps, and each step is one rectangle. A
+value that is not known is a shaded one of full height, and a zero is a thin line.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from keda_gpu_scaler.telemetry.history import Change
+
+SHOWN_SECONDS = 6 * 3600.0
+"""What a timeline shows at the most."""
+MOST_TICKS = 7
+"""As many labels as a phone has room for."""
+_TICK_SECONDS = (60, 300, 900, 1800, 3600)
+_HIGHEST_PERCENT = 90.0
+"""The largest value does not touch the row above."""
+_THIN_PERCENT = 2.0
+
+Value = Callable[[Change], float | None]
+
+
+class Step(NamedTuple):
+    """What held for some time; places and sizes are percents of the row."""
+
+    x: float
+    width: float
+    y: float
+    height: float
+    value: float | None
+    """None: not known."""
+
+
+class Row(NamedTuple):
+    """One number over the time."""
+
+    title: str
+    largest: float
+    steps: list[Step]
+    target_y: float | None
+    """Where the target of the number is; None: it has none."""
+
+
+class Tick(NamedTuple):
+    """A time below the rows."""
+
+    x: float
+    label: str
+
+
+class Period(NamedTuple):
+    """The time that is shown."""
+
+    begin: float
+    end: float
+
+    def percent(self, at: float) -> float:
+        """Return where a time is, from 0 to 100."""
+        return round(100 * (at - self.begin) / max(self.end - self.begin, 1.0), 2)
+
+    def ticks(self) -> Iterator[Tick]:
+        """Yield full minutes, quarters or hours, so that each has another label."""
+        length = self.end - self.begin
+        fitting = (seconds for seconds in _TICK_SECONDS if length < MOST_TICKS * seconds)
+        every = next(fitting, _TICK_SECONDS[-1])
+        first = math.ceil(self.begin / every)
+        for number in range(first, math.floor(self.end / every) + 1):
+            at = float(number * every)
+            label = datetime.fromtimestamp(at, UTC).strftime("%H:%M")
+            yield Tick(self.percent(at), label)
+
+    def steps(self, changes: Sequence[Change], value_of: Value, whole: float) -> Iterator[Step]:
+        """Yield what held within the time."""
+        ends = [*(change.at for change in changes), self.end][1:]
+        for change, until in zip(changes, ends, strict=True):
+            begin, end = max(change.at, self.begin), min(until, self.end)
+            if begin >= end:
+                continue
+            value = value_of(change)
+            height = 100.0 if value is None else max(_THIN_PERCENT, _height(value, whole))
+            x = self.percent(begin)
+            yield Step(x, round(self.percent(end) - x, 2), 100.0 - height, height, value)
+
+
+def rows(changes: Sequence[Change], period: Period, threshold: float | None) -> list[Row]:
+    """Return the rows of one trigger's changes, the oldest of which comes first.
+
+    Args:
+        changes: what was decided.
+        period: the time to show.
+        threshold: the target of the average load; None: not known.
+    """
+    values: dict[str, Value] = {
+        "Active": lambda change: change.active,
+        "Average load": lambda change: change.average,
+        "Replicas": lambda change: change.replicas,
+        "Replicas asked for": lambda change: change.recommended,
+    }
+    drawn = []
+    for title, value_of in values.items():
+        target = threshold if title == "Average load" else None
+        largest = max((value_of(change) or 0.0 for change in changes), default=0.0)
+        whole = max(largest, target or 0.0)
+        steps = list(period.steps(changes, value_of, whole))
+        target_y = None if target is None else 100.0 - _height(target, whole)
+        drawn.append(Row(title, largest, steps, target_y))
+    return drawn
+
+
+def _height(value: float, whole: float) -> float:
+    return round(_HIGHEST_PERCENT * (value / (whole or 1.0)), 2)

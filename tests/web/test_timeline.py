@@ -1,0 +1,88 @@
+"""The timeline of a trigger: what is not known is shaded, and no two times have the same label."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keda_gpu_scaler.telemetry.history import Change
+from keda_gpu_scaler.web import timeline
+from keda_gpu_scaler.web.timeline import Period, Step
+
+PERIOD = Period(1000.0, 2000.0)
+
+
+def changes(steps: Sequence[tuple[float, float | None]]) -> list[Change]:
+    """Return changes at these times, each with this load."""
+    return [
+        Change(
+            at=at,
+            metric_name="a",
+            workload="deployment/bert",
+            state="measured",
+            value=load,
+            active=None if load is None else load > 0,
+            average=load,
+            replicas=1,
+            recommended=None,
+            reason="",
+            is_observed=False,
+        )
+        for at, load in steps
+    ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "drawn"),
+    [
+        ([], []),
+        ([(500, 50)], [Step(0, 100, 55, 45, 50)]),
+        ([(500, 1), (900, 50)], [Step(0, 100, 55, 45, 50)]),
+        ([(1500, 100)], [Step(50, 50, 10, 90, 100)]),
+        ([(500, 0), (1500, None)], [Step(0, 50, 98, 2, 0), Step(50, 50, 0, 100, None)]),
+        ([(2500, 1)], []),
+    ],
+    ids=["nothing", "from before", "the newer", "from within", "zero, then unknown", "later"],
+)
+def test_a_load_holds_until_the_next_one(
+    steps: list[tuple[float, float | None]], drawn: list[Step]
+) -> None:
+    active, load, replicas, asked_for = timeline.rows(changes(steps), PERIOD, threshold=100)
+    assert load.steps == drawn
+    assert load.target_y == 10
+    assert {step.value for step in asked_for.steps} <= {None}
+    assert len(active.steps) == len(replicas.steps) == len(drawn)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 3000), st.none() | st.floats(0, 1e308)), max_size=12),
+    st.none() | st.floats(0.1, 1e308),
+)
+def test_nothing_is_drawn_outside_of_its_row(
+    steps: list[tuple[float, float | None]], threshold: float | None
+) -> None:
+    for row in timeline.rows(changes(sorted(steps, key=lambda step: step[0])), PERIOD, threshold):
+        assert row.target_y is None or 0 <= row.target_y <= 100
+        for step in row.steps:
+            assert 0 <= step.x <= step.x + step.width <= 100.1
+            assert 0 <= step.y < 100
+            assert step.y + step.height == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "labels"),
+    [
+        (0, []),
+        (0.5, ["11:00"]),
+        (3, ["11:00", "11:01", "11:02"]),
+        (20, ["11:00", "11:05", "11:10", "11:15"]),
+        (60, ["11:00", "11:15", "11:30", "11:45"]),
+        (360, ["11:00", "12:00", "13:00", "14:00", "15:00", "16:00"]),
+    ],
+)
+def test_each_time_on_the_axis_has_a_label_of_its_own(minutes: float, labels: list[str]) -> None:
+    begin = 1_795_345_190.0  # ten seconds before 11:00 UTC
+    ticks = list(Period(begin, begin + 60 * minutes).ticks())
+    assert [tick.label for tick in ticks] == labels
+    assert all(0 <= tick.x <= 100 for tick in ticks)
