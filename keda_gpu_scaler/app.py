@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
-from keda_gpu_scaler.evaluator import evaluator, peer_decisions
+from keda_gpu_scaler.evaluator import evaluator
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
 from keda_gpu_scaler.settings import Settings, TlsFiles
 from keda_gpu_scaler.telemetry import facts, history, metrics, refusals
@@ -111,12 +111,10 @@ async def run(
         webhook = settings.webhook
         replicas = Replicas(webhook.peers, webhook.secret, ca_file=webhook.ca_file)
         stack.push_async_callback(replicas.close)
-        evaluations = await start_evaluator(
-            stack, settings, observe, alerts=alerts, replicas=replicas
-        )
+        evaluations = await start_evaluator(stack, settings, observe, alerts=alerts)
         peers = Peers(replicas, alerts, observe)
         stack.push_async_callback(peers.close)
-        hook = web.Webhook(alerts, webhook.secret, peers.broadcast, evaluations.tell, observe)
+        hook = web.Webhook(alerts, webhook.secret, peers.broadcast, observe)
         ready, namespace_tokens = asyncio.Event(), settings.http_namespace_secrets
         pages = web.create_app(
             counted.registry,
@@ -172,7 +170,6 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     observe: facts.Observer,
     *,
     alerts: Alerts | None = None,
-    replicas: Replicas | None = None,
     slow_seconds: float = SLOW_SECONDS,
     at: float | None = None,
 ) -> evaluator.Evaluator:
@@ -183,7 +180,6 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         settings: the sources, and whether the Kubernetes API is asked.
         observe: is told what happens.
         alerts: the store of alerts; None: none are received.
-        replicas: the other replicas of the scaler; None: there are none.
         slow_seconds: how long a record waits for a source.
         at: the time that all sources are asked about, in Unix seconds; None: the present.
 
@@ -211,20 +207,12 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         observe,
         targets=cluster,
         alerts=alerts,
-        peers=None if replicas is None or not replicas.targets else _asking(replicas),
         pace=settings.demand_pace,
         give_up_seconds=settings.give_up_seconds,
         slow_seconds=slow_seconds,
     )
     stack.push_async_callback(evaluations.close)
     return evaluations
-
-
-def _asking(replicas: Replicas) -> peer_decisions.Ask:
-    async def ask(body: bytes) -> Mapping[str, bytes | bytearray]:
-        return (await replicas.ask(peer_decisions.PATH, peer_decisions.LONGEST_BYTES, body)).bodies
-
-    return ask
 
 
 def _start_observing(

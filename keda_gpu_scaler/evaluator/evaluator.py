@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, recommendation
 from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.evaluator import peer_decisions
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.gpu_decisions import GpuDecisions
-from keda_gpu_scaler.evaluator.peer_decisions import Ask, PeerDecisions, Told
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, NoAlerts, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import (
@@ -37,8 +35,6 @@ ANSWER_SECONDS = SLOW_SECONDS
 """KEDA sets no deadline on its poll path; this limit keeps KEDA's loops and HPA workers going."""
 MARGIN_SECONDS = 0.1
 """The part of the caller's deadline that is reserved for the response."""
-TELL_SECONDS = 1.5
-"""The limit of an answer to another replica of the scaler, which waits for two seconds."""
 OBSERVED_PACE = Pace(interval_seconds=15.0, queries_per_second=2.0)
 """How often a source is asked about the demand of triggers that KEDA does not ask about."""
 LOOKED_AT = 20
@@ -60,7 +56,6 @@ class Evaluator:
         *,
         targets: ScaleTargets | None = None,
         alerts: Alerting | None = None,
-        peers: Ask | None = None,
         pace: Pace = USUAL_PACE,
         give_up_seconds: float = 3600.0,
         slow_seconds: float = SLOW_SECONDS,
@@ -74,7 +69,6 @@ class Evaluator:
             observe: is called with every decision, snapshot and change of a source.
             targets: the scale targets of ScaledObjects, if the Kubernetes API is used.
             alerts: the store of alerts, if there is one.
-            peers: asks the other replicas of the scaler, if there are any.
             pace: how often demand is queried.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             slow_seconds: how long a record waits for a source.
@@ -93,9 +87,8 @@ class Evaluator:
             clock=clock,
             slow_seconds=slow_seconds,
         )
-        self._peers = None if peers is None else PeerDecisions(peers, clock)
         self._gpu_decisions = GpuDecisions(
-            self._snapshot_cache, give_up_seconds, self._peers, is_observing=self._is_observing
+            self._snapshot_cache, give_up_seconds, is_observing=self._is_observing
         )
         self._demands = DemandCache(
             sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
@@ -122,8 +115,6 @@ class Evaluator:
 
     async def close(self) -> None:
         """Cancel running queries and fetches."""
-        if self._peers is not None:
-            await self._peers.close()
         await self._demands.close()
         if not self._is_observing:
             await self._snapshot_cache.close()
@@ -182,33 +173,6 @@ class Evaluator:
             tracked, deadline, is_hpa=is_hpa, wait_for_fresh=wait_for_fresh or is_hpa
         )
         return await self._concluded(tracked, gpu, deadline, is_poll=not is_hpa)
-
-    async def tell(self, payload: object) -> bytes:
-        """Answer another replica of the scaler, within 1.5 s, from samples of this one's last step.
-
-        It is no call about these triggers: what KEDA and the HPA ask is for them alone to say.
-
-        Args:
-            payload: which triggers it asks about; the answer leaves out those not known here.
-
-        Raises:
-            errors.RequestError: it is not what a replica asks.
-        """
-        asked, deadline = peer_decisions.read_request(payload), self._clock() + TELL_SECONDS
-        told: list[Told] = []
-        for one in asked:
-            now = self._clock()
-            if now >= deadline:
-                break
-            tracked = self._triggers.find(one, now)
-            if tracked is None:
-                continue
-            gpu = await self._gpu_decisions.own(tracked, deadline)
-            if gpu is not None:
-                decided = await self._concluded(tracked, gpu, deadline)
-                told.append(peer_decisions.told(tracked.asked, decided))
-            await asyncio.sleep(0)  # other calls come in between
-        return peer_decisions.written(told)
 
     @property
     def step_seconds(self) -> float:
@@ -276,7 +240,7 @@ class Evaluator:
             gpu = await self._gpu_decisions.unaimed(tracked, why, deadline)
         else:
             gpu = await self._gpu_decisions.decide(tracked, deadline)
-        made_of = self._gpu_decisions.made_of(tracked, gpu)
+        made_of = self._gpu_decisions.made_of(tracked)
         # As for a poll: one that comes just after it takes the same answer.
         decided = await self._concluded(tracked, gpu, deadline, is_poll=True)
         spec, source = tracked.spec, tracked.spec.source
@@ -301,7 +265,6 @@ class Evaluator:
                 alert=self._alerts.firing(tracked.scaled_object),
                 takes_alerts=not isinstance(self._alerts, NoAlerts),
                 demand=demand,
-                is_of_peer=gpu.is_of_peer,
                 is_observed=self._is_observing,
             ),
         )
@@ -333,7 +296,7 @@ class Evaluator:
         if gpu.neighbour is not None or alert is not None:
             name = str(spec.neighbour)
             decided = activation.before_demand(decided, name, gpu.neighbour, alert)
-        if not decided.activated and spec.demand is not None and not gpu.is_of_peer:
+        if not decided.activated and spec.demand is not None:
             is_urgent = is_poll and activation.needs_demand(decided, spec.demand)
             demand = await self._demands.ask(
                 scaled_object, spec, spec.demand, deadline, is_urgent=is_urgent

@@ -250,11 +250,6 @@ class SharedSnapshot:
             return False
         return snapshot_query.namespaces <= self.snapshot.namespaces.keys()
 
-    def is_new(self, snapshot_query: SnapshotQuery) -> bool:
-        """Tell whether the source answers, and the snapshot is of its last step and covers this."""
-        instant = self._samples.instant()
-        return self.trouble is None and self._is_within(1, snapshot_query, instant)
-
     async def close(self) -> None:
         """Cancel the running fetch, if there is one."""
         await self._flight.close()

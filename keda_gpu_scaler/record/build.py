@@ -1,7 +1,7 @@
 """Decision + snapshot → record: by the functions of the decision, with their results kept.
 
-Pure. What was answered is taken as it was answered: the memory of an outage, another replica of the
-scaler and the demand's cache are in it. What it rests on is computed again from the snapshot.
+Pure. What was answered is taken as it was answered: the memory of an outage and the demand's cache
+are in it. What it rests on is computed again from the snapshot.
 """
 
 from collections import Counter
@@ -84,8 +84,6 @@ class Answered:
     """The scaler receives alerts."""
     demand: Demand | None = None
     """The demand; None: it was not asked."""
-    is_of_peer: bool = False
-    """Another replica of the scaler decided in place of this one; the reason names it."""
     is_observed: bool = False
     """KEDA does not ask about it."""
 
@@ -111,7 +109,6 @@ def record(answered: Answered) -> Record:
         unit=spec.signal.unit,
         refused=decided.refused,
         remembered=decided.remembered,
-        is_of_peer=answered.is_of_peer,
         is_observed=answered.is_observed,
         settings=settings.settings(spec),
         source=_source(answered),

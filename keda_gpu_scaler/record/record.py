@@ -7,7 +7,7 @@ grows when a field changes its meaning or goes; new fields may come at any time.
 from dataclasses import dataclass
 from enum import StrEnum
 
-VERSION = 1
+VERSION = 2
 
 
 class Origin(StrEnum):
@@ -209,8 +209,6 @@ class Record:
     """GetMetrics and IsActive answer with an error, by `onUnknown: error`."""
     remembered: str | None
     """The last known state, if the load is unknown now."""
-    is_of_peer: bool
-    """Another replica of the scaler decided, as this one is cut off; `reason` names it."""
     is_observed: bool
     """KEDA does not ask about it: no caller gets an answer."""
     settings: tuple[Setting, ...]

@@ -563,8 +563,6 @@ def _facts(record: Record) -> Iterator[tuple[str, str]]:
         yield "All samples are late by", f"{source.lag_seconds:.0f} s"
     if record.remembered is not None:
         yield "Known last", record.remembered
-    if record.is_of_peer:
-        yield "Decided by", "another replica of the scaler: this one is cut off from its source"
 
 
 def _pod(pod: Pod, unit: str) -> dict[str, object]:

@@ -65,7 +65,7 @@ async def test_programs_get_the_record_itself(output: str, read: object) -> None
     result = await explained("--output", output)
     assert callable(read)
     found = read(result.stdout)
-    assert [one["version"] for one in found["triggers"]] == [1, 1]
+    assert [one["version"] for one in found["triggers"]] == [2, 2]
     assert found["triggers"][0]["pods"][0]["gpus"][0]["value"] == 90
     assert found["gates"] is None
 

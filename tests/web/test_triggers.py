@@ -143,7 +143,7 @@ async def test_a_long_list_comes_in_parts_and_nothing_is_left_out(limit: int) ->
 async def test_one_scaled_object_is_shown_with_what_its_decision_was_made_of() -> None:
     async with asking() as client:
         found = (await client.get(f"{PATH}/ml/bert")).json()["triggers"]
-        assert [one["version"] for one in found] == [1, 1]
+        assert [one["version"] for one in found] == [2, 2]
         assert [pod["load"] for pod in found[0]["pods"]] == [90]
         missing = await client.get(f"{PATH}/ml/other")
     assert missing.status_code == 404
