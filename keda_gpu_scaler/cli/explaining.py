@@ -223,8 +223,7 @@ def _heading(record: Record) -> Text:
     active = {True: "active", False: "inactive", None: "activity unknown"}[record.active]
     style = {True: "green", False: "default", None: "yellow"}[record.active]
     heading = Text(f"{record.scaled_object}: {record.workload} is {record.state}, ", style="bold")
-    heading.append(active, style=f"bold {style}")
-    return heading.append(", observed only") if record.is_observed else heading
+    return heading.append(active, style=f"bold {style}")
 
 
 def _facts(record: Record) -> Table:

@@ -35,8 +35,6 @@ ANSWER_SECONDS = SLOW_SECONDS
 """KEDA sets no deadline on its poll path; this limit keeps KEDA's loops and HPA workers going."""
 MARGIN_SECONDS = 0.1
 """The part of the caller's deadline that is reserved for the response."""
-OBSERVED_PACE = Pace(interval_seconds=15.0, queries_per_second=2.0)
-"""How often a source is asked about the demand of triggers that KEDA does not ask about."""
 LOOKED_AT = 20
 """Triggers of one ScaledObject that are explained; only one that is edited again and again has
 more."""
@@ -60,7 +58,6 @@ class Evaluator:
         give_up_seconds: float = 3600.0,
         slow_seconds: float = SLOW_SECONDS,
         clock: Callable[[], float] = time.monotonic,
-        snapshots: SnapshotCache | None = None,
     ) -> None:
         """Take what the decisions are made of; the caller closes it after the evaluator.
 
@@ -73,51 +70,28 @@ class Evaluator:
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             slow_seconds: how long a record waits for a source.
             clock: seconds that never go back.
-            snapshots: those of another evaluator, which closes them; `observing` shares them.
         """
-        self._sources, self._targets = sources, targets
-        self._observe, self._clock = observe, clock
-        self._give_up_seconds = give_up_seconds
+        self._targets, self._observe, self._clock = targets, observe, clock
         self._alerts = alerts or NoAlerts()
-        self._slow_seconds, self._is_observing = slow_seconds, snapshots is not None
-        self._snapshot_cache = snapshots or SnapshotCache(
+        self._slow_seconds = slow_seconds
+        self._snapshot_cache = SnapshotCache(
             sources,
             observe,
             give_up_seconds=give_up_seconds,
             clock=clock,
             slow_seconds=slow_seconds,
         )
-        self._gpu_decisions = GpuDecisions(
-            self._snapshot_cache, give_up_seconds, is_observing=self._is_observing
-        )
+        self._gpu_decisions = GpuDecisions(self._snapshot_cache, give_up_seconds)
         self._demands = DemandCache(
             sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
         )
         self._triggers = TrackedTriggers(self._snapshot_cache)
         self._looks = asyncio.Semaphore(LOOKS)
 
-    def observing(self) -> "Evaluator":
-        """Return an evaluator of triggers that KEDA does not ask about, with the same snapshots.
-
-        They have no power over the decisions here. What is remembered of them is kept there; what
-        they alone need has room and turns of its own; and no other replica hears of them.
-        """
-        return Evaluator(
-            self._sources,
-            self._observe,
-            targets=self._targets,
-            alerts=self._alerts,
-            pace=OBSERVED_PACE,
-            give_up_seconds=self._give_up_seconds,
-            clock=self._clock,
-            snapshots=self._snapshot_cache,
-        )
-
     async def close(self) -> None:
         """Cancel running queries and fetches."""
         await self._demands.close()
-        if not self._is_observing:
-            await self._snapshot_cache.close()
+        await self._snapshot_cache.close()
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return how long after an evaluation the decision can change."""
@@ -197,12 +171,7 @@ class Evaluator:
                 self._clock() - one.answer.at,
                 recommended=one.answer.recommended,
                 active_by=one.answer.active_by,
-                is_observed=self._is_observing,
             )
-
-    def asked_about(self) -> frozenset[ScaledObject]:
-        """Return the ScaledObjects of which a trigger was asked about within ten minutes."""
-        return frozenset(one.scaled_object for one in self._triggers.all(self._clock()))
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
@@ -265,7 +234,6 @@ class Evaluator:
                 alert=self._alerts.firing(tracked.scaled_object),
                 takes_alerts=not isinstance(self._alerts, NoAlerts),
                 demand=demand,
-                is_observed=self._is_observing,
             ),
         )
 
@@ -323,7 +291,6 @@ class Evaluator:
                 age_seconds,
                 source,
                 recommended,
-                self._is_observing,
                 None if before is None else before.decision,
             )
         )

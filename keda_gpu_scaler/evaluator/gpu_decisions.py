@@ -44,18 +44,14 @@ class GpuDecisions:
         self,
         snapshot_cache: SnapshotCache,
         give_up_seconds: float,
-        *,
-        is_observing: bool = False,
     ) -> None:
         """Take the snapshots to decide from.
 
         Args:
             snapshot_cache: the shared snapshots; the caller starts and closes them.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
-            is_observing: KEDA does not ask about these triggers.
         """
         self._snapshot_cache, self._give_up_seconds = snapshot_cache, give_up_seconds
-        self._is_observing = is_observing
 
     async def decide(
         self,
@@ -127,7 +123,6 @@ class GpuDecisions:
             tracked.key,
             tracked.spec,
             tracked.scaled_object.namespace,
-            is_observed=self._is_observing,
         )
 
     def _made(self, tracked: TrackedTrigger, read: Reading) -> GpuDecision:

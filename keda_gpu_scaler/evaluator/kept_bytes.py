@@ -12,15 +12,12 @@ OWN_BYTES = 24 * MIB
 """For the snapshots of users' own queries: ten pods with a GPU each take 20 KiB."""
 NAMESPACE_BYTES = 8 * MIB
 """For those of one namespace, so that no tenant takes the memory of all."""
-OBSERVED_BYTES = 16 * MIB
-"""For the snapshots that only triggers need which KEDA does not ask about."""
 
 
 class _Kept(NamedTuple):
     payer: str
     """The namespace of the ScaledObject that asked first."""
     size: int
-    is_observed: bool
 
 
 class KeptBytes:
@@ -30,14 +27,13 @@ class KeptBytes:
         """Start with no snapshots."""
         self._kept: dict[Key, _Kept] = {}
 
-    def keep(self, key: Key, payer: str, size: int, *, is_observed: bool = False) -> None:
+    def keep(self, key: Key, payer: str, size: int) -> None:
         """Note what a snapshot takes from now on.
 
         Args:
             key: the snapshot.
             payer: the namespace of the ScaledObject that asked for it first.
             size: its bytes.
-            is_observed: KEDA asks about no trigger that needs it: it takes no room of the others'.
 
         Raises:
             errors.SourceMalformedError: there is no room for it; nothing was noted.
@@ -45,12 +41,9 @@ class KeptBytes:
         others = [
             one
             for other, one in self._kept.items()
-            if other != key and one.is_observed is is_observed
-            if is_observed or (other.query is None) is (key.query is None)
+            if other != key and (other.query is None) is (key.query is None)
         ]
-        if is_observed:
-            limits = [(OBSERVED_BYTES, "all snapshots of observed triggers", others)]
-        elif key.query is None:
+        if key.query is None:
             limits = [(SHARED_BYTES, "all snapshots", others)]
         else:
             theirs = [one for one in others if one.payer == payer]
@@ -64,7 +57,7 @@ class KeptBytes:
                     f"samples that take {size / MIB:.1f} MiB, and {whose} together may take "
                     f"{limit // MIB} MiB; expected fewer pods, or shorter windows"
                 )
-        self._kept[key] = _Kept(payer, size, is_observed)
+        self._kept[key] = _Kept(payer, size)
 
     def drop(self, key: Key) -> None:
         """Note that a snapshot is gone."""

@@ -84,8 +84,6 @@ class Answered:
     """The scaler receives alerts."""
     demand: Demand | None = None
     """The demand; None: it was not asked."""
-    is_observed: bool = False
-    """KEDA does not ask about it."""
 
 
 def record(answered: Answered) -> Record:
@@ -109,7 +107,6 @@ def record(answered: Answered) -> Record:
         unit=spec.signal.unit,
         refused=decided.refused,
         remembered=decided.remembered,
-        is_observed=answered.is_observed,
         settings=settings.settings(spec),
         source=_source(answered),
         pods=tuple(listed),
@@ -131,7 +128,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
     *,
     recommended: int | None = None,
     active_by: str | None = None,
-    is_observed: bool = False,
 ) -> Summary:
     """Return what a list shows of an answer.
 
@@ -142,7 +138,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
         age_seconds: how long ago that was.
         recommended: the replicas that it asks for; None: not known, or held.
         active_by: the signal that said active, if one did.
-        is_observed: KEDA does not ask about it.
     """
     return Summary(
         scaled_object=str(scaled_object),
@@ -160,7 +155,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
         measured=decided.measured,
         recommended=recommended,
         reason=decided.reason,
-        is_observed=is_observed,
     )
 
 

@@ -183,8 +183,6 @@ class Summary:
     recommended: int | None
     """The replicas that this asks for at those that there are; None: not known, or held."""
     reason: str
-    is_observed: bool
-    """KEDA does not ask about it: no caller got an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +207,6 @@ class Record:
     """GetMetrics and IsActive answer with an error, by `onUnknown: error`."""
     remembered: str | None
     """The last known state, if the load is unknown now."""
-    is_observed: bool
-    """KEDA does not ask about it: no caller gets an answer."""
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]

@@ -48,8 +48,6 @@ class Change:
     recommended: int | None
     """The replicas that it asks for at those that there were; None: not known, or held."""
     reason: str
-    is_observed: bool
-    """KEDA was not answered so: it was advice."""
 
     @property
     def trigger(self) -> tuple[str, str]:
@@ -119,7 +117,7 @@ class History(facts.Subscriber):
         self._changes.move_to_end(fact.scaled_object)
         name, workload, decided = fact.spec.metric_name, fact.spec.workload, fact.decision
         last = changes.last.get((name, workload))
-        if last is not None and not last.differs(decided) and last.is_observed is fact.is_observed:
+        if last is not None and not last.differs(decided):
             return
         change = Change(
             at=self._clock(),
@@ -132,7 +130,6 @@ class History(facts.Subscriber):
             replicas=decided.expected,
             recommended=fact.recommended,
             reason=decided.reason[:REASON_CHARACTERS],
-            is_observed=fact.is_observed,
         )
         self._kept_bytes -= changes.kept_bytes
         changes.add(change)

@@ -389,7 +389,6 @@ def _row(one: Summary, shown: Shown, now: float, root: str) -> dict[str, object]
         "namespace": namespace,
         "name": name,
         "workload": one.workload,
-        "is_observed": one.is_observed,
         "url": f"{root}triggers/{quote(namespace, safe='')}/{quote(name, safe='')}",
         "standing": standing(one),
         "state": one.state,

@@ -5,7 +5,6 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.kept_bytes import (
     NAMESPACE_BYTES,
-    OBSERVED_BYTES,
     OWN_BYTES,
     SHARED_BYTES,
     KeptBytes,
@@ -43,15 +42,3 @@ def test_own_queries_have_a_room_for_each_namespace_and_one_for_all() -> None:
     with pytest.raises(errors.SourceMalformedError, match="all own queries together"):
         kept.keep(own("z"), "c", 2)
     kept.keep(own("z"), "c", 1)
-
-
-def test_what_observed_triggers_alone_need_takes_no_room_of_the_others() -> None:
-    kept = KeptBytes()
-    kept.keep(own("x"), "a", OBSERVED_BYTES - 1, is_observed=True)
-    with pytest.raises(errors.SourceMalformedError, match="all snapshots of observed triggers"):
-        kept.keep(SHARED, "a", 2, is_observed=True)
-    for tenant in range(OWN_BYTES // NAMESPACE_BYTES):
-        kept.keep(own(f"y{tenant}"), f"b{tenant}", NAMESPACE_BYTES)
-    kept.keep(SHARED, "a", SHARED_BYTES)
-    with pytest.raises(errors.SourceMalformedError, match="all own queries together"):
-        kept.keep(own("x"), "a", 1)  # since KEDA asks for it, it counts as the others do

@@ -161,14 +161,6 @@ def test_of_very_many_metrics_of_one_object_the_last_ones_are_remembered() -> No
     assert len(watched.history.of(BERT)) == known == CHANGES
 
 
-def test_a_trigger_that_is_asked_about_after_it_was_observed_is_a_change() -> None:
-    watched = Watched()
-    for is_observed in (True, True, False, False):
-        fact = facts.Evaluated(BERT, spec(), BUSY, 1.0, is_observed=is_observed)
-        watched.history(fact)
-    assert [one.is_observed for one in watched.history.of(BERT)] == [True, False]
-
-
 @given(st.lists(st.one_of(st.none(), st.floats(0, 2**53, exclude_max=True)), max_size=50))
 def test_each_value_is_within_ten_percent_of_the_change_before_it(
     values: list[float | None],

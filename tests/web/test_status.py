@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import web
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.record.build import Answered, record, summary
-from keda_gpu_scaler.record.record import PodCount, Record, Summary
+from keda_gpu_scaler.record.record import PodCount, Record
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.history import History
@@ -203,31 +203,23 @@ async def test_no_text_becomes_markup() -> None:
 
 
 @dataclass
-class Observed(Known):
-    """What is observed of a workload with very many pods."""
-
-    def summaries(self, namespace: str | None) -> list[Summary]:
-        """Return them marked."""
-        return [replace(one, is_observed=True) for one in super().summaries(namespace)]
+class Crowded(Known):
+    """What is known of a workload with very many pods."""
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
-        """Return them marked, with pods left out."""
+        """Return them with pods left out."""
         return [
-            replace(
-                one, is_observed=True, pods_left_out=230, pod_counts=(PodCount("measured", 730),)
-            )
+            replace(one, pods_left_out=230, pod_counts=(PodCount("measured", 730),))
             for one in await super().records(scaled_object)
         ]
 
 
-async def test_what_is_observed_is_marked_and_pods_that_are_not_listed_are_counted() -> None:
-    shown = web.Shown(Observed(NAMES), History(lambda: NOW))
+async def test_pods_that_are_not_listed_are_counted() -> None:
+    shown = web.Shown(Crowded(NAMES), History(lambda: NOW))
     pages = web.create_app(CollectorRegistry(), lambda: True, shown=shown)
     transport = httpx.ASGITransport(app=pages)
     async with httpx.AsyncClient(transport=transport, base_url="http://scaler") as client:
-        listed, one = await client.get("/"), await client.get("/triggers/ml/bert")
-    assert listed.text.count(", observed</small>") == len(NAMES)
-    assert "observed only: KEDA does not ask about it" in one.text
+        one = await client.get("/triggers/ml/bert")
     assert "230 more pods are not listed: 730 measured in all." in one.text
 
 

@@ -116,7 +116,6 @@ async def test_a_list_shows_what_was_answered_last() -> None:
         "measured": 1,
         "recommended": None,
         "reason": DECIDED.reason,
-        "is_observed": False,
     }
 
 
@@ -178,7 +177,6 @@ async def test_the_changes_of_a_scaled_object_are_shown_with_when_watching_began
                 "replicas": 1,
                 "recommended": 2,
                 "reason": DECIDED.reason,
-                "is_observed": False,
             }
         ],
     }
