@@ -117,7 +117,9 @@ async def run(
         webhook = settings.webhook
         replicas = Replicas(webhook.peers, webhook.secret, ca_file=webhook.ca_file)
         stack.push_async_callback(replicas.close)
-        evaluations = await start_evaluator(stack, settings, observe, alerts=alerts)
+        evaluations = await start_evaluator(
+            stack, settings, observe, alerts=alerts, is_observing=observed is not None
+        )
         peers = Peers(replicas, alerts, observe)
         stack.push_async_callback(peers.close)
         hook = web.Webhook(alerts, webhook.secret, peers.broadcast, observe)
@@ -183,6 +185,7 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     alerts: Alerts | None = None,
     slow_seconds: float = SLOW_SECONDS,
     at: float | None = None,
+    is_observing: bool = False,
 ) -> evaluator.Evaluator:
     """Open what the settings name, and return what decides; both end with the stack.
 
@@ -193,6 +196,7 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         alerts: the store of alerts; None: none are received.
         slow_seconds: how long a record waits for a source.
         at: the time that all sources are asked about, in Unix seconds; None: the present.
+        is_observing: neither KEDA nor the HPA asks.
 
     Raises:
         errors.SettingsError: there is no cluster to query, or a source cannot be asked about `at`.
@@ -221,6 +225,7 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         pace=settings.demand_pace,
         give_up_seconds=settings.give_up_seconds,
         slow_seconds=slow_seconds,
+        is_observing=is_observing,
     )
     stack.push_async_callback(evaluations.close)
     return evaluations

@@ -58,6 +58,7 @@ class Evaluator:
         give_up_seconds: float = 3600.0,
         slow_seconds: float = SLOW_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        is_observing: bool = False,
     ) -> None:
         """Take what the decisions are made of; the caller closes it after the evaluator.
 
@@ -70,6 +71,7 @@ class Evaluator:
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             slow_seconds: how long a record waits for a source.
             clock: seconds that never go back.
+            is_observing: neither KEDA nor the HPA asks: a workload that was never seen is unknown.
         """
         self._targets, self._observe, self._clock = targets, observe, clock
         self._alerts = alerts or NoAlerts()
@@ -81,7 +83,9 @@ class Evaluator:
             clock=clock,
             slow_seconds=slow_seconds,
         )
-        self._gpu_decisions = GpuDecisions(self._snapshot_cache, give_up_seconds)
+        self._gpu_decisions = GpuDecisions(
+            self._snapshot_cache, give_up_seconds, is_observing=is_observing
+        )
         self._demands = DemandCache(
             sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
         )

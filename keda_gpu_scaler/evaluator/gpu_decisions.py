@@ -15,6 +15,7 @@ from keda_gpu_scaler.decision.decision import (
     Decision,
     State,
     decide,
+    is_never_seen,
     unknown,
 )
 from keda_gpu_scaler.decision.memory import Memory
@@ -44,14 +45,19 @@ class GpuDecisions:
         self,
         snapshot_cache: SnapshotCache,
         give_up_seconds: float,
+        *,
+        is_observing: bool = False,
     ) -> None:
         """Take the snapshots to decide from.
 
         Args:
             snapshot_cache: the shared snapshots; the caller starts and closes them.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
+            is_observing: no call of KEDA or the HPA tells that a workload exists: one that was
+                never seen is unknown.
         """
         self._snapshot_cache, self._give_up_seconds = snapshot_cache, give_up_seconds
+        self._is_observing = is_observing
 
     async def decide(
         self,
@@ -180,6 +186,9 @@ class GpuDecisions:
             hpa_has_stopped=has_stopped,
         )
         decided = decide(spec, view, context)
+        if self._is_observing and before is None and is_never_seen(spec, view, decided):
+            answer = unknown(spec, reasons.never_seen(spec), None)
+            return replace(answer, evidence=decided.evidence), None
         if decided.state is not State.UNKNOWN:
             return decided, memory.remember(before, decided, taken.at)
         if before is not None and before.at > taken.at:  # another signal said it

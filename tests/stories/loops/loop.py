@@ -196,11 +196,12 @@ class Loop:
             self._scale(decided, metrics, keda=keda)
             self.sizes.append(self.replicas)
 
-    def evaluator(self, samples: Samples | None = None) -> Evaluator:
+    def evaluator(self, samples: Samples | None = None, *, is_observing: bool = False) -> Evaluator:
         """Return the evaluator of a scaler that has just started, and remembers nothing.
 
         Args:
             samples: what it sees of the GPUs, if that is not what the monitoring shows.
+            is_observing: it observes, and neither KEDA nor the HPA asks it.
         """
         owner = self.trigger.pods.owner
         assert owner is not None
@@ -211,6 +212,7 @@ class Loop:
             {"default": source if samples is None else replace(source, samples=samples)},
             targets=stronger[0] if stronger else None,
             clock=lambda: self.clock,
+            is_observing=is_observing,
         )
 
     def wake(self) -> None:

@@ -16,7 +16,7 @@ Offered = Callable[[float], float]
 
 async def _watched(loop: Loop) -> list[tuple[int | None, int | None]]:
     """Observe the trigger of a loop; return what each asks for, the live one first."""
-    beside = loop.evaluator()
+    beside = loop.evaluator(is_observing=True)
     asked_for: list[tuple[int | None, int | None]] = []
 
     async def observe(_decided: Decision, _timeout_seconds: float | None) -> None:
@@ -62,3 +62,15 @@ async def test_what_it_asks_for_is_where_the_hpa_gets_to() -> None:
     await loop.run(1200)
     assert asked_for[-1] == (4, 4)
     assert loop.sizes[-1] == 4
+
+
+@each
+async def test_what_went_to_zero_hours_ago_is_not_taken_for_never_seen(
+    evidence: EvidenceSource,
+) -> None:
+    """Also after its pods are forgotten."""
+    loop = Loop(lambda t: 60.0 if t < 0 else 0.0, evidence)
+    asked_for = await _watched(loop)
+    await loop.run(3 * 3600, keda=True)
+    assert loop.sizes[-1] == 0
+    assert asked_for[-1] == (0, 0)
