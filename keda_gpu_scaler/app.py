@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
@@ -20,7 +21,7 @@ from starlette.applications import Starlette
 from keda_gpu_scaler import errors, service, sources, web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
-from keda_gpu_scaler.evaluator import evaluator, peer_decisions
+from keda_gpu_scaler.evaluator import evaluator
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS
 from keda_gpu_scaler.settings import Settings, TlsFiles
 from keda_gpu_scaler.telemetry import facts, history, metrics, refusals
@@ -29,7 +30,7 @@ from keda_gpu_scaler.telemetry.observers import Observers
 from keda_gpu_scaler.transport.replicas import Replicas
 
 if TYPE_CHECKING:
-    from keda_gpu_scaler import observing
+    from keda_gpu_scaler.observing import Observing
     from keda_gpu_scaler.service.certificates import CertificateFiles
     from keda_gpu_scaler.sources.kubernetes import Following
     from keda_gpu_scaler.transport.certificates import Server
@@ -67,6 +68,7 @@ class Listening(NamedTuple):
     """The ports that are open."""
 
     grpc_port: int
+    """0: there is none, as this process observes."""
     http_port: int
 
 
@@ -79,6 +81,8 @@ async def run(
     stop: asyncio.Event,
     on_listening: Callable[[Listening], None] = _tell_nobody,
     lines_dropped: Callable[[], int] = int,
+    *,
+    observed: Path | None = None,
 ) -> None:
     """Serve until `stop` is set, then drain.
 
@@ -87,6 +91,8 @@ async def run(
         stop: ends the process in order; it may be set before everything has started.
         on_listening: is called with the ports once calls are answered.
         lines_dropped: returns how many lines of the log were not written, for the metrics.
+        observed: a folder with ScaledObjects, which are asked about here in the place of KEDA, and
+            KEDA cannot call; None: KEDA calls.
 
     Raises:
         errors.SettingsError: a port or its certificate cannot be used, or there is no cluster to
@@ -112,29 +118,34 @@ async def run(
         replicas = Replicas(webhook.peers, webhook.secret, ca_file=webhook.ca_file)
         stack.push_async_callback(replicas.close)
         evaluations = await start_evaluator(
-            stack, settings, observe, alerts=alerts, replicas=replicas
+            stack, settings, observe, alerts=alerts, is_observing=observed is not None
         )
         peers = Peers(replicas, alerts, observe)
         stack.push_async_callback(peers.close)
-        hook = web.Webhook(alerts, webhook.secret, peers.broadcast, evaluations.tell, observe)
+        hook = web.Webhook(alerts, webhook.secret, peers.broadcast, observe)
         ready, namespace_tokens = asyncio.Event(), settings.http_namespace_secrets
         pages = web.create_app(
             counted.registry,
             ready.is_set,
             hook if webhook.is_on else None,
             settings.http_secret,
-            web.Shown(_start_observing(stack, settings, observe, evaluations), changes, refused.of),
+            web.Shown(evaluations, changes, refused.of),
             allowed=None if namespace_tokens is None else namespace_tokens.allowed,
         )
         http, http_port = await _start_http(stack, settings, pages, http_certificate)
         await peers.start()
-        grpc_port = await _start_grpc(stack, settings, evaluations, grpc_certificate, observe)
+        parts: dict[str, Part] = {"the HTTP server": http, "the exchange of alerts": peers}
+        if observed is None:
+            grpc_port = await _start_grpc(stack, settings, evaluations, grpc_certificate, observe)
+        else:
+            grpc_port = 0
+            parts["observing"] = _start_observing(stack, settings, evaluations, observed, observe)
         ready.set()
         stack.callback(ready.clear)
         listening = Listening(grpc_port, http_port)
         logger.info("serve.listening", **listening._asdict(), **settings.protection)
         on_listening(listening)
-        await supervise(stop, {"the HTTP server": http, "the exchange of alerts": peers})
+        await supervise(stop, parts)
         logger.info("serve.stopping")
     logger.info("serve.stopped")
 
@@ -172,9 +183,9 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     observe: facts.Observer,
     *,
     alerts: Alerts | None = None,
-    replicas: Replicas | None = None,
     slow_seconds: float = SLOW_SECONDS,
     at: float | None = None,
+    is_observing: bool = False,
 ) -> evaluator.Evaluator:
     """Open what the settings name, and return what decides; both end with the stack.
 
@@ -183,9 +194,9 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         settings: the sources, and whether the Kubernetes API is asked.
         observe: is told what happens.
         alerts: the store of alerts; None: none are received.
-        replicas: the other replicas of the scaler; None: there are none.
         slow_seconds: how long a record waits for a source.
         at: the time that all sources are asked about, in Unix seconds; None: the present.
+        is_observing: neither KEDA nor the HPA asks.
 
     Raises:
         errors.SettingsError: there is no cluster to query, or a source cannot be asked about `at`.
@@ -211,45 +222,30 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         observe,
         targets=cluster,
         alerts=alerts,
-        peers=None if replicas is None or not replicas.targets else _asking(replicas),
         pace=settings.demand_pace,
         give_up_seconds=settings.give_up_seconds,
         slow_seconds=slow_seconds,
+        is_observing=is_observing,
     )
     stack.push_async_callback(evaluations.close)
     return evaluations
 
 
-def _asking(replicas: Replicas) -> peer_decisions.Ask:
-    async def ask(body: bytes) -> Mapping[str, bytes | bytearray]:
-        return (await replicas.ask(peer_decisions.PATH, peer_decisions.LONGEST_BYTES, body)).bodies
-
-    return ask
-
-
 def _start_observing(
     stack: AsyncExitStack,
     settings: Settings,
-    observe: facts.Observer,
     evaluations: evaluator.Evaluator,
-) -> "evaluator.Evaluator | observing.Together":
-    """Return what people are shown: also the triggers that are observed, if there are any."""
-    if settings.observe is None:
-        return evaluations
+    folder: Path,
+    observe: facts.Observer,
+) -> "Observing":
     from keda_gpu_scaler import observing  # noqa: PLC0415 - it loads much that others need not
 
-    beside = evaluations.observing()
-    stack.push_async_callback(beside.close)
-    observed = observing.Observing(
-        observing.Folder(settings.observe),
-        access=settings.access,
-        evaluations=beside,
-        asked_about=evaluations.asked_about,
-        observe=observe,
+    started = observing.Observing(
+        folder, access=settings.access, evaluations=evaluations, observe=observe
     )
-    observed.start()
-    stack.push_async_callback(observed.close)
-    return observing.Together(evaluations, observed)
+    started.start()
+    stack.push_async_callback(started.close)
+    return started
 
 
 def _start_cluster(

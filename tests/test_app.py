@@ -53,10 +53,12 @@ def settings(
 class Running:
     """A scaler in this process, its ports, and the event that stops it."""
 
-    def __init__(self, chosen: Settings) -> None:
+    def __init__(self, chosen: Settings, observed: Path | None = None) -> None:
         self.stop = asyncio.Event()
         self._ports: asyncio.Future[app.Listening] = asyncio.get_running_loop().create_future()
-        self.life = asyncio.create_task(app.run(chosen, self.stop, self._ports.set_result))
+        self.life = asyncio.create_task(
+            app.run(chosen, self.stop, self._ports.set_result, observed=observed)
+        )
 
     async def ports(self) -> app.Listening:
         """Wait until it listens."""
@@ -66,10 +68,10 @@ class Running:
 
 
 @asynccontextmanager
-async def running(chosen: Settings) -> AsyncIterator[Running]:
+async def running(chosen: Settings, observed: Path | None = None) -> AsyncIterator[Running]:
     """Run a scaler for a while, and see that it ends in order."""
     async with asyncio.timeout(HANG_SECONDS):
-        scaler = Running(chosen)
+        scaler = Running(chosen, observed)
         try:
             yield scaler
         finally:

@@ -7,11 +7,12 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import LogCapture
 
-from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from keda_gpu_scaler.settings import ScrapeSettings, Settings
 from tests.observing.test_manifests import written
+from tests.support import api_server
 from tests.support import http_replies as web
-from tests.test_app import LOCAL, SAMPLES, browser, channel, lines, reference, running
+from tests.support.api_server import ApiServer
+from tests.test_app import LOCAL, SAMPLES, browser, lines, running
 
 __all__ = ["lines"]
 
@@ -36,37 +37,63 @@ def tokens(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_a_folder_of_scaled_objects_is_shown_until_keda_asks(
+async def test_a_folder_of_scaled_objects_is_shown_and_nothing_can_ask_for_it(
     lines: LogCapture, observed: Path, tokens: Path
 ) -> None:
     async with web.HttpServer(web.says(SAMPLES, content_type="text/plain")) as exporter:
         chosen = Settings(
-            grpc_address=LOCAL,
             http_address=LOCAL,
             http_token=SecretStr("everything"),
             http_namespace_tokens=tokens,
-            observe=observed,
             sources={"default": ScrapeSettings(targets=(exporter.url,))},
         )
-        async with running(chosen) as scaler:
+        async with running(chosen, observed) as scaler:
             ports = await scaler.ports()
+            assert ports.grpc_port == 0
             async with browser(ports.http_port) as client:
                 found: list[dict[str, object]] = []
                 while not found or found[0]["active"] is not True:  # the test's limit ends it
                     found = (await client.get(API, headers=MAIN)).json()["triggers"]
                     await asyncio.sleep(0)
-                assert [(one["scaled_object"], one["is_observed"]) for one in found] == [
-                    ("ml/bert", True)
-                ]
+                assert [one["scaled_object"] for one in found] == ["ml/bert"]
                 assert (await client.get(f"{API}/ml/bert", headers=OF_ML)).status_code == 200
                 assert (await client.get(API, headers=OF_ML)).status_code == 403
+                history = (await client.get(f"{API}/ml/bert/history", headers=OF_ML)).json()
+                assert history["changes"][-1]["active"] is True
                 metrics = (await client.get("/metrics", headers=MAIN)).text
-                assert 'trigger_observed{metric="gpu-utilization",namespace="ml"' in metrics
-                async with channel(ports.grpc_port) as opened:
-                    stub = externalscaler_pb2_grpc.ExternalScalerStub(opened)
-                    await stub.IsActive(reference())
-                (live,) = (await client.get(f"{API}/ml/bert", headers=OF_ML)).json()["triggers"]
-                assert live["is_observed"] is False
+                assert 'trigger_active{metric="gpu-utilization",namespace="ml"' in metrics
+                assert (await client.get("/readyz")).status_code == 200
         await web.generators_closed()
     (refused,) = (line for line in lines.entries if line["event"] == "observe.refused")
     assert (refused["file"], refused["line"]) == ("bert.yaml", 29)
+
+
+async def test_what_no_exporter_ever_showed_is_never_seen_and_asks_for_nothing(
+    lines: LogCapture, observed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not idle: a name that no workload has looks the same."""
+    others = SAMPLES.replace("bert", "other")
+    async with (
+        web.HttpServer(web.says(others, content_type="text/plain")) as exporter,
+        api_server.serving(ApiServer()) as api,
+    ):
+        monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path, token=api_server.TOKEN))
+        chosen = Settings(
+            kubernetes=True,
+            http_address=LOCAL,
+            sources={"default": ScrapeSettings(targets=(exporter.url,))},
+        )
+        async with (
+            running(chosen, observed) as scaler,
+            browser((await scaler.ports()).http_port) as client,
+        ):
+            page = ""
+            while "never seen: " not in page:  # the test's limit ends it
+                page = (await client.get("/")).text
+                await asyncio.sleep(0)
+            (shown,) = (await client.get(f"{API}/ml/bert")).json()["triggers"]
+        await web.generators_closed()
+    assert (shown["state"], shown["value"], shown["active"]) == ("unknown", None, None)
+    assert shown["recommended"] is None
+    changed = [line["reason"] for line in lines.entries if line["event"] == "decision.changed"]
+    assert changed[-1].startswith("never seen: no exporter has shown a pod of deployment/bert; ")

@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 COMMANDS = {
     "serve": "Answer KEDA over gRPC until a signal ends it.",
+    "observe": "Decide ScaledObjects of files, and scale nothing.",
     "check": "Find what is wrong with ScaledObjects before they are applied.",
     "probe": "Ask a scaler for a trigger's metrics and values, as KEDA does.",
     "explain": "Show what is decided of a ScaledObject, and why.",

@@ -158,8 +158,7 @@ def _show(console: Console, record: Record) -> None:
     whole = not console.is_terminal
     active = {True: "active", False: "inactive", None: "activity unknown"}[record.active]
     style = {True: "bold green", False: "bold", None: "bold yellow"}[record.active]
-    observed = ", observed only" if record.is_observed else ""
-    heading = f"{record.scaled_object}: {record.workload} is {record.state}, {active}{observed}"
+    heading = f"{record.scaled_object}: {record.workload} is {record.state}, {active}"
     console.print(heading, style=style, soft_wrap=whole)
     console.print(record.reason, soft_wrap=whole)
     for warning in record.warnings:

@@ -9,6 +9,7 @@ import traceback
 import types
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -86,19 +87,29 @@ def serve(
     """
     if output_format is not None and not print_config:
         raise typer.BadParameter("it goes only with --print-config", param_hint="'--output'")
-    is_asked_only = check_config or print_config
-    if not is_asked_only:
-        output.free_error_output()
+    if print_config:
+        _print(_settings(), output_format or Output.YAML)
+    elif check_config:
+        typer.echo(f"the settings are valid; sources: {', '.join(_settings().sources)}")
+    else:
+        start()
+
+
+def start(observed: Path | None = None) -> None:
+    """Run the scaler until a signal ends it.
+
+    Args:
+        observed: a folder with ScaledObjects to decide without KEDA; None: answer KEDA.
+    """
+    output.free_error_output()
+    _run(_settings(), observed)
+
+
+def _settings() -> settings.Settings:
     try:
-        chosen = settings.load()
+        return settings.load()
     except errors.SettingsError as error:
         raise _end(error, _WRONG_SETTINGS) from error
-    if print_config:
-        _print(chosen, output_format or Output.YAML)
-    elif is_asked_only:
-        typer.echo(f"the settings are valid; sources: {', '.join(chosen.sources)}")
-    else:
-        _run(chosen)
 
 
 def _print(chosen: settings.Settings, output_format: Output) -> None:
@@ -109,7 +120,7 @@ def _print(chosen: settings.Settings, output_format: Output) -> None:
     typer.echo(as_text(found), nl=False)
 
 
-def _run(chosen: settings.Settings) -> None:
+def _run(chosen: settings.Settings, observed: Path | None) -> None:
     """Serve, and end the process: a thread may wait for a name server long after everything else.
 
     So neither the loop nor the interpreter is closed, which would wait for all threads.
@@ -119,7 +130,7 @@ def _run(chosen: settings.Settings) -> None:
     status = _FAILED
     try:
         with contextlib.redirect_stdout(writer):
-            asyncio.Runner().run(_serve(chosen, writer.dropped))
+            asyncio.Runner().run(_serve(chosen, observed, writer.dropped))
         status = 0
     except errors.SettingsError as error:
         _end(error, _FAILED)
@@ -135,13 +146,17 @@ def _end(error: Exception, status: int) -> typer.Exit:
     return typer.Exit(status)
 
 
-async def _serve(chosen: settings.Settings, lines_dropped: Callable[[], int]) -> None:
+async def _serve(
+    chosen: settings.Settings, observed: Path | None, lines_dropped: Callable[[], int]
+) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _stop, stop)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, stop.set)
-    await app.run(chosen, stop, lambda _: interpreter.keep_modules(), lines_dropped)
+    await app.run(
+        chosen, stop, lambda _: interpreter.keep_modules(), lines_dropped, observed=observed
+    )
 
 
 def _stop(stop: asyncio.Event) -> None:

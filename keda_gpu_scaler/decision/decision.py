@@ -208,6 +208,21 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     return _known(spec, state, view, found, busy, shown)
 
 
+def is_never_seen(spec: TriggerSpec, view: NamespaceSnapshot, decided: Decision) -> bool:
+    """Tell whether a workload counts as gone although nothing has shown that it exists.
+
+    A name that no workload has looks the same. Its owner's own count proves that it exists.
+
+    Args:
+        spec: the trigger.
+        view: its namespace in the newest snapshot of its source.
+        decided: what was decided from it.
+    """
+    said = view.evidence
+    is_counted = said is not None and spec.pods.owner in said.without_pods
+    return decided.state.is_gone and not is_counted and not load.pods_of(spec, view)
+
+
 class _Shown(TypedDict):
     """What every decision shows of the workload, whether its load is known or not."""
 

@@ -126,6 +126,12 @@ def unknown(  # noqa: PLR0913, PLR0917 - all that can be the matter
     return f"no pod of {spec.workload} is seen, {early}{because}"
 
 
+def never_seen(spec: TriggerSpec) -> str:
+    """Say that nothing has shown a pod of the workload, and what to look at, as a clause."""
+    shown = f"never seen: no exporter has shown a pod of {spec.workload}"
+    return f"{shown}; check its name; {NAME_PODS}"
+
+
 def untold(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
     """Say that only the Kubernetes API can tell which pods are the workload's, and it does not."""
     said = "the Kubernetes API does not say now which pods the label selector selects"

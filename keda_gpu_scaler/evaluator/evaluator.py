@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, recommendation
 from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.evaluator import peer_decisions
 from keda_gpu_scaler.evaluator.demand_cache import DemandCache
 from keda_gpu_scaler.evaluator.gpu_decisions import GpuDecisions
-from keda_gpu_scaler.evaluator.peer_decisions import Ask, PeerDecisions, Told
 from keda_gpu_scaler.evaluator.ports import SLOW_SECONDS, Alerting, NoAlerts, ScaleTargets, Source
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import (
@@ -37,10 +35,6 @@ ANSWER_SECONDS = SLOW_SECONDS
 """KEDA sets no deadline on its poll path; this limit keeps KEDA's loops and HPA workers going."""
 MARGIN_SECONDS = 0.1
 """The part of the caller's deadline that is reserved for the response."""
-TELL_SECONDS = 1.5
-"""The limit of an answer to another replica of the scaler, which waits for two seconds."""
-OBSERVED_PACE = Pace(interval_seconds=15.0, queries_per_second=2.0)
-"""How often a source is asked about the demand of triggers that KEDA does not ask about."""
 LOOKED_AT = 20
 """Triggers of one ScaledObject that are explained; only one that is edited again and again has
 more."""
@@ -60,12 +54,11 @@ class Evaluator:
         *,
         targets: ScaleTargets | None = None,
         alerts: Alerting | None = None,
-        peers: Ask | None = None,
         pace: Pace = USUAL_PACE,
         give_up_seconds: float = 3600.0,
         slow_seconds: float = SLOW_SECONDS,
         clock: Callable[[], float] = time.monotonic,
-        snapshots: SnapshotCache | None = None,
+        is_observing: bool = False,
     ) -> None:
         """Take what the decisions are made of; the caller closes it after the evaluator.
 
@@ -74,28 +67,24 @@ class Evaluator:
             observe: is called with every decision, snapshot and change of a source.
             targets: the scale targets of ScaledObjects, if the Kubernetes API is used.
             alerts: the store of alerts, if there is one.
-            peers: asks the other replicas of the scaler, if there are any.
             pace: how often demand is queried.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
             slow_seconds: how long a record waits for a source.
             clock: seconds that never go back.
-            snapshots: those of another evaluator, which closes them; `observing` shares them.
+            is_observing: neither KEDA nor the HPA asks: a workload that was never seen is unknown.
         """
-        self._sources, self._targets = sources, targets
-        self._observe, self._clock = observe, clock
-        self._give_up_seconds = give_up_seconds
+        self._targets, self._observe, self._clock = targets, observe, clock
         self._alerts = alerts or NoAlerts()
-        self._slow_seconds, self._is_observing = slow_seconds, snapshots is not None
-        self._snapshot_cache = snapshots or SnapshotCache(
+        self._slow_seconds = slow_seconds
+        self._snapshot_cache = SnapshotCache(
             sources,
             observe,
             give_up_seconds=give_up_seconds,
             clock=clock,
             slow_seconds=slow_seconds,
         )
-        self._peers = None if peers is None else PeerDecisions(peers, clock)
         self._gpu_decisions = GpuDecisions(
-            self._snapshot_cache, give_up_seconds, self._peers, is_observing=self._is_observing
+            self._snapshot_cache, give_up_seconds, is_observing=is_observing
         )
         self._demands = DemandCache(
             sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds
@@ -103,30 +92,10 @@ class Evaluator:
         self._triggers = TrackedTriggers(self._snapshot_cache)
         self._looks = asyncio.Semaphore(LOOKS)
 
-    def observing(self) -> "Evaluator":
-        """Return an evaluator of triggers that KEDA does not ask about, with the same snapshots.
-
-        They have no power over the decisions here. What is remembered of them is kept there; what
-        they alone need has room and turns of its own; and no other replica hears of them.
-        """
-        return Evaluator(
-            self._sources,
-            self._observe,
-            targets=self._targets,
-            alerts=self._alerts,
-            pace=OBSERVED_PACE,
-            give_up_seconds=self._give_up_seconds,
-            clock=self._clock,
-            snapshots=self._snapshot_cache,
-        )
-
     async def close(self) -> None:
         """Cancel running queries and fetches."""
-        if self._peers is not None:
-            await self._peers.close()
         await self._demands.close()
-        if not self._is_observing:
-            await self._snapshot_cache.close()
+        await self._snapshot_cache.close()
 
     def until_news_seconds(self, scaled_object: ScaledObject, spec: TriggerSpec) -> float:
         """Return how long after an evaluation the decision can change."""
@@ -183,33 +152,6 @@ class Evaluator:
         )
         return await self._concluded(tracked, gpu, deadline, is_poll=not is_hpa)
 
-    async def tell(self, payload: object) -> bytes:
-        """Answer another replica of the scaler, within 1.5 s, from samples of this one's last step.
-
-        It is no call about these triggers: what KEDA and the HPA ask is for them alone to say.
-
-        Args:
-            payload: which triggers it asks about; the answer leaves out those not known here.
-
-        Raises:
-            errors.RequestError: it is not what a replica asks.
-        """
-        asked, deadline = peer_decisions.read_request(payload), self._clock() + TELL_SECONDS
-        told: list[Told] = []
-        for one in asked:
-            now = self._clock()
-            if now >= deadline:
-                break
-            tracked = self._triggers.find(one, now)
-            if tracked is None:
-                continue
-            gpu = await self._gpu_decisions.own(tracked, deadline)
-            if gpu is not None:
-                decided = await self._concluded(tracked, gpu, deadline)
-                told.append(peer_decisions.told(tracked.asked, decided))
-            await asyncio.sleep(0)  # other calls come in between
-        return peer_decisions.written(told)
-
     @property
     def step_seconds(self) -> float:
         """How often there can be new samples, by the source that has them most often."""
@@ -233,12 +175,7 @@ class Evaluator:
                 self._clock() - one.answer.at,
                 recommended=one.answer.recommended,
                 active_by=one.answer.active_by,
-                is_observed=self._is_observing,
             )
-
-    def asked_about(self) -> frozenset[ScaledObject]:
-        """Return the ScaledObjects of which a trigger was asked about within ten minutes."""
-        return frozenset(one.scaled_object for one in self._triggers.all(self._clock()))
 
     async def records(self, scaled_object: ScaledObject) -> list[Record]:
         """Return a record of each trigger of a ScaledObject that was asked about in ten minutes.
@@ -276,7 +213,7 @@ class Evaluator:
             gpu = await self._gpu_decisions.unaimed(tracked, why, deadline)
         else:
             gpu = await self._gpu_decisions.decide(tracked, deadline)
-        made_of = self._gpu_decisions.made_of(tracked, gpu)
+        made_of = self._gpu_decisions.made_of(tracked)
         # As for a poll: one that comes just after it takes the same answer.
         decided = await self._concluded(tracked, gpu, deadline, is_poll=True)
         spec, source = tracked.spec, tracked.spec.source
@@ -302,8 +239,6 @@ class Evaluator:
                 takes_alerts=not isinstance(self._alerts, NoAlerts),
                 demand=demand,
                 active_by=None if tracked.answer is None else tracked.answer.active_by,
-                is_of_peer=gpu.is_of_peer,
-                is_observed=self._is_observing,
             ),
         )
 
@@ -334,7 +269,7 @@ class Evaluator:
         if gpu.neighbour is not None or alert is not None:
             name = str(spec.neighbour)
             decided = activation.before_demand(decided, name, gpu.neighbour, alert)
-        if not decided.activated and spec.demand is not None and not gpu.is_of_peer:
+        if not decided.activated and spec.demand is not None:
             is_urgent = is_poll and activation.needs_demand(decided, spec.demand)
             demand = await self._demands.ask(
                 scaled_object, spec, spec.demand, deadline, is_urgent=is_urgent
@@ -361,7 +296,6 @@ class Evaluator:
                 age_seconds,
                 source,
                 recommended,
-                self._is_observing,
                 None if before is None else before.decision,
             )
         )

@@ -11,15 +11,14 @@ from typing import NamedTuple
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import memory, reasons
 from keda_gpu_scaler.decision.decision import (
-    GONE_SECONDS,
     Context,
     Decision,
     State,
     decide,
+    is_never_seen,
     unknown,
 )
 from keda_gpu_scaler.decision.memory import Memory
-from keda_gpu_scaler.evaluator.peer_decisions import PeerDecision, PeerDecisions
 from keda_gpu_scaler.evaluator.snapshot_cache import Reading, SharedSnapshot, SnapshotCache
 from keda_gpu_scaler.evaluator.tracked_trigger import GpuDecision, MadeDecision, TrackedTrigger
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
@@ -46,7 +45,6 @@ class GpuDecisions:
         self,
         snapshot_cache: SnapshotCache,
         give_up_seconds: float,
-        peers: PeerDecisions | None = None,
         *,
         is_observing: bool = False,
     ) -> None:
@@ -55,11 +53,11 @@ class GpuDecisions:
         Args:
             snapshot_cache: the shared snapshots; the caller starts and closes them.
             give_up_seconds: how long a pod that disappeared with its exporter counts as missing.
-            peers: the other replicas of the scaler; the caller closes them.
-            is_observing: KEDA does not ask about these triggers.
+            is_observing: no call of KEDA or the HPA tells that a workload exists: one that was
+                never seen is unknown.
         """
         self._snapshot_cache, self._give_up_seconds = snapshot_cache, give_up_seconds
-        self._peers, self._is_observing = peers, is_observing
+        self._is_observing = is_observing
 
     async def decide(
         self,
@@ -91,37 +89,7 @@ class GpuDecisions:
         if read.is_cut_off(spec) and not is_hpa and _would_fail(tracked):
             await shared.retried(deadline)
             read = shared.read(snapshot_query)
-        if self._peers is None or not read.is_cut_off(spec):
-            tracked.gone_since = None
-            return self._made(tracked, read)
-        step_seconds = self._snapshot_cache.step_seconds(spec.source)
-        theirs = await self._peers.of(tracked.asked, step_seconds, deadline)
-        read = shared.read(snapshot_query)
-        # No `await` from here on, so that memories are updated in order.
-        theirs = _believed(theirs, tracked, read.clock_seconds)
-        gpu = self._made(tracked, read)
-        if theirs is None or not read.is_cut_off(spec):
-            return gpu
-        decided = theirs.instead_of(gpu.decision, read.trouble)
-        # As active, so that it is not remembered as idle with pods: load may return unseen.
-        heard, at = replace(decided, active=True), read.now - theirs.age_seconds
-        tracked.memory = memory.remember(tracked.memory, heard, at)
-        return replace(gpu, decision=decided, neighbour=None, is_of_peer=True)
-
-    async def own(self, tracked: TrackedTrigger, deadline: float) -> GpuDecision | None:
-        """Return what the GPUs say by samples of the last step; None: there are none.
-
-        Args:
-            tracked: the trigger, with its last decision.
-            deadline: on the snapshots' clock.
-        """
-        try:
-            shared = self._shared(tracked)
-        except errors.SourceRefusedError:
-            return None
-        await shared.refresh(tracked.snapshot_query, deadline, wait_for_fresh=True)
-        is_new = shared.is_new(tracked.snapshot_query)
-        return self._made(tracked, shared.read(tracked.snapshot_query)) if is_new else None
+        return self._made(tracked, read)
 
     async def unaimed(self, tracked: TrackedTrigger, why: str, deadline: float) -> GpuDecision:
         """Return the decision while the scale target is unknown: only the other workload counts.
@@ -139,19 +107,14 @@ class GpuDecisions:
         theirs = self._neighbour(tracked.spec, decided, shared.read(tracked.snapshot_query))
         return GpuDecision(decided, theirs, source=tracked.key.source)
 
-    def made_of(self, tracked: TrackedTrigger, gpu: GpuDecision) -> MadeOf:
-        """Return what a decision is made of, right after it was made.
-
-        Args:
-            tracked: the trigger.
-            gpu: its decision.
-        """
+    def made_of(self, tracked: TrackedTrigger) -> MadeOf:
+        """Return what the decision of a trigger is made of, right after it was made."""
         spec, give_up_seconds = tracked.spec, self._give_up_seconds
         try:
             read = self._shared(tracked).read(tracked.snapshot_query)
         except errors.SourceRefusedError as error:
             return MadeOf(0.0, None, give_up_seconds, str(error), 0.0)
-        taken = None if gpu.is_of_peer else read.covered
+        taken = read.covered
         view = None if taken is None else taken.of(spec.pods.namespace)
         return MadeOf(read.now_for(spec), view, give_up_seconds, read.trouble, read.lag_seconds)
 
@@ -166,7 +129,6 @@ class GpuDecisions:
             tracked.key,
             tracked.spec,
             tracked.scaled_object.namespace,
-            is_observed=self._is_observing,
         )
 
     def _made(self, tracked: TrackedTrigger, read: Reading) -> GpuDecision:
@@ -224,9 +186,12 @@ class GpuDecisions:
             hpa_has_stopped=has_stopped,
         )
         decided = decide(spec, view, context)
+        if self._is_observing and before is None and is_never_seen(spec, view, decided):
+            answer = unknown(spec, reasons.never_seen(spec), None)
+            return replace(answer, evidence=decided.evidence), None
         if decided.state is not State.UNKNOWN:
             return decided, memory.remember(before, decided, taken.at)
-        if before is not None and before.at > taken.at:  # another replica said it, or a signal
+        if before is not None and before.at > taken.at:  # another signal said it
             kept = memory.remember(before, decided, read.now)
         else:
             last = decide(spec, view, replace(context, now=taken.at))
@@ -259,25 +224,6 @@ def _would_fail(tracked: TrackedTrigger) -> bool:
     policy = tracked.spec.on_unknown
     is_forgotten = policy is OnUnknown.HOLD and tracked.memory is None
     return is_forgotten or policy is OnUnknown.ERROR
-
-
-def _believed(
-    theirs: PeerDecision | None, tracked: TrackedTrigger, now: float
-) -> PeerDecision | None:
-    """Return what another replica decided, unless the HPA asks about pods that it does not see.
-
-    The HPA may ask for a minute about pods that have just gone.
-    """
-    if theirs is None or not theirs.told.state.is_gone:
-        tracked.gone_since = None
-        return theirs
-    if tracked.gone_since is None:
-        tracked.gone_since = now
-    asking = tracked.hpa_calls.asking(now)
-    if asking is None or asking.at - tracked.gone_since < GONE_SECONDS:
-        return theirs
-    tracked.memory = None
-    return None
 
 
 def _of_neighbour(spec: TriggerSpec, pods: PodSelector) -> TriggerSpec:

@@ -217,11 +217,6 @@ class SharedSnapshot:
             return False
         return snapshot_query.namespaces <= self.snapshot.namespaces.keys()
 
-    def is_new(self, snapshot_query: SnapshotQuery) -> bool:
-        """Tell whether the source answers, and the snapshot is of its last step and covers this."""
-        instant = self._samples.instant()
-        return self.trouble is None and self._is_within(1, snapshot_query, instant)
-
     async def close(self) -> None:
         """Cancel the running fetch, if there is one."""
         await self._flight.close()
@@ -285,8 +280,6 @@ OWN_QUERIES = 100
 """To one source: each is two or three queries per step, and 3 MiB of samples at most."""
 OWN_QUERIES_PER_NAMESPACE = 20
 """One tenant does not take them all."""
-OBSERVED_SNAPSHOTS = 100
-"""Of triggers that KEDA does not ask about, where no other trigger has the same."""
 WIDE_SECONDS = 900.0
 """Triggers that look back further share a separate snapshot, which is many times larger."""
 
@@ -326,8 +319,6 @@ class SnapshotCache:
         self._shared_snapshots: dict[Key, SharedSnapshot] = {}
         self._payers: dict[Key, tuple[str, str]] = {}
         """For each own query its source, and the namespace of the ScaledObject that asked first."""
-        self._observed: set[Key] = set()
-        """Those that observed triggers alone have asked for: they take no room of the others'."""
         self._shared_sources: dict[str, _SharedSource] = {}
 
     async def close(self) -> None:
@@ -358,16 +349,13 @@ class SnapshotCache:
         key = Key(source_key, spec.shared_signal, spec.profile, is_long_range, spec.query)
         return snapshot_query, key
 
-    def of(
-        self, key: Key, spec: TriggerSpec, namespace: str, *, is_observed: bool = False
-    ) -> SharedSnapshot:
+    def of(self, key: Key, spec: TriggerSpec, namespace: str) -> SharedSnapshot:
         """Return the shared snapshot for a trigger.
 
         Args:
             key: the snapshot that it needs.
             spec: the trigger.
             namespace: its ScaledObject's.
-            is_observed: KEDA does not ask about it.
 
         Raises:
             errors.SourceRefusedError: it has a query of its own, and there are too many of them.
@@ -375,22 +363,10 @@ class SnapshotCache:
         shared = self._shared_snapshots.get(key)
         if shared is None:
             self._let_go()
-            if is_observed:
-                self._admit_observed(key)
-            elif key.query is not None:
+            if key.query is not None:
                 self._admit(key, spec.source, namespace)
             shared = self._shared_snapshots[key] = self._made(key, spec)
-        elif not is_observed:
-            self._observed.discard(key)
         return shared
-
-    def _admit_observed(self, key: Key) -> None:
-        """Count one more snapshot for observed triggers; raise if there are too many already."""
-        if len(self._observed) >= OBSERVED_SNAPSHOTS:
-            raise errors.SourceRefusedError(
-                f"observed triggers need more than {OBSERVED_SNAPSHOTS} snapshots of their own"
-            )
-        self._observed.add(key)
 
     def _admit(self, key: Key, source: str, namespace: str) -> None:
         """Count one more own query; raise if there are too many already."""
@@ -436,7 +412,6 @@ class SnapshotCache:
         for key in idle:
             del self._shared_snapshots[key]
             self._payers.pop(key, None)
-            self._observed.discard(key)
             self._shared_sources[key.source].state.let_go(key)
         named = {key.source for key in self._shared_snapshots}
         self._shared_sources = {

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.evaluator.hpa_calls import HpaCalls
-from keda_gpu_scaler.evaluator.peer_decisions import AskedTrigger, asked_trigger
 from keda_gpu_scaler.evaluator.snapshot_cache import SnapshotCache
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import Key, Snapshot
@@ -30,8 +29,6 @@ class GpuDecision:
     snapshot_age_seconds: float | None = None
     source: str = ""
     """As facts name it."""
-    is_of_peer: bool = False
-    """Another replica of the scaler made it, with all other signals that it knows of."""
 
 
 class MadeDecision(NamedTuple):
@@ -62,8 +59,6 @@ class Answer(NamedTuple):
         """The signal that said active, by the name that records have for it; None: none did."""
         if not self.decision.activated:
             return None
-        if self.gpu.is_of_peer:
-            return "another replica of the scaler"
         if self.gpu.decision.activated:
             return "gpus"
         if self.gpu.neighbour is not None and self.gpu.neighbour.activated:
@@ -71,7 +66,7 @@ class Answer(NamedTuple):
         return "demand" if self.alert is None else "alert"
 
 
-@dataclass(eq=False, slots=True, weakref_slot=True)
+@dataclass(eq=False, slots=True)
 class TrackedTrigger:
     """A trigger that is evaluated."""
 
@@ -80,8 +75,6 @@ class TrackedTrigger:
     """As it was asked for."""
     spec: TriggerSpec
     """The same, with the pods of the scale target if it names none itself."""
-    asked: AskedTrigger
-    """What the replicas of the scaler call it."""
     snapshot_query: SnapshotQuery
     """What it asks of its source."""
     key: Key
@@ -94,8 +87,6 @@ class TrackedTrigger:
     """Used when its load becomes unknown."""
     answer: Answer | None = None
     hpa_calls: HpaCalls = field(default_factory=HpaCalls)
-    gone_since: float | None = None
-    """Since when another replica of the scaler says that it has no pods; None: it does not."""
 
 
 TRACKED_BYTES = 48 * 2**20
@@ -119,9 +110,6 @@ class TrackedTriggers:
         self._snapshot_cache = snapshot_cache
         self._tracked: dict[_TrackedKey, TrackedTrigger] = {}
         self._keys: dict[ScaledObject, list[_TrackedKey]] = {}
-        self._named: weakref.WeakValueDictionary[AskedTrigger, TrackedTrigger] = (
-            weakref.WeakValueDictionary()
-        )
         self._kept_bytes, self._looked_at = 0, -math.inf
 
     def track(
@@ -157,12 +145,6 @@ class TrackedTriggers:
         tracked = [self._tracked[key] for key in self._keys.get(scaled_object, ())]
         return [one for one in tracked if now - one.asked_at < FORGET_SECONDS]
 
-    def find(self, asked: AskedTrigger, now: float) -> TrackedTrigger | None:
-        """Return the trigger that another replica of the scaler asks about, if it is tracked."""
-        tracked = self._named.get(asked)
-        is_known = tracked is not None and now - tracked.asked_at < FORGET_SECONDS
-        return tracked if is_known else None
-
     def _new(
         self, scaled_object: ScaledObject, given: TriggerSpec, now: float, pods: PodSelector | None
     ) -> TrackedTrigger:
@@ -172,7 +154,6 @@ class TrackedTriggers:
             scaled_object,
             given,
             spec,
-            asked_trigger(scaled_object, spec),
             snapshot_query,
             key,
             kept_bytes=_DECISION_BYTES + deep_size(spec),
@@ -184,7 +165,7 @@ class TrackedTriggers:
             self._forget(now)
         if self._kept_bytes + tracked.kept_bytes > TRACKED_BYTES:
             self._make_room()
-        self._tracked[tracked_key] = self._named[tracked.asked] = tracked
+        self._tracked[tracked_key] = tracked
         self._keys.setdefault(scaled_object, []).append(tracked_key)
         self._kept_bytes += tracked.kept_bytes
         return tracked

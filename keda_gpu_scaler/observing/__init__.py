@@ -1,16 +1,11 @@
-"""Advice without power: decides triggers of files, which KEDA does not ask about.
+"""Decides the triggers of files, which KEDA does not ask about.
 
-    folder     the files, read again when they change
     manifests  texts → the triggers in them that are for this scaler, and what is refused
-    observing  evaluates them at the source's step
-    together   these triggers beside those that KEDA asks about, for people
+    observing  reads the files of a folder, and asks about their triggers as KEDA would
 
-A trigger here never changes what KEDA is answered: it has its own memory and is told to no other
-replica. It shares snapshots with the others, and nothing else.
+Nothing of it reaches KEDA: the process that observes has no port that KEDA could call.
 """
 
-from keda_gpu_scaler.observing.folder import Folder
 from keda_gpu_scaler.observing.observing import Observing
-from keda_gpu_scaler.observing.together import Together
 
-__all__ = ["Folder", "Observing", "Together"]
+__all__ = ["Observing"]

@@ -1,7 +1,7 @@
 """Decision + snapshot → record: by the functions of the decision, with their results kept.
 
-Pure. What was answered is taken as it was answered: the memory of an outage, another replica of the
-scaler and the demand's cache are in it. What it rests on is computed again from the snapshot.
+Pure. What was answered is taken as it was answered: the memory of an outage and the demand's cache
+are in it. What it rests on is computed again from the snapshot.
 """
 
 from collections import Counter
@@ -88,10 +88,6 @@ class Answered:
     """The demand; None: it was not asked."""
     active_by: str | None = None
     """The signal that said active, if one did."""
-    is_of_peer: bool = False
-    """Another replica of the scaler decided in place of this one; the reason names it."""
-    is_observed: bool = False
-    """KEDA does not ask about it."""
 
 
 def summary(  # noqa: PLR0913 - what a list shows, the last three by name
@@ -102,7 +98,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
     *,
     recommended: int | None = None,
     active_by: str | None = None,
-    is_observed: bool = False,
 ) -> Summary:
     """Return what a list shows of an answer.
 
@@ -113,7 +108,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
         age_seconds: how long ago that was.
         recommended: the replicas that it asks for; None: not known, or held.
         active_by: the signal that said active, if one did.
-        is_observed: KEDA does not ask about it.
     """
     return Summary(
         scaled_object=str(scaled_object),
@@ -131,7 +125,6 @@ def summary(  # noqa: PLR0913 - what a list shows, the last three by name
         measured=decided.measured,
         recommended=recommended,
         reason=decided.reason,
-        is_observed=is_observed,
     )
 
 
@@ -151,14 +144,12 @@ def record(answered: Answered) -> Record:
         0.0,
         recommended=recommendation.recommended(spec, decided, answered.demand),
         active_by=answered.active_by,
-        is_observed=answered.is_observed,
     )
     return Record(
         **asdict(head),
         at=answered.now,
         refused=decided.refused,
         remembered=decided.remembered,
-        is_of_peer=answered.is_of_peer,
         settings=settings.settings(spec),
         source=_source(answered),
         pods=tuple(listed),

@@ -7,7 +7,7 @@ grows when a field changes its meaning or goes; new fields may come at any time.
 from dataclasses import dataclass
 from enum import StrEnum
 
-VERSION = 1
+VERSION = 2
 
 
 class Origin(StrEnum):
@@ -187,8 +187,6 @@ class Summary:
     most that a metric asks for, as the HPA takes them together, and before its minimum, maximum,
     stabilization and policies. None: not known, or held."""
     reason: str
-    is_observed: bool
-    """KEDA does not ask about it: no caller gets an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +199,6 @@ class Record(Summary):
     """GetMetrics and IsActive answer with an error, by `onUnknown: error`."""
     remembered: str | None
     """The last known state, if the load is unknown now."""
-    is_of_peer: bool
-    """Another replica of the scaler decided, as this one is cut off; `reason` names it."""
     settings: tuple[Setting, ...]
     source: Source
     pods: tuple[Pod, ...]

@@ -17,7 +17,11 @@ from keda_gpu_scaler.trigger import access
 PREFIX = "KEDA_GPU_SCALER_"
 GROUPS: Mapping[str, type[BaseModel]] = {**sources.KINDS, "webhook": ports.WebhookSettings}
 """Groups of settings: their names begin with the same word, which is a field of the model."""
-REMOVED: Mapping[str, str] = {}
+REMOVED: Mapping[str, str] = {
+    "observe": (
+        "observing is a command of its own: run `keda-gpu-scaler observe FOLDER` beside the scaler"
+    ),
+}
 """What to use instead of a setting that earlier versions had, by its key in the file."""
 
 

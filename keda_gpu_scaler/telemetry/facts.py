@@ -28,8 +28,6 @@ class Evaluated:
     """The source's name in the facts of its snapshot; empty: the name in the trigger."""
     recommended: int | None = None
     """The replicas that it asks for at those that there are; None: not known, or held."""
-    is_observed: bool = False
-    """KEDA does not ask about it: it is advice."""
     before: Decision | None = None
     """What was decided before; None: it is new, or was not asked about for ten minutes."""
 
@@ -243,8 +241,6 @@ class ObserveRead:
     triggers: int
     refused: int
     """How much of them was refused."""
-    left_out: int
-    """How much of that was not stated one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +251,6 @@ class ObserveRefused:
     line: int
     """0: the whole file."""
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ObserveFailed:
-    """To evaluate an observed trigger failed, a fault of the scaler's own; once until it works."""
-
-    scaled_object: ScaledObject
-    error: Exception
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +280,6 @@ Fact = (
     | PeersAsked
     | ObserveRead
     | ObserveRefused
-    | ObserveFailed
     | CertificateLoaded
     | CertificateRefused
     | CertificateLapsed

@@ -39,8 +39,6 @@ class Change:
     recommended: int | None
     """The replicas that it asks for at those that there were; None: not known, or held."""
     reason: str
-    is_observed: bool
-    """KEDA was not answered so: it was advice."""
 
     @property
     def trigger(self) -> tuple[str, str]:
@@ -82,11 +80,7 @@ class History(facts.Subscriber):
         triggers = self._changes.setdefault(fact.scaled_object, {})
         self._changes.move_to_end(fact.scaled_object)
         changes = triggers.setdefault((spec.metric_name, spec.workload), deque(maxlen=CHANGES))
-        if (
-            changes
-            and changes[-1].is_observed is fact.is_observed
-            and not changes[-1].differs(decided)
-        ):
+        if changes and not changes[-1].differs(decided):
             return
         self._count += len(changes) < CHANGES
         changes.append(
@@ -101,7 +95,6 @@ class History(facts.Subscriber):
                 replicas=decided.expected,
                 recommended=fact.recommended,
                 reason=decided.reason[:REASON_CHARACTERS],
-                is_observed=fact.is_observed,
             )
         )
         while self._count > self._total_changes:

@@ -94,13 +94,11 @@ DECIMALS = 3
 
 def trigger_fields(fact: facts.Evaluated) -> dict[str, object]:
     """Return the keys that name the trigger."""
-    observed = {"observed": True} if fact.is_observed else {}
     return {
         "namespace": fact.scaled_object.namespace,
         "scaled_object": fact.scaled_object.name,
         "metric": fact.spec.metric_name,
         "workload": fact.spec.workload,
-        **observed,
     }
 
 
@@ -165,7 +163,6 @@ class LogObserver(facts.Subscriber):
                 facts.WatchChanged: self._watch_changed,
                 facts.ObserveRead: self._observed,
                 facts.ObserveRefused: self._observed,
-                facts.ObserveFailed: self._observed,
                 facts.Queried: self._queried,
                 **dict.fromkeys(get_args(AlertFact), alerts),
                 **dict.fromkeys(get_args(CertificateFact), certificates),
@@ -270,19 +267,12 @@ class LogObserver(facts.Subscriber):
         else:
             self._logger.warning("kubernetes.lost", resource=fact.resource, reason=fact.reason)
 
-    def _observed(
-        self, fact: facts.ObserveRead | facts.ObserveRefused | facts.ObserveFailed
-    ) -> None:
+    def _observed(self, fact: facts.ObserveRead | facts.ObserveRefused) -> None:
         match fact:
             case facts.ObserveRead():
                 self._logger.info("observe.read", **asdict(fact))
-            case facts.ObserveRefused(file, line, reason):
-                self._logger.warning("observe.refused", file=file, line=line, reason=reason)
-            case _:
-                namespace, name = fact.scaled_object
-                self._logger.error(
-                    "observe.failed", namespace=namespace, scaled_object=name, exc_info=fact.error
-                )
+            case facts.ObserveRefused():
+                self._logger.warning("observe.refused", **asdict(fact))
 
     def _queried(self, fact: facts.Queried) -> None:
         seconds = rounded(fact.seconds)

@@ -4,7 +4,7 @@
     status    / and /triggers/NAMESPACE/NAME, for people
     triggers  /api/v1/triggers
     confined  those of one namespace, for tokens that show it alone
-    webhook   /webhook, for senders of alerts; /alerts and /decisions, for the other replicas
+    webhook   /webhook, for senders of alerts; /alerts, for the other replicas
 
 Health is about this process only: it is alive while the event loop answers, and ready from its
 start until it drains. A source that is down changes neither, because a restart cannot repair it.

@@ -1,4 +1,4 @@
-"""`/webhook`: alerts from Alertmanager and Grafana. `/alerts`, `/decisions`: for other replicas.
+"""`/webhook`: alerts from Alertmanager and Grafana. `/alerts`: for other replicas.
 
 The answer comes once the alerts are in the store and the other replicas were told. Alertmanager
 repeats a message answered with 5xx at once, and one answered with 4xx when the group is due again.
@@ -18,7 +18,6 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
 from keda_gpu_scaler.alerts.notifications import Notification, read_notification, scaled_object
 from keda_gpu_scaler.alerts.replicas import BROADCAST_BYTES, read_records, written_records
-from keda_gpu_scaler.evaluator import peer_decisions
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import authentication
 
@@ -40,8 +39,6 @@ class Webhook:
     """Returns the current token, or raises SettingsError."""
     broadcast: Callable[[Sequence[AlertRecord]], Awaitable[None]]
     """Tells the other replicas, within a time limit, and never fails."""
-    decide: Callable[[object], Awaitable[bytes]]
-    """Answers another replica's question for decisions, or raises RequestError."""
     observe: facts.Observer
     bodies: authentication.Bodies = field(default_factory=authentication.Bodies)
     """Reads the bodies of all requests."""
@@ -126,19 +123,9 @@ def replica_routes(hook: Webhook | None) -> list[Route]:
                 raise HTTPException(400, str(error)) from error
         return Response(status_code=204)
 
-    async def decide(request: Request) -> Response:
-        admitted = _admitted(hook, request)
-        async with admitted.bodies.read(request, peer_decisions.LONGEST_BYTES) as body:
-            try:
-                answer = await admitted.decide(authentication.decoded(body))
-            except errors.RequestError as error:
-                raise HTTPException(400, str(error)) from error
-        return Response(answer, media_type="application/json")
-
     return [
         Route("/alerts", tell, methods=["GET"]),
         Route("/alerts", learn, methods=["POST"]),
-        Route(peer_decisions.PATH, decide, methods=["POST"]),
     ]
 
 

@@ -275,19 +275,15 @@ async def test_a_reason_is_one_line_in_a_pipe() -> None:
     assert len(DECIDED.reason) > 100
 
 
-def test_what_is_left_out_is_counted_and_what_is_observed_is_marked() -> None:
+def test_what_is_left_out_is_counted() -> None:
     pods = [pod(f"bert-7b6667bd9-bbb{one}{two}", 50) for one in LETTERS for two in LETTERS]
     pods.append(bert("c", *[5.0] * 100))
     view = snapshot(*pods)
     decided = decide(spec(), view, Context(NOW, 3600))
-    shown = record(
-        Answered(
-            scaled_object=BERT, spec=spec(), decision=decided, now=NOW, view=view, is_observed=True
-        )
-    )
+    shown = record(Answered(scaled_object=BERT, spec=spec(), decision=decided, now=NOW, view=view))
     with answering(200, orjson.dumps({"triggers": [shown]})) as url:
         text = explaining("ml/bert", "--server", url).stdout
-    assert text.startswith("ml/bert: deployment/bert is measured, active, observed only\n")
+    assert text.startswith("ml/bert: deployment/bert is measured, active\n")
     assert "Pods (730)" in text
     assert "and 230 more: 730 measured in all" in text
     assert "and 36 more" in " ".join(text.split())

@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
+from keda_gpu_scaler.decision.decision import (
+    Asking,
+    Context,
+    Decision,
+    State,
+    decide,
+    is_never_seen,
+)
 from keda_gpu_scaler.snapshot.evidence import (
     EvidenceSource,
     NamespaceEvidence,
@@ -249,3 +256,22 @@ def test_a_list_without_the_pods_that_a_query_alone_would_show_says_nothing_of_t
     seen = snapshot(unseen("b", said()), evidence=listed, absence_known=False)
     decided = decide(asked, seen, Context(NOW, 3600, remembered=State.MEASURED))
     assert (decided.state, decided.value, decided.active) == (State.UNKNOWN, None, True)
+
+
+@pytest.mark.parametrize(
+    ("pods", "listed", "state", "is_never"),
+    [
+        pytest.param((), None, State.ENDED, True, id="exporters show none"),
+        pytest.param((), LISTED, State.ENDED, True, id="the cluster lists none"),
+        pytest.param((), EMPTY, State.EMPTY, False, id="its own count is 0"),
+        pytest.param((bert("b", 90, ended=True),), None, State.ENDED, False, id="its pod ended"),
+        pytest.param((bert("b", 90),), None, State.MEASURED, False, id="it has a pod"),
+    ],
+)
+def test_a_workload_of_which_nothing_shows_that_it_exists_was_never_seen(
+    pods: tuple[Pod, ...], listed: NamespaceEvidence | None, state: State, *, is_never: bool
+) -> None:
+    seen = snapshot(*pods, evidence=listed)
+    decided = decide(spec(), seen, Context(NOW, 3600))
+    assert decided.state is state
+    assert is_never_seen(spec(), seen, decided) is is_never

@@ -22,11 +22,10 @@ DOUBTED = replace(BUSY, activated=False)
         (BUSY, GpuDecision(IDLE, neighbour=BUSY), None, "activationWorkload"),
         (BUSY, GpuDecision(IDLE, neighbour=IDLE), "Waiting", "alert"),
         (BUSY, GpuDecision(IDLE), None, "demand"),
-        (BUSY, GpuDecision(BUSY, is_of_peer=True), None, "another replica of the scaler"),
         (IDLE, GpuDecision(IDLE), None, None),
         (DOUBTED, GpuDecision(DOUBTED), None, None),
     ],
-    ids=["gpus", "neighbour", "alert", "demand", "another replica", "idle", "in doubt"],
+    ids=["gpus", "neighbour", "alert", "demand", "idle", "in doubt"],
 )
 def test_the_signal_that_said_active_is_named(
     decided: Decision, gpu: GpuDecision, alert: str | None, said: str | None

@@ -8,7 +8,6 @@ import pytest_asyncio
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.snapshot_cache import (
-    OBSERVED_SNAPSHOTS,
     OWN_QUERIES,
     OWN_QUERIES_PER_NAMESPACE,
     SharedSnapshot,
@@ -46,12 +45,10 @@ class Bench:
         ports = self.source.ports(is_per_namespace=True)
         self.snapshot_cache = SnapshotCache({"default": ports}, clock=self.clock)
 
-    def of(
-        self, one: TriggerSpec, namespace: str = "ml", *, is_observed: bool = False
-    ) -> SharedSnapshot:
+    def of(self, one: TriggerSpec, namespace: str = "ml") -> SharedSnapshot:
         """Return the snapshot of a trigger."""
         _, key = self.snapshot_cache.needs(one)
-        return self.snapshot_cache.of(key, one, namespace, is_observed=is_observed)
+        return self.snapshot_cache.of(key, one, namespace)
 
     async def ask(self, one: TriggerSpec) -> None:
         """Bring the snapshot of a trigger up to date."""
@@ -143,28 +140,6 @@ async def test_custom_queries_are_bounded_in_number_for_each_namespace_and_for_a
     ):
         await ask(-1, "c")
     assert await ask(0, "c") is asked[0]
-
-
-async def test_custom_queries_of_observed_triggers_take_no_place_of_the_others(
-    bench: Bench,
-) -> None:
-    async def ask(number: int, *, is_observed: bool = False) -> SharedSnapshot:
-        one = replace(spec(), query=OwnQuery(f"x{number}", (), is_complete=True))
-        snapshot_query, _ = bench.snapshot_cache.needs(one)
-        tenant = f"tenant-{number // OWN_QUERIES_PER_NAMESPACE}"
-        shared = bench.of(one, tenant, is_observed=is_observed)
-        await shared.refresh(snapshot_query, bench.clock() + 10)
-        return shared
-
-    observed = [await ask(number, is_observed=True) for number in range(OBSERVED_SNAPSHOTS)]
-    with pytest.raises(errors.SourceRefusedError, match="observed triggers need more than 100"):
-        await ask(-1, is_observed=True)
-    others = range(OBSERVED_SNAPSHOTS, OBSERVED_SNAPSHOTS + OWN_QUERIES)
-    asked = [await ask(number) for number in others]
-    assert len(set(map(id, asked))) == OWN_QUERIES
-    assert await ask(0) is observed[0]
-    assert await ask(others[0], is_observed=True) is asked[0]
-    await ask(-1, is_observed=True)  # KEDA asks for the first one now, which counts for KEDA
 
 
 async def test_a_clock_that_was_set_back_far_begins_anew(bench: Bench) -> None:

@@ -11,11 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import orjson
-
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.alerts.notifications import read_notification
-from keda_gpu_scaler.evaluator import peer_decisions as peers
 from keda_gpu_scaler.query import influxql, promql
 from keda_gpu_scaler.query.profiles import NAMESPACE_LABELS
 from keda_gpu_scaler.query.promql import Policy, parsing, tree
@@ -26,7 +23,6 @@ from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.influxdb import api as influxdb
 from keda_gpu_scaler.sources.prometheus import api as prometheus
 from keda_gpu_scaler.sources.scrape import exposition
-from keda_gpu_scaler.spec.demand import TOO_LARGE
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.transport.client import Answer
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access
@@ -119,17 +115,6 @@ def webhook(data: bytes) -> None:
         read_notification(json.loads(data), None)
 
 
-def peer_decisions(data: bytes) -> None:
-    """Read what another replica asks, and what it answers."""
-    with contextlib.suppress(errors.RequestError, orjson.JSONDecodeError):
-        asked = peers.read_request(orjson.loads(data))
-        assert len(asked) <= peers.ASKED_AT_ONCE
-    for told in peers.read_answer(data):
-        assert told.value is None or 0 <= told.value < TOO_LARGE
-        agreed = peers.agreed({"one": told, "other": told})
-        assert agreed in {None, ("one", told)}
-
-
 def settings_file(data: bytes) -> None:
     """Read the file of settings."""
     with TemporaryDirectory() as folder:
@@ -163,7 +148,6 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
         exposition_text,
         webhook,
         settings_file,
-        peer_decisions,
     )
 }
 CORPUS = Path(__file__).parent / "corpus"

@@ -1,1 +1,1 @@
-"""Triggers that are observed and have no power."""
+"""Triggers of files, which KEDA does not ask about."""

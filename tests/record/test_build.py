@@ -332,6 +332,6 @@ def test_the_gpus_of_a_pod_are_bounded_in_number_and_in_their_names() -> None:
 def test_json_has_every_field_and_no_number_that_json_lacks() -> None:
     shown = _record(spec(), snapshot(bert("b", 90), unseen("c", said(never=True))))
     read = orjson.loads(orjson.dumps(shown))
-    assert read["version"] == 1
+    assert read["version"] == 2
     assert read["pods"][1]["last_seen"] is None
     assert read["scaled_object"] == "ml/bert"

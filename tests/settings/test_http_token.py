@@ -71,8 +71,11 @@ def test_tokens_of_namespaces_are_in_a_folder_and_go_with_a_token(tmp_path: Path
     assert mistake.endswith("expected http_token_file or http_token with it")
 
 
-@pytest.mark.parametrize("name", ["OBSERVE", "HTTP_NAMESPACE_TOKENS"])
-def test_a_folder_has_to_be_there(tmp_path: Path, name: str) -> None:
-    given = {"PROMETHEUS_URL": URL, "HTTP_TOKEN": WORD, name: str(tmp_path / "none")}
+def test_a_folder_has_to_be_there(tmp_path: Path) -> None:
+    given = {
+        "PROMETHEUS_URL": URL,
+        "HTTP_TOKEN": WORD,
+        "HTTP_NAMESPACE_TOKENS": str(tmp_path / "none"),
+    }
     (mistake,) = refusal(**given)
     assert mistake.endswith("Path does not point to a directory")

@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry
 from keda_gpu_scaler import web
 from keda_gpu_scaler.alerts import Alerts
 from keda_gpu_scaler.alerts.replicas import Peers
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import resolver
 from keda_gpu_scaler.transport.certificates import Certificate
@@ -96,9 +95,8 @@ async def running(*replicas: Replica) -> AsyncIterator[None]:
                 exchange_seconds=replica.exchange_seconds,
             )
             stack.push_async_callback(peers.close)
-            decide = Evaluator({}).tell
             hook = web.Webhook(
-                replica.alerts, replica.secret, peers.broadcast, decide, replica.facts.append
+                replica.alerts, replica.secret, peers.broadcast, replica.facts.append
             )
             app = web.create_app(CollectorRegistry(), bool, hook)
             server = web.HttpServer(app, "127.0.0.1", replica.port, replica.certificate)

@@ -10,7 +10,6 @@ from prometheus_client import CollectorRegistry
 
 from keda_gpu_scaler import errors, web
 from keda_gpu_scaler.alerts import AlertRecord, Alerts
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import authentication
 from tests.support.clocks import Clock
@@ -61,7 +60,6 @@ async def serving(hook: Hook | None) -> AsyncIterator[httpx.AsyncClient]:
             hook.alerts,
             hook.secret,
             hook.broadcast,
-            Evaluator({}).tell,
             hook.seen.append,
             authentication.Bodies(hook.body_seconds),
         )

@@ -106,14 +106,6 @@ def test_the_changes_of_all_are_bounded_and_the_object_decided_longest_ago_goes_
     assert kept == [10] + [0] * 40 + [10] * 9
 
 
-def test_a_trigger_that_is_asked_about_after_it_was_observed_is_a_change() -> None:
-    watched = Watched()
-    for is_observed in (True, True, False, False):
-        fact = facts.Evaluated(BERT, spec(), BUSY, 1.0, is_observed=is_observed)
-        watched.history(fact)
-    assert [one.is_observed for one in watched.history.of(BERT)] == [True, False]
-
-
 @given(st.lists(st.one_of(st.none(), st.floats(0, 2**53, exclude_max=True)), max_size=50))
 def test_each_value_is_within_ten_percent_of_the_change_before_it(
     values: list[float | None],

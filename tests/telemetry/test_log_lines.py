@@ -314,38 +314,18 @@ def test_exporters_that_were_found_are_told(lines: LogCapture) -> None:
     ]
 
 
-def test_what_is_observed_is_marked_and_what_is_wrong_with_it_is_told(lines: LogCapture) -> None:
+def test_what_is_in_files_and_what_is_wrong_with_it_is_told(lines: LogCapture) -> None:
     observe = LogObserver()
-    decided = Decision(state=State.MEASURED, reason="busy", value=90.0, active=True)
-    observe(facts.Evaluated(triggers.BERT, triggers.spec(), decided, 1.0, is_observed=True))
-    observe(facts.ObserveRead(2, 1, 1, 0))
+    observe(facts.ObserveRead(2, 1, 1))
     observe(facts.ObserveRefused("a.yaml", 14, "threshold: expected a number"))
-    error = ZeroDivisionError()
-    observe(facts.ObserveFailed(triggers.BERT, error))
-    changed, _, *others = [dict(line) for line in lines.entries if "promql" not in line]
-    assert (changed["event"], changed["observed"]) == ("decision.changed", True)
-    assert others == [
-        {
-            "event": "observe.read",
-            "log_level": "info",
-            "files": 2,
-            "triggers": 1,
-            "refused": 1,
-            "left_out": 0,
-        },
+    assert [dict(line) for line in lines.entries] == [
+        {"event": "observe.read", "log_level": "info", "files": 2, "triggers": 1, "refused": 1},
         {
             "event": "observe.refused",
             "log_level": "warning",
             "file": "a.yaml",
             "line": 14,
             "reason": "threshold: expected a number",
-        },
-        {
-            "event": "observe.failed",
-            "log_level": "error",
-            "namespace": "ml",
-            "scaled_object": "bert",
-            "exc_info": error,
         },
     ]
 

@@ -10,7 +10,6 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from keda_gpu_scaler import errors, web
-from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from tests.support.alert_messages import alert, group
 from tests.support.webhooks import TOKEN as WEBHOOK_TOKEN
 from tests.support.webhooks import Hook
@@ -38,8 +37,7 @@ async def serving(token: Callable[[], str] | None) -> AsyncIterator[httpx.AsyncC
     """Serve every page with this token, and give a client that knows none."""
     registry, hook = CollectorRegistry(), Hook()
     Gauge("answer_ratio", "Of everything.", registry=registry).set(42)
-    decide = Evaluator({}).tell
-    stands_on = web.Webhook(hook.alerts, hook.secret, hook.broadcast, decide, hook.seen.append)
+    stands_on = web.Webhook(hook.alerts, hook.secret, hook.broadcast, hook.seen.append)
     app = web.create_app(registry, lambda: True, stands_on, token)
     server = web.HttpServer(app, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{await server.start()}"

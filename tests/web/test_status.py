@@ -193,15 +193,11 @@ async def test_a_long_reason_is_cut_in_the_list_and_an_old_answer_has_its_age() 
         assert 'class="mark held">held' in answer.text
 
 
-async def test_what_is_observed_is_marked_and_pods_that_are_not_listed_are_counted() -> None:
-    listed = replace(summary(BERT, spec(), DECIDED, 1.0), is_observed=True)
+async def test_pods_that_are_not_listed_are_counted() -> None:
     made = record(Answered(scaled_object=BERT, spec=spec(), decision=DECIDED, now=NOW))
     counts = (PodCount("measured", 729), PodCount("ended", 1))
-    made = replace(made, is_observed=True, pods_left_out=230, pod_counts=counts)
-    async with page("/", summaries=[listed]) as answer:
-        assert ", observed</small>" in answer.text
+    made = replace(made, pods_left_out=230, pod_counts=counts)
     async with page("/triggers/ml/bert", records=[made]) as answer:
-        assert "observed only: KEDA does not ask about it" in answer.text
         assert "729 measured, 1 ended; 230 of them are not listed" in answer.text
 
 
@@ -216,7 +212,6 @@ async def test_all_that_is_wrong_with_a_source_is_on_the_page() -> None:
         now=NOW,
         trouble="HTTP 503",
         lag_seconds=90.0,
-        is_of_peer=True,
     )
     async with page("/triggers/ml/bert", history=noted(troubled), records=[record(made)]) as answer:
         for words in (

@@ -27,7 +27,6 @@ def changes(steps: Sequence[tuple[float, float | None]]) -> list[Change]:
             replicas=1,
             recommended=None,
             reason="",
-            is_observed=False,
         )
         for at, load in steps
     ]

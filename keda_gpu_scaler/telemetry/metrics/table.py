@@ -143,17 +143,11 @@ RECOMMENDED = Metric(
     "stabilization and policies: 0 while the trigger is inactive; absent while the load is "
     "unknown or the replicas are held.",
 )
-OBSERVED = Metric(
-    "keda_gpu_scaler_trigger_observed",
-    "gauge",
-    _TRIGGER,
-    "1 while a trigger is observed and KEDA does not ask about it, 0 for the others.",
-)
 DECISION_AGE = Metric(
     "keda_gpu_scaler_trigger_decision_age_seconds",
     "gauge",
     _TRIGGER,
-    "Time since this replica was last asked about the trigger, or observed it.",
+    "Time since this replica was last asked about the trigger.",
 )
 STATE = Metric(
     "keda_gpu_scaler_trigger_state",
@@ -243,7 +237,6 @@ METRICS = (
     DEMAND,
     ACTIVE,
     RECOMMENDED,
-    OBSERVED,
     DECISION_AGE,
     STATE,
     TRIGGER_EVIDENCE,

@@ -1,4 +1,4 @@
-"""The metrics of each trigger that KEDA asked about recently, and of those that are observed.
+"""The metrics of each trigger that KEDA asked about recently.
 
 A trigger is identified by its ScaledObject and its metric's name. Two triggers with both in common
 share their series, which show the one decided last.
@@ -36,7 +36,6 @@ class _Decided(NamedTuple):
     decision: Decision
     threshold: float
     recommended: int | None
-    is_observed: bool
     at: float
     """The time on this process's clock."""
 
@@ -58,7 +57,6 @@ class Triggers(Collector):
                 fact.decision,
                 fact.spec.threshold,
                 fact.recommended,
-                fact.is_observed,
                 self._clock(),
             ),
         )
@@ -143,7 +141,6 @@ _GAUGES: tuple[tuple[table.Metric, Callable[[_Decided], float | None]], ...] = (
     (table.THRESHOLD, lambda each: each.threshold),
     (table.ACTIVE, lambda each: each.decision.active),
     (table.RECOMMENDED, lambda each: each.recommended),
-    (table.OBSERVED, lambda each: each.is_observed),
     (table.EXPECTED, lambda each: each.decision.expected),
     (table.MEASURED, lambda each: each.decision.measured),
     (table.REPORTING, lambda each: each.decision.reporting_pods),

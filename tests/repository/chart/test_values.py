@@ -74,10 +74,6 @@ def test_a_typo_is_refused_by_a_message_that_names_it(value: str, message: str) 
             ["http.namespaceTokensSecret=a"],
             "http.namespaceTokensSecret needs a token for everything else: set http.tokenSecret",
         ),
-        (
-            ["observe.existingConfigMap=a", r"observe.scaledObjects.a\.yaml=x"],
-            "observe.scaledObjects and observe.existingConfigMap are both set",
-        ),
         (["webhook.enabled=true"], "webhook.enabled needs a token: set webhook.tokenSecret.name"),
         (["webhook.tokenSecret.name=a"], "and webhook.enabled is false: set it to true"),
         (

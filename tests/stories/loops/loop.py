@@ -13,7 +13,6 @@ import pytest
 from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, Metric, MetricType, Scale
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.evaluator.peer_decisions import Ask
 from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -197,12 +196,12 @@ class Loop:
             self._scale(decided, metrics, keda=keda)
             self.sizes.append(self.replicas)
 
-    def evaluator(self, samples: Samples | None = None, peers: Ask | None = None) -> Evaluator:
+    def evaluator(self, samples: Samples | None = None, *, is_observing: bool = False) -> Evaluator:
         """Return the evaluator of a scaler that has just started, and remembers nothing.
 
         Args:
             samples: what it sees of the GPUs, if that is not what the monitoring shows.
-            peers: asks the other replicas of the scaler.
+            is_observing: it observes, and neither KEDA nor the HPA asks it.
         """
         owner = self.trigger.pods.owner
         assert owner is not None
@@ -212,8 +211,8 @@ class Loop:
         return Evaluator(
             {"default": source if samples is None else replace(source, samples=samples)},
             targets=stronger[0] if stronger else None,
-            peers=peers,
             clock=lambda: self.clock,
+            is_observing=is_observing,
         )
 
     def wake(self) -> None:
@@ -317,8 +316,7 @@ class Loop:
         self.beside.append((self.replicas, first, second))
 
     async def _fetched(self) -> None:
-        names = ("fetch ", "ask replicas")
-        flights = [one for one in asyncio.all_tasks() if one.get_name().startswith(names)]
+        flights = [one for one in asyncio.all_tasks() if one.get_name().startswith("fetch ")]
         await asyncio.gather(*flights)
 
     async def _demanded(self) -> list[Metric]:

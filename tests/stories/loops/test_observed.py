@@ -1,4 +1,4 @@
-"""Claims about a trigger that is observed beside the one that KEDA asks about: it has no power."""
+"""Claims about a trigger that one process observes, and that KEDA asks another one about."""
 
 from collections.abc import Callable
 
@@ -16,13 +16,12 @@ Offered = Callable[[float], float]
 
 async def _watched(loop: Loop) -> list[tuple[int | None, int | None]]:
     """Observe the trigger of a loop; return what each asks for, the live one first."""
-    beside = loop.first.observing()
+    beside = loop.evaluator(is_observing=True)
     asked_for: list[tuple[int | None, int | None]] = []
 
     async def observe(_decided: Decision, _timeout_seconds: float | None) -> None:
-        await beside.evaluate(BERT, loop.trigger, None)
+        await beside.evaluate(BERT, loop.trigger, None, wait_for_fresh=True)
         (live,), (observed,) = loop.first.summaries(), beside.summaries()
-        assert (live.is_observed, observed.is_observed) == (False, True)
         asked_for.append((live.recommended, observed.recommended))
 
     loop.also = observe
@@ -39,20 +38,16 @@ async def _watched(loop: Loop) -> list[tuple[int | None, int | None]]:
         pytest.param(lambda t: 60.0 if t < 0 else 0.0, 900, id="an outage while it is idle"),
     ],
 )
-async def test_it_asks_for_what_the_live_trigger_asks_for_and_moves_no_replica(
+async def test_it_asks_for_what_the_live_trigger_asks_for(
     offered: Offered, away_seconds: float, evidence: EvidenceSource
 ) -> None:
-    alone, watched = Loop(offered, evidence, replicas=2), Loop(offered, evidence, replicas=2)
-    asked_for = await _watched(watched)
-    for loop in (alone, watched):
-        await loop.run(600, keda=True)
-        loop.monitoring.away_until = loop.clock + away_seconds
-        await loop.run(1500, keda=True)
-    assert watched.sizes == alone.sizes
-    assert watched.decisions == alone.decisions
-    assert len(asked_for) == len(watched.sizes)
+    loop = Loop(offered, evidence, replicas=2)
+    asked_for = await _watched(loop)
+    await loop.run(600, keda=True)
+    loop.monitoring.away_until = loop.clock + away_seconds
+    await loop.run(1500, keda=True)
     assert all(live == observed for live, observed in asked_for)
-    unknown = [one.state is State.UNKNOWN for one in watched.decisions]
+    unknown = [one.state is State.UNKNOWN for one in loop.decisions]
     assert all(
         observed is None
         for (_, observed), is_unknown in zip(asked_for, unknown, strict=True)
@@ -67,3 +62,15 @@ async def test_what_it_asks_for_is_where_the_hpa_gets_to() -> None:
     await loop.run(1200)
     assert asked_for[-1] == (4, 4)
     assert loop.sizes[-1] == 4
+
+
+@each
+async def test_what_went_to_zero_hours_ago_is_not_taken_for_never_seen(
+    evidence: EvidenceSource,
+) -> None:
+    """Also after its pods are forgotten."""
+    loop = Loop(lambda t: 60.0 if t < 0 else 0.0, evidence)
+    asked_for = await _watched(loop)
+    await loop.run(3 * 3600, keda=True)
+    assert loop.sizes[-1] == 0
+    assert asked_for[-1] == (0, 0)

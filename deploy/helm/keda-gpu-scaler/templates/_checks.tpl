@@ -65,9 +65,6 @@ names the value and what to do, and all of them come at once. */ -}}
 {{- if and .Values.http.namespaceTokensSecret (not .Values.http.tokenSecret.name) -}}
 {{- $wrong = append $wrong "http.namespaceTokensSecret needs a token for everything else: set http.tokenSecret.name to a Secret that holds it" -}}
 {{- end -}}
-{{- if and .Values.observe.scaledObjects .Values.observe.existingConfigMap -}}
-{{- $wrong = append $wrong "observe.scaledObjects and observe.existingConfigMap are both set: leave out one of them" -}}
-{{- end -}}
 {{- if and .Values.webhook.enabled (not .Values.webhook.tokenSecret.name) -}}
 {{- $wrong = append $wrong "webhook.enabled needs a token: set webhook.tokenSecret.name to a Secret that holds it" -}}
 {{- end -}}

@@ -12,7 +12,6 @@ http_key_file: set http.tls.existingSecret
 http_token_file: set http.tokenSecret.name
 http_token: it is a secret; set http.tokenSecret.name
 http_namespace_tokens: set http.namespaceTokensSecret
-observe: set observe.scaledObjects or observe.existingConfigMap
 webhook_token: it is a secret; set webhook.enabled and webhook.tokenSecret.name
 webhook_token_file: set webhook.enabled and webhook.tokenSecret.name
 webhook_peers: set webhook.enabled, which names all replicas

@@ -76,10 +76,6 @@ true
 - name: KEDA_GPU_SCALER_HTTP_NAMESPACE_TOKENS
   value: {{ $etc }}/http-namespace-tokens
 {{- end }}
-{{- if include "keda-gpu-scaler.observed" . }}
-- name: KEDA_GPU_SCALER_OBSERVE
-  value: {{ $etc }}/observe
-{{- end }}
 {{- if .Values.webhook.enabled }}
 - name: KEDA_GPU_SCALER_WEBHOOK_TOKEN_FILE
   value: {{ $etc }}/webhook-token/{{ .Values.webhook.tokenSecret.key }}
@@ -99,22 +95,12 @@ true
 {{- end -}}
 
 {{- /* The container's files: whole folders, because a subPath would never see a new certificate. */ -}}
-{{- /* The ConfigMap with ScaledObjects to observe; empty: there are none. */ -}}
-{{- define "keda-gpu-scaler.observed" -}}
-{{- if .Values.observe.existingConfigMap -}}
-{{- .Values.observe.existingConfigMap -}}
-{{- else if .Values.observe.scaledObjects -}}
-{{- include "keda-gpu-scaler.fullname" . }}-observe
-{{- end -}}
-{{- end -}}
-
 {{- define "keda-gpu-scaler.mounts" -}}
 {{- $names := list "settings" -}}
 {{- if .Values.tls.enabled }}{{ $names = append $names "grpc-tls" }}{{ end -}}
 {{- if .Values.http.tls.existingSecret }}{{ $names = append $names "http-tls" }}{{ end -}}
 {{- if .Values.http.tokenSecret.name }}{{ $names = append $names "http-token" }}{{ end -}}
 {{- if .Values.http.namespaceTokensSecret }}{{ $names = append $names "http-namespace-tokens" }}{{ end -}}
-{{- if include "keda-gpu-scaler.observed" . }}{{ $names = append $names "observe" }}{{ end -}}
 {{- if .Values.webhook.enabled }}{{ $names = append $names "webhook-token" }}{{ end -}}
 {{- $mounts := list -}}
 {{- range $names -}}
@@ -146,11 +132,6 @@ true
 {{- with .Values.http.namespaceTokensSecret }}
 - name: http-namespace-tokens
   {{- include "keda-gpu-scaler.secretVolume" . | nindent 2 }}
-{{- end }}
-{{- with include "keda-gpu-scaler.observed" . }}
-- name: observe
-  configMap:
-    name: {{ . }}
 {{- end }}
 {{- if .Values.webhook.enabled }}
 - name: webhook-token
