@@ -48,7 +48,7 @@ from tests.support.worlds import NODE, SPAN, STEP, World, WorldPod
 FEW, MANY, WORKLOADS, PODS = 100, 10_000, 5_000, 10_000
 CALLS = 2_000
 """Of one turn; the next one goes on with the triggers after them."""
-CALL_LIMIT, DECISION_LIMIT, METRICS_SECONDS = 1.2, 1.5, 0.3
+CALL_LIMIT, DECISION_LIMIT, METRICS_SECONDS = 1.2, 1.5, 1.0
 FETCH_SECONDS = 120.0
 """Bounds a benchmark whose snapshot never comes."""
 
@@ -181,7 +181,7 @@ async def population(workloads: int, pods_each: int, others: int = 0) -> AsyncIt
             "history": history.History(time.time),
             "refusals": refusals.Refusals(),
         }
-        observe = Observers(observers, telemetry.losses.observer_failed)
+        observe = Observers(observers, telemetry.observer_failed)
         evaluations = Evaluator({"default": source.ports()}, observe, clock=clock)
         stack.push_async_callback(evaluations.close)
         servicer = Servicer(

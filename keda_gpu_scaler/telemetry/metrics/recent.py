@@ -1,0 +1,63 @@
+"""Values that end ten minutes after they were last put, and gauges of them."""
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from cachetools import TTLCache
+from prometheus_client.core import GaugeMetricFamily
+
+from keda_gpu_scaler.spec.retention import FORGET_SECONDS
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """The newest value of each key that was put within `FORGET_SECONDS`; bounded in number.
+
+    At the limit a new key is left out until another one ends. Any thread may read.
+    """
+
+    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
+        self._held: TTLCache[K, V] = TTLCache(limit, FORGET_SECONDS, clock)
+        self._left_out: TTLCache[K, None] = TTLCache(limit, FORGET_SECONDS, clock)
+        self._lock = threading.Lock()
+
+    def put(self, key: K, value: V) -> None:
+        """Hold a value from now on, unless the limit is reached."""
+        with self._lock:
+            if key in self._held or self._held.currsize < self._held.maxsize:
+                self._held[key] = value
+                self._left_out.pop(key, None)
+            else:
+                self._left_out[key] = None
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, if it is held."""
+        with self._lock:
+            return self._held.get(key)
+
+    def items(self) -> list[tuple[K, V]]:
+        """Return the keys that are held, with their values."""
+        with self._lock, self._held.timer:  # the time stands still, so no key ends meanwhile
+            return list(self._held.items())
+
+    def left_out(self) -> int:
+        """Return how many keys were left out recently; at most as many as the limit."""
+        with self._lock:
+            return len(self._left_out)
+
+
+def gauge(
+    name: str,
+    meaning: str,
+    labels: tuple[str, ...],
+    samples: Iterable[tuple[tuple[str, ...], float | None]],
+) -> GaugeMetricFamily:
+    """Return a gauge with all samples that have a value."""
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for values, number in samples:
+        if number is not None:
+            family.add_metric(values, number)
+    return family
