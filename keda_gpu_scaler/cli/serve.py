@@ -1,7 +1,6 @@
 """`keda-gpu-scaler serve`: the scaler itself, for KEDA to call."""
 
 import asyncio
-import contextlib
 import difflib
 import os
 import signal
@@ -21,7 +20,7 @@ with lean.without("h2", "pygments", "rich", "trio"):
     from keda_gpu_scaler import app, errors, settings
     from keda_gpu_scaler.cli import interpreter
     from keda_gpu_scaler.settings.names import MEANT, PREFIX
-    from keda_gpu_scaler.telemetry import logs, output
+    from keda_gpu_scaler.telemetry import logs
 
 _WRONG_SETTINGS = 2
 _FAILED = 1
@@ -95,7 +94,7 @@ def serve(
         raise typer.BadParameter("it goes only with --print-config", param_hint="'--output'")
     is_asked_only = check_config or print_config
     if not is_asked_only:
-        output.free_error_output()
+        logs.free_error_output()
     try:
         chosen = settings.load()
     except errors.SettingsError as error:
@@ -121,19 +120,18 @@ def _run(chosen: settings.Settings) -> None:
 
     So neither the loop nor the interpreter is closed, which would wait for all threads.
     """
-    writer = logs.configure(chosen.log_level, chosen.log_format)
+    log = logs.configure(chosen.log_level, chosen.log_format)
     interpreter.share()
     status = _FAILED
     try:
-        with contextlib.redirect_stdout(writer):
-            asyncio.Runner().run(_serve(chosen, writer.dropped))
+        asyncio.Runner().run(_serve(chosen, log.dropped))
         status = 0
     except errors.SettingsError as error:
         _end(error, _FAILED)
     except Exception:  # noqa: BLE001 - as the interpreter would
         traceback.print_exc()
     finally:
-        writer.finish(_LAST_LINES_SECONDS)
+        log.finish(_LAST_LINES_SECONDS)
         os._exit(status)
 
 
