@@ -2,10 +2,10 @@
 
 The core neither logs nor counts: it states a fact once, and each observer turns it into a log line
 (`log_lines`), a metric (`metrics/`) or a span (`traces`). Each observer can be deleted without a
-change of the core. A call costs nothing for facts that no observer hears.
+change of the core.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -303,26 +303,16 @@ Fact = (
 Observer = Callable[[Fact], None]
 
 
-def is_heard(observe: Observer, kind: type[Fact]) -> bool:
-    """Tell whether an observer does anything with facts of a kind.
-
-    An observer that does not hear all of them has an attribute `hears` with the kinds that it does.
-    """
-    hears: Collection[type[Fact]] | None = getattr(observe, "hears", None)
-    return hears is None or kind in hears
-
-
 class Subscriber:
-    """An observer that has a function for each kind of fact that it hears."""
+    """An observer that has a function for each kind of fact that it is about."""
 
     def __init__(self, functions: Mapping[type[Fact], Callable[[Any], None]]) -> None:
         """Take the functions, by the kind that each is called with."""
-        self.hears = functions
-        """By the kinds that are heard: the function of each."""
+        self._functions = functions
 
     def __call__(self, fact: Fact) -> None:
         """Call the function for this kind of fact, if there is one."""
-        function = self.hears.get(type(fact))
+        function = self._functions.get(type(fact))
         if function is not None:
             function(fact)
 
