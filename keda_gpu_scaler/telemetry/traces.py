@@ -4,7 +4,8 @@ A call's span is kept in a context variable from its first fact to its last one.
 call inherit the variable, so the queries become children of its span, also those that end after the
 answer. Attributes of calls have OpenTelemetry's names where there are any. Spans contain no
 trigger, because its metadata may come from a Secret, and no reason, because sources quote the query
-in their errors.
+in their errors. OpenTelemetry's own instrumentation of grpc and httpx would write both: the message
+of an error and the URL of a query. And it cannot call RPCs that write to their stream.
 
 Spans go to the collector that the standard OTEL_… variables name. Batching, its bounds and retries
 are those of the SDK, in a thread that drops spans it cannot send. An unreachable collector delays
@@ -15,7 +16,6 @@ because it loads the libraries of the extra `otel`.
 import asyncio
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -116,22 +116,22 @@ class SpanObserver(facts.Subscriber):
 
 
 def _decided(fact: facts.CallDecided) -> None:
-    decided = fact.decision
-    _describe(state=str(decided.state))
-    if decided.active is not None:
-        _describe(active=decided.active)
+    """Describe the call's span; that of a stream keeps the last values."""
+    state, active = fact.decision.state, fact.decision.active
+    _describe(OWN + "state", str(state))
+    if active is not None:
+        _describe(OWN + "active", active)
 
 
 def _demanded(fact: facts.DemandKnown) -> None:
     if fact.demand.value is not None:
-        _describe(demand=fact.demand.value)
+        _describe(OWN + "demand", fact.demand.value)
 
 
-def _describe(**said: AttributeValue) -> None:
-    """Set attributes of the present call's span; the span of a stream keeps the last values."""
+def _describe(name: str, value: AttributeValue) -> None:
     span = _call.get()
     if span is not None:
-        span.set_attributes({OWN + key: value for key, value in said.items()})
+        span.set_attribute(name, value)
 
 
 def _start(end: int, seconds: float) -> int:
@@ -157,14 +157,17 @@ class Export:
         Raises:
             errors.SettingsError: the variables name a protocol that is not supported.
         """
-        _check_protocol()
-        self._exporter = OTLPSpanExporter()
+        chosen = next(filter(os.environ.get, _PROTOCOL_VARIABLES), "")
+        protocol = os.environ.get(chosen, _PROTOCOL)
+        if protocol != _PROTOCOL:
+            raise errors.SettingsError(f"{chosen}: {protocol!r}; expected {_PROTOCOL}")
+        ours = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
         self._provider = TracerProvider(
-            resource=_resource(),
+            resource=ours.merge(OTELResourceDetector().detect()),  # the environment wins
             span_limits=SpanLimits(max_attribute_length=MOST_CHARACTERS),
             shutdown_on_exit=False,  # `stop` does it, in order and within its time
         )
-        self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 
     @property
     def tracer(self) -> trace.Tracer:
@@ -177,31 +180,6 @@ class Export:
         Args:
             seconds: the longest time for it; `FLUSH_SECONDS` is the limit in any case.
         """
-        sent = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def send() -> None:
-            self._provider.shutdown()
-            with contextlib.suppress(RuntimeError):  # the loop may have ended meanwhile
-                loop.call_soon_threadsafe(sent.set)
-
-        # The end of the loop waits for its executor's threads, but not for a daemon thread.
-        threading.Thread(target=send, name="last spans", daemon=True).start()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(seconds, FLUSH_SECONDS)):
-                await sent.wait()
-        except TimeoutError:
-            self._exporter.shutdown()
-
-
-def _check_protocol() -> None:
-    given = [(name, os.environ[name]) for name in _PROTOCOL_VARIABLES if os.environ.get(name)]
-    for name, protocol in given[:1]:
-        if protocol != _PROTOCOL:
-            raise errors.SettingsError(f"{name}: {protocol!r}; expected {_PROTOCOL}")
-
-
-def _resource() -> Resource:
-    """Return the resource that identifies this process; the environment wins."""
-    ours = Resource({SERVICE_NAME: NAME, SERVICE_VERSION: __version__})
-    return ours.merge(OTELResourceDetector().detect())
+                await asyncio.to_thread(self._provider.shutdown)
